@@ -71,7 +71,7 @@ func (l *directLane) try() error {
 	l.seq++
 	l.intact = false
 	fillBlock(l.block, l.seq)
-	if err := l.sample(opDirect, LaneDirect, l.write); err != nil {
+	if err := l.sample(opDirect, LaneDirect, whole(l.write)); err != nil {
 		return err
 	}
 	l.intact = true

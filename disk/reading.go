@@ -32,7 +32,7 @@ type Sample struct {
 	Lane Lane
 	// End is the moment it came back, on the clock of [Monotonic].
 	End time.Duration
-	// Latency is the time in the system calls.
+	// Latency is the time in the system calls, in LaneWAL that in the slower of the two.
 	Latency time.Duration
 	// Contaminated says that the processor was short meanwhile: the latency says little about the disk.
 	Contaminated bool

@@ -21,15 +21,28 @@ func (w *watched) do(op opCode, f func() error) error {
 	return err
 }
 
-// sample runs one operation and keeps its latency.
-func (w *watched) sample(op opCode, lane Lane, f func() error) error {
-	latency, end, err := w.timed(op, f)
+// sample runs one operation and keeps the latency that it tells.
+func (w *watched) sample(op opCode, lane Lane, f func() (latency time.Duration, err error)) error {
+	var latency time.Duration
+	whole, end, err := w.timed(op, func() (err error) {
+		latency, err = f()
+		return err
+	})
 	w.page.push(Sample{
 		Lane: lane, End: end, Latency: latency,
-		Contaminated: w.canary.contaminated(latency, end),
+		Contaminated: w.canary.contaminated(whole, end),
 		Errno:        errnoOf(err),
 	})
 	return err
+}
+
+// whole tells how long all of an operation took.
+func whole(f func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		start := Monotonic()
+		err := f()
+		return Monotonic() - start, err
+	}
 }
 
 func (w *watched) timed(op opCode, f func() error) (latency, end time.Duration, err error) {
