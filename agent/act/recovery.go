@@ -51,7 +51,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	a.log.Warn("old data moved aside, for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
+	a.log.Warn("this agent has moved the old data aside, for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
 	return a.opt.Files.SetMembership(uint64(t.on.Recovery.New), uint64(t.on.Recovery.Member))
 }
 

@@ -52,7 +52,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 	}
 	value, err := record.Encode(next)
 	if err != nil {
-		a.log.Error("rollout stopped: how far it is cannot be written", "error", err)
+		a.log.Error("this agent stops the rollout: it cannot write how far that is", "error", err)
 		value = unended(next, i, err)
 	}
 	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.RolloutAt, Value: value}}
