@@ -117,7 +117,7 @@ func (f *State) Asked() (*Request, *End) {
 // changeRequest writes what change makes of the request. change gets a copy, or nil when nothing is asked, and
 // gives what is asked then; with end, nothing is, and that is how it ended.
 func (f *State) changeRequest(change func(k *Request) (next *Request, end *End)) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	file := f.ask
 	f.mu.Unlock()

@@ -28,7 +28,7 @@ func (f *State) LastSeen() uint64 {
 
 // SetSeen notes the cluster that has just answered this host.
 func (f *State) SetSeen(cluster uint64, at time.Time) error {
-	defer f.turn()()
+	defer f.writes()()
 	next := seenFile{ID: ID(cluster), At: at}
 	if err := writeJSON(f.disk, f.SeenPath(), next, true); err != nil {
 		return err

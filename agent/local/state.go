@@ -99,9 +99,9 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	return f, nil
 }
 
-// turn waits until nobody else writes, and gives what ends the caller's turn. It is a channel, because
+// writes waits until nobody else writes, and gives what lets the next one. It is a channel, because
 // time stands still in a synctest bubble while anybody waits for a mutex.
-func (f *State) turn() (done func()) {
+func (f *State) writes() (done func()) {
 	f.writing <- struct{}{}
 	return func() { <-f.writing }
 }

@@ -42,7 +42,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 }
 
-// askedCalls is for how many calls etcd is asked in one turn, at most. Where every read takes as long as it may, what a
+// askedCalls is for how many calls etcd is asked in one round, at most. Where every read takes as long as it may, what a
 // host knows of itself would else be told late, and what it sees be old when it is acted on.
 const askedCalls = 3
 

@@ -120,7 +120,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	} else { // who is dead was not contradicted in a blink
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
 		if v.Health.Well() { // nor has a host broken its clean stretch that asks etcd as seldom as one may
-			b.since.bridge(cleanStretch, r.At-wellTurns*c.Timing.Interval, r.Number)
+			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}
 	v.Cluster.ExpectedID = belongs(c, r)

@@ -30,8 +30,8 @@ type lost struct {
 	on time.Time
 }
 
-// sightTurns is for how many looks at a member what is published of it stays as it is.
-const sightTurns = 6
+// sightLooks is for how many looks at a member what is published of it stays as it is.
+const sightLooks = 6
 
 // steady gives what to publish of what a round has seen.
 func (s *sights) steady(r *round.Round) []record.Sight {
@@ -49,7 +49,7 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
 	})
 	words := says(next, s.shown) || says(s.shown, next)
-	if others || words || other && stood >= sightTurns*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+	if others || words || other && stood >= sightLooks*every || !slices.Equal(next, s.shown) && stood >= p99Every {
 		s.shown, s.at = next, now
 	}
 	return s.shown
