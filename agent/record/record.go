@@ -57,9 +57,12 @@ type Host struct {
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for
-	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
-	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
-	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
+	// when, in milliseconds of its wall clock since 1970; it orders turns only
+	AskedAt int64 `json:"askedAt,omitempty"`
+	// the reason code why the host does not go next; empty when it is ready
+	Waiting string `json:"waiting,omitempty"`
+	// of a voter: the revision of the record of another host's turn that it had seen when it wrote this
+	Answers int64 `json:"answers,omitempty"`
 	// EtcdFsync is what 99 of 100 of the syncs that its etcd has counted lately took, in seconds and rounded up; only
 	// where that is beyond what a healthy disk takes.
 	EtcdFsync float64 `json:"etcdFsync,omitempty"`
