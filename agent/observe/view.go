@@ -242,7 +242,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
-			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
+			Turn: r.Released.InTurn(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
 			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores,
