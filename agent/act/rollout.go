@@ -55,7 +55,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 		a.log.Error("this agent stops the rollout: it cannot write how far that is", "error", err)
 		value = unended(next, i, err)
 	}
-	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.RolloutAt, Value: value}}
+	return []lock.Also{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
 }
 
 // took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended

@@ -25,7 +25,7 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.Met {
 		k.note(ctx, &k.met, "cluster", "cannot note on the disk which cluster has answered",
-			func(context.Context) error { return k.files.SetSeen(id, r.Wall) })
+			func(context.Context) error { return k.files.SetMet(id, r.Wall) })
 	}
 	if note.Member {
 		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
