@@ -129,12 +129,11 @@ type Op struct {
 	// after which a cycle is overdue: all others know it when its host is silent
 	Until time.Time `json:"until,omitzero"`
 	// time since boot of the operated host when it started, meaningful with BootID
-	Clock  time.Duration `json:"clock,omitempty"`
-	Reason string        `json:"reason,omitempty" bound:"text"`
-	// the code with which it is rolled back; the reason of an older agent begins with it
-	Outcome string `json:"outcome,omitempty"`
-	By      string `json:"by,omitempty"`
-	Extra   Extra  `json:"-"`
+	Clock   time.Duration `json:"clock,omitempty"`
+	Reason  string        `json:"reason,omitempty" bound:"text"`
+	Outcome string        `json:"outcome,omitempty"` // the code with which it is rolled back
+	By      string        `json:"by,omitempty"`
+	Extra   Extra         `json:"-"`
 }
 
 // Of tells whether it is that host's; none is not.
