@@ -139,8 +139,8 @@ func (a *Agent) Wake() {
 	}
 }
 
-// round looks, decides and acts once. It tells whether to look again at once: a step has succeeded, and is another than the
-// last one.
+// round looks, decides and acts once. It tells whether to look again at once: a step has succeeded, and is another than
+// the last one.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	a.begun.Store(a.rounds)

@@ -150,8 +150,8 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 const (
 	// cleanStretch is the mark of since when a host has been well that was taken out.
 	cleanStretch = said + "well"
-	// wellIntervals is for how many intervals it may not reach the cluster meanwhile: a host of a large fleet asks once in
-	// 30 of them, and may miss an answer.
+	// wellIntervals is for how many intervals it may not reach the cluster meanwhile: a host of a large fleet asks once
+	// in 30 of them, and may miss an answer.
 	wellIntervals = 90
 )
 

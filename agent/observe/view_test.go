@@ -46,7 +46,7 @@ func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
 func TestTheOutcomeOfARollBackIsThatOfItsRecordWhateverItsReasonBeginsWith(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]policy.ReasonCode{"HEALTH_LOST": policy.HealthLost, "": ""} {
-		op := &record.Op{Kind: policy.KindJoin, Phase: "rollback", Outcome: said, Reason: "LEARNER_STALLED: no progress"}
+		op := &record.Op{Kind: policy.KindJoin, Phase: "rollback", Outcome: said, Reason: "LEARNER_STALLED: none"}
 		r := &round.Round{Seen: round.Seen{Op: op}}
 		if got := NewBuilder(hostConfig(), "boot-1", "i", false).operation(r).Outcome; got != want {
 			t.Errorf("the record says %q: got %q", said, got)
