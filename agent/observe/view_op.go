@@ -52,9 +52,8 @@ func (b *Builder) turn(v *policy.View, r *round.Round) {
 	own := r.TakesDown(id)
 	// also where it is not known: that was begun before agents knew of this
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
-	gone := k.Seen && (r.OpAt == 0 || r.Op != nil && r.Op.Host != id) // one that cannot be read may be this host's
-	v.Asked.Released = gone && (elsewhere || r.Released.Frees(id, k.Began))
-	v.Asked.Noted = gone && !v.Asked.Released
+	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // one that cannot be read may be this host's
+	v.Asked.Released, v.Asked.Noted = k.Standing(b.bootID).Gone(shown, elsewhere, r.Released.Frees(id, k.Began))
 	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
 }
 

@@ -54,6 +54,30 @@ type Hooks struct {
 	Launched bool
 }
 
+// Ended tells whether they have come to an end, well or not.
+func (h Hooks) Ended() bool { return h.State == HooksDone || h.State == HooksFailed }
+
+// HookTime says which hooks of a host's own operation are run.
+type HookTime uint8
+
+// The times of hooks.
+const (
+	HooksNever HookTime = iota
+	HooksBefore
+	HooksAfter
+)
+
+// HooksIn gives which are run in a phase of its operation.
+func HooksIn(phase OpPhase) HookTime {
+	switch phase {
+	case PhaseBegun:
+		return HooksBefore
+	case PhaseBack:
+		return HooksAfter
+	}
+	return HooksNever
+}
+
 // HookState is the state of the hooks.
 type HookState string
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/network"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -55,14 +54,12 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 	return s.shown
 }
 
-// words adds to what is to be published who is lost, and whether this host's etcd hears of it. Spares, which are
-// many, have no word in it. One that joins has: from a member that says nothing of it, a lost one counts as reached.
+// words adds to what is to be published who is lost, and whether this host's etcd hears of it, where it has a word in
+// that.
 func (s *sights) words(next []record.Sight, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
-	switch r.Decision.Role {
-	case policy.RoleVoter, policy.RoleStandby, policy.RoleJoining:
-	default:
+	if !r.Decision.Role.SaysWhoIsLost() {
 		return
 	}
 	for _, m := range r.Sights {
