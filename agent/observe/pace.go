@@ -22,7 +22,7 @@ import (
 //     asks in every round.
 //
 // While all is quiet an attentive host reads the records in every round, and asks the members in one of
-// policy.QuietTurns.
+// policy.QuietRounds.
 //
 // The records of all hosts are read so seldom that what a host reads in a second has a bound,
 // whatever the size of the fleet. What is not asked is carried over from the round before with its
@@ -79,7 +79,7 @@ func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	l.members = p.attends || l.hosts || hurry || !p.begun
 	l.etcd = l.members || l.count || now >= p.etcd
 	l.list = l.etcd
-	if quiet && p.attends && !hurry && p.unasked+1 < policy.QuietTurns {
+	if quiet && p.attends && !hurry && p.unasked+1 < policy.QuietRounds {
 		l.list, l.members = false, false
 	}
 	return l

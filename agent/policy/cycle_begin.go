@@ -280,7 +280,7 @@ func queued(v View) []Host {
 	return line
 }
 
-// again says when a host that waits to be taken down looks again before its next turn of the loop, and the IDs of the
+// again says when a host that waits to be taken down looks again before its next round of the loop, and the IDs of the
 // hosts that it then looks at beside itself. Only the next in the line does, so that it follows within a second: it is
 // the first, or the one before it has its turn or has just had it, and has perhaps not told yet that it wants no other.
 // It knows when a pause ends.
