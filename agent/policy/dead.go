@@ -223,8 +223,8 @@ func OwnMemberLost(v View) bool {
 	return gone
 }
 
-// SaysWhoIsLost tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One that
-// joins has: from a member that says nothing of it, a lost one counts as reached.
+// SaysWhoIsLost tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One
+// that joins has: from a member that says nothing of it, a lost one counts as reached.
 func (r Role) SaysWhoIsLost() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
 
 // AsksWhoIsDead tells whether an operation of that kind waits for what every voter's agent says of the one that it

@@ -9,7 +9,7 @@ type RecoveryNote uint8
 // What is left behind. The zero value is nothing: the plan was not carried out.
 const (
 	RecoveryLeavesNothing RecoveryNote = iota
-	RecoveryTold                       // etcd tells those who come late that this cluster goes on in the old one's place
+	RecoveryTold                       // etcd tells who comes late that this cluster goes on in the old one's place
 	RecoveryJoins                      // this host belongs to the new cluster, though not yet as a member of it
 )
 

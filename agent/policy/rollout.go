@@ -21,8 +21,8 @@ type Rollout struct {
 	Began   time.Duration
 }
 
-// HadTurn tells whether a request of a rollout that has ended so was its host's turn, where a person has let the rollout
-// go on so often then, and so often by now: each time everybody has a turn again.
+// HadTurn tells whether a request of a rollout that has ended so was its host's turn, where a person has let the
+// rollout go on so often then, and so often by now: each time everybody has a turn again.
 func HadTurn(outcome ReasonCode, resumedThen, resumed int) bool {
 	return outcome == Cycled && resumedThen >= resumed
 }

@@ -26,9 +26,11 @@ func TestHooksRunBeforeEtcdIsStoppedAndAfterItIsBack(t *testing.T) {
 		}
 	}
 	for state, want := range map[HookState]bool{
-		HooksNone: false, HooksDue: false, HooksStarting: false, HooksRunning: false, HooksDone: true, HooksFailed: true,
+		HooksNone: false, HooksDue: false, HooksStarting: false, HooksRunning: false,
+		HooksDone: true, HooksFailed: true,
 	} {
-		if (Hooks{State: state}).Ended() != want || (&Asked{After: Hooks{State: state}}).Waives() != (state == HooksFailed) {
+		h := Hooks{State: state}
+		if h.Ended() != want || (&Asked{After: h}).Waives() != (state == HooksFailed) {
 			t.Errorf("%q: ended %t", state, !want)
 		}
 	}
