@@ -47,11 +47,11 @@ func TestWhileAllIsQuietTheMembersAreAskedInEverySecondTurn(t *testing.T) {
 			if r.HostsAt != r.At || !r.Listed {
 				t.Errorf("turn %d has not read the records", r.Number)
 			}
-			if age := r.At - r.StatusesAt; age > (policy.QuietTurns-1)*a.opt.Config.Timing.Interval+time.Second {
+			if age := r.At - r.StatusesAt; age > (policy.QuietRounds-1)*a.opt.Config.Timing.Interval+time.Second {
 				t.Errorf("in turn %d the members were asked %s ago", r.Number, age)
 			}
 		}
-		if turns < 25 || asked < turns/policy.QuietTurns-1 || asked > turns/policy.QuietTurns+1 {
+		if turns < 25 || asked < turns/policy.QuietRounds-1 || asked > turns/policy.QuietRounds+1 {
 			t.Errorf("in %d turns the members were asked %d times", turns, asked)
 		}
 	})
@@ -64,7 +64,7 @@ func TestAVoterThatFallsSilentWhileAllIsQuietIsSeenATurnLaterAtMost(t *testing.T
 		defer f.close()
 		interval := f.hosts["v1"].agent.opt.Config.Timing.Interval
 		f.lose("v3")
-		f.until(policy.QuietTurns*interval+time.Second, "v1 and v2 say so", func() bool {
+		f.until(policy.QuietRounds*interval+time.Second, "v1 and v2 say so", func() bool {
 			return f.told("v1", policy.VoterNotLive) && f.told("v2", policy.VoterNotLive)
 		})
 		f.pass(interval)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -39,7 +38,7 @@ func (a *Actor) noteCommand(r *round.Round) {
 		return
 	}
 	now := r.View.Asked.Command
-	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
+	if !now.Ended() {
 		return
 	}
 	if err := a.opt.Files.ProgramEnded(r.Request, now.State, now.Text); err != nil {

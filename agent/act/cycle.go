@@ -75,7 +75,7 @@ func (a *Actor) launched(run hooks.Run) {
 
 // hooksOf gives the hooks that are run in the phase of the operation.
 func hooksOf(r *round.Round) hooks.Run {
-	if policy.OpPhase(r.Op.Phase) == policy.PhaseBack {
+	if policy.HooksIn(policy.OpPhase(r.Op.Phase)) == policy.HooksAfter {
 		return r.Request.HookRun(hooks.After)
 	}
 	return r.Request.HookRun(hooks.Before)

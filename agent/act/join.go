@@ -29,7 +29,7 @@ func (a *Actor) moveDataAside(ctx context.Context, _ *task) error {
 	moved, err := a.opt.Data.MoveAside(ctx)
 	a.opt.ForgetData()
 	if len(moved) > 0 {
-		a.log.Info("old data moved aside", "to", moved)
+		a.log.Info("this agent has moved the old data aside", "to", moved)
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func (a *Actor) Renew(ctx context.Context) {
 	if err := a.lock.Renew(ctx); err != nil {
 		a.log.Warn("cannot renew the lock", "error", err, "validFor", a.lock.ValidFor())
 		if sent-a.renewed > t.RenewGiveUp {
-			a.log.Error("lock given up", "after", sent-a.renewed)
+			a.log.Error("this agent gives the lock up: it could not renew it in time", "after", sent-a.renewed)
 			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
 		}
 		return
@@ -59,7 +59,7 @@ func (a *Actor) Check(ctx context.Context, seen int64) bool {
 	if token == 0 || token == seen {
 		return false
 	}
-	a.log.Warn("lock is gone", "token", token)
+	a.log.Warn("this agent has lost the lock", "token", token)
 	_ = a.lock.Release(ctx) // the lease ends by itself if this cannot be told to etcd
 	return true
 }

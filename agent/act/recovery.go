@@ -51,7 +51,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	a.log.Warn("old data moved aside, for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
+	a.log.Warn("this agent has moved the old data aside, for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
 	return a.opt.Files.SetMembership(uint64(t.on.Recovery.New), uint64(t.on.Recovery.Member))
 }
 
@@ -68,14 +68,13 @@ func (a *Actor) layAside(ctx context.Context, t *task) error {
 // place; every other host notes to which cluster it belongs from now on, though not yet as which member.
 func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
-	if t.step.Outcome == policy.QuorumBack || t.step.Outcome == policy.RecoveryGivenUp {
-		return a.opt.Files.EndRecovery(v.Plan, t.step.Outcome, t.on.Wall)
-	}
-	if v.Survivor {
+	switch t.on.Decision.Notes.Recovery { //exhaustive:enforce
+	case policy.RecoveryLeavesNothing:
+	case policy.RecoveryTold:
 		if err := a.tellRecovered(ctx, t); err != nil {
 			return err
 		}
-	} else {
+	case policy.RecoveryJoins:
 		if err := a.opt.Files.SetStandby(0); err != nil {
 			return err
 		}

@@ -44,5 +44,5 @@ func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
 		one.PeerURL = dead.PeerURLs[0]
 	}
 	value, err := record.Encode(all.And(one))
-	return []lock.Also{{Key: a.keys.Repairs(), Seen: r.RepairsAt, Value: value}}, err
+	return []lock.Also{{Key: a.keys.Repairs(), At: r.RepairsAt, Value: value}}, err
 }

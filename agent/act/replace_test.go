@@ -36,7 +36,7 @@ func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
 			return false
 		}
 		written, err := record.Decode[record.Repairs](also[0].Value)
-		if err != nil || also[0].Key != a.keys.Repairs() || also[0].Seen != r.RepairsAt {
+		if err != nil || also[0].Key != a.keys.Repairs() || also[0].At != r.RepairsAt {
 			t.Fatalf("%+v, %v", also[0], err)
 		}
 		r.Repairs, r.RepairsAt = &written, r.RepairsAt+1

@@ -52,10 +52,10 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 	}
 	value, err := record.Encode(next)
 	if err != nil {
-		a.log.Error("rollout stopped: how far it is cannot be written", "error", err)
+		a.log.Error("this agent stops the rollout: it cannot write how far that is", "error", err)
 		value = unended(next, i, err)
 	}
-	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.RolloutAt, Value: value}}
+	return []lock.Also{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
 }
 
 // took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended

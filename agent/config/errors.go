@@ -16,7 +16,8 @@ const maxProblems = 100
 
 // Problem is one thing that is wrong with a configuration.
 type Problem struct {
-	File    string `json:"file,omitempty"`   // as given to Load or Parse; empty when the problem is not in the file's text
+	// as given to Load or Parse; empty when the problem is not in the file's text
+	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`   // from 1; 0 when no line is to blame, as for a missing section
 	Key     string `json:"key,omitempty"`    // path of the key, as in "timing.lockTTL"; empty when the file is no YAML
 	Message string `json:"message"`          // what is wrong and what to do

@@ -83,15 +83,17 @@ type Finding struct {
 
 // Disk is what the fsync probe measures on the file system of the etcd WAL.
 type Disk struct {
-	WAL             Lane     `json:"wal"`    // like etcd's WAL: append and fdatasync
-	Direct          Lane     `json:"direct"` // the device alone: direct synchronous overwrite
-	InFlightSeconds float64  `json:"inFlightSeconds,omitempty"`
-	InFlightOp      string   `json:"inFlightOp,omitempty"` // the call that has not come back, empty when there is none
-	FreeBytes       uint64   `json:"freeBytes,omitempty"`
-	LeftOut         uint64   `json:"leftOut,omitempty"`    // of the last minute's Samples: the processor was short, so they say nothing about the disk and no figure counts them
-	Samples         uint64   `json:"samples,omitempty"`    // taken in the last minute
-	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the newest measurement
-	LimitSeconds    float64  `json:"limitSeconds"`         // what the P99 of the WAL lane has to stay under
+	WAL             Lane    `json:"wal"`    // like etcd's WAL: append and fdatasync
+	Direct          Lane    `json:"direct"` // the device alone: direct synchronous overwrite
+	InFlightSeconds float64 `json:"inFlightSeconds,omitempty"`
+	InFlightOp      string  `json:"inFlightOp,omitempty"` // the call that has not come back, empty when there is none
+	FreeBytes       uint64  `json:"freeBytes,omitempty"`
+	// of the last minute's Samples: the processor was short, so they say nothing about the disk and no figure counts
+	// them
+	LeftOut      uint64   `json:"leftOut,omitempty"`
+	Samples      uint64   `json:"samples,omitempty"`    // taken in the last minute
+	AgeSeconds   *float64 `json:"ageSeconds,omitempty"` // since the newest measurement
+	LimitSeconds float64  `json:"limitSeconds"`         // what the P99 of the WAL lane has to stay under
 }
 
 // FsyncMinutes is how many minutes of what the probe has measured are kept.

@@ -34,7 +34,8 @@ type Status struct {
 	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // of those that this host was asked for
 	Recovery        *Recovery       `json:"recovery,omitempty"`        // the plan that is in force on this host
 	LastRecovery    *RecoveryEnd    `json:"lastRecovery,omitempty"`    // on this host
-	Rollout         *Rollout        `json:"rollout,omitempty"`         // of the cluster: the one in flight, or else the last one
+	// of the cluster: the one in flight, or else the last one
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // Host is the host that answers.

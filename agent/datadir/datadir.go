@@ -28,7 +28,8 @@ type Contents struct {
 	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
 	MemberID  uint64 `json:"memberID,omitempty"`
 	Problem   string `json:"problem,omitempty"` // why it cannot be understood
-	Free      int64  `json:"free"`              // bytes that its file system has left for etcd; -1 when that cannot be told
+	// bytes that its file system has left for etcd; -1 when that cannot be told
+	Free int64 `json:"free"`
 }
 
 // Inspect reads a data directory, and the WAL directory if it is another one. It changes nothing.

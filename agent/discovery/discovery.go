@@ -87,7 +87,7 @@ func (a answer) text() string {
 
 func (a answer) log(log *slog.Logger) {
 	if a.err != nil {
-		log.Warn("endpoints not discovered, those that are known stay in use", "error", a.err)
+		log.Warn("cannot discover endpoints: those that are known stay in use", "error", a.err)
 		return
 	}
 	log.Info("endpoints discovered", "endpoints", a.endpoints)

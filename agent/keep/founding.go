@@ -14,17 +14,15 @@ func (k *Keeper) noteFounding(ctx context.Context, r *round.Round) {
 	note, list := r.Decision.Notes.Founding, r.View.Founding.List
 	switch {
 	case note.Start:
-		k.note(ctx, &k.founding, "founding", "cluster not begun", func(context.Context) error {
+		k.note(ctx, &k.founding, "founding", "cannot begin to make the cluster", func(context.Context) error {
 			k.log.Warn("all listed hosts are new and agree: this host makes the cluster", "list", list)
 			return k.files.RequestBootstrap("bootstrap.expect", r.Wall)
 		})
 	case note.Begin:
-		k.note(ctx, &k.founding, "founding", "attempt not recorded", func(context.Context) error {
-			return k.files.BeginFounding(list)
-		})
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
+			func(context.Context) error { return k.files.BeginFounding(list) })
 	case note.Promise != "":
-		k.note(ctx, &k.founding, "founding", "attempt not recorded", func(context.Context) error {
-			return k.files.StandBy(list, note.Promise)
-		})
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
+			func(context.Context) error { return k.files.StandBy(list, note.Promise) })
 	}
 }

@@ -81,7 +81,7 @@ func newBench(t *testing.T) *bench {
 // round is one that cluster 7 has answered, which is to be noted if it is not.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
-	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.LastSeen() != 7
+	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.Met() != 7
 	return r
 }
 
@@ -112,8 +112,8 @@ func TestTheLoopIsNotKeptByADiskThatHangsAndNothingIsWrittenTwiceAtOnce(t *testi
 		}
 		close(b.disk.hang)
 		synctest.Wait()
-		if b.notes("cluster"); b.files.LastSeen() != 7 {
-			t.Errorf("seen was %d", b.files.LastSeen())
+		if b.notes("cluster"); b.files.Met() != 7 {
+			t.Errorf("met was %d", b.files.Met())
 		}
 		b.keep(b.round())
 		b.notes()
@@ -131,8 +131,8 @@ func TestANoteThatFailsIsTriedAgainAndNotAllTheTime(t *testing.T) {
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		b.disk.full = false
 		b.keep(b.round())
-		if b.notes("cluster"); b.files.LastSeen() != 7 {
-			t.Errorf("seen was %d", b.files.LastSeen())
+		if b.notes("cluster"); b.files.Met() != 7 {
+			t.Errorf("met was %d", b.files.Met())
 		}
 	})
 }

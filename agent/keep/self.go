@@ -24,24 +24,20 @@ func stretchOf(bootID string, r *round.Round) local.Stretch {
 func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.Met {
-		k.note(ctx, &k.met, "cluster", "cluster not recorded as seen", func(context.Context) error {
-			return k.files.SetSeen(id, r.Wall)
-		})
+		k.note(ctx, &k.met, "cluster", "cannot note on the disk which cluster has answered",
+			func(context.Context) error { return k.files.SetMet(id, r.Wall) })
 	}
 	if note.Member {
-		k.note(ctx, &k.member, "membership", "membership not recorded", func(context.Context) error {
-			return k.files.SetMembership(id, note.MemberID)
-		})
+		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
+			func(context.Context) error { return k.files.SetMembership(id, note.MemberID) })
 	}
 	if note.Clean {
 		stretch := stretchOf(k.opt.BootID, r)
-		k.note(ctx, &k.stretch, "clean stretch", "clean stretch not recorded", func(context.Context) error {
-			return k.files.NoteStretch(stretch)
-		})
+		k.note(ctx, &k.stretch, "clean stretch", "cannot note on the disk for how long this host has been well",
+			func(context.Context) error { return k.files.NoteStretch(stretch) })
 	}
 	if note.Standby != 0 {
-		k.note(ctx, &k.standby, "standby", "standby not recorded", func(context.Context) error {
-			return k.files.SetStandby(note.Standby)
-		})
+		k.note(ctx, &k.standby, "standby", "cannot note on the disk that this host is a standby",
+			func(context.Context) error { return k.files.SetStandby(note.Standby) })
 	}
 }

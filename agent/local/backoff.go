@@ -21,7 +21,7 @@ type failuresFile struct {
 
 // NoteJoin counts a join that failed, or forgets the count after one that succeeded.
 func (f *State) NoteJoin(failed bool, bootID string, now time.Duration) error {
-	defer f.turn()()
+	defer f.writes()()
 	next := failuresFile{BootID: bootID, Last: now}
 	f.mu.Lock()
 	if failed {

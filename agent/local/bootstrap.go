@@ -29,7 +29,7 @@ func (f *State) Bootstrap() *BootstrapRequest {
 
 // RequestBootstrap records an operator's request.
 func (f *State) RequestBootstrap(by string, at time.Time) error {
-	defer f.turn()()
+	defer f.writes()()
 	if f.Bootstrap() != nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (f *State) RequestBootstrap(by string, at time.Time) error {
 
 // EndBootstrap forgets the request: the cluster stands.
 func (f *State) EndBootstrap() error {
-	defer f.turn()()
+	defer f.writes()()
 	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {
 		return fmt.Errorf("cannot end the bootstrap: %w", err)
 	}

@@ -40,7 +40,7 @@ func (f *State) StandBy(list, attempt string) error {
 }
 
 func (f *State) standBy(next Founding) error {
-	defer f.turn()()
+	defer f.writes()()
 	switch was := f.Founding(); {
 	case was == next:
 		return nil

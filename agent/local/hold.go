@@ -34,7 +34,7 @@ func (f *State) Held() (held, known bool) {
 // SetHeld keeps etcd from starting by itself, or lets it go. What has failed may have been done all the same, or may be
 // done later: whether the file is there is not known then, until it is made or removed anew.
 func (f *State) SetHeld(ctx context.Context, held bool) error {
-	defer f.turn()()
+	defer f.writes()()
 	err := f.holder.SetHeld(ctx, held)
 	f.mu.Lock()
 	defer f.mu.Unlock()

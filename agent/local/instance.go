@@ -41,7 +41,7 @@ func (f *State) Instances() []string {
 
 // NoteInstance remembers a name of this agent.
 func (f *State) NoteInstance(name string) error {
-	defer f.turn()()
+	defer f.writes()()
 	next := append(slices.Clone(f.Instances()), name)
 	next = next[max(0, len(next)-instancesKept):]
 	if err := writeJSON(f.disk, filepath.Join(f.state, instancesName), next, true); err != nil {

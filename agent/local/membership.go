@@ -27,7 +27,7 @@ func (f *State) Membership() (cluster, member uint64) {
 
 // SetMembership notes both.
 func (f *State) SetMembership(cluster, member uint64) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	next := clusterFile{ID: ID(cluster), Member: ID(member), Standby: f.cluster.Standby}
 	f.mu.Unlock()
@@ -49,7 +49,7 @@ func (f *State) Standby() uint64 {
 
 // SetStandby notes it; 0 when the host begins a join.
 func (f *State) SetStandby(id uint64) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	next := f.cluster
 	f.mu.Unlock()

@@ -68,7 +68,7 @@ func (f *State) EndMutes(over []health.MuteEnd) error {
 
 // changeMutes writes what change makes of a copy of the mutes.
 func (f *State) changeMutes(change func([]health.Mute) ([]health.Mute, error)) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	before := f.mutes
 	f.mu.Unlock()

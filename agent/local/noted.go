@@ -19,7 +19,7 @@ type Noted struct {
 // Noted gives what stands on this host's disk; base is how long to wait after the first join that failed.
 func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n := Noted{
-		Met: f.LastSeen(), Standby: f.Standby(), Instances: f.Instances(), Backoff: f.Backoff(bootID, now, base),
+		Met: f.Met(), Standby: f.Standby(), Instances: f.Instances(), Backoff: f.Backoff(bootID, now, base),
 		Stretch: f.cleanStretch(bootID, now), Founding: f.Founding(),
 	}
 	n.Cluster, n.Member = f.Membership()

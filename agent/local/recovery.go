@@ -121,7 +121,7 @@ func (f *State) EndRecovery(plan string, code policy.ReasonCode, at time.Time) e
 }
 
 func (f *State) changeRecovery(change func(file *Recoveries)) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	before := f.recovery
 	f.mu.Unlock()

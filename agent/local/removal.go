@@ -53,7 +53,7 @@ func (f *State) Removals() (*Removal, *RemovalEnd) {
 // ChangeRemoval writes what change makes of it. change gets a copy, of which it is not to change what the pointers lead
 // to.
 func (f *State) ChangeRemoval(change func(file *Removals)) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	before := f.removal
 	f.mu.Unlock()

@@ -117,7 +117,7 @@ func (f *State) Asked() (*Request, *End) {
 // changeRequest writes what change makes of the request. change gets a copy, or nil when nothing is asked, and
 // gives what is asked then; with end, nothing is, and that is how it ended.
 func (f *State) changeRequest(change func(k *Request) (next *Request, end *End)) error {
-	defer f.turn()()
+	defer f.writes()()
 	f.mu.Lock()
 	file := f.ask
 	f.mu.Unlock()
@@ -204,5 +204,5 @@ func (k *Request) HookRun(when string) hooks.Run {
 // written, or somebody has written an older record over it. Who lets the rollout go on, at a person's word, counts one
 // more, and then it has its turn again.
 func (e *End) Had(r record.Rollout) bool {
-	return e.Rollout == r.ID && e.Code == policy.Cycled && e.RolloutResumed >= r.Resumed
+	return e.Rollout == r.ID && policy.HadTurn(e.Code, e.RolloutResumed, r.Resumed)
 }

@@ -34,7 +34,7 @@ type State struct {
 	mu        sync.Mutex // of the fields below, held for no longer than it takes to copy them
 	request   *BootstrapRequest
 	cluster   clusterFile
-	seen      seenFile
+	met       metFile
 	founding  Founding
 	names     []string // what this agent's instances were called, and is; the newest last
 	failures  failuresFile
@@ -70,7 +70,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
 		return nil, err
 	}
-	if _, err := readJSON(disk, f.SeenPath(), &f.seen); err != nil {
+	if _, err := readJSON(disk, f.MetPath(), &f.met); err != nil {
 		return nil, err
 	}
 	if _, err := readJSON(disk, f.FoundingPath(), &f.founding); err != nil {
@@ -99,9 +99,9 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	return f, nil
 }
 
-// turn waits until nobody else writes, and gives what ends the caller's turn. It is a channel, because
+// writes waits until nobody else writes, and gives what lets the next one. It is a channel, because
 // time stands still in a synctest bubble while anybody waits for a mutex.
-func (f *State) turn() (done func()) {
+func (f *State) writes() (done func()) {
 	f.writing <- struct{}{}
 	return func() { <-f.writing }
 }

@@ -22,7 +22,7 @@ type Stretch struct {
 
 // NoteStretch notes it, so that an agent that starts anew goes on with it; the zero value forgets it.
 func (f *State) NoteStretch(s Stretch) error {
-	defer f.turn()()
+	defer f.writes()()
 	if err := writeJSON(f.disk, filepath.Join(f.runtime, stretchName), s, false); err != nil {
 		return err
 	}

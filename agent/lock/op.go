@@ -27,10 +27,10 @@ func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Al
 }
 
 // Also is a further record that is replaced in the same transaction, if it is still the one that was
-// last written at revision Seen.
+// last written at revision At.
 type Also struct {
 	Key   string
-	Seen  int64
+	At    int64
 	Value []byte
 }
 
@@ -52,7 +52,7 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 // replaced gives the conditions on further records, and what replaces them.
 func replaced(also []Also) (conditions []clientv3.Cmp, then []clientv3.Op) {
 	for _, a := range also {
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.Seen))
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.At))
 		then = append(then, clientv3.OpPut(a.Key, string(a.Value)))
 	}
 	return conditions, then

@@ -38,16 +38,16 @@ func initialCluster(c config.Config, members []cluster.Member) string {
 	return strings.Join(parts, ",")
 }
 
-// wantedEnvironment is what etcd should be started with, as things are: for a new cluster when
-// one is asked for and none answers, for this host alone when it goes on with a snapshot,
-// otherwise for the present member list.
+// wantedEnvironment is what etcd should be started with, as things are: for this host alone when it goes on with a
+// snapshot, which goes before all else; for a new cluster when one is asked for and none answers; otherwise for the
+// present member list.
 func wantedEnvironment(c config.Config, r *round.Round) map[string]string {
-	if r.Bootstrap != nil && !r.Reachable {
-		return environment(c, nil, r.Bootstrap.Token)
-	}
 	// A snapshot brings the data. Should they be gone one day, etcd must not make a new cluster of nothing.
 	if k := r.Recovery; k != nil && k.Snapshot != nil {
 		return c.Environment(c.Alone(), "")
+	}
+	if r.Bootstrap != nil && !r.Reachable {
+		return environment(c, nil, r.Bootstrap.Token)
 	}
 	return environment(c, r.Membership.Members, "")
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 func hostConfig() config.Config {
@@ -52,5 +55,19 @@ func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)
 		}
+	}
+}
+
+// A host that was to make a cluster, and could not yet, may be the one that goes on with a snapshot.
+func TestWhoGoesOnWithASnapshotMakesNoNewClusterThoughOneIsAskedFor(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{Bootstrap: &local.BootstrapRequest{Token: "token"}}
+	if env := wantedEnvironment(hostConfig(), r); env["ETCD_INITIAL_CLUSTER_STATE"] != "new" {
+		t.Fatalf("a cluster is asked for, and the environment is %v", env)
+	}
+	r.Recovery = &local.Recovery{Snapshot: &recovery.Snapshot{}}
+	env := wantedEnvironment(hostConfig(), r)
+	if env["ETCD_INITIAL_CLUSTER_STATE"] != "existing" || env["ETCD_INITIAL_CLUSTER"] != "n2=http://p2" {
+		t.Errorf("it goes on with a snapshot, and the environment is %v", env)
 	}
 }

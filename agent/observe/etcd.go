@@ -42,8 +42,8 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 }
 
-// askedCalls is for how many calls etcd is asked in one turn, at most. Where every read takes as long as it may, what a
-// host knows of itself would else be told late, and what it sees be old when it is acted on.
+// askedCalls is for how many calls etcd is asked in one round, at most. Where every read takes as long as it may, what
+// a host knows of itself would else be told late, and what it sees be old when it is acted on.
 const askedCalls = 3
 
 // askEtcd asks etcd, and paces what comes next by what it has found.

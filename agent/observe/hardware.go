@@ -5,7 +5,6 @@ package observe
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/quorumd/quorumd/health"
@@ -20,12 +19,7 @@ func (j *judge) askHardware(ctx context.Context) health.HardwareReading {
 	if j.opt.Hardware == nil {
 		return health.HardwareReading{}
 	}
-	j.hardware.Refresh(ctx, j.opt.Now, hardwareEvery, lookTimeout,
-		func(context.Context) (health.HardwareReading, error) { return j.opt.Hardware(), nil })
-	now := j.opt.Now()
-	seen, _, fresh := j.hardware.Get(now, maxAge*hardwareEvery)
-	if !fresh && j.hardware.Age(now) < math.MaxInt64 {
-		return health.SilentHardware("drives and sensors have not answered for a while")
-	}
-	return seen
+	look := func(context.Context) health.HardwareReading { return j.opt.Hardware() }
+	return lately(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
+		"drives and sensors have not answered for a while")
 }

@@ -69,7 +69,7 @@ func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 }
 
 // askClock compares the wall clock with the voters', beside the loop. A host that rests does so as seldom as it
-// asks etcd, and in turns that do: their moments have drifted apart, so that the hosts of a fleet that were started
+// asks etcd, and in rounds that do: their moments have drifted apart, so that the hosts of a fleet that were started
 // together do not all compare at once. What it has found then still counts when it becomes attentive, until there was
 // time to compare again.
 func (o *Observer) askClock(ctx context.Context, r *round.Round) {

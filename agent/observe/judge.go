@@ -156,52 +156,47 @@ func (j *judge) sayAbsent(changes []health.Change) {
 	}
 }
 
-// machine looks at the rest of the machine, beside the loop, and gives what was seen last.
+// lately looks at something beside the loop, and gives what was seen last: silence, with why, when that is of long ago.
+func lately[T any](ctx context.Context, j *judge, l *beside.Look[T], every time.Duration, look func(context.Context) T,
+	silent func(why string) T, why string,
+) T {
+	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })
+	now := j.opt.Now()
+	seen, _, fresh := l.Get(now, maxAge*every)
+	if !fresh && l.Age(now) < math.MaxInt64 {
+		return silent(why)
+	}
+	return seen
+}
+
+// kernelSilent is why nothing is known of what the kernel tells.
+const kernelSilent = "the kernel has not answered for a while"
+
+// machine looks at the rest of the machine.
 func (j *judge) machine(ctx context.Context) health.MachineReading {
 	if j.opt.Sensors == nil {
 		return health.MachineReading{}
 	}
-	j.sensors.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(context.Context) (health.MachineReading, error) {
-		return j.opt.Sensors(), nil
-	})
-	now := j.opt.Now()
-	seen, _, fresh := j.sensors.Get(now, maxAge*sensorsEvery)
-	if !fresh && j.sensors.Age(now) < math.MaxInt64 {
-		return health.Silent("the kernel has not answered for a while")
-	}
-	return seen
+	look := func(context.Context) health.MachineReading { return j.opt.Sensors() }
+	return lately(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
 }
 
-// below looks at the devices below etcd's data, beside the loop, and gives what was seen last.
+// below looks at the devices below etcd's data.
 func (j *judge) below(ctx context.Context, device uint64) health.DevicesReading {
 	if j.opt.Devices == nil || device == 0 {
 		return health.DevicesReading{}
 	}
-	j.devices.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(context.Context) (health.DevicesReading, error) {
-		return j.opt.Devices(device), nil
-	})
-	now := j.opt.Now()
-	seen, _, fresh := j.devices.Get(now, maxAge*sensorsEvery)
-	if !fresh && j.devices.Age(now) < math.MaxInt64 {
-		return health.SilentDevices("the kernel has not answered for a while")
-	}
-	return seen
+	look := func(context.Context) health.DevicesReading { return j.opt.Devices(device) }
+	return lately(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
 }
 
-// linked looks at the interfaces that carry etcd's traffic, beside the loop, and gives what was seen last.
+// linked looks at the interfaces that carry etcd's traffic.
 func (j *judge) linked(ctx context.Context) health.LinkReading {
 	if j.opt.Links == nil {
 		return health.LinkReading{}
 	}
-	j.links.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(ctx context.Context) (health.LinkReading, error) {
-		return j.opt.Links(ctx), nil
-	})
-	now := j.opt.Now()
-	seen, _, fresh := j.links.Get(now, maxAge*sensorsEvery)
-	if !fresh && j.links.Age(now) < math.MaxInt64 {
-		return health.LinkReading{Absent: "the kernel has not answered for a while"}
-	}
-	return seen
+	silent := func(why string) health.LinkReading { return health.LinkReading{Absent: why} }
+	return lately(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
 }
 
 func (j *judge) reading(from disk.Reading) health.DiskReading {

@@ -26,7 +26,7 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 				continue
 			}
 			others = append(others, network.Member{
-				ID: m.ID, Name: m.Name, Peer: first(m.PeerURLs), Client: first(m.ClientURLs),
+				ID: m.ID, Name: m.Name, Peer: firstOf(m.PeerURLs), Client: firstOf(m.ClientURLs),
 			})
 		}
 		o.opt.Network.Watch(others, r.SightEvery)
@@ -77,13 +77,6 @@ func (o *Observer) noteAsked(r *round.Round) {
 type asked struct {
 	at    int64
 	since time.Duration
-}
-
-func first(urls []string) string {
-	if len(urls) == 0 {
-		return ""
-	}
-	return urls[0]
 }
 
 // network gives who reaches whom; nobody knows where nobody looks.

@@ -170,9 +170,9 @@ type Observer struct {
 	view  *Builder
 	judge *judge
 	pace  pace
-	in    round.In // of the turn that runs
+	in    round.In // of the round that runs
 
-	before  *round.Round       // the turn that was published last
+	before  *round.Round       // the round that was published last
 	reached *round.Round       // the last one in which a cluster was reachable
 	home    cluster.Membership // of this host's own cluster, as last listed
 
@@ -204,7 +204,7 @@ const (
 	clockEvery  = 5
 	dataEvery   = 2
 	binaryEvery = 30
-	maxAge      = 5 // in turns of their own rhythm
+	maxAge      = 5 // in looks of their own rhythm
 )
 
 // lookTimeout bounds a look that may hang with the disk.

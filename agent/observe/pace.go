@@ -12,45 +12,45 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// pace is how often a host asks etcd, and for what. The loop turns at its interval on every host;
-// what a turn asks depends on what the host is to the cluster:
+// pace is how often a host asks etcd, and for what. The loop goes round at its interval on every host;
+// what a round asks depends on what the host is to the cluster:
 //
-//   - An attentive host, which may have to act, asks in every turn. These are the members, the one
+//   - An attentive host, which may have to act, asks in every round. These are the members, the one
 //     that joins, and the few spares that the queue calls: their number does not grow with the fleet.
 //   - A resting host is a spare that others go before. The larger the fleet, the more seldom it asks,
 //     so that all of them together ask no more than a small fleet does. In a small one it
-//     asks in every turn.
+//     asks in every round.
 //
-// While all is quiet an attentive host reads the records in every turn, and asks the members in one of
-// policy.QuietTurns.
+// While all is quiet an attentive host reads the records in every round, and asks the members in one of
+// policy.QuietRounds.
 //
 // The records of all hosts are read so seldom that what a host reads in a second has a bound,
-// whatever the size of the fleet. What is not asked is carried over from the turn before with its
+// whatever the size of the fleet. What is not asked is carried over from the round before with its
 // age. No step is taken on it: see Observer.Confirm.
 type pace struct {
 	interval time.Duration
 	host     string
 	limits   Pace
 	size     int  // hosts that are present, as last known; 0 when that is not known yet
-	turns    int  // of the jitter
+	draws    int  // of the jitter
 	begun    bool // the members have been asked once
 	attends  bool
 	queued   bool // somebody keeps the queue
-	unasked  int  // turns since the members were asked
+	unasked  int  // rounds since the members were asked
 
 	etcd, hosts time.Duration // when each is due next
 }
 
 // Pace are the numbers of how often a host looks.
 type Pace struct {
-	RestFrom  int // hosts that may ask in every turn of the loop
-	RestMost  int // intervals between two turns that ask, at most
+	RestFrom  int // hosts that may ask in every round
+	RestMost  int // intervals between two rounds that ask, at most
 	Resting   int // host records that a resting host reads in an interval, on average
 	Attentive int // and an attentive one
 	Guided    int // hosts that may look as often although somebody keeps the queue
 }
 
-// UsualPace is for any fleet. At the default interval all spares together make 50 turns a second
+// UsualPace is for any fleet. At the default interval all spares together make 50 rounds a second
 // that ask etcd, each of them at least one in a minute. A host record has about 0.5 KiB: a resting
 // host reads 2.5 KiB/s of them, an attentive one 100 KiB/s, and while somebody keeps the queue all that
 // rest read 2.5 MiB/s together, however many they are.
@@ -58,7 +58,7 @@ func UsualPace() Pace {
 	return Pace{RestFrom: 100, RestMost: 30, Resting: 10, Attentive: 400, Guided: 1000}
 }
 
-// look says what a turn asks of etcd.
+// look says what a round asks of etcd.
 type look struct {
 	etcd    bool     // what concerns every host, and this host's own record
 	list    bool     // the member list
@@ -68,7 +68,7 @@ type look struct {
 	count   bool     // how many hosts there are
 }
 
-// due gives what this turn asks. hurry is for somebody who waits for a fresh picture, and quiet is what the last
+// due gives what this round asks. hurry is for somebody who waits for a fresh picture, and quiet is what the last
 // decision has found. A host that rests does not look at all hosts before it knows how many there are: a whole fleet
 // may have been started at once, and nobody keeps the queue yet.
 func (p *pace) due(now time.Duration, hurry, quiet bool) look {
@@ -79,13 +79,13 @@ func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	l.members = p.attends || l.hosts || hurry || !p.begun
 	l.etcd = l.members || l.count || now >= p.etcd
 	l.list = l.etcd
-	if quiet && p.attends && !hurry && p.unasked+1 < policy.QuietTurns {
+	if quiet && p.attends && !hurry && p.unasked+1 < policy.QuietRounds {
 		l.list, l.members = false, false
 	}
 	return l
 }
 
-// asked notes that a turn has asked for that.
+// asked notes that a round has asked for that.
 func (p *pace) asked(now time.Duration, did look) {
 	p.unasked++
 	if did.members {
@@ -131,7 +131,7 @@ func (p *pace) guide(now time.Duration, queued bool) {
 	}
 }
 
-// rest is the time between two turns that ask etcd, on a host that rests.
+// rest is the time between two rounds that ask etcd, on a host that rests.
 func (p *pace) rest() time.Duration {
 	from := p.limits.RestFrom
 	return p.interval * time.Duration(min(max(p.size, from), from*p.limits.RestMost)) / time.Duration(from)
@@ -153,7 +153,7 @@ func (p *pace) round() time.Duration {
 // after gives a moment about that much later. Hosts that were started together drift apart.
 func (p *pace) after(now, wait time.Duration) time.Duration {
 	if wait <= p.interval {
-		return now // in every turn, also in one that comes early
+		return now // in every round, also in one that comes early
 	}
 	return now + wait*3/4 + time.Duration(float64(wait)/2*p.chance())
 }
@@ -161,9 +161,9 @@ func (p *pace) after(now, wait time.Duration) time.Duration {
 // chance gives a number from 0 up to 1 that differs from host to host and from time to time, and is
 // the same in every run.
 func (p *pace) chance() float64 {
-	p.turns++
+	p.draws++
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d/%s/%d", p.turns, p.host, p.turns) // never fails
+	_, _ = fmt.Fprintf(h, "%d/%s/%d", p.draws, p.host, p.draws) // never fails
 	return float64(h.Sum64()>>11) / (1 << 53)
 }
 

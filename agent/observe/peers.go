@@ -24,10 +24,10 @@ type peers struct {
 const (
 	// heardLeast and heardMost bound for how long etcd counts as connected to whom it has heard of.
 	heardLeast, heardMost = 4 * time.Second, 30 * time.Second
-	// peersOldest is how old an answer may be, and peersTurns for how many intervals: what is asked in one turn of the
-	// loop is read in the next.
-	peersOldest = 20 * time.Second
-	peersTurns  = 3
+	// peersOldest is how old an answer may be, and peersIntervals for how many intervals: what is asked in one round
+	// is read in the next.
+	peersOldest    = 20 * time.Second
+	peersIntervals = 3
 )
 
 // read takes in what etcd has told last, if that is new.
@@ -61,7 +61,7 @@ func (p *peers) heardFor() time.Duration {
 // connections gives those of the last answer; now is on the clock of health.Input, and at the same moment on that of
 // rounds. They are not known before etcd has told twice, nor when that was long ago, by an agent that looks so often.
 func (p *peers) connections(now, at, interval time.Duration) round.Connections {
-	if !p.twice || now-p.at > max(peersOldest, peersTurns*interval) {
+	if !p.twice || now-p.at > max(peersOldest, peersIntervals*interval) {
 		return round.Connections{}
 	}
 	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}}

@@ -27,10 +27,11 @@ func (o *Observer) askHooks(ctx context.Context, r *round.Round) {
 	if o.opt.Programs == nil || r.Request == nil || r.Op == nil || r.Op.Host != o.opt.Config.Host.ID {
 		return
 	}
-	switch policy.OpPhase(r.Op.Phase) {
-	case policy.PhaseBegun:
+	switch policy.HooksIn(policy.OpPhase(r.Op.Phase)) { //exhaustive:enforce
+	case policy.HooksNever:
+	case policy.HooksBefore:
 		r.Programs.Before = o.askProgram(ctx, r.Request.HookRun(hooks.Before))
-	case policy.PhaseBack:
+	case policy.HooksAfter:
 		r.Programs.After = o.askProgram(ctx, r.Request.HookRun(hooks.After))
 	}
 }

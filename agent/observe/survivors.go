@@ -92,8 +92,8 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 }
 
 // telling finds the endpoint whose failure says most: one that accepts connections and then fails,
-// or else the one whose turn it is. A host that is no member always finds its own endpoint closed.
-func telling(whys []error, turn int) int {
+// or else the one that is next. A host that is no member always finds its own endpoint closed.
+func telling(whys []error, next int) int {
 	for i, why := range whys {
 		op, ok := errors.AsType[*net.OpError](why)
 		closed := ok && op.Op == "dial"
@@ -101,5 +101,5 @@ func telling(whys []error, turn int) int {
 			return i
 		}
 	}
-	return turn
+	return next
 }

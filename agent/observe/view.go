@@ -120,7 +120,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	} else { // who is dead was not contradicted in a blink
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
 		if v.Health.Well() { // nor has a host broken its clean stretch that asks etcd as seldom as one may
-			b.since.bridge(cleanStretch, r.At-wellTurns*c.Timing.Interval, r.Number)
+			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}
 	v.Cluster.ExpectedID = belongs(c, r)
@@ -242,7 +242,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
-			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
+			Turn: r.Released.InTurn(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
 			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores,

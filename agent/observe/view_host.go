@@ -150,9 +150,9 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 const (
 	// cleanStretch is the mark of since when a host has been well that was taken out.
 	cleanStretch = said + "well"
-	// wellTurns is for how many intervals it may not reach the cluster meanwhile: a host of a large fleet asks once in
-	// 30 of them, and may miss an answer.
-	wellTurns = 90
+	// wellIntervals is for how many intervals it may not reach the cluster meanwhile: a host of a large fleet asks once
+	// in 30 of them, and may miss an answer.
+	wellIntervals = 90
 )
 
 // takenOut makes the view of the times when this host's member was replaced. It is well from when this agent has seen
@@ -172,7 +172,7 @@ func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
 	if v.Health.Judged() {
 		first := !b.judged
 		b.judged = true
-		if first && out.NotedFor > 0 && out.NotedAgo <= wellTurns*b.config.Timing.Interval {
+		if first && out.NotedFor > 0 && out.NotedAgo <= wellIntervals*b.config.Timing.Interval {
 			b.since.begin(cleanStretch, last.Member.String(), noted.Began)
 		}
 	}
@@ -192,7 +192,7 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 }
 
 // gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look; a
-// turn in which etcd did not answer, as behind a slow leader, says nothing of who leads.
+// round in which etcd did not answer, as behind a slow leader, says nothing of who leads.
 func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.GaveWay {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {

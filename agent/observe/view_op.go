@@ -5,7 +5,6 @@ package observe
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -24,7 +23,7 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
 		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID),
 		Replaces: uint64(op.Replaces), PeerURL: op.PeerURL,
-		Reason: op.Reason, Outcome: outcomeOf(op), SameBoot: !own || op.BootID == b.bootID,
+		Reason: op.Reason, Outcome: policy.ReasonCode(op.Outcome), SameBoot: !own || op.BootID == b.bootID,
 		Overdue: round.Overdue(op.Until, r.Wall),
 	}
 	running := r.UnitErr == nil && r.Unit.State == systemd.Active && r.Unit.Job == ""
@@ -42,15 +41,6 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	return view
 }
 
-// outcomeOf gives the code with which an operation is rolled back. An older agent has written it into the reason only.
-func outcomeOf(op *record.Op) policy.ReasonCode {
-	if op.Outcome != "" || policy.OpPhase(op.Phase) != policy.PhaseRollback {
-		return policy.ReasonCode(op.Outcome)
-	}
-	code, _, _ := strings.Cut(op.Reason, ": ")
-	return policy.ReasonCode(code)
-}
-
 // turn makes the view of what has become of the operation that this host was asked for: it stands by this host's
 // disk until it has ended here, was released, or the cluster is another one.
 func (b *Builder) turn(v *policy.View, r *round.Round) {
@@ -62,9 +52,8 @@ func (b *Builder) turn(v *policy.View, r *round.Round) {
 	own := r.TakesDown(id)
 	// also where it is not known: that was begun before agents knew of this
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
-	gone := k.Seen && (r.OpAt == 0 || r.Op != nil && r.Op.Host != id) // one that cannot be read may be this host's
-	v.Asked.Released = gone && (elsewhere || r.Released.Frees(id, k.Began))
-	v.Asked.Noted = gone && !v.Asked.Released
+	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // one that cannot be read may be this host's
+	v.Asked.Released, v.Asked.Noted = k.Standing(b.bootID).Gone(shown, elsewhere, r.Released.Frees(id, k.Began))
 	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
 }
 

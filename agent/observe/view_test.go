@@ -43,26 +43,13 @@ func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
 	}
 }
 
-func TestTheOutcomeOfARollBackIsThatOfItsRecordOrOfAnOlderAgentsReason(t *testing.T) {
+func TestTheOutcomeOfARollBackIsThatOfItsRecordWhateverItsReasonBeginsWith(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		op   record.Op
-		want policy.ReasonCode
-	}{
-		"the record names it": {
-			record.Op{Phase: "rollback", Outcome: "HEALTH_LOST", Reason: "LEARNER_STALLED: no progress"},
-			policy.HealthLost,
-		},
-		"an older agent's reason begins with it": {
-			record.Op{Phase: "rollback", Reason: "LEARNER_STALLED: no progress"}, policy.LearnerStalled,
-		},
-		"a reason that only begins like a code": {
-			record.Op{Phase: "rollback", Reason: "ORPHANED by nobody"}, "ORPHANED by nobody",
-		},
-		"an operation that goes on has none": {record.Op{Phase: "added", Reason: "ORPHANED: no"}, ""},
-	} {
-		if got := outcomeOf(&c.op); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+	for said, want := range map[string]policy.ReasonCode{"HEALTH_LOST": policy.HealthLost, "": ""} {
+		op := &record.Op{Kind: policy.KindJoin, Phase: "rollback", Outcome: said, Reason: "LEARNER_STALLED: none"}
+		r := &round.Round{Seen: round.Seen{Op: op}}
+		if got := NewBuilder(hostConfig(), "boot-1", "i", false).operation(r).Outcome; got != want {
+			t.Errorf("the record says %q: got %q", said, got)
 		}
 	}
 }

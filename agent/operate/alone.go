@@ -36,7 +36,7 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 ) (control.SnapshotJob, error) {
 	lease, err := o.claim(ctx, p)
 	if errors.Is(err, errFull) && by != schedule {
-		o.opt.Logger.Warn("nobody else is kept from the same: etcd's database is full", "job", kind)
+		o.opt.Logger.Warn("cannot keep other hosts from the same job: etcd's database is full", "job", kind)
 		lease, err = 0, nil // a person wants one before room is made; two at once cost, and harm nothing
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	against := policy.AgainstBootstrap(r.View, o.opt.Config.Etcd.DataDir, o.opt.Files.SeenPath())
+	against := policy.AgainstBootstrap(r.View, o.opt.Config.Etcd.DataDir, o.opt.Files.MetPath())
 	if err := refused(cannot, against); err != nil {
 		return err
 	}

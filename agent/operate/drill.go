@@ -38,7 +38,7 @@ func (o *Operator) DrillDue(ctx context.Context, r *round.Round) {
 	o.dueDrill.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
 		_, err := o.drill(ctx, schedule, name)
 		if err != nil {
-			o.opt.Logger.Warn("the drill that is due is not begun", "error", err)
+			o.opt.Logger.Warn("cannot begin the drill that is due", "error", err)
 		}
 		return struct{}{}, err
 	})
@@ -57,19 +57,19 @@ func (o *Operator) drill(ctx context.Context, by, name string) (control.Snapshot
 // the drill was ended for something else.
 func (o *Operator) drilled(ctx context.Context, j backup.Job) {
 	if errors.Is(j.Err, backup.ErrEnded) {
-		o.opt.Logger.Warn("the snapshot is not proven on this host", "error", j.Err)
+		o.opt.Logger.Warn("this host has not proven the snapshot", "error", j.Err)
 		return
 	}
 	j.Err = unprovable(j)
 	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // who asked is told
-		o.opt.Logger.Warn("the snapshot is not proven on this host", "error", j.Err)
+		o.opt.Logger.Warn("this host has not proven the snapshot", "error", j.Err)
 		return
 	}
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
 		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be proven", n)
 	}
 	if j.Err != nil {
-		o.opt.Logger.Error("no restore was proven", "error", j.Err)
+		o.opt.Logger.Error("cannot prove the snapshot", "error", j.Err)
 		o.note(ctx, "RESTORE_FAILED", j.Err.Error())
 	} else {
 		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("snapshot %s proven by %s: etcd %s has served its %d keys",

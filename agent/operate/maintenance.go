@@ -54,7 +54,7 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()
 	word := local.Word{By: by, At: o.opt.Wall()}
 	if r != nil {
-		word.Waives = r.View.Asked != nil && r.View.Asked.After.State == policy.HooksFailed
+		word.Waives = r.View.Asked.Waives()
 		if r.Rollout != nil && r.Rollout.State == record.RolloutRunning {
 			word.Rolling = r.Rollout
 		}

@@ -93,10 +93,9 @@ func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseReque
 // standing gives the operation that a host says it is in, of which somebody has deleted the record.
 func standing(r *round.Round) (record.Op, bool) {
 	for _, h := range r.Hosts {
-		if h.Turn.IsZero() || r.Released.Frees(h.ID, h.Turn) {
-			continue
+		if r.Released.InTurn(h) {
+			return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true
 		}
-		return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true
 	}
 	return record.Op{}, false
 }

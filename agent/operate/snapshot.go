@@ -113,7 +113,7 @@ func (o *Operator) TakeDue(ctx context.Context, r *round.Round) {
 				return
 			}
 			if _, err := o.start(ctx, "", control.SnapshotPrune, schedule, []string{"yes"}, nil); err != nil {
-				o.opt.Logger.Warn("snapshots are not pruned", "error", err)
+				o.opt.Logger.Warn("cannot prune the snapshots", "error", err)
 			}
 		})
 		if err != nil {
@@ -145,7 +145,7 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be saved", n)
 	}
 	if j.Err != nil {
-		o.opt.Logger.Error("no snapshot was saved", "error", j.Err)
+		o.opt.Logger.Error("cannot save the snapshot", "error", j.Err)
 		o.note(ctx, "SNAPSHOT_FAILED", j.Err.Error())
 	} else {
 		o.note(ctx, "SNAPSHOT_SAVED", fmt.Sprintf("snapshot %s saved by %s", j.Outcome.Snapshots[0].Name, j.By))

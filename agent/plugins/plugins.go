@@ -112,7 +112,7 @@ func Open(opt Options) *Runner {
 func namesIn(opt Options) []string {
 	entries, err := entriesOf(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		opt.Logger.Warn("the operator's own checks are not run", "error", err)
+		opt.Logger.Warn("cannot run the operator's own checks", "error", err)
 	}
 	named, names := slices.Sorted(slices.Values(opt.Named)), []string{}
 	for _, e := range entries {

@@ -18,9 +18,9 @@ type Attention struct {
 	Operated   bool // the operation in flight is its own
 }
 
-// Attends tells whether a host may have to act, and looks in every turn: it is a member or becomes one, holds the lock,
-// was told to make a cluster, is called, or has seen for itself that it goes first. While nobody says how the cluster
-// is, it goes on as before: in a small fleet it looks in every turn anyway.
+// Attends tells whether a host may have to act, and looks in every round: it is a member or becomes one, holds the
+// lock, was told to make a cluster, is called, or has seen for itself that it goes first. While nobody says how the
+// cluster is, it goes on as before: in a small fleet it looks in every round anyway.
 func Attends(a Attention) bool {
 	switch {
 	case a.Bootstraps, a.Removes, a.HoldsLock, a.Steps:

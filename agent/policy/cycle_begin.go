@@ -54,6 +54,30 @@ type Hooks struct {
 	Launched bool
 }
 
+// Ended tells whether they have come to an end, well or not.
+func (h Hooks) Ended() bool { return h.State == HooksDone || h.State == HooksFailed }
+
+// HookTime says which hooks of a host's own operation are run.
+type HookTime uint8
+
+// The times of hooks.
+const (
+	HooksNever HookTime = iota
+	HooksBefore
+	HooksAfter
+)
+
+// HooksIn gives which are run in a phase of its operation.
+func HooksIn(phase OpPhase) HookTime {
+	switch phase {
+	case PhaseBegun:
+		return HooksBefore
+	case PhaseBack:
+		return HooksAfter
+	}
+	return HooksNever
+}
+
 // HookState is the state of the hooks.
 type HookState string
 
@@ -256,7 +280,7 @@ func queued(v View) []Host {
 	return line
 }
 
-// again says when a host that waits to be taken down looks again before its next turn of the loop, and the IDs of the
+// again says when a host that waits to be taken down looks again before its next round of the loop, and the IDs of the
 // hosts that it then looks at beside itself. Only the next in the line does, so that it follows within a second: it is
 // the first, or the one before it has its turn or has just had it, and has perhaps not told yet that it wants no other.
 // It knows when a pause ends.

@@ -48,7 +48,7 @@ func worked(v View) bool {
 	case WorkReboot:
 		return !v.Op.SameBoot
 	case WorkCommand:
-		return v.Asked.Command.State == HooksDone || v.Asked.Command.State == HooksFailed
+		return v.Asked.Command.Ended()
 	}
 	return false
 }

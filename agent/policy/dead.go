@@ -223,6 +223,10 @@ func OwnMemberLost(v View) bool {
 	return gone
 }
 
+// SaysWhoIsLost tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One
+// that joins has: from a member that says nothing of it, a lost one counts as reached.
+func (r Role) SaysWhoIsLost() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
+
 // AsksWhoIsDead tells whether an operation of that kind waits for what every voter's agent says of the one that it
 // replaces, by a look that is younger than its record.
 func AsksWhoIsDead(kind string) bool { return kind == KindReplace }

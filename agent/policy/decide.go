@@ -29,7 +29,7 @@ func Decide(v View) Decision {
 	d.Notes = Notes{
 		Hold: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
 		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), Drill: noteDrill(v), Founding: noteFounding(v),
-		Join: noteJoin(v, d.Step), Repair: countsRepair(v, d.Step),
+		Join: noteJoin(v, d.Step), Repair: countsRepair(v, d.Step), Recovery: noteRecovery(v, d.Step),
 	}
 	d.Quiet = quiet(v, d)
 	return d

@@ -164,7 +164,7 @@ func addLearner(v View) Decision {
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
 		d := wait(Settling, "the membership changed %s ago", span.Tenths(v.Cluster.StableFor))
-		d.Again = left // and not with the turn of the loop that comes after
+		d.Again = left // and not with the round that comes after
 		return d
 	}
 	return do(Step{Kind: StepAddLearner})

@@ -16,6 +16,7 @@ type Notes struct {
 	Founding FoundingNote
 
 	// These go with the step, and are nothing without it.
-	Join   JoinNote
-	Repair bool // one repair more is written with it, and whose place is taken
+	Join     JoinNote
+	Repair   bool // one repair more is written with it, and whose place is taken
+	Recovery RecoveryNote
 }

@@ -104,6 +104,12 @@ func Asks(kind string, phase OpPhase) bool {
 	return slices.Contains(o.asks, phase)
 }
 
+// Answers tells whether the operation in flight waits for this host, of that role, to tell anew how it is, and what it
+// sees: every voter's does, but for its own host.
+func Answers(v View, role Role) bool {
+	return v.Op != nil && Asks(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
+}
+
 // joins tells whether its host becomes a member by it.
 func (op *Op) joins() bool {
 	return op.info().joins

@@ -25,6 +25,27 @@ func TestEveryKindOfOperationIsDeclaredInFull(t *testing.T) {
 	}
 }
 
+func TestEveryOtherVotersHostAnswersAnOperationThatAsks(t *testing.T) {
+	t.Parallel()
+	asks := &Op{Kind: KindCycle, Host: "1", Phase: PhaseReady}
+	for name, c := range map[string]struct {
+		op   *Op
+		role Role
+		want bool
+	}{
+		"a voter":             {asks, RoleVoter, true},
+		"a standby":           {asks, RoleStandby, false},
+		"its own host":        {&Op{Kind: KindCycle, Host: "2", Phase: PhaseReady}, RoleVoter, false},
+		"nobody is asked yet": {&Op{Kind: KindCycle, Host: "1", Phase: PhaseBegun}, RoleVoter, false},
+		"there is none":       {nil, RoleVoter, false},
+	} {
+		v := View{Op: c.op}
+		if v.Self.ID = "2"; Answers(v, c.role) != c.want {
+			t.Errorf("%s: it answers: %t", name, !c.want)
+		}
+	}
+}
+
 func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testing.T) {
 	t.Parallel()
 	op := Op{MemberID: 7, Replaces: 8}

@@ -16,8 +16,8 @@ const QueueLength = 3
 // reserve.
 const DownLength = 2
 
-// Queue names the hosts without a member that look at the cluster in every turn, since they may have to act. The others
-// rest.
+// Queue names the hosts without a member that look at the cluster in every round, since they may have to act. The
+// others rest.
 type Queue struct {
 	Hosts int      // how many are present, as SizeClass has it
 	Next  []string // IDs of the spares that join, best first

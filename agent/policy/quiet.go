@@ -9,9 +9,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// QuietTurns is in how many turns of the loop a host asks the members who they are and how, once, while all is quiet.
-// It reads the records in each turn, and asks the members at once when they say anything else.
-const QuietTurns = 2
+// QuietRounds is in how many rounds of the loop a host asks the members who they are and how, once, while all is quiet.
+// It reads the records in each round, and asks the members at once when they say anything else.
+const QuietRounds = 2
 
 // unrest is something by which a cluster is not quiet, though nothing is to do.
 type unrest struct {
@@ -19,8 +19,8 @@ type unrest struct {
 	holds func(View) bool
 }
 
-// unrests are all that there are. Where none holds, what members have answered a turn ago says no less than what they
-// would answer now, until one of them falls silent: that is seen a turn later.
+// unrests are all that there are. Where none holds, what members have answered a round ago says no less than what they
+// would answer now, until one of them falls silent: that is seen a round later.
 func unrests() []unrest {
 	return []unrest{
 		{"this host is not well", func(v View) bool { return v.Health.State != health.OK }},

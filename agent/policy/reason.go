@@ -447,12 +447,12 @@ type Decision struct {
 	// Waiting is the host's own reason not to go next, whatever the others do; empty when it is
 	// ready. It is published, so that the others know whom to wait for.
 	Waiting ReasonCode
-	// Again asks to look again after so long, if that is before the next turn of the loop: this host is the next, or
+	// Again asks to look again after so long, if that is before the next round: this host is the next, or
 	// waits for programs that were started. 0: it does not. Behind are the IDs of the hosts whose records it wants to
 	// see then.
 	Again  time.Duration
 	Behind []string
 	First  bool  // it is a spare that is ready, and nobody else goes first
-	Quiet  bool  // nothing is to do and nothing is going on: the members need not be asked in each turn
+	Quiet  bool  // nothing is to do and nothing is going on: the members need not be asked in each round
 	Notes  Notes // what this host's disk is to say, whatever the step
 }

@@ -68,6 +68,10 @@ func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, r
 	return s, true, nil
 }
 
+// Waives tells whether a person's word that it is over says, too, that nobody waits for the programs that run after it:
+// they have failed.
+func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
+
 // Unhurried is the word that the machine does not go down after all, and it waits for its turn as any other.
 func (s Standing) Unhurried() Standing {
 	s.Hurried = false

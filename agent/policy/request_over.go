@@ -43,6 +43,14 @@ func (s Standing) Untouched() bool { return !s.Begun && !s.Stopped }
 // OutlastsReboot tells whether the machine may go down, too, when it is safe to touch for this.
 func (s Standing) OutlastsReboot() bool { return !s.Said && s.Work.info().outlastsReboot }
 
+// Gone tells what has become of its operation, which was seen, where etcd shows none of this host's any more: a person
+// has released it, or it is of another cluster; or else somebody has deleted its record, and it stands by this host's
+// disk.
+func (s Standing) Gone(shown, elsewhere, freed bool) (released, noted bool) {
+	gone := s.Seen && !shown
+	return gone && (elsewhere || freed), gone && !elsewhere && !freed
+}
+
 // Asked gives it as the policy sees it; what more was observed of it is to be filled in.
 func (s Standing) Asked() Asked {
 	return Asked{

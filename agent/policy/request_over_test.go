@@ -5,6 +5,26 @@ package policy
 
 import "testing"
 
+func TestAnOperationThatIsGoneWasReleasedOrItsRecordWasDeleted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		seen, shown, elsewhere, freed bool
+		released, noted               bool
+	}{
+		"its record was deleted":  {seen: true, noted: true},
+		"a person has said so":    {seen: true, freed: true, released: true},
+		"the cluster is another":  {seen: true, elsewhere: true, released: true},
+		"it is in flight":         {seen: true, shown: true, freed: true},
+		"it was never in flight":  {freed: true, elsewhere: true},
+		"it is in flight, unseen": {shown: true},
+	} {
+		released, noted := Standing{Seen: c.seen}.Gone(c.shown, c.elsewhere, c.freed)
+		if released != c.released || noted != c.noted {
+			t.Errorf("%s: released %t, noted %t", name, released, noted)
+		}
+	}
+}
+
 func TestARequestIsOverByAPersonsWordOrByTheRebootThatItWasFor(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

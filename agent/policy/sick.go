@@ -189,9 +189,9 @@ func voterSuspect(v View) (string, bool) {
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
 		if _, why := v.calledSick(m); why == unwitnessed && v.verdictAwaits(h) <= 0 {
-			all = append(all, fmt.Sprintf("%s has been %s for %s by its own verdict alone; nobody takes its place before "+
-				"its etcd counts slow syncs, too, or it is more than %d entries behind the leader", m.label(), h.Health,
-				span.Seconds(h.Ails.For), v.Limits.PromoteLag))
+			all = append(all, fmt.Sprintf("%s has been %s for %s by its own verdict alone; nobody takes its place "+
+				"before its etcd counts slow syncs, too, or it is more than %d entries behind the leader", m.label(),
+				h.Health, span.Seconds(h.Ails.For), v.Limits.PromoteLag))
 		}
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0

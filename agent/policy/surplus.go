@@ -43,7 +43,7 @@ func removeSurplus(v View, who Member, there bool) Decision {
 	return removeBeside(v, who)
 }
 
-// surplusStays tells why that voter is not removed, if there is a reason. It is looked for anew in every turn.
+// surplusStays tells why that voter is not removed, if there is a reason. It is looked for anew in every round.
 func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
 		return Disowned, "this host votes no more, and has nobody removed"

@@ -47,7 +47,7 @@ type View struct {
 	Failed     Failed        // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
-	// rest the members have answered in this round; or, while all is quiet (see QuietTurns), in the turn before.
+	// rest the members have answered in this round; or, while all is quiet (see QuietRounds), in the round before.
 	Resting, Looked bool
 	// PromotionPending tells that this agent has asked for a promotion so short a time ago that it may
 	// still land, whatever was answered.

@@ -49,7 +49,7 @@ func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Compl
 }
 
 // failsAgain tells whether the last line of this host says that this step has failed, and in the same way. Why it is
-// taken may tell of times, and be another text in every turn: it would drive all else out of the history.
+// taken may tell of times, and be another text in every round: it would drive all else out of the history.
 func (j *Journal) failsAgain(step policy.Step, err error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -129,7 +129,7 @@ func (j *Journal) Note(revision int64, e Entry) bool {
 	j.keep(revision, l)
 	value, err := record.Encode(l)
 	if err != nil { // the other lines are stored all the same
-		j.opt.Logger.Error("a line of the history cannot be stored", "kind", e.Kind, "code", e.Code, "error", err)
+		j.opt.Logger.Error("cannot store a line of the history", "kind", e.Kind, "code", e.Code, "error", err)
 		return false
 	}
 	j.mu.Lock()
@@ -167,7 +167,7 @@ func (j *Journal) Store(ctx context.Context, revision int64) {
 	}
 	j.mu.Unlock()
 	if _, err := j.opt.Etcd.Txn(ctx, nil, puts...); err != nil {
-		j.opt.Logger.Debug("history not stored yet", "lines", len(tried), "error", err)
+		j.opt.Logger.Debug("cannot store the history yet", "lines", len(tried), "error", err)
 		return
 	}
 	j.mu.Lock()
@@ -203,7 +203,7 @@ func (j *Journal) Trim(ctx context.Context) {
 	}
 	end := oldest.Pairs[keptInEtcd-1].Key
 	if _, err := j.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(j.keys.History(), clientv3.WithRange(end))); err != nil {
-		j.opt.Logger.Debug("history not trimmed", "error", err)
+		j.opt.Logger.Debug("cannot trim the history", "error", err)
 	}
 }
 

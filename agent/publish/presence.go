@@ -261,9 +261,7 @@ func (p *presence) record(r *round.Round) record.Host {
 // the place of a dead one, and waits for the word of every other. A round that has slept does not answer, its verdict
 // may be as old as its sleep.
 func (p *presence) asks(r *round.Round) bool {
-	op := r.Op
-	return op != nil && policy.Asks(op.Kind, policy.OpPhase(op.Phase)) && op.Host != p.opt.Config.Host.ID &&
-		r.Decision.Role == policy.RoleVoter && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
+	return policy.Answers(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }
 
 // p99Every is how often the published p99 of the disk may change. It ranks hosts and decides nothing

@@ -68,6 +68,9 @@ func TestOnlyAVoterWhoseVerdictIsNewAnswersAHostThatIsAboutToStopItsOwn(t *testi
 		r.Op, r.OpAt = &record.Op{Kind: policy.KindCycle, Host: "id-n2", Phase: string(policy.PhaseReady)}, 42
 		r.Decision.Role = policy.RoleVoter
 		c.change(r, p)
+		if r.View.Self.ID = "id-n1"; r.Op != nil {
+			r.View.Op = &policy.Op{Kind: r.Op.Kind, Host: r.Op.Host, Phase: policy.OpPhase(r.Op.Phase)}
+		}
 		want := p.written.Answers
 		if c.answers {
 			want = 42

@@ -154,7 +154,7 @@ func (p *Publisher) tellUnreadable(r *round.Round) {
 	before := p.current.Load()
 	for _, u := range r.Unreadable {
 		if before == nil || !slices.Contains(before.Unreadable, u) {
-			p.log.Error("a record in etcd cannot be read", "code", policy.RecordUnreadable, "key", u.Key, "why", u.Why,
+			p.log.Error("cannot read a record in etcd", "code", policy.RecordUnreadable, "key", u.Key, "why", u.Why,
 				"remedy", u.Hint())
 		}
 	}

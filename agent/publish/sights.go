@@ -9,7 +9,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/network"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -30,8 +29,8 @@ type lost struct {
 	on time.Time
 }
 
-// sightTurns is for how many looks at a member what is published of it stays as it is.
-const sightTurns = 6
+// sightLooks is for how many looks at a member what is published of it stays as it is.
+const sightLooks = 6
 
 // steady gives what to publish of what a round has seen.
 func (s *sights) steady(r *round.Round) []record.Sight {
@@ -49,20 +48,18 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
 	})
 	words := says(next, s.shown) || says(s.shown, next)
-	if others || words || other && stood >= sightTurns*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+	if others || words || other && stood >= sightLooks*every || !slices.Equal(next, s.shown) && stood >= p99Every {
 		s.shown, s.at = next, now
 	}
 	return s.shown
 }
 
-// words adds to what is to be published who is lost, and whether this host's etcd hears of it. Spares, which are
-// many, have no word in it. One that joins has: from a member that says nothing of it, a lost one counts as reached.
+// words adds to what is to be published who is lost, and whether this host's etcd hears of it, where it has a word in
+// that.
 func (s *sights) words(next []record.Sight, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
-	switch r.Decision.Role {
-	case policy.RoleVoter, policy.RoleStandby, policy.RoleJoining:
-	default:
+	if !r.Decision.Role.SaysWhoIsLost() {
 		return
 	}
 	for _, m := range r.Sights {

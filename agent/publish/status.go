@@ -86,8 +86,8 @@ func (p *Publisher) Picture() control.Status {
 	return s
 }
 
-// waits is how many calls two turns of the loop may wait for in vain, one after the other, when members do not answer:
-// the age of what is shown is that of the turn before while one runs.
+// waits is how many calls two rounds of the loop may wait for in vain, one after the other, when members do not answer:
+// the age of what is shown is that of the round before while one runs.
 const waits = 10
 
 // remedy is what the operator of this host does about a reason.

@@ -12,7 +12,7 @@ import (
 
 // Voters gives the list of voters for the forwarder of this host, as the cluster is. ok is false while there is none
 // that says where anybody could go: also without a quorum, and when the loop has shown nothing for longer than a few
-// turns take. Who has the last list then sees it age.
+// rounds take. Who has the last list then sees it age.
 func (p *Publisher) Voters() (l forward.List, ok bool) {
 	r, timing := p.current.Load(), p.opt.Config.Timing
 	if r == nil || p.opt.Now()-r.At > round.Blink*(timing.Interval+timing.CallTimeout) {

@@ -57,9 +57,12 @@ type Host struct {
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for
-	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
-	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
-	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
+	// when, in milliseconds of its wall clock since 1970; it orders turns only
+	AskedAt int64 `json:"askedAt,omitempty"`
+	// the reason code why the host does not go next; empty when it is ready
+	Waiting string `json:"waiting,omitempty"`
+	// of a voter: the revision of the record of another host's turn that it had seen when it wrote this
+	Answers int64 `json:"answers,omitempty"`
 	// EtcdFsync is what 99 of 100 of the syncs that its etcd has counted lately took, in seconds and rounded up; only
 	// where that is beyond what a healthy disk takes.
 	EtcdFsync float64 `json:"etcdFsync,omitempty"`
@@ -126,12 +129,11 @@ type Op struct {
 	// after which a cycle is overdue: all others know it when its host is silent
 	Until time.Time `json:"until,omitzero"`
 	// time since boot of the operated host when it started, meaningful with BootID
-	Clock  time.Duration `json:"clock,omitempty"`
-	Reason string        `json:"reason,omitempty" bound:"text"`
-	// the code with which it is rolled back; the reason of an older agent begins with it
-	Outcome string `json:"outcome,omitempty"`
-	By      string `json:"by,omitempty"`
-	Extra   Extra  `json:"-"`
+	Clock   time.Duration `json:"clock,omitempty"`
+	Reason  string        `json:"reason,omitempty" bound:"text"`
+	Outcome string        `json:"outcome,omitempty"` // the code with which it is rolled back
+	By      string        `json:"by,omitempty"`
+	Extra   Extra         `json:"-"`
 }
 
 // Of tells whether it is that host's; none is not.

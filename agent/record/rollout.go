@@ -38,7 +38,8 @@ type RolloutHost struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds,omitempty"` // how long it was taken down for
-	Turn    float64 `json:"turn,omitempty"`    // seconds from when the rollout had come to it until it was back: with the pause before
+	// seconds from when the rollout had come to it until it was back: with the pause before
+	Turn float64 `json:"turn,omitempty"`
 }
 
 // The states of a rollout. Only one that runs takes further hosts.

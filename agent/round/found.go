@@ -22,12 +22,12 @@ type Programs struct {
 	Before, After, Command Found[hooks.Result]
 }
 
-// In is what the loop tells a turn that begins.
+// In is what the loop tells a round that begins.
 type In struct {
 	Number uint64
 	Did    Did
 	Hurry  bool     // somebody waits for a fresh picture of the cluster
-	Light  bool     // a look in between two turns, which asks etcd for little
+	Light  bool     // a round in between two full ones, which asks etcd for little
 	Behind []string // the hosts that the last decision waits for, by their IDs
 	First  bool     // by the last decision this host goes first
 	Quiet  bool     // by the last decision nothing is going on

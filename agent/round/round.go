@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package round is what one turn of the loop has seen and decided: data that the packages below agent hand on.
+// Package round is what one round of the loop has seen and decided: data that the packages below agent hand on.
 // It asks nobody and writes nothing. Once a round is published nobody changes it.
 package round
 
@@ -18,8 +18,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Round is everything that one turn of the loop has seen and decided. It is not changed once it
-// is published.
+// Round is everything that one of them has seen and decided. It is not changed once it is published.
 type Round struct {
 	Number      uint64
 	At          time.Duration

@@ -58,3 +58,6 @@ func (s Released) Frees(host string, began time.Time) bool {
 	at, found := s[host]
 	return found && at.Equal(began)
 }
+
+// InTurn tells whether a host says that it is in its turn, and nobody has released it.
+func (s Released) InTurn(h record.Host) bool { return !h.Turn.IsZero() && !s.Frees(h.ID, h.Turn) }

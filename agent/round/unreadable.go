@@ -25,7 +25,7 @@ func (r *Round) NoteUnreadable(kind policy.RecordKind, pair cluster.Pair, err er
 	})
 }
 
-// CarryUnreadable keeps what was said of the hosts' records, in a turn that does not read them.
+// CarryUnreadable keeps what was said of the hosts' records, in a round that does not read them.
 func (r *Round) CarryUnreadable(before []policy.Unreadable, ownKey string) {
 	for _, u := range before {
 		if u.Kind == policy.RecordHost && u.Key != ownKey {

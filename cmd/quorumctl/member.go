@@ -39,7 +39,8 @@ type members struct {
 // member is an etcd member, with what is known of its host's agent.
 type member struct {
 	control.Member
-	Host    string   `json:"host,omitempty"`    // the name of the host whose agent says that it is its member; empty when none does
+	// the name of the host whose agent says that it is its member; empty when none does
+	Host    string   `json:"host,omitempty"`
 	Quorumd string   `json:"quorumd,omitempty"` // the version of that agent
 	Seen    *float64 `json:"seenSeconds,omitempty"`
 }

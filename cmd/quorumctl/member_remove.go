@@ -100,44 +100,22 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 // endsWithin is how long after its time is over a removal is waited for: what has begun by then goes on.
 const endsWithin = time.Minute
 
-// followRemoval waits until the removal has ended, and shows how it goes. A daemon that does not answer may be
-// restarting.
+// followRemoval shows how a removal goes until it has ended. A daemon that does not answer may be restarting.
 func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
-	bounded, cancel := context.WithTimeout(ctx, most+endsWithin)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	progress := a.progressOn(a.out)
-	now, last := r.Since, "quorumd has not looked at it yet"
-	for {
-		s, err := a.client().Status(bounded)
-		var state, text string
-		switch {
-		case err == nil && s.LastRemoval != nil && s.LastRemoval.Since.Equal(r.Since) &&
-			s.LastRemoval.MemberID == r.MemberID:
-			return *s.LastRemoval, progress.end()
-		case err == nil:
-			now = s.Time
-			if state, text = removalStanding(s); state == "unknown" && now.Sub(r.Until) > patienceForLost {
-				return control.RemovalEnd{}, lostRemoval(r, progress)
-			}
-		case bounded.Err() == nil && !passing(err):
-			return control.RemovalEnd{}, cannot("wait until "+r.Name+" is removed", err)
-		default:
-			state, text = "unknown", "quorumd does not answer"
-		}
-		if bounded.Err() == nil {
-			last = text
-			if err := progress.show(now, state, text, nil); err != nil {
-				return control.RemovalEnd{}, err
-			}
-		}
-		select {
-		case <-bounded.Done():
-			return control.RemovalEnd{}, earlyRemoval(r, ctx.Err() != nil, last, progress)
-		case <-tick.C:
-		}
+	f := &follower{
+		app: a, progress: a.progressOn(a.out), most: most + endsWithin, goal: "until " + r.Name + " is removed",
+		stands: "it begins by " + words.Stamp(r.Until) + " or not at all", hint: "quorumctl status tells how it goes",
+		lost: "quorumd no longer knows that it was asked for",
 	}
+	s, err := f.follow(ctx, r.Since, func(s control.Status) sight {
+		state, text := removalStanding(s)
+		ended := s.LastRemoval != nil && s.LastRemoval.Since.Equal(r.Since) && s.LastRemoval.MemberID == r.MemberID
+		return sight{state: state, text: text, says: text, missing: s.Removal == nil, over: ended}
+	})
+	if err != nil {
+		return control.RemovalEnd{}, err
+	}
+	return *s.LastRemoval, nil
 }
 
 // removalStanding says how far a removal is, and what it waits for.
@@ -149,28 +127,4 @@ func removalStanding(s control.Status) (state, text string) {
 		return s.Removal.State, s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	}
 	return s.Removal.State, s.Next.Text
-}
-
-func lostRemoval(r control.Removal, progress *progress) error {
-	if err := progress.end(); err != nil {
-		return err
-	}
-	return &failure{
-		code: exitFault, hint: "quorumctl history tells what became of it",
-		message: "cannot wait until " + r.Name + " is removed: quorumd no longer knows that it was asked for",
-	}
-}
-
-func earlyRemoval(r control.Removal, interrupted bool, last string, progress *progress) error {
-	if err := progress.end(); err != nil {
-		return err
-	}
-	f := &failure{code: exitTimeout, hint: "quorumctl status tells how it goes"}
-	f.message = "cannot wait longer until " + r.Name + " is removed: " + last
-	if interrupted {
-		f.code = exitFault
-		f.message = fmt.Sprintf("cannot wait until %s is removed: interrupted; it may still begin until %s", r.Name,
-			words.Stamp(r.Until))
-	}
-	return f
 }

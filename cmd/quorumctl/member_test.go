@@ -49,6 +49,20 @@ func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
 	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --reason 'in the bin'"))
 }
 
+func TestARemovalThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.onLook = func(_ int, s *control.Status) {
+		s.Time, s.Removal = s.Time.Add(patienceForLost/2), nil
+	}
+	socket, _ := serving(t, d)
+	r := quorumctl(t, socket, "member", "remove", "n3", "--reason", "x")
+	if r.code != exitFault || !strings.Contains(r.stderr,
+		"cannot wait until n3 is removed: quorumd no longer knows that it was asked for") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")

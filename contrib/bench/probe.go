@@ -41,9 +41,9 @@ type probeLoad struct {
 
 // probes are rows for several loads: what a disk takes for an fsync depends on what else it is asked for, and on how
 // much was written before it. Most small writes go to a block that is there already; a large one has the file system
-// commit its journal, too, and the disk flush twice. Each call costs some 0.1 ms that are not the disk's, more where the
-// processor has rested before: that is much of what a fast disk takes and nothing of what a slow one does, so that one
-// row has a disk on which each sync takes probeSlow longer.
+// commit its journal, too, and the disk flush twice. Each call costs some 0.1 ms that are not the disk's, more where
+// the processor has rested before: that is much of what a fast disk takes and nothing of what a slow one does, so that
+// one row has a disk on which each sync takes probeSlow longer.
 func probes() []row {
 	var all []row
 	for _, load := range []probeLoad{

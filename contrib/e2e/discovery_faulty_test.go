@@ -60,10 +60,10 @@ func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *te
 	}
 	for _, c := range []struct{ script, told string }{
 		{"exec sleep 600", "within 1s"},
-		{"head -c 200000 /dev/urandom", "endpoints not discovered"},
+		{"head -c 200000 /dev/urandom", "cannot discover endpoints"},
 		{"echo '<html>'", "the answer is refused"},
 		{":", "the answer is empty"},
-		{both + "; exit 3", "endpoints not discovered"},
+		{both + "; exit 3", "cannot discover endpoints"},
 	} {
 		log, err := os.ReadFile(n2.LogPath())
 		must(t, err)

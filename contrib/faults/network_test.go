@@ -44,7 +44,10 @@ func networkFaults() []networkFault {
 		},
 		// A packet that is dropped where it is sent is none that TCP has to send again: it never did.
 		{name: "1 % of the packets from n1 to n2 are lost", drop: from + "1", at: 1, within: 8 * time.Minute},
-		{name: "5 % of the packets from n1 to n2 are lost", drop: from + "5", at: 1, code: "NETWORK_LOSSY", within: 2 * bound},
+		{
+			name: "5 % of the packets from n1 to n2 are lost", drop: from + "5", at: 1,
+			code: "NETWORK_LOSSY", within: 2 * bound,
+		},
 	}
 }
 

@@ -43,8 +43,8 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 		micros, err := strconv.ParseInt(field("__REALTIME_TIMESTAMP"), 10, 64)
 		f.check(err)
 		log.entries = append(log.entries, entry{
-			at: said(field("MESSAGE"), time.UnixMicro(micros)), from: field("SYSLOG_IDENTIFIER"), priority: field("PRIORITY"),
-			text: field("MESSAGE"),
+			at: said(field("MESSAGE"), time.UnixMicro(micros)), from: field("SYSLOG_IDENTIFIER"),
+			priority: field("PRIORITY"), text: field("MESSAGE"),
 		})
 	}
 	return log

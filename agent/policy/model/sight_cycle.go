@@ -16,8 +16,9 @@ func (s *sight) cycleView(v *policy.View) {
 	}
 	asked := s.standing().Asked()
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
-	asked.Released = s.reachable&s.seen&s.freed != 0 && !s.ownCycle()
-	asked.Noted = s.reachable&s.seen&(1-s.freed) != 0 && !s.ownCycle()
+	if s.reachable != 0 {
+		asked.Released, asked.Noted = s.standing().Gone(s.ownCycle(), false, s.freed != 0)
+	}
 	v.Asked = &asked
 	if s.ask == command {
 		v.Asked.Command = program(s.did).Fate()

@@ -26,7 +26,7 @@ func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) b
 	b := boots{local.OpenBoots(local.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {
 		if err := b.noted.Begin(); err != nil {
-			log.Warn("an unexpected reboot would not be noticed", "error", err)
+			log.Warn("this agent would not notice an unexpected reboot", "error", err)
 		}
 	}()
 	return b
@@ -40,7 +40,7 @@ func (b boots) end(told context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(told), bootsWithin)
 	defer cancel()
 	if err := local.Within(ctx, b.noted.End); err != nil {
-		log.Warn("the next boot will be taken for unexpected", "error", err)
+		log.Warn("the next agent will take its boot for unexpected", "error", err)
 	}
 }
 

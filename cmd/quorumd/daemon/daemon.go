@@ -301,7 +301,7 @@ func lockMemory(log *slog.Logger) {
 		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	}
 	if err != nil {
-		log.Warn("memory not locked: a hung disk may stop the agent too; set LimitMEMLOCK=infinity", "error", err)
+		log.Warn("cannot lock the memory: a hung disk may stop the agent, too; set LimitMEMLOCK=infinity", "error", err)
 	}
 }
 
@@ -346,7 +346,7 @@ func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decisio
 		err := errors.Join(notifier.Status(text), notifier.Watchdog())
 		once.Do(func() { err = errors.Join(err, notifier.Ready()) })
 		if err != nil {
-			log.Debug("systemd not told", "error", err)
+			log.Debug("cannot tell systemd", "error", err)
 		}
 	}
 }
@@ -367,7 +367,7 @@ func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration,
 			text = err.Error()
 		}
 		if text != last && text != "" {
-			log.Error("TLS files or the password not reloaded, the old ones stay in use", "error", text)
+			log.Error("cannot reload TLS files or the password: the old ones stay in use", "error", text)
 		}
 		last = text
 	}

@@ -111,6 +111,7 @@ func TestWhatIsNoScrapeAndNoPageIsRefusedAndTheNextScrapeIsAnswered(t *testing.T
 		"GET / HTTP/1.1\r\nno header":                           "400 Bad Request",
 		"\x16\x03\x01 a client that speaks TLS":                 "400 Bad Request",
 		"GET /metrics HTTP/1.1\r\nHost: q\r\nConnection: close": "200 OK",
+		"GET / HTTP/1.1\r\nHost: q":                             "200 OK",
 		"GET /runbooks HTTP/1.1\r\nHost: q":                     "200 OK",
 	} {
 		conn, err := net.Dial("tcp", s.listener.Addr().String())

@@ -81,7 +81,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	}
 	log.Info("forwarding starts", "listen", conf.Proxy.Listen, "connections at most", most)
 	if err := notifier.Ready(); err != nil {
-		log.Debug("systemd not told", "error", err)
+		log.Debug("cannot tell systemd", "error", err)
 	}
 	group.Go(func() error { return f.Serve(ctx) })
 	err = group.Wait()
@@ -123,7 +123,7 @@ func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 		}
 		last = text
 		if err := notifier.Status(text); err != nil {
-			log.Debug("systemd not told", "error", err)
+			log.Debug("cannot tell systemd", "error", err)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func writeVoters(ctx context.Context, from voters, path string, every time.Durat
 			last, at = string(text), sinceBoot()
 		}
 		if why != failed && why != "" {
-			log.Error("the list of voters is not written, the forwarder goes on with the last", "error", why)
+			log.Error("cannot write the list of voters: the forwarder goes on with the last", "error", why)
 		}
 		failed = why
 	}

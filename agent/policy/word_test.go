@@ -1,0 +1,47 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+func TestEveryHostThatIsAMemberOrBecomesOneSaysWhoIsLost(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[Role]bool{
+		RoleVoter: true, RoleStandby: true, RoleJoining: true, RoleSpare: false, RoleUnknown: false,
+	} {
+		if role.SaysWhoIsLost() != want {
+			t.Errorf("%s says who is lost: %t", role, !want)
+		}
+	}
+}
+
+func TestHooksRunBeforeEtcdIsStoppedAndAfterItIsBack(t *testing.T) {
+	t.Parallel()
+	for phase, want := range map[OpPhase]HookTime{
+		PhaseBegun: HooksBefore, PhaseReady: HooksNever, PhaseDown: HooksNever, PhaseBack: HooksAfter,
+	} {
+		if got := HooksIn(phase); got != want {
+			t.Errorf("%s: %d, want %d", phase, got, want)
+		}
+	}
+	for state, want := range map[HookState]bool{
+		HooksNone: false, HooksDue: false, HooksStarting: false, HooksRunning: false,
+		HooksDone: true, HooksFailed: true,
+	} {
+		h := Hooks{State: state}
+		if h.Ended() != want || (&Asked{After: h}).Waives() != (state == HooksFailed) {
+			t.Errorf("%q: ended %t", state, !want)
+		}
+	}
+	if (*Asked)(nil).Waives() {
+		t.Error("nothing is asked, and its programs are waived")
+	}
+}
+
+func TestAHostHasHadItsTurnUntilAPersonLetsTheRolloutGoOn(t *testing.T) {
+	t.Parallel()
+	if !HadTurn(Cycled, 1, 1) || !HadTurn(Cycled, 2, 1) || HadTurn(Cycled, 1, 2) || HadTurn(Withdrawn, 1, 1) {
+		t.Error("a turn is had when its host is back, and had anew when the rollout is let go on")
+	}
+}
