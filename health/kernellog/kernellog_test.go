@@ -293,7 +293,8 @@ func FuzzRead(f *testing.F) {
 		}
 		devices, hung := Read(rootfile.Beneath(filepath.Dir(path), os.Getuid()), path, time.Minute)
 		if devices.Known != hung.Known || devices.Known == (devices.Absent != "") ||
-			hung.Known == (hung.Absent != "") || !devices.Known && len(devices.All) > 0 || !hung.Known && hung.Value != 0 {
+			hung.Known == (hung.Absent != "") || !devices.Known && len(devices.All) > 0 ||
+			!hung.Known && hung.Value != 0 {
 			t.Errorf("%q is read as %+v and %+v", data, devices, hung)
 		}
 	})

@@ -37,7 +37,8 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 	for file, want := range map[string]health.Drive{
 		"nvme.json": {
 			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Failed: true, Warns: true, Warnings: 17,
-			Spare: percent(8), SpareLimit: percent(10), Used: percent(103), Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
+			Spare: percent(8), SpareLimit: percent(10), Used: percent(103),
+			Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
 		},
 		"ata.json": {
 			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002", Errors: []health.DriveErrors{
