@@ -47,8 +47,9 @@ type fleetHost struct {
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
 	links   func(ctx context.Context) health.LinkReading
-	// hardware is what drives and sensors say; nil when nobody asks.
+	// hardware is what drives say, and chips what sensors say; nil when nobody asks.
 	hardware func() health.HardwareReading
+	chips    func() health.Several[health.Sensor]
 }
 
 // boot starts the host's agent, in a boot of that name.
@@ -65,7 +66,8 @@ func (h *fleetHost) boot(id string) {
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
-		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Chips: h.chips,
+		Now:   f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {
 				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)

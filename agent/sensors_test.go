@@ -220,9 +220,61 @@ func TestADriveThatDoesNotAnswerHoldsNothingElseUp(t *testing.T) {
 		f.pass(10 * time.Minute)
 		s := h.agent.Status()
 		if has(s) || !low(s) || !slices.ContainsFunc(s.Health.NotAvailable, func(a control.Absence) bool {
-			return a.Check == "smart" && a.Why == "drives and sensors have not answered for a while"
+			return a.Check == "smart" && a.Why == "what drives say could not be read for a while"
 		}) {
 			t.Errorf("the findings are %+v, not available %+v", s.Health.Findings, s.Health.NotAvailable)
+		}
+		close(end)
+	})
+}
+
+func TestASensorThatHangsKeepsNobodyFromHearingWhatIsSaidOfItsDrive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		silent, end := make(chan struct{}), make(chan struct{})
+		worn := 4
+		h := &fleetHost{
+			f: f, name: "s1", files: map[string][]byte{},
+			hardware: func() health.HardwareReading {
+				drive := health.Drive{Name: "nvme0", Used: &worn}
+				select {
+				case <-silent:
+					drive.Failed = true
+				default:
+				}
+				return health.HardwareReading{Drives: health.Several[health.Drive]{
+					Known: true, All: []health.Drive{drive},
+				}}
+			},
+			chips: func() health.Several[health.Sensor] {
+				select {
+				case <-silent:
+					<-end
+				default:
+				}
+				return health.Several[health.Sensor]{Known: true, All: []health.Sensor{{Of: "fans", Label: "fan1"}}}
+			},
+		}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(3 * time.Minute)
+		if n := h.agent.told.Current().Hung; n != 0 {
+			t.Errorf("before, %d looks hang", n)
+		}
+		close(silent)
+		f.pass(10 * time.Minute)
+		if n := h.agent.told.Current().Hung; n != 1 {
+			t.Errorf("%d looks hang, want that at the sensors", n)
+		}
+		s := h.agent.Status().Health
+		failing := func(f control.Finding) bool { return f.Code == string(health.DriveFailing) }
+		if !slices.ContainsFunc(s.Findings, failing) ||
+			!slices.ContainsFunc(s.NotAvailable, func(a control.Absence) bool {
+				return a.Check == "alarms" && a.Why == "the sensors have not answered for a while"
+			}) {
+			t.Errorf("the findings are %+v, not available %+v", s.Findings, s.NotAvailable)
 		}
 		close(end)
 	})

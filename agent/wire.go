@@ -68,8 +68,10 @@ type Options struct {
 	Devices func(device uint64) health.DevicesReading
 	// Links tells of the interfaces that carry etcd's traffic; nil when nobody can. It may hang.
 	Links func(context.Context) health.LinkReading
-	// Hardware tells what drives and sensors say of themselves; nil when nobody can. It may hang.
+	// Hardware tells what drives say of themselves, and others of them; Chips what sensors say. They are nil when
+	// nobody can; they may hang, and Chips the sooner.
 	Hardware func() health.HardwareReading
+	Chips    func() health.Several[health.Sensor]
 
 	Now func() time.Duration // since boot, running on while suspended
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
@@ -109,6 +111,7 @@ func New(opt Options) (*Agent, error) {
 		Sensors: opt.Sensors, Devices: opt.Devices, Links: opt.Links, Hardware: opt.Hardware, Now: opt.Now,
 		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
+	looks.Chips = opt.Chips
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
 	looks.Discovery = opt.Discovery
 	if opt.Hooks != nil {

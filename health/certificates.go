@@ -35,7 +35,7 @@ type Holder string
 const (
 	HolderOwn       Holder = "own"       // in a file of this host
 	HolderAuthority Holder = "authority" // in a file of this host, and vouches for others
-	HolderMember    Holder = "member"    // a member shows it to its clients
+	HolderMember    Holder = "member"    // a member shows it to its clients, or to its peers
 )
 
 // CertificateReading are the certificates that were seen. The zero value says that nobody has looked.
@@ -69,7 +69,7 @@ func declareCertificates() declaration {
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,
 			Source: "the files of cluster.tls, and those of etcd.tls and etcd.environment that may be read, and what " +
-				"members show at their client URLs",
+				"members show at their client and peer URLs",
 			Limits: []Limit{
 				limit("validity that is left, or a quarter of all", certificateEnds),
 				limit("validity that is left, or a tenth of all", certificateSoon),

@@ -197,6 +197,9 @@ func (c *check) finding() (Finding, bool) {
 	if many, is := c.evidence.(interface{ count() int }); is {
 		f.Count = many.count()
 	}
+	if graded, is := c.evidence.(interface{ grade() float64 }); is {
+		f.Grade = graded.grade()
+	}
 	if why != "" {
 		f.Text = c.Reason + "; " + why + ", so this may be out of date"
 	}

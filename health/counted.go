@@ -94,6 +94,8 @@ func (k growth) check(at time.Duration) error {
 	return nil
 }
 
+func (c *counted) grade() float64 { return c.limit.grade(c.kept.sum()) }
+
 func (c *counted) absent() string { return c.figure.absent() }
 
 func (c *counted) text() string { return c.words(c.kept.sum(), c.limit) }

@@ -25,6 +25,7 @@ type counters struct {
 
 	why   string
 	found []string
+	grown float64           // all of them together
 	kept  map[string]growth // by the keys of the counters
 }
 
@@ -46,7 +47,7 @@ func (e *counters) read(in Input) {
 	if e.why != "" {
 		return
 	}
-	e.found = nil
+	e.found, e.grown = nil, 0
 	for _, c := range e.look(in) {
 		k, known := e.kept[c.key]
 		if !known && len(e.kept) >= countersKept {
@@ -55,12 +56,15 @@ func (e *counters) read(in Input) {
 		k.take(in.Now, c.value)
 		e.kept[c.key] = k
 		if n := k.sum(); n > 0 {
+			e.grown += n
 			e.found = append(e.found, fmt.Sprintf("%s: %.0f more %s in %s, limit 0", c.title, n, c.of, e.over))
 		}
 	}
 }
 
 func (e *counters) count() int { return len(e.found) }
+
+func (e *counters) grade() float64 { return Limit{}.grade(e.grown) }
 
 func (e *counters) absent() string { return e.why }
 

@@ -4,6 +4,7 @@
 package health
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,24 @@ func TestACheckOfAnArrayIsNothingToBeTold(t *testing.T) {
 		if len(b.verdict.Findings) > 0 {
 			t.Errorf("while it is in %q: %+v", doing, b.verdict.Findings)
 		}
+	}
+}
+
+func TestAnArrayOfWhichNothingIsKnownIsNeitherWellNorSick(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Absent: "the kernel does not tell"}}
+	b.each(10*time.Minute, ms)
+	want := []Absence{{"raid", Disk, "md0: the kernel does not tell"}}
+	if !slices.Equal(b.verdict.NotAvailable, want) || b.verdict.State != OK || len(b.verdict.Findings) > 0 {
+		t.Errorf("not available: %+v, the verdict is %+v", b.verdict.NotAvailable, b.verdict)
+	}
+	b.devices.Arrays = append(b.devices.Arrays, Array{Name: "md1", Level: "raid1", Missing: 1, Doing: "idle"})
+	b.each(time.Second, ms)
+	if got := b.found(RAIDDegraded); got != "md1 (raid1) is missing 1 member device" ||
+		!slices.Equal(b.verdict.NotAvailable, want) {
+		t.Errorf("beside one that lacks a leg: %q, not available %+v", got, b.verdict.NotAvailable)
 	}
 }
 

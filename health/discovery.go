@@ -52,7 +52,7 @@ func declareDiscovery() declaration {
 		"see what the name server, the file or the program of cluster.discovery says (quorumctl config show); let it " +
 			"name all members, and in time",
 	}
-	limit := Limit{Of: "members that are not named", Unit: "", Enter: 0, Leave: 0}
+	limit := Limit{Of: "members that are not named", Unit: "of all"}
 	return advises("discovery", "the answers to cluster.discovery, and etcd's list of members", limit, p,
 		func(at *track) evidence {
 			return &listed{

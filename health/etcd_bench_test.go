@@ -139,11 +139,11 @@ func etcdEdges() []edge {
 			then(set(flag("max-wals", "0"), minute), set(flag("max-wals", "5"), minute-second)), set(nothing, second),
 		},
 		{
-			"time to the farthest other voter and back, of etcd's heartbeat interval over 50 %",
+			"time to the farthest other voter and back over 50 %",
 			then(set(far(0.050), minute), set(far(0.051), 10*minute-second)), set(nothing, second),
 		},
 		{
-			"time to the farthest other voter and back, of etcd's heartbeat interval at most 40 %",
+			"time to the farthest other voter and back at most 40 %",
 			then(set(far(0.041), minute), set(far(0.040), 10*minute-second)), set(nothing, second),
 		},
 	}, quotaEdges(), certificateEdges(),

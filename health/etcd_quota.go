@@ -57,7 +57,7 @@ func declareQuota() declaration {
 			Runbook: findingRunbook,
 		},
 		start:  OK,
-		gather: func(*track) evidence { return &quota{used: used, soon: soon} },
+		gather: func(at *track) evidence { return &quota{used: used, soon: soon, track: at} },
 	}
 }
 
@@ -66,6 +66,7 @@ type quota struct {
 	plain
 
 	used, soon Limit
+	track      *track
 	now        time.Duration
 	etcd       EtcdReading
 	kept       []mark // bytes in use
@@ -129,6 +130,13 @@ func (q *quota) text() string {
 		return text + fmt.Sprintf("; full with that in about %.0f hours, limit %.0f days", days*24, q.soon.Enter)
 	}
 	return text + fmt.Sprintf("; full with that in about %.0f days, limit %.0f", days, q.soon.Enter)
+}
+
+func (q *quota) grade() float64 {
+	if days, growing := q.days(); growing && q.track.Code == EtcdQuotaFilling {
+		return q.soon.grade(days)
+	}
+	return q.used.grade(q.percent())
 }
 
 func (q *quota) filling(bad bool) bool {

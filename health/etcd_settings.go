@@ -135,7 +135,7 @@ const (
 // declareHeartbeatSet declares the check of etcd's heartbeat against how far away the others are.
 func declareHeartbeatSet() declaration {
 	limit := Limit{
-		Of: "time to the farthest other voter and back, of etcd's heartbeat interval", Unit: "%", Enter: heartbeatUsed,
+		Of: "time to the farthest other voter and back", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
 		Leave: heartbeatUsedLeave,
 	}
 	return declaration{

@@ -25,6 +25,7 @@ func declareFsync(t Thresholds) declaration {
 				{Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncLeave.Seconds()},
 				{Of: "any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
 				{Of: "a write in flight", Unit: "s", Enter: t.Stall.Seconds(), Leave: t.Stall.Seconds()},
+				{Of: "one that hangs for good", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},
 			},
 			Problems: fsyncProblems(), Runbook: findingRunbook,
 		},

@@ -12,13 +12,15 @@ type HardwareReading struct {
 	Sensors Several[Sensor]
 	Logged  Several[LoggedErrors] // what the kernel's log holds against devices
 	Time    TimeSource
+	// TasksHung is of how many tasks the kernel's log has said since the boot that they hang.
+	TasksHung Figure
 }
 
 // SilentHardware is the reading of hardware that tells nothing, and why.
 func SilentHardware(why string) HardwareReading {
 	return HardwareReading{
 		Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why},
-		Logged: Several[LoggedErrors]{Absent: why}, Time: TimeSource{Absent: why},
+		Logged: Several[LoggedErrors]{Absent: why}, Time: TimeSource{Absent: why}, TasksHung: Figure{Absent: why},
 	}
 }
 
@@ -46,7 +48,8 @@ type Drive struct {
 	Absent string `json:"absent,omitempty"`
 	// Failed is its verdict on itself.
 	Failed bool `json:"failed,omitempty"`
-	// Warnings are the critical warnings of an NVMe drive, as its log has the bits.
+	// Warns says that it tells its critical warnings, as NVMe drives do; Warnings are those, as its log has the bits.
+	Warns    bool  `json:"warns,omitempty"`
 	Warnings uint8 `json:"warnings,omitempty"`
 	// Spare is what is left of the blocks that stand in for worn ones, SpareLimit the least that is well, and Used how
 	// much of its rated life is over, all in percent.

@@ -29,7 +29,8 @@ type Verdict struct {
 	Findings []Finding
 	// Checks tells where each check stands, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists the optional checks that have nothing to judge by. They count for nothing.
+	// NotAvailable lists the optional checks that have nothing to judge by, and things of which one knows nothing while
+	// it looks at others. They count for nothing.
 	NotAvailable []Absence
 	Figures      Figures
 }
@@ -52,6 +53,8 @@ type Finding struct {
 	Since     time.Duration // the moment its state was entered
 	// Count is how many things are so, each for long enough; 0 where they are not counted.
 	Count int
+	// Grade is how bad it is, one more for each time that it is twice as bad; 0 where that is not told.
+	Grade float64
 	// Cause is what writes are most likely slow because of, where that is what was found, and Why says what was
 	// measured that speaks for it. Both are empty when nothing does.
 	Cause Cause
@@ -175,6 +178,11 @@ func (j *Judge) verdict() Verdict {
 		said := slices.ContainsFunc(c.Behind, func(cause string) bool { return missing[cause] == why })
 		if why != "" && !said {
 			v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, why})
+		}
+		if partly, is := c.evidence.(interface{ unknown() []string }); is {
+			for _, what := range partly.unknown() {
+				v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, what})
+			}
 		}
 	}
 	v.Text = v.Checks[0].Text

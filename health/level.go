@@ -27,6 +27,8 @@ func (l *level) read(in Input) {
 	l.see(in.Now, known && l.limit.beyond(value, false), known && !l.limit.beyond(value, true), text)
 }
 
+func (l *level) grade() float64 { return l.limit.grade(l.figure.Value) }
+
 func (l *level) absent() string { return l.figure.absent() }
 
 func (l *level) present() string { return l.words(l.figure, l.limit) }

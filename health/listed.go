@@ -20,10 +20,13 @@ type listed struct {
 	look func(in Input, bad bool) []string
 	// missing says why there is nothing to look at.
 	missing func(Input) string
+	// partly says of which things nothing is known, and why, while others are looked at; nil where that cannot be.
+	partly func(Input) []string
 	// sick and well say when something is not well and when all is, for people.
 	sick, well string
 
 	why    string
+	silent []string // things of which nothing is known
 	found  []string
 	lasted int           // how many things were not well for long enough
 	rose   time.Duration // when it was last not more than that
@@ -33,9 +36,13 @@ type listed struct {
 const listedMost = 3
 
 func (l *listed) read(in Input) {
+	l.silent = nil
 	if l.why = l.missing(in); l.why != "" {
 		l.see(in.Now, false, false, "")
 		return
+	}
+	if l.partly != nil {
+		l.silent = l.partly(in)
 	}
 	l.found = l.look(in, l.track.State != OK)
 	l.see(in.Now, len(l.found) > 0, len(l.found) == 0, l.present())
@@ -45,6 +52,8 @@ func (l *listed) read(in Input) {
 }
 
 func (l *listed) count() int { return l.lasted }
+
+func (l *listed) unknown() []string { return l.silent }
 
 func (l *listed) absent() string { return l.why }
 

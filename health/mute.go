@@ -15,6 +15,7 @@ type Mute struct {
 	Code   Code      `json:"code"`
 	State  State     `json:"state"`           // a worse one breaks it
 	Count  int       `json:"count,omitempty"` // how many things were found, if that is told; more break it
+	Grade  float64   `json:"grade,omitempty"` // how bad it was, if that is told; twice as bad breaks it
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
@@ -41,6 +42,8 @@ func (m Mute) Over(found []Finding, now time.Time) string {
 			return fmt.Sprintf("it has become worse: %s, and was %s", f.State, m.State)
 		case m.Count > 0 && f.Count > m.Count:
 			return fmt.Sprintf("more is found: %d of them, and it was %d", f.Count, m.Count)
+		case m.Grade > 0 && f.Grade >= m.Grade+1:
+			return "it has become twice as bad"
 		}
 	}
 	return ""

@@ -13,7 +13,7 @@ func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
 	m := Mute{Code: MemoryLow, State: Warm, Since: now, Until: now.Add(time.Hour)}
-	m.Count = 1
+	m.Count, m.Grade = 1, 70
 	found := func(state State, gates Gate) []Finding {
 		return []Finding{
 			{Code: DiskFsyncSlow, State: Slow, Gates: Everything},
@@ -25,12 +25,18 @@ func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
 		at    time.Duration
 		why   string
 	}{
-		"it is found as it was": {found(Warm, Nothing), 0, ""},
-		"it is not found":       {nil, time.Minute, ""},
-		"the last moment":       {found(Warm, Nothing), time.Hour - 1, ""},
-		"its time is over":      {nil, time.Hour, "its time is over"},
-		"it has become worse":   {found(Slow, Nothing), 0, "worse: SLOW, and was WARM"},
-		"as many are found":     {[]Finding{{Code: MemoryLow, State: Warm, Count: 1}}, 0, ""},
+		"it is found as it was":     {found(Warm, Nothing), 0, ""},
+		"it is not found":           {nil, time.Minute, ""},
+		"the last moment":           {found(Warm, Nothing), time.Hour - 1, ""},
+		"its time is over":          {nil, time.Hour, "its time is over"},
+		"it has become worse":       {found(Slow, Nothing), 0, "worse: SLOW, and was WARM"},
+		"as many are found":         {[]Finding{{Code: MemoryLow, State: Warm, Count: 1}}, 0, ""},
+		"it is nearly twice as bad": {[]Finding{{Code: MemoryLow, State: Warm, Count: 1, Grade: 70.9}}, 0, ""},
+		"it is twice as bad": {
+			[]Finding{{Code: MemoryLow, State: Warm, Count: 1, Grade: 71}},
+			0,
+			"it has become twice as bad",
+		},
 		"more are found": {
 			[]Finding{{Code: MemoryLow, State: Warm, Count: 2}},
 			0,

@@ -43,6 +43,12 @@ func declareLossy() declaration {
 				well:    fmt.Sprintf("at most %.10g %% of what is sent to any host are sent again", limit.Leave),
 				look:    e.look,
 				missing: func(in Input) string { return in.Network.absent() },
+				partly: func(in Input) []string {
+					if peers := in.Links.Peers; !peers.Known && peers.Absent != "" {
+						return []string{"etcd's own connections: " + peers.Absent}
+					}
+					return nil
+				},
 			}
 		})
 	d.Behind = []string{"partition", "one-way", "large-packets", "link", "link-errors"}

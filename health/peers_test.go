@@ -4,6 +4,7 @@
 package health
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -57,4 +58,21 @@ func TestAConnectionThatIsNewCountsFromItsBeginningAndOneThatEndedIsNoGain(t *te
 	if found := look(3*time.Minute, to(3, 400, 800)); len(found) > 0 {
 		t.Errorf("what was sent while nobody looked is %q", found)
 	}
+}
+
+func TestThatNothingIsKnownOfEtcdsOwnConnectionsIsSaid(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.links.Peers = PeersReading{Absent: "quorumd is kept from netlink"}
+	b.each(time.Second, ms)
+	want := []Absence{{"loss", Network, "etcd's own connections: quorumd is kept from netlink"}}
+	if !slices.Equal(b.verdict.NotAvailable, want) {
+		t.Errorf("not available: %+v, want %+v", b.verdict.NotAvailable, want)
+	}
+	b.sends(to(1, 0, 5))
+	b.each(time.Second, ms)
+	if len(b.verdict.NotAvailable) > 0 {
+		t.Errorf("once they are known, not available: %+v", b.verdict.NotAvailable)
+	}
+	b.finds()
 }

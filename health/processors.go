@@ -75,6 +75,21 @@ func declareMachineChecks() declaration {
 		})
 }
 
+// HungUncounted says why a kernel gives no number of tasks that hang, while it tells its log of each.
+const HungUncounted = "the kernel does not count tasks that hang: it is older than 6.13"
+
+// hung gives how many tasks hung since the boot, by the kernel's count or else by its log.
+func (in Input) hung() Figure {
+	switch counted, logged := in.Machine.TasksHung, in.Hardware.TasksHung; {
+	case counted.Known || counted.Absent != HungUncounted:
+		return counted
+	case logged.Known || logged.Absent == "":
+		return logged
+	default:
+		return Figure{Absent: counted.Absent + ", and its log does not tell: " + logged.Absent}
+	}
+}
+
 // declareHung declares the check of tasks that do not run for minutes.
 func declareHung() declaration {
 	limit := Limit{Of: "tasks that hung", Unit: "an hour"}
@@ -84,10 +99,12 @@ func declareHung() declaration {
 			"of them it answers nobody, and cannot be stopped.",
 		"look at 'journalctl -k -g blocked' for which, and what each waits for: a drive, a network file system",
 	}
-	return advises("hung-tasks", "/proc/sys/kernel/hung_task_detect_count", limit, p, func(at *track) evidence {
+	const source = "/proc/sys/kernel/hung_task_detect_count, or the kernel's log, which quorumd-kernel-log.service " +
+		"looks through every two minutes"
+	return advises("hung-tasks", source, limit, p, func(at *track) evidence {
 		return &counted{
 			code: TasksHung, limit: limit, span: hungSpan, track: at,
-			of: func(in Input) Figure { return in.Machine.TasksHung },
+			of: Input.hung,
 			words: func(n float64, _ Limit) string {
 				return fmt.Sprintf("%.0f tasks hung in the last hour, limit 0", n)
 			},

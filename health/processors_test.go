@@ -4,6 +4,7 @@
 package health
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,4 +146,33 @@ func TestAFewSegmentsOnAQuietHostAreNoShare(t *testing.T) {
 	b.machine.Segments.Among += 991
 	b.each(90*time.Second, ms)
 	b.findsOnly(Retransmissions, "3.9 % of the segments of the last five minutes were sent again, limit 1 %")
+}
+
+func TestTasksThatHangAreCountedByTheLogWhereTheKernelHasNoCount(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.machine.TasksHung = Figure{Absent: HungUncounted}
+	b.hardware.TasksHung = Figure{Absent: "nobody has read the kernel's log"}
+	b.each(400*time.Second, ms)
+	want := Absence{
+		"hung-tasks", Machine, HungUncounted + ", and its log does not tell: nobody has read the kernel's log",
+	}
+	if !slices.Contains(b.verdict.NotAvailable, want) {
+		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	}
+	b.hardware.TasksHung = known(3) // before anybody looked
+	b.each(time.Second, ms)
+	b.finds()
+	b.hardware.TasksHung = known(5)
+	b.each(time.Second, ms)
+	b.advises("2 tasks hung in the last hour, limit 0")
+	b = beside(t)
+	b.hardware.TasksHung = known(9) // a kernel that counts is believed, whatever its log has kept
+	b.machine.TasksHung = Figure{Absent: "the kernel has not answered for a while"}
+	b.each(time.Second, ms)
+	b.machine.TasksHung = known(12)
+	b.each(time.Second, ms)
+	b.finds(TasksHung)
+	b.advises("12 tasks hung in the last hour, limit 0")
 }

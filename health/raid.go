@@ -26,6 +26,8 @@ type Array struct {
 	Doing  string
 	Done   float64 // what part of that is done, from 0 to 1
 	Broken bool    // it is missing more member devices than it can do without
+	// Absent says why all of that is not known, without numbers that change; empty when it is.
+	Absent string
 }
 
 // declareRAID declares the check of arrays that are missing a member device.
@@ -48,8 +50,10 @@ func declareRAID() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
+			e := eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
 				"an array is missing a member device", "no array is missing a member device", Array.lacking)
+			e.partly = func(in Input) []string { return in.Devices.unknownArrays() }
+			return e
 		},
 	}
 }
@@ -84,7 +88,13 @@ func declareResync() declaration {
 func eachArray(timing spell, sick, well string, wrong func(Array) string) *listed {
 	return &listed{
 		spell: timing, sick: sick, well: well,
-		missing: func(in Input) string { return in.Devices.absent() },
+		missing: func(in Input) string {
+			silent := in.Devices.unknownArrays()
+			if why := in.Devices.absent(); why != "" || len(silent) == 0 || len(silent) < len(in.Devices.Arrays) {
+				return why
+			}
+			return silent[0]
+		},
 		look: func(in Input, _ bool) (found []string) {
 			for _, a := range in.Devices.Arrays {
 				if text := wrong(a); text != "" {
@@ -94,6 +104,16 @@ func eachArray(timing spell, sick, well string, wrong func(Array) string) *liste
 			return found
 		},
 	}
+}
+
+// unknownArrays names those of which the kernel does not tell how they are.
+func (d DevicesReading) unknownArrays() (all []string) {
+	for _, a := range d.Arrays {
+		if a.Absent != "" {
+			all = append(all, a.Name+": "+a.Absent)
+		}
+	}
+	return all
 }
 
 func (a Array) lacking() string {

@@ -4,7 +4,9 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,8 +57,10 @@ func declareFailing() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return eachDrive(at, DriveFailing, "a drive's verdict is failed, or it gives a critical warning",
+			e := eachDrive(at, DriveFailing, "a drive's verdict is failed, or it gives a critical warning",
 				"no drive's verdict is failed, and none gives a critical warning", failing)
+			e.partly = silentDrives
+			return e
 		},
 	}
 }
@@ -87,6 +91,19 @@ func eachDrive(at *track, code Code, sick, well string, look func(Drive) string)
 	}
 }
 
+// silentDrives names those that tell nothing of themselves, as one behind a RAID controller, and why.
+func silentDrives(in Input) (all []string) {
+	for _, d := range in.Hardware.Drives.All {
+		if d.Absent != "" {
+			all = append(all, d.Name+": "+d.Absent)
+		}
+	}
+	if more := len(all) - listedMost; more > 0 {
+		all = append(all[:listedMost], plural(more, "drive")+" more")
+	}
+	return all
+}
+
 // failing says all that a drive has against itself.
 func failing(d Drive) string {
 	var said []string
@@ -114,7 +131,10 @@ func declareWear() declaration {
 		Check: Check{
 			Name: "drive-wear", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
 			Source: smartSource,
-			Limits: []Limit{{Of: "rated life used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1}},
+			Limits: []Limit{
+				{Of: "rated life used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1},
+				{Of: "spare blocks left", Unit: "% of the drive's own threshold", Enter: 100, Leave: 100, Below: true},
+			},
 			Problems: []Problem{
 				{
 					DriveWorn, Machine, Warm, "A drive is worn out.",
@@ -174,19 +194,17 @@ func declareHeat() declaration {
 	}
 }
 
+// noTemperature says why no drive could be too hot: none warns of that, and no thermometer has a limit.
 func noTemperature(in Input) string {
-	if in.Hardware.Drives.Known {
+	warns := func(d Drive) bool { return d.Absent == "" && d.Warns }
+	limited := func(s Sensor) bool { return s.Drive && s.Limit > 0 }
+	switch {
+	case slices.ContainsFunc(in.Hardware.Drives.All, warns), slices.ContainsFunc(in.Hardware.Sensors.All, limited):
 		return ""
+	case in.Hardware.Drives.Known:
+		return "no drive tells its temperature and how hot it may be"
 	}
-	if why := in.Hardware.Sensors.absent(); why != "" {
-		return why
-	}
-	for _, s := range in.Hardware.Sensors.All {
-		if s.Drive {
-			return ""
-		}
-	}
-	return "no drive tells its temperature"
+	return cmp.Or(in.Hardware.Sensors.absent(), "no drive tells its temperature and how hot it may be")
 }
 
 // tooHot names the drives that are. One that was is too hot until it has cooled by a few degrees more.

@@ -16,7 +16,8 @@ func percent(n int) *int { return &n }
 // wellDrive is an NVMe drive that has a few old errors and nothing to complain of.
 func wellDrive() Drive {
 	return Drive{
-		Name: "nvme0", Model: "M", Serial: "S1", Spare: percent(100), SpareLimit: percent(10), Used: percent(4),
+		Name: "nvme0", Model: "M", Serial: "S1", Warns: true, Spare: percent(100), SpareLimit: percent(10),
+		Used:   percent(4),
 		Errors: []DriveErrors{{"media errors", 2}},
 	}
 }
@@ -207,8 +208,16 @@ func TestADriveThatTellsNothingIsNeitherWellNorSick(t *testing.T) {
 	b.hardware = driven(func(d *Drive) { d.Absent, d.Failed, d.Used = "behind a RAID controller", true, percent(200) })
 	b.each(time.Minute, ms)
 	b.finds()
-	if len(b.verdict.NotAvailable) > 0 {
+	want := []Absence{{"smart", Machine, "nvme0: behind a RAID controller"}}
+	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
 		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	}
+	for range 4 {
+		b.hardware.Drives.All = append(b.hardware.Drives.All, Drive{Name: "sda", Absent: "behind it, too"})
+	}
+	b.each(time.Second, ms)
+	if all := b.verdict.NotAvailable; len(all) != 4 || all[3].Why != "2 drives more" {
+		t.Errorf("of many, not available: %+v", all)
 	}
 }
 
@@ -234,6 +243,24 @@ func TestADriveWithoutAThermometerOfItsOwnIsHotWhenItSaysSo(t *testing.T) {
 	b.each(2*time.Minute, ms)
 	b.finds(DriveHot)
 	b.advises("nvme0 (S1): it is too hot or too cold (critical warning 0x02, limit 0)")
+}
+
+func TestADriveThatTellsNoTemperatureIsNotCool(t *testing.T) {
+	t.Parallel()
+	want := []Absence{{"drive-heat", Machine, "no drive tells its temperature and how hot it may be"}}
+	for what, sensors := range map[string][]Sensor{
+		"no thermometer":      wellHardware().Sensors.All[1:],
+		"one without a limit": {{Of: "sda", Drive: true, Celsius: 99}, wellHardware().Sensors.All[1]},
+	} {
+		b := beside(t)
+		b.hardware = driven(func(d *Drive) { d.Name, d.Warns = "sda", false })
+		b.hardware.Sensors.All = sensors
+		b.each(2*time.Minute, ms)
+		b.finds()
+		if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
+			t.Errorf("%s: not available is %+v", what, b.verdict.NotAvailable)
+		}
+	}
 }
 
 func TestAnAlarmOfAChipIsNamedUnlessItIsShort(t *testing.T) {

@@ -24,6 +24,7 @@ type habit struct {
 	resent, lost       float64       // share of the segments that are sent again, and of packets without room
 	hot                int           // times a minute that a processor is slowed down
 	flaps              bool          // a link goes and comes when it begins
+	scrubs             bool          // an array is checked
 }
 
 // machine is one as it stands in a rack, and well.
@@ -43,7 +44,9 @@ func healthyMachines() []machine {
 		every: 24 * time.Hour, from: 2 * time.Hour, lasts: 50 * time.Minute, slower: 4, tail: 0.004, starved: 0.02,
 		memory: 25, stalled: 1.5, waited: 35, disks: 45, resent: 0.004, lost: 0.0003,
 	}
-	scrub := habit{every: week, from: 6*24*time.Hour + time.Hour, lasts: 7 * time.Hour, slower: 3, tail: 0.006}
+	scrub := habit{
+		every: week, from: 6*24*time.Hour + time.Hour, lasts: 7 * time.Hour, slower: 3, tail: 0.006, scrubs: true,
+	}
 	batch := habit{
 		every: time.Hour, from: 10 * time.Minute, lasts: 4 * time.Minute, slower: 2, tail: 0.002, starved: 0.04,
 		memory: 30, stalled: 2, waited: 70, disks: 10, resent: 0.002, hot: 1,
@@ -81,6 +84,7 @@ func (m machine) now(at time.Duration) habit {
 		sum.resent += h.resent
 		sum.lost += h.lost
 		sum.hot += h.hot
+		sum.scrubs = sum.scrubs || h.scrubs
 		sum.flaps = sum.flaps || h.flaps && at%h.every < h.from+10*time.Second
 	}
 	return sum
@@ -119,6 +123,9 @@ func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 		r := rand.New(rand.NewPCG(uint64(at), 3))                       // so that the series of the disk stays as it is
 		b.processors(r, h, at)
 		b.ports(r, h)
+		if b.devices.Arrays[0].Doing = "idle"; h.scrubs {
+			b.devices.Arrays[0].Doing = "check"
+		}
 	}
 }
 

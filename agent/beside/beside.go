@@ -22,6 +22,7 @@ type Look[T any] struct {
 	err     error
 	at      time.Duration // when the value was looked at
 	tried   time.Duration // when the last look began
+	bound   time.Duration // of the look that is under way
 	discard bool          // the value under way is of before something changed
 }
 
@@ -36,7 +37,7 @@ func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, 
 	if l.busy || (l.tried != 0 && began-l.tried < every) {
 		return
 	}
-	l.busy, l.tried = true, began
+	l.busy, l.tried, l.bound = true, began, bound
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, bound)
 		defer cancel()
@@ -74,6 +75,13 @@ func (l *Look[T]) Age(now time.Duration) time.Duration {
 		return math.MaxInt64
 	}
 	return now - l.at
+}
+
+// Hung tells whether a look is under way that should have come back long ago.
+func (l *Look[T]) Hung(now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy && now-l.tried > 2*l.bound
 }
 
 // Forget drops the value, because something has been done that changes it.

@@ -38,6 +38,9 @@ func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
 			l.Refresh(t.Context(), now, time.Second, time.Minute, look)
 			synctest.Wait()
 		}
+		if !l.Hung(now()+2*time.Minute) || l.Hung(now()) {
+			t.Fatal("a look of a minute hangs when it has not come back in two, and not before")
+		}
 		if looks != 2 {
 			t.Fatalf("%d looks were begun, want 2", looks)
 		}

@@ -28,6 +28,9 @@ While a vital check has no reading, the verdict is UNKNOWN. Any other that canno
 once, and counts for nothing, unless what it found last was SLOW or worse: then that stays until it can be read again.
 Of a check of your own it stays for ten of its intervals only; see **quorumd**(8).
 
+For each check stand its limits, then what it may find, and then the ways from one state to the next with their
+conditions and times. A way back takes twice as long for each time that it was gone in the last day, up to 4 h.
+
 # CHECKS
 
 `
@@ -54,6 +57,9 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 		for _, p := range c.Problems {
 			fmt.Fprintf(&page, "*%s* is %s: %s\n", p.Code, p.State, p.Title)
 		}
+		for _, r := range c.Rules {
+			fmt.Fprintf(&page, "From %s to %s: %s.\n", either(r.From), goal(r), r.When)
+		}
 		page.WriteByte('\n')
 	}
 	page.WriteString(causesHead)
@@ -63,4 +69,24 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 	page.WriteString("# SEE ALSO\n\n**quorumctl**(1), **quorumd.yaml**(5), **quorumd**(8)\n")
 	_, err := io.WriteString(w, page.String())
 	return err
+}
+
+// either names the states from which a way leads.
+func either(states []health.State) string {
+	var names []string
+	for _, s := range states {
+		names = append(names, s.String())
+	}
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " or " + names[n]
+	}
+	return names[0]
+}
+
+// goal is where a way leads: the code stands with its state where the state alone does not tell it.
+func goal(r health.Rule) string {
+	if r.Code == "" {
+		return r.To.String()
+	}
+	return r.To.String() + " *" + string(r.Code) + "*"
 }

@@ -25,7 +25,7 @@ type Health struct {
 
 // Certificate is one that was seen.
 type Certificate struct {
-	Of    string    `json:"of"`   // own, authority, or member for what a member shows to its clients
+	Of    string    `json:"of"`   // own, authority, or member for what a member shows to clients or peers
 	Name  string    `json:"name"` // the file, or the host and port that shows it
 	Until time.Time `json:"until"`
 	State string    `json:"state"` // OK, or WARM or SLOW when somebody has to issue it anew

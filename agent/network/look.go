@@ -23,7 +23,7 @@ const (
 	connectBound = 3 * time.Second // in which the kernel sends its SYN three times
 	answerBound  = 2 * time.Second // of a question that was sent
 	mostOfAnswer = 256 << 10       // bytes that are read
-	padding      = 4 << 10         // bytes by which a large question is larger: some packets
+	padding      = 10 << 10        // bytes by which a large question is larger: more than a jumbo frame takes
 	paddingPart  = 255             // the longest name of a protocol that TLS may offer
 )
 

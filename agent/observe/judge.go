@@ -37,6 +37,7 @@ type judge struct {
 	saved     time.Duration
 	unsaved   bool
 	hardware  beside.Look[health.HardwareReading]
+	chips     beside.Look[health.Several[health.Sensor]]
 	completed uint64        // flushes of the block device, as last seen
 	progress  time.Duration // when they last grew without our own write coming back
 	sensors   beside.Look[health.MachineReading]

@@ -146,7 +146,7 @@ const (
 )
 
 // certificates looks at those that connections to etcd hang on, beside the loop, and gives what was seen last. A host
-// with a member looks at what all members show; another one only at its own files.
+// with a member looks at what all members show, to clients and to peers; another one only at its own files.
 func (j *judge) certificates(ctx context.Context, r *round.Round) health.CertificateReading {
 	if j.opt.Certificates == nil {
 		return health.CertificateReading{}
@@ -185,9 +185,9 @@ func (j *judge) membersURLs(r *round.Round) []string {
 	case !member:
 		return nil
 	}
-	urls := []string{c.ClientURL}
+	urls := []string{c.ClientURL, c.PeerURL}
 	for _, m := range r.Membership.Members {
-		urls = append(urls, m.ClientURLs...)
+		urls = append(append(urls, m.ClientURLs...), m.PeerURLs...)
 	}
 	slices.Sort(urls)
 	return slices.Compact(urls)

@@ -65,7 +65,7 @@ func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing
 	}
 	own := cluster.Member{ID: 1, PeerURLs: []string{c.Etcd.PeerURL}, ClientURLs: []string{c.Etcd.ClientURL}}
 	other := cluster.Member{ID: 2, PeerURLs: []string{"https://n2:2380"}, ClientURLs: []string{"https://n2:2379"}}
-	both := []string{"https://n1:2379", "https://n2:2379"}
+	both := []string{"https://n1:2379", "https://n1:2380", "https://n2:2379", "https://n2:2380"}
 	for _, s := range []struct {
 		what  string
 		round *round.Round
@@ -146,7 +146,7 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 		}
 		r.Membership.Members = []cluster.Member{own, {ID: 2, ClientURLs: []string{"https://n2:2379"}}}
 		turn()
-		if seen := turn(); !slices.Equal(looked, []int{1, 2}) || len(seen.All) != 2 {
+		if seen := turn(); !slices.Equal(looked, []int{2, 3}) || len(seen.All) != 3 {
 			t.Errorf("looked at %v URLs, and seen is %+v", looked, seen)
 		}
 		left = 0

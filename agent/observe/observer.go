@@ -155,7 +155,8 @@ type Options struct {
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices   func(device uint64) health.DevicesReading
 	Links     func(context.Context) health.LinkReading // the interfaces of etcd's traffic; nil as above, may hang
-	Hardware  func() health.HardwareReading            // what drives and sensors say; nil when nobody asks. It may hang
+	Hardware  func() health.HardwareReading            // what drives say, and others of them; nil, may hang as above
+	Chips     func() health.Several[health.Sensor]     // what sensors say; nil when nobody asks. It may hang
 	Now       func() time.Duration
 	Monotonic func() time.Duration // the probe's clock
 	Wall      func() time.Time
@@ -234,6 +235,7 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	o.askClock(ctx, r)
 	o.lookAtNetwork(r)
 	o.judgeHealth(ctx, r)
+	r.Hung = o.hung()
 	o.build(r)
 	return r
 }

@@ -30,7 +30,8 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 			"cannot mute %s: it %s, and what keeps a step from happening is never muted", code, check.Effect()),
 			"quorumctl health "+req.Code+" says what to do about it")
 	}
-	m.State, m.Count = o.foundAs(check, code)
+	as := o.foundAs(check, code)
+	m.State, m.Count, m.Grade = as.State, as.Count, as.Grade
 	err := local.Within(ctx, func() error { return o.opt.Files.Mute(m) })
 	switch {
 	case errors.Is(err, local.ErrTooManyMutes):
@@ -79,13 +80,12 @@ func (o *Operator) checkOf(code health.Code) (health.Check, bool) {
 	return o.opt.Checks[i], true
 }
 
-// foundAs gives the state that a finding has now, and how many things it is of; while it is not found, the lightest
-// state that it may have.
-func (o *Operator) foundAs(c health.Check, code health.Code) (health.State, int) {
+// foundAs gives a finding as it is now; while it is not found, with the lightest state that it may have.
+func (o *Operator) foundAs(c health.Check, code health.Code) health.Finding {
 	if r := o.opt.Rounds.Current(); r != nil {
 		for _, f := range r.Verdict.Findings {
 			if f.Code == code {
-				return f.State, f.Count
+				return f
 			}
 		}
 	}
@@ -95,5 +95,5 @@ func (o *Operator) foundAs(c health.Check, code health.Code) (health.State, int)
 			lightest = p.State
 		}
 	}
-	return lightest, 0
+	return health.Finding{State: lightest}
 }

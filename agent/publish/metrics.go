@@ -127,6 +127,14 @@ func hostGauges() []gauge {
 			},
 		},
 		{
+			"quorumd_looks_hung", "Looks at this host, some by a program, that should have come back long ago.", nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil {
+					emit(float64(r.Hung))
+				}
+			},
+		},
+		{
 			"quorumd_records_unreadable", "Records of quorumd's in etcd that cannot be read, of at most 100 hosts.",
 			nil,
 			readUnreadable,

@@ -39,6 +39,7 @@ type Round struct {
 	Copy        recovery.Copy   // of its data, for that
 	Mutes       []health.Mute   // those that hold
 	MutesOver   []health.MuteEnd
+	Hung        int           // looks beside the loop that should have come back long ago
 	Probed      time.Duration // when it was judged, by the probe's clock
 	Bootstrap   *local.BootstrapRequest
 	Founding    []policy.FoundingAnswer // of the other hosts that are to make the cluster

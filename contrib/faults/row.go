@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // Row is a fault and what quorumd made of it.
@@ -73,18 +76,47 @@ found: it was looked for as long as the row says. What advises only leaves the v
 func document(dir string) (string, error) {
 	var b strings.Builder
 	b.WriteString(intro)
+	var all []Row
 	for _, p := range places() {
 		rows, err := load(dir, p.name)
 		if err != nil {
 			return "", err
 		}
+		all = append(all, rows...)
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", p.title, p.about)
 		b.WriteString("| Fault | Provoked by | After | Verdict | Code | What is shown |\n|---|---|---|---|---|---|\n")
 		for _, r := range rows {
 			b.WriteString(r.line())
 		}
 	}
+	b.WriteString(unprovoked)
+	for _, c := range health.Checks(health.DefaultThresholds()) {
+		if codes := unseen(c, all); len(codes) > 0 {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Component, strings.Join(codes, ", "), c.Source)
+		}
+	}
 	return b.String(), nil
+}
+
+const unprovoked = `
+## Not provoked here
+
+No row above has these codes. Every rule that leads to one is walked in tests, over series of numbers (health). What
+it reads is read in tests from files as the kernel writes them and from answers that were recorded, and what etcd tells
+from a real etcd.
+
+| Of the | Code | Read from |
+|---|---|---|
+`
+
+// unseen gives the codes of a check that no row has.
+func unseen(c health.Check, rows []Row) (codes []string) {
+	for _, p := range c.Problems {
+		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Code == string(p.Code) }) {
+			codes = append(codes, string(p.Code))
+		}
+	}
+	return slices.Compact(codes)
 }
 
 func (r Row) line() string {

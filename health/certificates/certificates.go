@@ -4,7 +4,8 @@
 // Package certificates looks until when certificates are valid: those in files, and those that etcd's members show.
 //
 // It promises that a look takes no longer than its context allows, reads a bounded number of bounded files, and makes
-// one handshake with each member, after which it hangs up. Whether a certificate is trusted it does not judge.
+// one handshake with each port of a member, after which it hangs up. Whether a certificate is trusted it does not
+// judge.
 package certificates
 
 import (
@@ -37,7 +38,7 @@ type Files struct {
 const (
 	mostBytes   = 1 << 20 // of a file
 	mostInFile  = 256     // certificates
-	mostMembers = 32      // that are asked in one look
+	mostPorts   = 64      // of members, that are asked in one look
 	mostSubject = 100     // characters of whom a certificate names
 )
 
@@ -140,8 +141,8 @@ func inPEM(data []byte) (certs []*x509.Certificate) {
 // shown gives what is shown at the URLs, at all of them at once.
 func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
 	config := r.tls()
-	if config == nil {
-		return nil
+	if config == nil { // clients need none here; peers may have TLS all the same
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	var hosts []string
 	for _, text := range urls {
@@ -150,7 +151,7 @@ func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []heal
 		}
 	}
 	hosts = distinct(hosts)
-	hosts = hosts[:min(len(hosts), mostMembers)]
+	hosts = hosts[:min(len(hosts), mostPorts)]
 	found := make([]*x509.Certificate, len(hosts))
 	var wait sync.WaitGroup
 	for i, host := range hosts {
@@ -159,11 +160,20 @@ func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []heal
 	wait.Wait()
 	var all []health.Certificate
 	for i, c := range found {
-		if c != nil {
+		if c != nil && !slices.ContainsFunc(all, sameOf(hosts[i], c)) {
 			all = append(all, named(health.HolderMember, hosts[i], c, now))
 		}
 	}
 	return all
+}
+
+// sameOf tells of a certificate whether it is this one, shown at another port of the same host.
+func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
+	host, _, _ := net.SplitHostPort(address)
+	return func(other health.Certificate) bool {
+		at, _, _ := net.SplitHostPort(other.Name)
+		return at == host && other.Subject == subject(c) && other.Until.Equal(c.NotAfter)
+	}
 }
 
 // shownAt gives the certificate that is shown there and ends first; nil when there is none.

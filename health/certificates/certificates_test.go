@@ -157,6 +157,18 @@ func TestWhatMembersShowIsSeenAlsoWhenItHasEndedOrTheyRefuseThisHost(t *testing.
 	}
 }
 
+func TestWhatPeersShowIsSeenWhereClientsNeedNoTLS(t *testing.T) {
+	t.Parallel()
+	at := now()
+	one := issue(t, at.Add(-day), at.Add(2*day))
+	urls := []string{"http://127.0.0.1:1", serving(t, one, tls.RequireAnyClientCert), serving(t, one, tls.NoClientCert)}
+	got := New(Files{}, noTLS, func() time.Time { return at }).Read(t.Context(), urls)
+	// The host shows the same at two ports.
+	if len(got.All) != 1 || got.All[0].Left != 2*day || got.All[0].Of != health.HolderMember {
+		t.Errorf("seen is %+v", got)
+	}
+}
+
 func TestAMemberThatSaysNothingHoldsALookUpForAsLongAsItMay(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -69,7 +69,7 @@ func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
 
 // read adds what the log says by now to what it said before, and tells how many lines were lost in between.
 func (f follower) read(before summary) (now summary, lost uint64) {
-	now = summary{Devices: slices.Clone(before.Devices)}
+	now = summary{Devices: slices.Clone(before.Devices), Hung: before.Hung}
 	log, err := f.open()
 	if err != nil {
 		now.At, now.Next, now.Absent = f.now(), before.Next, err.Error()
@@ -86,7 +86,8 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 			break
 		}
 		if err != nil {
-			now.Absent, now.Next = "the kernel does not give its log: "+err.Error(), before.Next
+			why := "the kernel does not give its log: " + err.Error() // what was read is read again
+			now, lost = summary{Devices: before.Devices, Hung: before.Hung, Next: before.Next, Absent: why}, 0
 			break
 		}
 		l, is := understand(buffer[:size])
@@ -103,6 +104,8 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 		}
 		if name, of, does := understands.holds(l); does {
 			now.add(name, of)
+		} else if understands.hangs(l) {
+			now.Hung++
 		}
 	}
 	now.At = f.now()

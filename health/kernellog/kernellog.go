@@ -1,7 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernellog counts what the kernel's log holds against block devices, and hands the counts over in a file.
+// Package kernellog counts what the kernel's log holds against block devices, and the tasks that it says hang, and
+// hands the counts over in a file.
 //
 // The log may be read with a right that the agent does not have, and says much that is none of its business. So a unit
 // of its own runs [Main] every now and then as root with that one capability. It counts the lines of the kernel itself
@@ -43,12 +44,14 @@ type summary struct {
 	// Next is the number of the first line that has not been read.
 	Next    uint64                `json:"next"`
 	Devices []health.LoggedErrors `json:"devices,omitempty"`
+	// Hung is of how many tasks the log has said that they hang.
+	Hung uint64 `json:"hung,omitempty"`
 }
 
-// Read gives what was handed over last. Now is the moment on CLOCK_MONOTONIC.
-func Read(files rootfile.Tree, path string, now time.Duration) health.Several[health.LoggedErrors] {
-	absent := func(why string) health.Several[health.LoggedErrors] {
-		return health.Several[health.LoggedErrors]{Absent: why}
+// Read gives what was handed over last, of devices and of tasks that hang. Now is the moment on CLOCK_MONOTONIC.
+func Read(files rootfile.Tree, path string, now time.Duration) (health.Several[health.LoggedErrors], health.Figure) {
+	absent := func(why string) (health.Several[health.LoggedErrors], health.Figure) {
+		return health.Several[health.LoggedErrors]{Absent: why}, health.Figure{Absent: why}
 	}
 	data, err := files.Read(path, fileLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +70,8 @@ func Read(files rootfile.Tree, path string, now time.Duration) health.Several[he
 	case s.Absent != "":
 		return absent(s.Absent)
 	}
-	return health.Several[health.LoggedErrors]{Known: true, All: s.Devices}
+	return health.Several[health.LoggedErrors]{Known: true, All: s.Devices},
+		health.Figure{Known: true, Value: float64(s.Hung)}
 }
 
 func parse(data []byte) (summary, error) {
@@ -77,6 +81,9 @@ func parse(data []byte) (summary, error) {
 	}
 	if len(s.Devices) > mostDevices {
 		return summary{}, fmt.Errorf("it has more than %d devices", mostDevices)
+	}
+	if s.At <= 0 { // it says nothing, which is not that there was nothing
+		return summary{}, errors.New("it is not what quorumd writes")
 	}
 	return s, nil
 }

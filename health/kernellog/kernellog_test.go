@@ -70,7 +70,8 @@ func (b *bench) handsOver(open func() (io.ReadCloser, error)) (health.Several[he
 }
 
 func (b *bench) reads() health.Several[health.LoggedErrors] {
-	return Read(b.files, filepath.Join(b.dir, File), b.now)
+	devices, _ := Read(b.files, filepath.Join(b.dir, File), b.now)
+	return devices
 }
 
 func of(records ...string) func() (io.ReadCloser, error) {
@@ -156,6 +157,33 @@ func TestWhatAProgramWritesIntoTheLogCountsForNothing(t *testing.T) {
 	}
 }
 
+func TestATaskOfWhichTheLogSaysThatItHangsIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	hung := func() health.Figure {
+		_, f := Read(b.files, filepath.Join(b.dir, File), b.now)
+		return f
+	}
+	if f := hung(); f.Known || !strings.HasPrefix(f.Absent, "nobody has read the kernel's log; see ") {
+		t.Errorf("before: %+v", f)
+	}
+	records := []string{
+		"3,4,1,-;INFO: task jbd2/dm-0-8:412 blocked for more than 122 seconds.\n", says(5, "sda"),
+		"3,6,1,-;INFO: task kworker/u8:1 x:99 blocked for more than 245 seconds.\n",
+		"3,7,1,-;      Not tainted 6.1.0-28-amd64 #1 Debian 6.1.119-1\n",
+		"11,8,1,-;INFO: task forged:1 blocked for more than 122 seconds.\n", // user.err
+		"6,9,1,-;x INFO: task forged:1 blocked for more than 122 seconds.\n",
+	}
+	b.handsOver(of(records...))
+	if f := hung(); f != (health.Figure{Known: true, Value: 2}) {
+		t.Errorf("of two: %+v", f)
+	}
+	b.handsOver(of(append(records[2:], "3,10,1,-;INFO: task etcd:7 blocked for more than 122 seconds.\n")...))
+	if f := hung(); f != (health.Figure{Known: true, Value: 3}) {
+		t.Errorf("then one more: %+v", f)
+	}
+}
+
 func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -176,6 +204,9 @@ func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
 	if got, _ := b.handsOver(broken); got.Absent != "the kernel does not give its log: invalid argument" {
 		t.Errorf("%+v", got)
 	}
+	b.handsOver(func() (io.ReadCloser, error) { // it has counted what it will read again
+		return &log{records: []string{says(4, "sda"), says(5, "sda")}, fails: unix.EINVAL}, nil
+	})
 	got, news = b.handsOver(of(says(4, "sda"), says(5, "sda")))
 	if !got.Known || got.All[0].Errors != 2 || news != "" {
 		t.Errorf("read again: %+v, news %q", got, news)
@@ -193,7 +224,8 @@ func TestWhatQuorumdDoesNotWriteIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, why := range map[string]string{
-		"x": "it is not what quorumd writes", string(many): "more than 128 devices", `{"at":-1}`: "for a while",
+		"x": "it is not what quorumd writes", "{}": "it is not what quorumd writes",
+		`{"at":-1}`: "it is not what quorumd writes", string(many): "more than 128 devices", `{"at":1}`: "for a while",
 		strings.Repeat(" ", fileLimit+1): "more than 65536 bytes",
 	} {
 		b := newBench(t)
@@ -224,10 +256,14 @@ func TestDevicesAreBounded(t *testing.T) {
 func FuzzUnderstand(f *testing.F) {
 	f.Add([]byte(says(1, "sda")))
 	f.Add([]byte("6,339,5140900,-,caller=T1;ata3.00: failed command: READ\n DEVICE=b8:0\n"))
+	f.Add([]byte("3,4,1,-;INFO: task jbd2/dm-0-8:412 blocked for more than 122 seconds."))
 	f.Add([]byte("4,1,2,c;EXT4-fs error (device dm-0) in x"))
 	r := newReader()
 	f.Fuzz(func(t *testing.T, record []byte) {
 		l, is := understand(record)
+		if r.hangs(l) && (!is || !strings.Contains(l.text, " blocked ")) {
+			t.Fatalf("%q tells of a task that hangs", record)
+		}
 		device, of, does := r.holds(l)
 		if !does {
 			return
@@ -235,7 +271,7 @@ func FuzzUnderstand(f *testing.F) {
 		if !is || device == "" || len(device) > 32 || !strings.Contains(l.text, device) {
 			t.Fatalf("%q names %q", record, device)
 		}
-		var now summary
+		now := summary{At: 1}
 		now.add(device, of)
 		data, err := json.Marshal(now)
 		if err != nil {
@@ -243,6 +279,23 @@ func FuzzUnderstand(f *testing.F) {
 		}
 		if again, err := parse(data); err != nil || !reflect.DeepEqual(again.Devices, now.Devices) {
 			t.Errorf("%+v is handed over as %+v: %v", now, again, err)
+		}
+	})
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"at":1,"next":3,"devices":[{"device":"sda","errors":2,"resets":1,"fileSystem":1}],"hung":1}`))
+	f.Add([]byte(`{"at":1,"absent":"there is no /dev/kmsg","next":0}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), File)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		devices, hung := Read(rootfile.Beneath(filepath.Dir(path), os.Getuid()), path, time.Minute)
+		if devices.Known != hung.Known || devices.Known == (devices.Absent != "") ||
+			hung.Known == (hung.Absent != "") || !devices.Known && len(devices.All) > 0 ||
+			!hung.Known && hung.Value != 0 {
+			t.Errorf("%q is read as %+v and %+v", data, devices, hung)
 		}
 	})
 }

@@ -57,6 +57,10 @@ func kinds() []kind {
 	}
 }
 
+// hang is what the kernel says of a task that waits for minutes (kernel/hung_task.c). Ten times, and no more, unless it
+// was told otherwise: there were at least so many.
+const hang = `^INFO: task .{1,64}:[0-9]{1,10} (?:is )?blocked (?:[^ ]+ ){0,8}for more than [0-9]{1,10} seconds`
+
 // unwanted are the requests that a device may refuse, as many do. Nothing that was written is lost with one.
 func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(WRITE_ZEROES)"} }
 
@@ -64,10 +68,11 @@ func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(W
 type reader struct {
 	kinds []kind
 	on    [][]*regexp.Regexp
+	hang  *regexp.Regexp
 }
 
 func newReader() reader {
-	r := reader{kinds: kinds()}
+	r := reader{kinds: kinds(), hang: regexp.MustCompile(hang)}
 	for _, k := range r.kinds {
 		var on []*regexp.Regexp
 		for _, line := range k.lines {
@@ -104,6 +109,9 @@ func understand(record []byte) (line, bool) {
 	text, _, _ = strings.Cut(text, "\n")
 	return line{number, priority < kernel, text}, true
 }
+
+// hangs tells whether a line says that a task hangs.
+func (r reader) hangs(l line) bool { return l.kernel && r.hang.MatchString(l.text) }
 
 // holds tells which device a line holds something against, and what.
 func (r reader) holds(l line) (device string, of kind, does bool) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -211,7 +212,9 @@ func FuzzDevices(f *testing.F) {
 			}
 		}
 		for _, a := range got.Arrays {
-			if a.Missing < 0 || !(a.Done >= 0 && a.Done <= 1) {
+			told, err := strconv.ParseUint(word(files[arrayDir+"degraded"]), 10, 16)
+			if a.Missing < 0 || !(a.Done >= 0 && a.Done <= 1) || a.Absent == "" && redundant(a.Level) &&
+				(err != nil || a.Missing != int(told) || !does(a.Doing)) {
 				t.Errorf("read %+v", a)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,14 +52,17 @@ func (r *Reader) Devices(device uint64) health.DevicesReading {
 	return out
 }
 
-// array reads a RAID array. One without redundancy has neither missing legs nor anything to do beside its work.
+// array reads a RAID array.
 func array(dir, name string) health.Array {
-	a := health.Array{
-		Name: name, Level: attribute(dir, "md/level"), Doing: attribute(dir, "md/sync_action"),
-		Broken: attribute(dir, "md/array_state") == "broken",
-	}
-	if n, err := strconv.ParseUint(attribute(dir, "md/degraded"), 10, 16); err == nil {
+	a := health.Array{Name: name, Level: attribute(dir, "md/level"), Doing: attribute(dir, "md/sync_action")}
+	state := attribute(dir, "md/array_state")
+	a.Broken = state == "broken"
+	n, err := strconv.ParseUint(attribute(dir, "md/degraded"), 10, 16)
+	if err == nil {
 		a.Missing = int(n)
+	}
+	if !slices.Contains(arrayStates(), state) || redundant(a.Level) && (err != nil || !does(a.Doing)) {
+		a.Absent = "the kernel does not tell in words that are known here how it is"
 	}
 	for _, leg := range legs(dir) {
 		for state := range strings.SplitSeq(attribute(dir, filepath.Join("md", leg, "state")), ",") {
@@ -68,12 +72,29 @@ func array(dir, name string) health.Array {
 		}
 	}
 	done, all, both := strings.Cut(attribute(dir, "md/sync_completed"), " / ")
-	n, err := strconv.ParseUint(done, 10, 64)
+	n, err = strconv.ParseUint(done, 10, 64)
 	of, err2 := strconv.ParseUint(all, 10, 64)
 	if both && err == nil && err2 == nil && of > 0 && n <= of {
 		a.Done = float64(n) / float64(of)
 	}
 	return a
+}
+
+// redundant tells whether an array can do without a leg. Only then the kernel tells how many it is missing, and what it
+// does beside its work.
+func redundant(level string) bool { return level != "raid0" && level != "linear" }
+
+// arrayStates are those in which an array may be (md/array_state).
+func arrayStates() []string {
+	return []string{
+		"clear", "inactive", "suspended", "readonly", "read-auto", "clean", "active", "write-pending", "active-idle",
+		"broken",
+	}
+}
+
+// does tells whether an array may do that (md/sync_action).
+func does(what string) bool {
+	return slices.Contains([]string{"idle", "frozen", "check", "repair", "resync", "recover", "reshape"}, what)
 }
 
 // legs gives the names of the directories of an array's legs.

@@ -129,6 +129,34 @@ func TestAFileSystemThatTellsNothingSaysWhyAndIsNotWell(t *testing.T) {
 	}
 }
 
+func TestAnArrayOfWhichTheKernelSaysNothingKnownIsNotWell(t *testing.T) {
+	t.Parallel()
+	for file, texts := range map[string][]string{
+		"degraded":    {"", "\n", "many\n", "-1\n", strings.Repeat("1", 40)},
+		"sync_action": {"", "\x00\n", "healing\n"}, "array_state": {"", "fine\n"}, "level": {"", "raid0 \x01raid1\n"},
+	} {
+		for _, text := range texts {
+			files := degraded()
+			files[arrayDir+"degraded"] = "0\n"
+			if files[arrayDir+file] = text; text == "" {
+				delete(files, arrayDir+file)
+			}
+			got := linked(t, files).Devices(unix.Mkdev(252, 0)).Arrays
+			known := file == "level" // it is one that tells all else
+			if len(got) != 1 || (got[0].Absent == "") != known {
+				t.Errorf("with %q in %s: %+v", text, file, got)
+			}
+		}
+	}
+	files := degraded()
+	files[arrayDir+"level"] = "raid0\n"
+	delete(files, arrayDir+"degraded")
+	delete(files, arrayDir+"sync_action")
+	if got := linked(t, files).Devices(unix.Mkdev(252, 0)).Arrays; len(got) != 1 || got[0].Absent != "" {
+		t.Errorf("without redundancy: %+v", got)
+	}
+}
+
 func TestACheckOfAnArrayThatWaitsForAnotherHasDoneNothing(t *testing.T) {
 	t.Parallel()
 	files := degraded()

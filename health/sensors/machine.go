@@ -142,9 +142,12 @@ func (r *Reader) machineChecks() (float64, error) {
 
 // hung is how many tasks the kernel has found that did not run for minutes while they waited for a device.
 func (r *Reader) hung() (float64, error) {
-	const file = "sys/kernel/hung_task_detect_count"
+	const file, after = "sys/kernel/hung_task_detect_count", "sys/kernel/hung_task_timeout_secs"
+	if patience, err := sum(r.proc, after); err != nil || patience == 0 {
+		return 0, absence("the kernel does not look for tasks that hang")
+	}
 	if !exists(r.proc, file) {
-		return 0, absence("the kernel does not count tasks that hang: it is older than 6.13, or does not look for them")
+		return 0, absence(health.HungUncounted)
 	}
 	return sum(r.proc, file)
 }

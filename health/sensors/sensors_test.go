@@ -52,6 +52,7 @@ func kernel() map[string]string {
 			"Tcp: RtoAlgorithm RtoMin MaxConn InSegs OutSegs RetransSegs\nTcp: 1 200 -1 900 1000 12\n",
 		"proc/sys/kernel/tainted":                                             "4113\n",
 		"proc/sys/kernel/hung_task_detect_count":                              "2\n",
+		"proc/sys/kernel/hung_task_timeout_secs":                              "120\n",
 		"sys/devices/system/machinecheck/machinecheck0/check_interval":        "12c\n",
 		"sys/devices/system/clocksource/clocksource0/current_clocksource":     "tsc\n",
 		"sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count":    "4\n",
@@ -107,6 +108,8 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 		"a pressure of the disk of half a line":  {"proc/pressure/io", "full avg10=1\n", waited, "cannot read"},
 		"a kernel that does not count the hung":  {hungCount, "", hung, "older than 6.13"},
 		"less than none that hang":               {hungCount, "-1", hung, "is no number"},
+		"a kernel that waits for ever":           {hungAfter, "0\n", hung, "does not look for tasks"},
+		"a kernel without that":                  {hungAfter, "", hung, "does not look for tasks"},
 		"a virtual machine without heat":         {throttle, "", throttled, "does not count how often"},
 		"heat that is no number":                 {throttled1, "warm", throttled, "is no number"},
 		"a processor without machine checks":     {examiner, "", checks, "no machine checks"},
@@ -143,6 +146,7 @@ func broken(m health.MachineReading) health.Figure  { return m.MemoryUncorrected
 
 const (
 	hungCount  = "proc/sys/kernel/hung_task_detect_count"
+	hungAfter  = "proc/sys/kernel/hung_task_timeout_secs"
 	throttle   = "sys/devices/system/cpu/cpu"
 	throttled1 = throttle + "1/thermal_throttle/core_throttle_count"
 	examiner   = "sys/devices/system/machinecheck"

@@ -36,8 +36,9 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]health.Drive{
 		"nvme.json": {
-			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Failed: true, Warnings: 17, Spare: percent(8),
-			SpareLimit: percent(10), Used: percent(103), Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
+			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Failed: true, Warns: true, Warnings: 17,
+			Spare: percent(8), SpareLimit: percent(10), Used: percent(103),
+			Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
 		},
 		"ata.json": {
 			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002", Errors: []health.DriveErrors{
@@ -62,11 +63,12 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 func TestWhatSmartctlDoesNotSayIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for said, why := range map[string]string{
-		"":                                  "it is no JSON",
-		"{}":                                "the drive has no SMART",
-		`"two"`:                             "is no smart.output",
-		`{"smart_status":{}}`:               "the drive has no SMART",
-		`{"smart_status":{"passed":"yes"}}`: "smart_status.passed is no bool",
+		"":                    "it is no JSON",
+		"{}":                  "the drive has no SMART",
+		`"two"`:               "is no smart.output",
+		`{"smart_status":{}}`: "the drive has no SMART",
+		`{"nvme_smart_health_information_log":{"available_spare":9}}`:                        "the drive has no SMART",
+		`{"smart_status":{"passed":"yes"}}`:                                                  "smart_status.passed is no bool",
 		`{"nvme_smart_health_information_log":{"critical_warning":300}}`:                     "critical_warning is no uint8",
 		`{"smartctl":{"messages":[{"string":"It is in STANDBY\u0007","severity":"error"}]}}`: "It is in STANDBY",
 	} {
@@ -76,8 +78,22 @@ func TestWhatSmartctlDoesNotSayIsNotKnown(t *testing.T) {
 		}
 	}
 	d := understand("nvme0", []byte(`{"smart_status":{"passed":true},"nvme_smart_health_information_log":{}}`))
-	if d.Absent != "" || d.Spare != nil || d.SpareLimit != nil || d.Used != nil || d.Errors != nil {
+	if d.Absent != "" || d.Warns || d.Spare != nil || d.SpareLimit != nil || d.Used != nil || d.Errors != nil {
 		t.Errorf("an empty log is understood as %+v", d)
+	}
+}
+
+func TestACounterWithoutANumberIsNotZero(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{
+		`"ata_smart_attributes":{"table":[{"id":5,"raw":{}},{"id":187}]}`,
+		`"scsi_error_counter_log":{"read":{},"write":{"errors_corrected_by_eccfast":9}}`,
+		`"scsi_grown_defect_list":null`,
+	} {
+		d := understand("sda", []byte(`{"smart_status":{"passed":true},`+said+`}`))
+		if d.Absent != "" || d.Errors != nil {
+			t.Errorf("%s is understood as %+v", said, d)
+		}
 	}
 }
 
@@ -96,6 +112,11 @@ func FuzzUnderstand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
 		d := understand("sda", said)
+		var o output
+		if err := json.Unmarshal(said, &o); d.Absent == "" && (err != nil || !d.Warns &&
+			(o.Status == nil || o.Status.Passed == nil)) {
+			t.Errorf("it has no verdict, and is understood as %+v", d)
+		}
 		data, err := json.Marshal(answers{Drives: []health.Drive{d}})
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ type output struct {
 		Passed *bool `json:"passed"`
 	} `json:"smart_status"`
 	NVMe *struct {
-		Warnings   uint8   `json:"critical_warning"`
+		Warnings   *uint8  `json:"critical_warning"`
 		Spare      *int    `json:"available_spare"`
 		SpareLimit *int    `json:"available_spare_threshold"`
 		Used       *int    `json:"percentage_used"`
@@ -37,13 +37,13 @@ type output struct {
 		Table []struct {
 			ID  int `json:"id"`
 			Raw struct {
-				Value uint64 `json:"value"`
+				Value *uint64 `json:"value"`
 			} `json:"raw"`
 		} `json:"table"`
 	} `json:"ata_smart_attributes"`
 	Grown  *uint64 `json:"scsi_grown_defect_list"`
 	Errors map[string]struct {
-		Uncorrected uint64 `json:"total_uncorrected_errors"`
+		Uncorrected *uint64 `json:"total_uncorrected_errors"`
 	} `json:"scsi_error_counter_log"`
 	Used *int `json:"scsi_percentage_used_endurance_indicator"`
 }
@@ -73,17 +73,18 @@ func understand(name string, said []byte) health.Drive {
 	if d.Model == "" {
 		d.Model = o.SCSI
 	}
-	if o.Status == nil || o.Status.Passed == nil {
-		if o.NVMe == nil {
-			d.Absent = refusal(o)
-			tidy(&d)
-			return d
-		}
-	} else {
-		d.Failed = !*o.Status.Passed
+	judged := o.Status != nil && o.Status.Passed != nil
+	if d.Warns = o.NVMe != nil && o.NVMe.Warnings != nil; !judged && !d.Warns {
+		d.Absent = refusal(o)
+		tidy(&d)
+		return d
+	}
+	d.Failed = judged && !*o.Status.Passed
+	if d.Warns {
+		d.Warnings = *o.NVMe.Warnings
 	}
 	if n := o.NVMe; n != nil {
-		d.Warnings, d.Spare, d.SpareLimit, d.Used = n.Warnings, n.Spare, n.SpareLimit, n.Used
+		d.Spare, d.SpareLimit, d.Used = n.Spare, n.SpareLimit, n.Used
 		add(&d, "media errors", n.Errors)
 	}
 	if o.Used != nil {
@@ -92,14 +93,14 @@ func understand(name string, said []byte) health.Drive {
 	if o.ATA != nil {
 		for _, a := range o.ATA.Table {
 			if of := attribute(a.ID); of != "" {
-				add(&d, of, &a.Raw.Value)
+				add(&d, of, a.Raw.Value)
 			}
 		}
 	}
 	add(&d, "grown defects", o.Grown)
 	for _, of := range []string{"read", "write", "verify"} {
 		if c, counted := o.Errors[of]; counted {
-			add(&d, "uncorrectable errors", &c.Uncorrected)
+			add(&d, "uncorrectable errors", c.Uncorrected)
 		}
 	}
 	tidy(&d)

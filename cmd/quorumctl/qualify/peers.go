@@ -29,8 +29,8 @@ const (
 	peerPatience = 2 * time.Second
 	// mostFailures ends the tries: the others would take as long.
 	mostFailures = 3
-	// padding is what makes a request larger than any packet of Ethernet but a jumbo one.
-	padding = 4 << 10
+	// padding is what makes a request larger than any packet of Ethernet, a jumbo one too.
+	padding = 10 << 10
 	// heartbeat is etcd's interval unless it is configured; it shall be about the time that a round trip takes.
 	heartbeat = 100 * time.Millisecond
 )

@@ -109,7 +109,7 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 				}
 			}),
 			Fail,
-			"a request of 4096 bytes is lost, and a small one is answered",
+			"a request of 10240 bytes is lost, and a small one is answered",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -112,8 +112,8 @@ func Run(ctx context.Context, opt Options) error {
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
 		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		Snapshots:    openSnapshots(conf, opt.Config, log),
-		Hardware:     hardware,
+		Snapshots: openSnapshots(conf, opt.Config, log),
+		Hardware:  hardware, Chips: chips,
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
 		EtcdVersion: func(ctx context.Context) (string, error) {

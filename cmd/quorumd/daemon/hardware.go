@@ -20,15 +20,18 @@ import (
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-// hardware tells what drives and sensors say, what the kernel says of devices, and whom chrony takes the time from.
+// hardware tells what drives say, what the kernel says of devices, and whom chrony takes the time from. It asks no
+// device.
 func hardware() health.HardwareReading {
-	kernel := sensors.New()
+	logged, hung := kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic())
 	return health.HardwareReading{
-		Drives:  smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),
-		Sensors: kernel.Sensors(), Time: kernel.Time(),
-		Logged: kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic()),
+		Drives: smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),
+		Time:   sensors.New().Time(), Logged: logged, TasksHung: hung,
 	}
 }
+
+// chips tells what sensors say, which are asked for it.
+func chips() health.Several[health.Sensor] { return sensors.New().Sensors() }
 
 // peerHost is the address or the name under which etcd's peers reach it: what it listens on, unless that is every
 // address of the host.

@@ -1,0 +1,21 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import "time"
+
+// hung is how many looks beside the loop should have come back long ago, those among them that start a program. There
+// is at most one of each kind.
+func (o *Observer) hung() (n int) {
+	j := o.judge
+	for _, l := range []interface{ Hung(now time.Duration) bool }{
+		&o.clock, &o.binary, &o.data,
+		&j.shown, &j.hardware, &j.chips, &j.sensors, &j.etcd, &j.devices, &j.links,
+	} {
+		if l.Hung(o.opt.Now()) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,97 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// whole writes down all of a verdict: what is listed, what is hidden behind which cause, and what is not available.
+func (s *tale) whole() {
+	s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.NotAvailable != "" }) // it is listed below
+	s.told()
+	v := s.verdict
+	fmt.Fprintf(&s.page, "              gates %q\n", v.Gates.Names())
+	for _, f := range v.Findings {
+		fmt.Fprintf(&s.page, "              [%s] %s since %s, gates %q: %s\n", f.State, f.Code, f.Since-time.Hour,
+			f.Gates.Names(), f.Text)
+		if f.Cause != "" {
+			fmt.Fprintf(&s.page, "                likely cause: %s: %s\n", f.Cause, f.Why)
+		}
+	}
+	for _, c := range v.Checks {
+		if c.Behind != "" {
+			fmt.Fprintf(&s.page, "              hidden behind %s: %s: %s\n", c.Behind, c.Code, c.Text)
+		}
+	}
+	for _, a := range v.NotAvailable {
+		fmt.Fprintf(&s.page, "              not available: %s: %s\n", a.Check, a.Why)
+	}
+}
+
+// TestTheStoryOfAMachineThatFallsIll has the whole of each verdict, and not of its disk alone.
+func TestTheStoryOfAMachineThatFallsIll(t *testing.T) {
+	t.Parallel()
+	s := &tale{bench: newBench(t, DefaultThresholds())}
+	s.member = true
+	s.heading("All is well")
+	s.each(10*time.Minute, ms)
+	s.whole()
+
+	s.heading("A leg of the RAID array fails, and a new one is filled")
+	s.devices.Arrays[0].Missing, s.devices.Arrays[0].Failed = 1, []string{"sdb"}
+	s.devices.Arrays[0].Doing, s.devices.Arrays[0].Done = "recover", 0.1
+	s.hardware.Logged.All[0].Errors++
+	s.devices.Chain[1].Errors.Value++
+	s.each(10*time.Second, ms)
+	s.whole()
+
+	s.heading("Its writes are slow meanwhile, and etcd's")
+	s.etcd.fsyncs = over32ms
+	for range 20 {
+		s.each(time.Minute, 18*ms)
+		s.etcd.ProposalsFailed.Value++
+	}
+	s.whole()
+
+	s.heading("They hang")
+	s.stall(3 * time.Second)
+	s.whole()
+
+	s.heading("The array is whole again, and 20 min later the disk, too")
+	s.devices, s.etcd.fsyncs = wellDevices(), 0
+	s.devices.Chain[1].Errors.Value++
+	s.until(OK, time.Hour)
+	s.whole()
+
+	s.heading("Memory is short, and the kernel kills what it can")
+	s.machine.MemoryAvailable, s.machine.MemoryStalled = known(4), known(12)
+	s.machine.ProcessesKilled.Value++
+	s.each(2*time.Minute, ms)
+	s.whole()
+
+	s.heading("A drive says that it fails; it is worn, and counts errors")
+	s.machine.MemoryAvailable, s.machine.MemoryStalled = known(60), known(0)
+	s.hardware = driven(func(d *Drive) { d.Failed, d.Warnings, d.Used = true, 1, percent(103); d.Errors[0].N += 5 })
+	s.each(2*time.Minute, ms)
+	s.whole()
+
+	s.heading("A leg of the bond loses its link, and packets are lost")
+	s.links.Links[2].Carrier = known(0)
+	s.machine.Segments.Of += 900
+	s.machine.Segments.Among += 9000
+	s.each(2*time.Minute, ms)
+	s.whole()
+
+	s.heading("Nobody tells anything any more")
+	s.hardware, s.devices = SilentHardware("nobody has asked"), SilentDevices("the kernel does not tell")
+	s.machine, s.links = Silent("the kernel does not tell"), LinkReading{Absent: "the kernel does not tell"}
+	s.each(2*time.Minute, ms)
+	s.whole()
+	golden(t, "testdata/ill.golden", strings.TrimSpace(s.page.String())+"\n")
+}
