@@ -94,6 +94,7 @@ TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
+	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
 	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder|TestNothingIsOverdueThatStillWaitsForItsTurn
 # What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
 RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHostsThatWereStartedTogetherDriftApart|$\
