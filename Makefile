@@ -94,6 +94,7 @@ TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
+	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
 	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder|TestNothingIsOverdueThatStillWaitsForItsTurn
 # What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
 RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHostsThatWereStartedTogetherDriftApart|$\
@@ -245,8 +246,8 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
-	$(TESTS) $(GO) test -count=1 -timeout 60m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
-	$(TESTS) $(GO) test -count=1 -timeout 60m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 120m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 150m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 15m -tags 'long faultfs' -run UnsyncedWritesWereLost $(E2E)
 	$(MAKE) test-long
 	$(MAKE) test-race

@@ -47,6 +47,7 @@ type fleetHost struct {
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
 	links   func(ctx context.Context) health.LinkReading
+	network Network
 	// hardware is what drives say, and chips what sensors say; nil when nobody asks.
 	hardware func() health.HardwareReading
 	chips    func() health.Several[health.Sensor]
@@ -66,8 +67,8 @@ func (h *fleetHost) boot(id string) {
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
-		Chips: h.chips,
-		Now:   f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Chips: h.chips, Network: h.network,
+		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {
 				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)

@@ -28,7 +28,8 @@ type fleet struct {
 	hosts map[string]*fleetHost
 	pace  observe.Pace
 
-	standbys int // that are wanted
+	standbys int                // that are wanted
+	prepare  func(h *fleetHost) // before its agent is started first; nil when there is nothing to do
 }
 
 // smallPace makes a fleet behave like one that is ten times as large.
@@ -53,10 +54,11 @@ func newFleet(t *testing.T, spares int, pace observe.Pace) *fleet {
 }
 
 func newFleetWith(t *testing.T, spares, standbys int, pace observe.Pace) *fleet {
-	f := &fleet{
-		t: t, pace: pace, standbys: standbys, etcd: newFleetEtcd(), start: time.Now(),
-		hosts: map[string]*fleetHost{},
-	}
+	return newPreparedFleet(&fleet{t: t, pace: pace, standbys: standbys}, spares)
+}
+
+func newPreparedFleet(f *fleet, spares int) *fleet {
+	f.etcd, f.start, f.hosts = newFleetEtcd(), time.Now(), map[string]*fleetHost{}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("v%d", i)
 		f.etcd.members = append(f.etcd.members, cluster.Member{
@@ -79,6 +81,9 @@ func (f *fleet) now() time.Duration { return time.Since(f.start) + time.Hour }
 func (f *fleet) add(name string, member uint64) {
 	h := &fleetHost{f: f, name: name, active: member != 0, member: member, files: map[string][]byte{}}
 	f.hosts[name] = h
+	if f.prepare != nil {
+		f.prepare(h)
+	}
 	h.boot("boot-" + name)
 }
 

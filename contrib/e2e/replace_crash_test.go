@@ -19,10 +19,7 @@ import (
 func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing.T) {
 	t.Parallel()
 	back := further{"the dead one comes back", func(w *world) { w.start(w.hosts[2]) }, func(*world) {}}
-	for standbys, steps := range [][]string{
-		{"begin-replace", "set-phase/removing", "remove-member", "add-learner", "promote"},
-		{"begin-replace", "set-phase/removing", "remove-member", "promote"},
-	} {
+	for standbys, steps := range replaceSteps() {
 		for _, step := range steps {
 			for _, also := range furthers(back) {
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
@@ -36,7 +33,7 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 
 func replacedWhile(t *testing.T, standbys int, at string, also further) {
 	t.Helper()
-	w := repairWorldWith(t, standbys, true)
+	w := repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys, proxied: true})
 	n3, n4 := w.hosts[2], w.hosts[3]
 	registers, err := testbed.StartRegisters(t.Context(), w.listening())
 	must(t, err)
@@ -56,5 +53,6 @@ func replacedWhile(t *testing.T, standbys int, at string, also further) {
 	}
 	w.rolesAgree()
 	w.verify(3, standbys)
+	w.checkHeld()
 	w.linearizable(registers)
 }

@@ -20,20 +20,20 @@ const grace = 30 * time.Second
 const cleanFor = 5 * time.Second
 
 // repairWorld is three voters, which n1 leads, and n4, a standby or a spare, that replace whoever is dead.
-func repairWorld(t *testing.T, standbys int) *world { return repairWorldWith(t, standbys, false) }
-
-func repairWorldWith(t *testing.T, standbys int, proxied bool) *world {
+func repairWorld(t *testing.T, standbys int) *world {
 	t.Helper()
-	w := newWorld(t, worldOptions{
-		hosts: 4, standbys: standbys, proxied: proxied, set: map[string]string{
-			"repair.dead": grace.String(), "repair.cleanFor": cleanFor.String(),
-		},
-	})
+	return repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys})
+}
+
+func repairWorldWith(t *testing.T, o worldOptions) *world {
+	t.Helper()
+	o.set = map[string]string{"repair.dead": grace.String(), "repair.cleanFor": cleanFor.String()}
+	w := newWorld(t, o)
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
 	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 	w.start(w.hosts[3])
-	w.within(2*formation, "n4 stands ready", func() bool { return w.has(3, standbys) })
+	w.within(2*formation, "n4 stands ready", func() bool { return w.has(3, o.standbys) })
 	w.rolesAgree()
 	w.lead(w.hosts[0])
 	return w

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -14,71 +15,63 @@ import (
 // it, or the slow one. All that clients read and write meanwhile has an order, and nothing is left over.
 func TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack(t *testing.T) {
 	t.Parallel()
-	dies := further{
-		"the slow one's machine dies", func(w *world) { w.hosts[2].die() }, func(w *world) { w.start(w.hosts[2]) },
-	}
-	for _, step := range []string{"begin-replace", "add-learner", "promote", "set-phase/removing", "remove-member"} {
-		for _, also := range furthers(dies) {
-			t.Run("after "+step+" "+also.what, func(t *testing.T) {
-				t.Parallel()
-				s := newSickWorldWith(t, worldOptions{proxied: true})
-				n3, n4 := s.hosts[2], s.hosts[3]
-				s.lead(s.hosts[0])
-				n4.stopAt("after " + step)
-				s.sicken()
-				s.within(sickGrace+bound, "n4 stands still after "+step, n4.stopped)
-				also.during(s.world)
-				began := time.Now()
-				s.within(3*(sickGrace+bound), "three vote and answer again without n3", func() bool {
-					listed, _ := s.is(n3)
-					return !listed && s.full()
-				})
-				t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
-				clearRules(t, s.disk)
-				s.rolesAgree()
-				s.keepsWrites()
-				s.verify(3, 0)
-			})
-		}
-	}
+	mendedWhile(t, replaceBesideSteps(), "fsync * delay="+sickFsync.String(), func(s *sickWorld) {
+		s.called("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+	})
 }
 
 // TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack is the same where the sick voter
 // does not answer, and is removed first. One that works again before that stays.
 func TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack(t *testing.T) {
 	t.Parallel()
+	mendedWhile(t, replaceSteps(), "fsync * err=EIO", func(*sickWorld) {})
+}
+
+// mendedWhile has n4 take the place of n3, whose disk is at fault, at first as a spare and then as the standby, and
+// strikes at each step.
+func mendedWhile(t *testing.T, by [][]string, fault string, called func(s *sickWorld)) {
+	t.Helper()
 	dies := further{
-		"the failing one's machine dies", func(w *world) {
-			n3 := w.hosts[2]
-			n3.kill()
-			n3.etcdDies() // unless it has ended already
-			n3.off = true
-			n3.answers(false)
-		}, func(w *world) { w.start(w.hosts[2]) },
+		"the sick one's machine dies", func(w *world) { w.hosts[2].losesPower() },
+		func(w *world) { w.start(w.hosts[2]) },
 	}
-	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member", "add-learner", "promote"} {
-		for _, also := range append(furthers(dies), further{what: "the disk works again"}) {
-			t.Run("after "+step+" "+also.what, func(t *testing.T) {
-				t.Parallel()
-				s := newSickWorldWith(t, worldOptions{proxied: true})
-				if also.strike == nil {
-					also.strike, also.mend = func(*world) { clearRules(t, s.disk) }, func(*world) {}
-				}
-				n4 := s.hosts[3]
-				s.lead(s.hosts[0])
-				n4.stopAt("after " + step)
-				s.watched()
-				rule(t, s.disk, "fsync * err=EIO")
-				s.eventually("n4 stands still after "+step, n4.stopped)
-				also.during(s.world)
-				began := time.Now()
-				s.within(3*bound, "three vote and answer again", s.full)
-				t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
-				clearRules(t, s.disk)
-				s.rolesAgree()
-				s.keepsWrites()
-				s.verify(3, 0)
-			})
+	for standbys, steps := range by {
+		for _, step := range steps {
+			for _, also := range append(furthers(dies), further{what: "the disk is well again"}) {
+				well := also.strike == nil
+				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
+					t.Parallel()
+					s := newSickWorldWith(t, worldOptions{
+						standbys: standbys, proxied: true, set: map[string]string{"repair.cleanFor": "1h"},
+					})
+					if well {
+						also.strike, also.mend = func(*world) { clearRules(t, s.disk) }, func(*world) {}
+					}
+					n3, n4 := s.hosts[2], s.hosts[3]
+					s.lead(s.hosts[0])
+					n4.stopAt("after " + step)
+					s.watched()
+					rule(t, s.disk, fault)
+					called(s)
+					s.within(sickGrace+bound, "n4 stands still after "+step, n4.stopped)
+					also.during(s.world)
+					began := time.Now()
+					s.within(3*(sickGrace+bound), "three vote and answer again, of which n3 is none", func() bool {
+						listed, _ := s.is(n3)
+						return (well || !listed) && s.full()
+					})
+					t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
+					clearRules(t, s.disk)
+					s.rolesAgree()
+					s.keepsWrites()
+					learners := 0
+					if s.isVoter(n3) { // it was spared, and n4 is what it was
+						learners = standbys
+					}
+					s.verify(3, learners)
+					s.checkHeld()
+				})
+			}
 		}
 	}
 }

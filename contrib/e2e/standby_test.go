@@ -14,15 +14,8 @@ import (
 // TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace has clients read and write meanwhile.
 func TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 5, standbys: 1})
+	w := standbyWorld(t)
 	n4, n5 := w.hosts[3], w.hosts[4]
-	w.start(w.hosts[:3]...)
-	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
-	w.start(n4)
-	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
-	w.start(n5)
-	w.rolesAgree()
 	registers, err := testbed.StartRegisters(t.Context(), w.listening())
 	must(t, err)
 	defer registers.Close()
@@ -38,4 +31,18 @@ func TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace(t *testing.T) {
 		t.Error("n4 is a member again")
 	}
 	w.linearizable(registers)
+}
+
+// standbyWorld is three voters, n4, which is the standby, and n5, a spare.
+func standbyWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 5, standbys: 1})
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.start(w.hosts[3])
+	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
+	w.start(w.hosts[4])
+	w.rolesAgree()
+	return w
 }

@@ -1,0 +1,137 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// deadFleetGrace is after how long a dead voter is replaced there.
+const deadFleetGrace = 10 * time.Minute
+
+// fleetNetwork is what a host sees of the members: one that is silent is reached by nobody.
+type fleetNetwork struct {
+	h *fleetHost
+
+	mu      sync.Mutex
+	members []network.Member
+	lostAt  map[uint64]time.Duration
+}
+
+func (n *fleetNetwork) Watch(members []network.Member, _ time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.members = members
+}
+
+func (n *fleetNetwork) LookAgain(uint64, time.Duration) {} // it always has just looked
+
+func (n *fleetNetwork) Sights() (all []network.Sight) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.h.f.now()
+	for _, m := range n.members {
+		s := network.Sight{Member: m.ID, Name: m.Name, LookedAt: now}
+		s.Peer = network.Way{State: network.Answers, RTT: time.Millisecond}
+		if n.h.f.etcd.isSilent(m.ID) {
+			if n.lostAt[m.ID] == 0 {
+				n.lostAt[m.ID] = now
+			}
+			s.Peer.State, s.Lost, s.LostAt = network.Unreachable, true, n.lostAt[m.ID]
+		}
+		s.Client = s.Peer
+		all = append(all, s)
+	}
+	return all
+}
+
+func (e *fleetEtcd) isSilent(id uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.silent[id]
+}
+
+// peers is what the etcd of a host tells of the others: of a silent one it hears nothing more.
+func (f *fleet) peers(context.Context) health.EtcdReading {
+	r := health.SilentEtcd("this one tells of its peers alone")
+	r.Peers = map[uint64]health.Peer{}
+	for _, m := range f.etcd.list() {
+		received := f.now().Seconds()
+		if f.etcd.isSilent(m.ID) {
+			received = 1
+		}
+		r.Peers[m.ID] = health.Peer{Received: received}
+	}
+	return r
+}
+
+// TestADeadVoterCostsASpareAsLittleInALargeFleet has a voter die, and counts what the spares ask until another host has
+// taken its place: those that are called as much whatever the size, and the others no more than at rest.
+func TestADeadVoterCostsASpareAsLittleInALargeFleet(t *testing.T) {
+	t.Parallel()
+	for _, spares := range []int{5, 120} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{t: t, pace: usualPace()}
+			f.prepare = func(h *fleetHost) {
+				h.config = fmt.Sprintf("repair: {dead: %s}\n", deadFleetGrace)
+				h.network, h.metrics = &fleetNetwork{h: h, lostAt: map[uint64]time.Duration{}}, f.peers
+			}
+			f = newPreparedFleet(f, spares)
+			defer f.close()
+			f.settled()
+			f.costOfADeath(f.rests())
+		})
+	}
+}
+
+func (f *fleet) costOfADeath(quiet map[string]asked) {
+	f.t.Helper()
+	restSpan, spares := f.restSpan(), len(f.hosts)-3
+	before := f.etcd.count()
+	f.loseHost("v3")
+	called := map[string]bool{}
+	took := f.until(deadFleetGrace+5*time.Minute, "a spare votes in the place of v3", func() bool {
+		for name, h := range f.hosts {
+			if strings.HasPrefix(name, "s") && !h.agent.told.Current().View.Resting {
+				called[name] = true
+			}
+		}
+		return f.removed("v3") && len(f.voters()) == 3 && f.etcd.get(record.KeysFor("test").Op()) == ""
+	})
+	rate := func(n asked, span time.Duration) float64 { return float64(n.requests-n.renewed) / span.Seconds() }
+	var extra, others, atRest float64
+	locked := 0
+	for host, d := range f.since(before) {
+		switch now, rested := rate(d, took), rate(quiet[host], restSpan); {
+		case !strings.HasPrefix(host, "s"):
+			continue
+		case called[host]:
+			extra += (now - rested) * took.Seconds()
+		default:
+			others, atRest = others+now, atRest+rested
+		}
+		locked += d.locked
+	}
+	fmt.Printf("%5d spares and a dead voter, replaced after %s: %.0f requests more than at rest, of the %d that are "+
+		"called; the others made %.1f requests/s, at rest %.1f\n", spares, took, extra, len(called), others, atRest)
+	if locked != 1 {
+		f.t.Errorf("the lock was taken %d times: more than the one that goes first has tried", locked)
+	}
+	if perCalled := extra / float64(max(len(called), 1)); perCalled > 250 {
+		f.t.Errorf("each spare that is called made %.0f requests more than at rest", perCalled)
+	}
+	if others > 1.1*atRest+1 {
+		f.t.Errorf("the spares that are not called made %.1f requests/s, at rest %.1f", others, atRest)
+	}
+}

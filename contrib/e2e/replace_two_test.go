@@ -1,0 +1,103 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain has two of five voters, which stand in one rack, lose
+// their power at once. One further host is struck at each step of the first replacement, or one of the two comes back.
+func TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain(t *testing.T) {
+	t.Parallel()
+	type strike struct {
+		what         string
+		strike, mend func(w *world, by *host)
+	}
+	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member", "promote"} {
+		for _, also := range []strike{
+			{
+				"the agent that takes the place dies", func(_ *world, by *host) { by.kill() },
+				func(w *world, by *host) { w.start(by) },
+			},
+			{
+				"the machine that takes the place dies", func(_ *world, by *host) { by.losesPower() },
+				func(w *world, by *host) { w.start(by) },
+			},
+			{
+				"the leader's machine dies", func(w *world, _ *host) { w.hosts[0].losesPower() },
+				func(w *world, _ *host) { w.start(w.hosts[0]) },
+			},
+			{"one comes back", func(w *world, _ *host) { w.start(w.hosts[4]) }, func(*world, *host) {}},
+		} {
+			t.Run("after "+step+" "+also.what, func(t *testing.T) {
+				t.Parallel()
+				w := rackWorld(t)
+				dead, ready := w.hosts[3:5], w.hosts[5:]
+				registers, err := testbed.StartRegisters(t.Context(), w.listening())
+				must(t, err)
+				defer registers.Close()
+				for _, h := range ready {
+					h.stopAt("after " + step)
+				}
+				for _, h := range dead {
+					h.die()
+				}
+				w.within(grace+bound, "one stands still after "+step, func() bool {
+					return slices.ContainsFunc(ready, (*host).stopped)
+				})
+				by := ready[slices.IndexFunc(ready, (*host).stopped)]
+				also.strike(w, by)
+				for _, h := range ready {
+					h.resume()
+				}
+				w.never(struckFor, "a host that works is removed", func() bool { return w.expelled(w.hosts[:3]) })
+				also.mend(w, by)
+				began := time.Now()
+				w.within(4*(grace+bound), "five vote and answer again", func() bool { return w.serve(5) })
+				t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
+				if w.expelled(w.hosts[:3]) {
+					t.Error("a host that works was removed")
+				}
+				for _, h := range dead {
+					if !h.running {
+						w.start(h)
+					}
+				}
+				w.rolesAgree()
+				w.verify(5, 0)
+				w.checkHeld()
+				w.linearizable(registers)
+			})
+		}
+	}
+}
+
+// rackWorld is five voters, which n1 leads and of which n4 and n5 stand in one rack, and two spares.
+func rackWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{
+		hosts: 7, voters: 5,
+		set: map[string]string{"repair.dead": grace.String(), "repair.cleanFor": cleanFor.String()},
+		each: func(i int, o *testbed.HostOptions) {
+			if i == 4 || i == 5 {
+				o.Set["host.domain"] = "rack-b"
+			}
+		},
+	})
+	w.start(w.hosts[:5]...)
+	w.bootstrap()
+	w.within(4*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.start(w.hosts[5:]...)
+	w.eventually("the spares stand ready", func() bool { return w.hosts[5].healthy() && w.hosts[6].healthy() })
+	w.rolesAgree()
+	w.lead(w.hosts[0])
+	return w
+}

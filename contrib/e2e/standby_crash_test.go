@@ -1,0 +1,102 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestWhateverHappensWhileAStandbyIsLetGoThereIsOneAgain has one further host struck at each step, or the standby come
+// back.
+func TestWhateverHappensWhileAStandbyIsLetGoThereIsOneAgain(t *testing.T) {
+	t.Parallel()
+	type strike struct {
+		what         string
+		strike, mend func(w *world, by, leader *host)
+	}
+	back := func(h *host) { h.w.start(h) }
+	for _, step := range []string{"take-lock", "roll-back", "remove-learner"} {
+		for _, also := range []strike{
+			{
+				"the agent that lets it go dies", func(_ *world, by, _ *host) { by.kill() },
+				func(_ *world, by, _ *host) { back(by) },
+			},
+			{ // another voter's ends what it has begun; nobody is let go while a voter's host has no word in it
+				"the agent that lets it go stays away", func(_ *world, by, _ *host) { by.kill() },
+				func(w *world, by, _ *host) {
+					w.eventually("no operation is left", func() bool { return w.absent(w.keys().Op()) })
+					back(by)
+				},
+			},
+			{
+				"the machine that lets it go dies", func(_ *world, by, _ *host) { by.losesPower() },
+				func(_ *world, by, _ *host) { back(by) },
+			},
+			{
+				"the leader's machine dies", func(_ *world, _, leader *host) { leader.losesPower() },
+				func(_ *world, _, leader *host) { back(leader) },
+			},
+			{
+				"the standby comes back", func(w *world, _, _ *host) { back(w.hosts[3]) },
+				func(*world, *host, *host) {},
+			},
+		} {
+			t.Run("after "+step+" "+also.what, func(t *testing.T) {
+				t.Parallel()
+				w := standbyWorld(t)
+				registers, err := testbed.StartRegisters(t.Context(), w.listening())
+				must(t, err)
+				defer registers.Close()
+				by := w.firstVoter()
+				leader := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h != by })]
+				w.lead(leader)
+				by.stopAt("after " + step)
+				w.hosts[3].die()
+				w.within(2*bound, by.Options.Name+" stands still after "+step, by.stopped)
+				also.strike(w, by, leader)
+				by.resume()
+				w.never(struckFor, "a voter is removed", func() bool { return w.expelled(w.hosts[:3]) })
+				also.mend(w, by, leader)
+				w.within(3*bound, "three vote, and a standby whose host runs follows", func() bool {
+					return w.full() && w.has(3, 1) && slices.ContainsFunc(w.hosts, func(h *host) bool {
+						_, learner := w.is(h)
+						return learner && !h.off
+					})
+				})
+				for _, h := range w.hosts {
+					if !h.running {
+						w.start(h)
+					}
+				}
+				w.rolesAgree()
+				w.verify(3, 1)
+				w.checkHeld()
+				w.linearizable(registers)
+			})
+		}
+	}
+}
+
+// firstVoter gives the host whose member is the first of the voters, in the order of their IDs: it is the first to do
+// what any voter may.
+func (w *world) firstVoter() *host {
+	w.t.Helper()
+	var first *etcdserverpb.Member
+	for _, m := range w.members() {
+		if !m.IsLearner && (first == nil || m.ID < first.ID) {
+			first = m
+		}
+	}
+	if first == nil {
+		w.t.Fatal("no voter answers")
+	}
+	return w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.Options.PeerURL == first.PeerURLs[0] })]
+}
