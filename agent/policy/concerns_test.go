@@ -55,6 +55,16 @@ func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
 				v.Hosts[2].Wants = WorkReboot
 			}, "a voter is dead or sick", StepTakeLock, "",
 		},
+		"members that may differ, and a dead voter": {
+			func(v *View) { v.Cluster.Intact = false }, "a voter is dead or sick", StepNone, EtcdCorrupt,
+		},
+		"no room, and a dead voter": {
+			func(v *View) { v.Cluster.Roomy = false }, "a voter is dead or sick", StepNone, EtcdNoSpace,
+		},
+		"members that may differ, and no room": {
+			func(v *View) { v.Cluster.Intact, v.Cluster.Roomy = false, false }, "etcd has no room", StepNone,
+			EtcdCorrupt,
+		},
 		"an operation in flight, and a cluster that is too small": {
 			func(v *View) {
 				v.Target.Voters = 5

@@ -188,11 +188,16 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.calledSick(m); why == unwitnessed && v.verdictAwaits(h) <= 0 {
-			all = append(all, fmt.Sprintf("%s has been %s for %s by its own verdict alone; nobody takes its place "+
-				"before its etcd counts slow syncs, too, or it is more than %d entries behind the leader", m.label(),
-				h.Health, span.Seconds(h.Ails.For), v.Limits.PromoteLag))
+		if _, why := v.calledSick(m); why != unwitnessed || v.verdictAwaits(h) > 0 || v.Op.takesPlaceOf(m) {
+			continue
 		}
+		before := fmt.Sprintf("its etcd counts slow syncs, too, or it is more than %d entries behind the leader",
+			v.Limits.PromoteLag)
+		if h.Ails.HangsFor > 0 {
+			before += ", or it answers no linearizable read"
+		}
+		all = append(all, fmt.Sprintf("%s has been %s for %s by its own verdict alone; nobody takes its place before "+
+			"%s", m.label(), h.Health, span.Seconds(h.Ails.For), before))
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }

@@ -197,6 +197,16 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Failed, time.Second },
 			strings.Replace(says, "SLOW for 11m", "FAILED for 1s", 1),
 		},
+		"its disk hangs, and it answers": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute },
+			strings.Replace(says, "SLOW", "STALLED", 1) + ", or it answers no linearizable read",
+		},
+		"another host is taking its place": {
+			func(v *View) {
+				v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Target: RoleVoter, Replaces: 3}
+			},
+			"",
+		},
 		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
 		"its etcd says so, too":       {func(v *View) { v.Hosts[2].Ails.FsyncFor = time.Second }, ""},
 		"nobody replaces sick ones":   {func(v *View) { v.Limits.SickGrace = 0 }, ""},
