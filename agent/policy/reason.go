@@ -120,7 +120,8 @@ const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
 
 // Reasons declares all reasons.
 func Reasons() []ReasonInfo {
-	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), backupReasons())
+	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), recoveryReasons(),
+		backupReasons())
 }
 
 // clusterReasons are those of the agent, of the cluster and of the way to it.
@@ -314,6 +315,18 @@ func backupReasons() []ReasonInfo {
 	}
 }
 
+// recoveryReasons are those of a cluster that has lost its majority.
+func recoveryReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{
+			Recovering, "a plan is carried out that brings back a cluster which has lost its majority",
+			"quorumctl recover status shows how far it is; what it names as failed is tried again once it is mended",
+		},
+		{Recovered, "the cluster was brought back, and this host's part in that is done", ""},
+		{QuorumBack, "the cluster has a quorum again, so that the plan to recover it was given up", ""},
+	}
+}
+
 // memberReasons are those of a member: it is down, is taken down, comes back, or is removed.
 func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
@@ -407,12 +420,6 @@ func memberReasons() []ReasonInfo {
 			"quorumctl history shows who came last, and in whose place; start quorumd where none runs, and take one " +
 				"out: quorumctl member remove NAME --live --reason '<why>'; or raise cluster.voters on all hosts",
 		},
-		{
-			Recovering, "a plan is carried out that brings back a cluster which has lost its majority",
-			"quorumctl recover status shows how far it is; what it names as failed is tried again once it is mended",
-		},
-		{Recovered, "the cluster was brought back, and this host's part in that is done", ""},
-		{QuorumBack, "the cluster has a quorum again, so that the plan to recover it was given up", ""},
 		{
 			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",
 			"see why machines die: quorumctl history; then quorumctl member remove NAME --reason '<why>', or raise " +

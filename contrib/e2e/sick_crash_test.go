@@ -11,6 +11,14 @@ import (
 	"time"
 )
 
+// replaceBesideSteps are the same where that voter answers, and is removed when the other one votes.
+func replaceBesideSteps() [][]string {
+	return [][]string{
+		{"begin-replace", "add-learner", "promote", "set-phase/removing", "remove-member"},
+		{"begin-replace", "promote", "set-phase/removing", "remove-member"},
+	}
+}
+
 // TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack has one further host struck at each step of
 // it, or the slow one. All that clients read and write meanwhile has an order, and nothing is left over.
 func TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack(t *testing.T) {

@@ -31,14 +31,6 @@ func replaceSteps() [][]string {
 	}
 }
 
-// replaceBesideSteps are the same where that voter answers, and is removed when the other one votes.
-func replaceBesideSteps() [][]string {
-	return [][]string{
-		{"begin-replace", "add-learner", "promote", "set-phase/removing", "remove-member"},
-		{"begin-replace", "promote", "set-phase/removing", "remove-member"},
-	}
-}
-
 // further is what happens to one more host in the midst of a replacement of n3, which is dead or sick, by n4, and is
 // mended when that goes on.
 type further struct {
