@@ -6,7 +6,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
@@ -377,7 +376,8 @@ func removeTold(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := unheard(v, who.PeerURL); {
 	case asked && len(ids) > 0:
-		d := wait(VerdictAwaited, "waiting for what %s see of %s", strings.Join(names, ", "), who.label())
+		d := wait(VerdictAwaited, "%s waits to hear anew from %s whether %s is reached", v.Self.Name, listed(names),
+			who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
 	case asked && !v.looksAnew():

@@ -82,7 +82,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 		return Decision{}, false
 	}
 	if ids, names := unheard(v, v.Self.PeerURL); len(ids) > 0 {
-		d := wait(VerdictAwaited, "waiting for the verdict of %s", strings.Join(names, ", "))
+		d := wait(VerdictAwaited, "%s waits for fresh verdicts from %s", v.Self.Name, listed(names))
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
@@ -108,6 +108,15 @@ func unheard(v View, but string) (ids, names []string) {
 		}
 	}
 	return ids, names
+}
+
+// listed gives names as people write them.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // handOver moves leadership to the best voter. Where that fails again and again, the reason decides:
