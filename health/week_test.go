@@ -102,6 +102,12 @@ func (m machine) write(r *rand.Rand, h habit, lane Lane) time.Duration {
 	return time.Duration(took).Round(10 * time.Microsecond)
 }
 
+// lives gives what lets a second of a machine's week pass.
+func (m machine) lives(seed uint64) func(*bench, time.Duration) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	return func(b *bench, at time.Duration) { b.live(r, m, at) }
+}
+
 // live lets a second of a machine's week pass.
 func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 	h := m.now(at)
@@ -166,22 +172,21 @@ func TestADayOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing
 	for i, m := range healthyMachines() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			lifeOf(t, m, uint64(i), 24*time.Hour)
+			lifeOf(t, m.name, m.lives(uint64(i)), 24*time.Hour)
 		})
 	}
 }
 
 // lifeOf lets a machine live for days, and gives what the judge has said: every change, and how things were at noon.
-func lifeOf(t *testing.T, m machine, seed uint64, life time.Duration) string {
+func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life time.Duration) string {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	r := rand.New(rand.NewPCG(seed, 7))
 	var page strings.Builder
-	fmt.Fprintf(&page, "# %s\n", m.name)
+	fmt.Fprintf(&page, "# %s\n", name)
 	warm, settled := map[time.Duration]int{}, false
 	for at := time.Duration(0); at < life; at += time.Second {
-		b.live(r, m, at)
+		live(b, at)
 		if at%(10*time.Second) != 0 {
 			continue
 		}
