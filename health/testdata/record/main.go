@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-func record(args []string) error {
+func record(args []string) (err error) {
 	if len(args) != 3 {
 		return errors.New("want QUORUMCTL DIR DURATION")
 	}
@@ -48,7 +48,7 @@ func record(args []string) error {
 	}
 	defer probe.Close()
 	out := bufio.NewWriter(os.Stdout)
-	defer out.Flush()
+	defer func() { err = errors.Join(err, out.Flush()) }()
 	kernel, began := sensors.New(), disk.Monotonic()
 	seconds := time.NewTicker(time.Second)
 	defer seconds.Stop()
