@@ -24,13 +24,13 @@ func (w *watched) do(op opCode, f func() error) error {
 // sample runs one operation and keeps the latency that it tells.
 func (w *watched) sample(op opCode, lane Lane, f func() (latency time.Duration, err error)) error {
 	var latency time.Duration
-	whole, end, err := w.timed(op, func() (err error) {
+	took, end, err := w.timed(op, func() (err error) {
 		latency, err = f()
 		return err
 	})
 	w.page.push(Sample{
 		Lane: lane, End: end, Latency: latency,
-		Contaminated: w.canary.contaminated(whole, end),
+		Contaminated: w.canary.contaminated(took, end),
 		Errno:        errnoOf(err),
 	})
 	return err

@@ -63,12 +63,12 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 func TestWhatSmartctlDoesNotSayIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for said, why := range map[string]string{
-		"":                    "it is no JSON",
-		"{}":                  "the drive has no SMART",
-		`"two"`:               "is no smart.output",
-		`{"smart_status":{}}`: "the drive has no SMART",
+		"":                                  "it is no JSON",
+		"{}":                                "the drive has no SMART",
+		`"two"`:                             "is no smart.output",
+		`{"smart_status":{}}`:               "the drive has no SMART",
+		`{"smart_status":{"passed":"yes"}}`: "smart_status.passed is no bool",
 		`{"nvme_smart_health_information_log":{"available_spare":9}}`:                        "the drive has no SMART",
-		`{"smart_status":{"passed":"yes"}}`:                                                  "smart_status.passed is no bool",
 		`{"nvme_smart_health_information_log":{"critical_warning":300}}`:                     "critical_warning is no uint8",
 		`{"smartctl":{"messages":[{"string":"It is in STANDBY\u0007","severity":"error"}]}}`: "It is in STANDBY",
 	} {
