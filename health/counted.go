@@ -105,13 +105,13 @@ func (c *counted) ways() []rule {
 		{
 			[]State{OK},
 			Warm, c.code, fmt.Sprintf("%s over %.10g in %s", c.limit.Of, c.limit.Enter, show(c.span)),
-			func() (string, bool) { return c.text(), c.limit.beyond(c.kept.sum(), false) },
+			when(func() bool { return c.limit.beyond(c.kept.sum(), false) }, c.text),
 			false,
 		},
 		{
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
-			func() (string, bool) { return c.text(), !c.limit.beyond(c.kept.sum(), true) },
+			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
 			false, // a whole span without is long enough each time
 		},
 	}

@@ -146,7 +146,7 @@ func (q *quota) filling(bad bool) bool {
 
 func (q *quota) ways() []rule {
 	low := func(bad bool) func() (string, bool) {
-		return func() (string, bool) { return q.text(), q.used.beyond(q.percent(), bad) }
+		return when(func() bool { return q.used.beyond(q.percent(), bad) }, q.text)
 	}
 	return []rule{
 		{
@@ -156,13 +156,13 @@ func (q *quota) ways() []rule {
 		{
 			[]State{OK},
 			Warm, EtcdQuotaFilling, fmt.Sprintf("%s below %.10g days", q.soon.Of, q.soon.Enter),
-			func() (string, bool) { return q.text(), q.filling(false) }, false,
+			when(func() bool { return q.filling(false) }, q.text), false,
 		},
 		{
 			[]State{Warm},
 			Warm, EtcdQuotaFilling, fmt.Sprintf("%s at most %.10g %%, but %s below %.10g days", q.used.Of, q.used.Leave,
 				q.soon.Of, q.soon.Leave),
-			func() (string, bool) { return q.text(), !q.used.beyond(q.percent(), true) && q.filling(true) }, false,
+			when(func() bool { return !q.used.beyond(q.percent(), true) && q.filling(true) }, q.text), false,
 		},
 		{
 			[]State{Warm},

@@ -20,11 +20,12 @@ type level struct {
 func (l *level) read(in Input) {
 	l.figure = l.of(in)
 	known, value := l.figure.Known, l.figure.Value
+	bad, well := known && l.limit.beyond(value, false), known && !l.limit.beyond(value, true)
 	text := ""
-	if known {
+	if known && !well {
 		text = l.present()
 	}
-	l.see(in.Now, known && l.limit.beyond(value, false), known && !l.limit.beyond(value, true), text)
+	l.see(in.Now, bad, well, text)
 }
 
 func (l *level) grade() float64 { return l.limit.grade(l.figure.Value) }

@@ -55,14 +55,22 @@ func (s *spell) rules(bad, well string, now func() string) []rule {
 		{
 			[]State{OK},
 			Warm, s.code, bad,
-			func() (string, bool) { return now(), s.now-s.lastOK >= s.badFor && s.lastOK < s.now }, false,
+			when(func() bool { return s.now-s.lastOK >= s.badFor && s.lastOK < s.now }, now), false,
 		},
 		{
 			[]State{Warm},
 			OK, "", well + " for " + show(s.wellFor),
-			func() (string, bool) {
-				return now(), s.now-s.lastBad >= s.track.patience(OK, s.wellFor, s.now)
-			}, true,
+			when(func() bool { return s.now-s.lastBad >= s.track.patience(OK, s.wellFor, s.now) }, now), true,
 		},
+	}
+}
+
+// when gives the condition of a rule, which is put into words only where it holds: most looks change nothing.
+func when(met func() bool, now func() string) func() (string, bool) {
+	return func() (string, bool) {
+		if !met() {
+			return "", false
+		}
+		return now(), true
 	}
 }
