@@ -67,6 +67,15 @@ func (v View) isStray(m Member) bool {
 	return since >= v.Limits.LearnerStall
 }
 
+// notStray says why a standby is let go no more.
+func (v View) notStray(m Member) string {
+	_, why := v.calledDead(m)
+	if why == "" {
+		why = "it has not been lost for so long"
+	}
+	return "the standby " + m.label() + " is not let go: " + why
+}
+
 // strayHeld says why no standby is let go, however lost it is; empty when one may be.
 func (v View) strayHeld() string {
 	if text, several := severalDown(v); several {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,12 +147,32 @@ func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
 		{"it goes also when it is behind", lags(6 * time.Minute), StepRemoveLearner, ""},
 		{"a voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepEndOp, ""},
 		{"it is gone", func(v *View) { without(v, 4) }, StepEndOp, ""},
-		{"whoever takes that over asks anew", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
+		{"it is no standby that an orphan takes away", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
+		{"the agent that let it go is gone, and another one takes that over as it is", func(v *View) {
+			v.Op.Token, v.Op.OrphanedFor = 3, 2*time.Minute
+		}, StepSetPhase, ""},
 	})
-	v := lettingGo()
-	without(&v, 4)
-	if d := Decide(v); d.Step.Outcome != StandbyLost {
-		t.Errorf("it ends with %s", d.Step.Outcome)
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   ReasonCode
+		why    string
+	}{
+		"it is gone": {func(v *View) { without(v, 4) }, StandbyLost, ""},
+		"it is back": {lags(0), Withdrawn, "the standby n4 is not let go: it answers this host"},
+		"it was back in between": {
+			func(v *View) { v.Hosts[0].Sees[0].For = 1 }, Withdrawn,
+			"the standby n4 is not let go: it has not been lost for so long",
+		},
+		"the agent of a voter is gone": {
+			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) }, Withdrawn,
+			"the standby n4 is not let go: voter n2 has no quorumd that tells whether it reaches it",
+		},
+	} {
+		v := lettingGo()
+		c.change(&v)
+		if s := Decide(v).Step; s.Kind != StepEndOp || s.Outcome != c.want || s.Why != c.why {
+			t.Errorf("%s: it ends with %s, because %q, and not with %s", name, s.Outcome, s.Why, c.want)
+		}
 	}
 }
 
