@@ -135,3 +135,32 @@ func (f *fleet) costOfADeath(quiet map[string]asked) {
 		f.t.Errorf("the spares that are not called made %.1f requests/s, at rest %.1f", others, atRest)
 	}
 }
+
+// TestAnAgentThatStartsAfterAVoterHasDiedKnowsWhereThatStood: what a host has said of itself goes with its agent, and
+// without it a second one that is dead in the same failure domain would never be replaced.
+func TestAnAgentThatStartsAfterAVoterHasDiedKnowsWhereThatStood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4, smallPace())
+		defer f.close()
+		f.settled()
+		f.loseHost("v3")
+		f.until(5*time.Minute, "its record is gone", func() bool {
+			return f.etcd.get(record.KeysFor("test").Host("id-v3")) == ""
+		})
+		for _, name := range []string{"v1", "s0003"} {
+			h := f.hosts[name]
+			h.losePower()
+			h.boot("second")
+			f.until(time.Minute, name+" sees the members", func() bool {
+				r := h.agent.told.Current()
+				return r != nil && len(r.View.Cluster.Members) == 3
+			})
+			for i, m := range h.agent.told.Current().View.Cluster.Members {
+				if want := fmt.Sprintf("rack-%d", i+1); m.Domain != want {
+					t.Errorf("%s: %s stands in %q, not in %q", name, m.Name, m.Domain, want)
+				}
+			}
+		}
+	})
+}

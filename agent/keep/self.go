@@ -19,6 +19,17 @@ func stretchOf(bootID string, r *round.Round) local.Stretch {
 	return local.Stretch{BootID: bootID, Member: local.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
 }
 
+// domainsOf gives the failure domains of the members' hosts that a round knows.
+func domainsOf(r *round.Round) map[uint64]string {
+	of := map[uint64]string{}
+	for _, m := range r.View.Cluster.Members {
+		if m.Domain != "" {
+			of[m.ID] = m.Domain
+		}
+	}
+	return of
+}
+
 // noteSelf records what the round has decided of the cluster that has answered and of what this host is to it, each
 // beside the loop: the disk may hang.
 func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
@@ -30,6 +41,11 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 	if note.Member {
 		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
 			func(context.Context) error { return k.files.SetMembership(id, note.MemberID) })
+	}
+	if note.Domains {
+		domains := domainsOf(r)
+		k.note(ctx, &k.domains, "failure domains", "cannot note on the disk in which failure domains the members are",
+			func(context.Context) error { return k.files.NoteDomains(domains) })
 	}
 	if note.Clean {
 		stretch := stretchOf(k.opt.BootID, r)

@@ -11,9 +11,10 @@ type Noted struct {
 	Met             uint64 // the cluster that last answered
 	Standby         uint64 // this host's learner, if it is a standby
 	Instances       []string
-	Backoff         time.Duration // before the next join
-	Stretch         Stretch       // of a host that was taken out
-	Founding        Founding      // the attempt to make a cluster that this host stands by
+	Backoff         time.Duration     // before the next join
+	Stretch         Stretch           // of a host that was taken out
+	Founding        Founding          // the attempt to make a cluster that this host stands by
+	Domains         map[uint64]string // in which the members' hosts are, by member ID; not to be changed
 }
 
 // Noted gives what stands on this host's disk; base is how long to wait after the first join that failed.
@@ -23,5 +24,8 @@ func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 		Stretch: f.cleanStretch(bootID, now), Founding: f.Founding(),
 	}
 	n.Cluster, n.Member = f.Membership()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n.Domains = f.domains
 	return n
 }

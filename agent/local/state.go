@@ -19,8 +19,9 @@ import (
 
 // State are the few things that an agent must know after a restart and that are not in etcd. What must survive a reboot
 // lies in the state directory: what was asked of this host (bootstrap, maintenance, removal, recovery, mutes), to which
-// cluster it has ever belonged, which one has answered it and as whom it was present there, and whether etcd may start
-// by itself. The rest lies in the runtime directory, a file system in memory: it cannot hang, and a reboot clears it.
+// cluster it has ever belonged, which one has answered it and as whom it was present there, in which failure domains
+// that one's members are, and whether etcd may start by itself. The rest lies in the runtime directory, a file system in
+// memory: it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start, and written where one of these changes: a round in which nothing does
 // writes nothing.
@@ -44,7 +45,8 @@ type State struct {
 	ask       requestFile
 	removal   Removals
 	recovery  Recoveries
-	mutes     []health.Mute // replaced, never changed
+	mutes     []health.Mute     // replaced, never changed
+	domains   map[uint64]string // of the members; as above
 }
 
 // Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept
@@ -90,6 +92,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 		return nil, err
 	}
 	f.openMutes()
+	f.openDomains()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}

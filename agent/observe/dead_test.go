@@ -108,9 +108,10 @@ func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T
 		}
 		return v.Hosts[0].Sees[0]
 	}
-	lost := record.Sight{Member: 3, Lost: on, Link: record.LinkNone}
+	lost := record.Sight{Member: 3, Lost: on, Link: record.LinkNone, Domain: "a"}
 	says(1, time.Second, "a", lost)
-	if s := says(2, 11*time.Second, "a", lost); !s.Lost || s.Connected || !s.ConnectedKnown || s.For != 10*time.Second {
+	if s := says(2, 11*time.Second, "a", lost); !s.Lost || s.Connected || !s.ConnectedKnown || s.Domain != "a" ||
+		s.For != 10*time.Second {
 		t.Errorf("%+v", s)
 	}
 	again := lost

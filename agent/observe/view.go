@@ -19,7 +19,7 @@ import (
 
 // Builder makes the policy's view of what a round has found. It asks nobody. From round to round it
 // remembers since when something has been as it is, and what hosts have last told of themselves: a host that falls
-// silent keeps its version, its failure domain and whether it is a standby.
+// silent keeps its version and whether it is a standby.
 type Builder struct {
 	config           config.Config
 	bootID, instance string
@@ -30,10 +30,9 @@ type Builder struct {
 	versions map[string]policy.Version
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys map[uint64]bool
-	domains  map[string]string // of the members' hosts, by peer URL, as they were last heard of
-	ledAt    time.Duration     // when that was last asked
-	led      *Builder          // of what this host's own member says when it leads; nil when it was never asked
-	judged   bool              // how this host is has been known, while it had been taken out
+	ledAt    time.Duration // when that was last asked
+	led      *Builder      // of what this host's own member says when it leads; nil when it was never asked
+	judged   bool          // how this host is has been known, while it had been taken out
 }
 
 // NewBuilder makes a builder for the process of that name, in that boot of the host.
@@ -143,7 +142,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.TakenOut = b.takenOut(v, r)
 	v.Backup = b.backup(r)
 	b.members(v, r)
-	b.markDomains(v)
+	markDomains(v, r.Noted.Domains)
 	// An operation may have begun and ended unseen. A round in which one member answers late is none in between.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {

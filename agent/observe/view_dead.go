@@ -32,6 +32,7 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
 			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Takes() && !network.ParseState(s.Client).Takes(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
+			Domain: s.Domain,
 		}))
 	}
 	return all

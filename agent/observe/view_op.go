@@ -95,20 +95,22 @@ func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	b.standbys = said
 }
 
-// markDomains tells of the members in which failure domain their hosts are, or were when they were last heard of.
-func (b *Builder) markDomains(v *policy.View) {
-	known := map[string]string{}
+// markDomains tells of the members in which failure domain their hosts are: by their own word, or by what this host's
+// disk says while they are silent. Two that speak for one member, and not alike, leave it unknown.
+func markDomains(v *policy.View, noted map[uint64]string) {
 	for i := range v.Cluster.Members {
-		m := &v.Cluster.Members[i]
-		m.Domain = b.domains[m.PeerURL]
+		m, spoken := &v.Cluster.Members[i], false
+		m.Domain, m.NotedDomain = noted[m.ID], noted[m.ID]
 		for _, h := range v.Hosts {
-			if h.PeerURL == m.PeerURL {
-				m.Domain = h.Domain
+			switch {
+			case h.PeerURL != m.PeerURL:
+			case spoken && h.Domain != m.Domain:
+				m.Domain = ""
+			case !spoken:
+				m.Domain, spoken = h.Domain, true
 			}
 		}
-		known[m.PeerURL] = m.Domain
 	}
-	b.domains = known
 }
 
 // contradicts tells whether the data directory is known not to be that of a member: then it is caught up no more.

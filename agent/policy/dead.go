@@ -22,6 +22,7 @@ type Sight struct {
 	Unsure bool
 	// Connected: that host's own etcd has heard of it lately, where that is known. It is asked of one that is lost.
 	Connected, ConnectedKnown bool
+	Domain                    string // of one that is lost: in which failure domain its host was, if that is known
 	// For is since when this word stands, without another in between, as the deciding agent has seen it.
 	For time.Duration
 }

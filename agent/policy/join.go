@@ -76,15 +76,18 @@ func carryJoin(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// takeBack ends the join of another host, whose agent is gone.
+// takeBack ends the join of another host, whose agent is gone. With what that one was taking it back stays.
 func takeBack(v View) Decision {
-	if v.Op.Token != v.Lock.Token {
+	switch {
+	case v.Op.Token == v.Lock.Token:
+		return rollBack(v)
+	case v.Op.Phase != PhaseRollback:
 		return do(Step{
 			Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: Orphaned,
 			Why: "the agent of " + v.Op.HostName + " is gone",
 		})
 	}
-	return rollBack(v)
+	return do(Step{Kind: StepSetPhase, Phase: PhaseRollback, MemberID: v.Op.MemberID, Why: "under a new lock"})
 }
 
 // giveUp tells why a join must be rolled back. A voter is never given up here.
@@ -321,7 +324,7 @@ func rollBack(v View) Decision {
 		case !m.Learner: // a promotion that had timed out has landed
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
 		case v.Op.Outcome == StandbyLost && !v.isStray(m):
-			return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: "the standby " + m.label() + " is not lost"})
+			return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: v.notStray(m)})
 		case m.Standby && v.Op.Outcome != StandbyLost:
 			return disown(m)
 		}

@@ -241,7 +241,7 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 		}, StepReleaseLock, ""},
 		{"it was recorded meanwhile, and its agent is just gone", func(v *View) {
 			v.Op.Token, v.Op.OrphanedFor = 7, 65*time.Second
-		}, StepRollBack, ""},
+		}, StepSetPhase, ""},
 	})
 }
 

@@ -16,9 +16,9 @@ import (
 // first. This host is judged by what it knows of itself now, the others by what they have
 // published, so that all hosts rank alike.
 func candidates(v View, target Role, selfReady bool) []Host {
-	voting := map[string]int{} // voters by failure domain
+	voting := map[string]int{} // voters by failure domain, without those that are to go
 	for _, h := range v.Hosts {
-		if h.Role == RoleVoter {
+		if h.Role == RoleVoter && !v.goes(h) {
 			voting[h.Domain]++
 		}
 	}
@@ -41,6 +41,21 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	return list
 }
 
+// goes tells whether the voter of a host is one in whose place another is to come: by what was seen last, so that
+// whoever looks seldom ranks as the others do.
+func (v View) goes(h Host) bool {
+	for m := range v.Cluster.voters() {
+		if m.PeerURL != h.PeerURL {
+			continue
+		}
+		dead, _ := v.calledDead(m)
+		s, well := v.calledSick(m)
+		return v.Op.takesPlaceOf(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
+			v.Limits.SickGrace > 0 && well == "" && s.In == 0
+	}
+	return false
+}
+
 // Next gives the IDs of the spares that go first when a place is free, best first, at most n. It is
 // for a host that is no spare itself.
 func Next(v View, n int) []string {
@@ -59,7 +74,8 @@ func Next(v View, n int) []string {
 }
 
 // Line gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a voter
-// is replaced. It is the same on every host that sees the same records.
+// is replaced. It is the same on every host that sees the same records, but for the moment in which one has called a
+// voter dead or sick and another has not yet: the lock decides then.
 func Line(v View) []string {
 	var out []string
 	for _, h := range candidates(v, RoleVoter, selfReady(v)) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
@@ -59,6 +61,42 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 	v.Hosts[2].Waiting = ""
 	if got := ids(candidates(v, RoleStandby, false)); !slices.Equal(got, []string{"c2", "a1", "b1"}) {
 		t.Errorf("not ready by what it knows of itself: %v", got)
+	}
+}
+
+// The spare in the rack of the voter that is to go keeps the voters apart; the one with the quicker disk would not.
+func TestAVoterThatIsToGoFillsNoRack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		first  string
+	}{
+		"it is sick":                {func(*View) {}, "n5"},
+		"its time is not over":      {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, "n4"},
+		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
+		"nothing else says so":      {func(v *View) { v.Hosts[2].Ails.FsyncFor = 0 }, "n4"},
+		"its place is taken already": {func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{}
+			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}
+		}, "n5"},
+		"its data is gone, and it is dead": {func(v *View) {
+			v.Limits.SickGrace, v.Limits.DeadGrace = 0, 10*time.Minute
+			m := &v.Cluster.Members[2]
+			m.Live, m.LiveFor, m.DownFor = false, 0, 11*time.Minute
+			v.Hosts[2].MemberLostFor = 11 * time.Minute
+			v.Hosts[0].Sees = []Sight{{MemberID: 3, Lost: true, ConnectedKnown: true, For: 11 * time.Minute}}
+			v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true, For: 11 * time.Minute}}
+		}, "n5"},
+	} {
+		v := sickView()
+		v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
+		for i, domain := range []string{"a", "b", "c", "a", "c"} {
+			v.Hosts[i].Domain, v.Hosts[i].P99 = domain, time.Duration(i)*time.Millisecond
+		}
+		c.change(&v)
+		if got := ids(candidates(v, RoleVoter, true)); len(got) != 2 || got[0] != c.first {
+			t.Errorf("%s: %v go in this order, and %s should go first", name, got, c.first)
+		}
 	}
 }
 

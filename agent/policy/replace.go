@@ -113,8 +113,8 @@ func severalDown(v View) (string, bool) {
 	if len(down) < 2 {
 		return "", false
 	}
-	domain := down[0].Domain
-	elsewhere := func(m Member) bool { return m.Domain != domain }
+	domain := v.stoodIn(down[0])
+	elsewhere := func(m Member) bool { return v.stoodIn(m) != domain }
 	spread := slices.ContainsFunc(down, elsewhere)
 	shared := slices.ContainsFunc(well, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
 	if domain != "" && !spread && !shared {
@@ -152,6 +152,23 @@ func replaceAtRisk(v View) (string, bool) {
 		why = fmt.Sprintf("of %d voters %d are down", voters, down)
 	}
 	return fmt.Sprintf("no voter is replaced unless all others are well: %s", why), true
+}
+
+// stoodIn gives the failure domain of a member's host. Where this host has never heard of it, as one that is new, all
+// others that call that lost must name the same.
+func (v View) stoodIn(m Member) string {
+	domain := m.Domain
+	for _, h := range v.Hosts {
+		s, says := h.sight(m.ID)
+		switch {
+		case m.Domain != "" || h.Own || !says:
+		case s.Domain == "" || domain != "" && s.Domain != domain:
+			return ""
+		default:
+			domain = s.Domain
+		}
+	}
+	return domain
 }
 
 func repairsUnreadable(v View) (string, bool) {

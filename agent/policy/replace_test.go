@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,21 @@ func ofFive(domain, other string) func(v *View) {
 		}
 		lostToo(v, "n3", domain)
 		lostToo(v, "n6", other)
+	}
+}
+
+// heardOf is a spare that has never heard of two of five that are dead. The other voters name these domains for both.
+func heardOf(domains ...string) func(v *View) {
+	return func(v *View) {
+		ofFive("", "")(v)
+		voters := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Own })
+		for i, h := range voters {
+			for j := range h.Sees {
+				if h.Sees[j].Lost {
+					h.Sees[j].Domain = domains[i]
+				}
+			}
+		}
 	}
 }
 
@@ -183,6 +199,14 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 		{"in different ones", ofFive("rack", "shelf"), StepNone, CommonCause},
 		{"in none", ofFive("", ""), StepNone, CommonCause},
 		{"in one in which others vote", ofFive("hall", "hall"), StepNone, CommonCause},
+		{"in one by the word of all others, who have heard of it", heardOf("rack", "rack", "rack"), StepTakeLock, ""},
+		{"one of them has heard of another one", heardOf("rack", "rack", "shelf"), StepNone, CommonCause},
+		{"one of them has heard of none", heardOf("rack", "", "rack"), StepNone, CommonCause},
+		{"they name the one in which they vote", heardOf("hall", "hall", "hall"), StepNone, CommonCause},
+		{"this host has heard otherwise", func(v *View) {
+			heardOf("rack", "rack", "rack")(v)
+			v.Cluster.Members[2].Domain = "shelf"
+		}, StepNone, CommonCause},
 	})
 }
 

@@ -3,6 +3,8 @@
 
 package policy
 
+import "slices"
+
 // SelfNote is what this host's disk is to say of the cluster and of what this host is to it. The zero value leaves it
 // as it is.
 type SelfNote struct {
@@ -10,6 +12,7 @@ type SelfNote struct {
 	Member   bool // that this host is MemberID of it; with 0, that it is none any more
 	MemberID uint64
 	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
+	Domains  bool   // in which failure domain each member's host is, as the view says
 	Clean    bool   // for how long it has been well since it was taken out, as the view says; 0: that it is not
 }
 
@@ -22,7 +25,7 @@ func noteSelf(v View) SelfNote {
 		return SelfNote{}
 	}
 	made := v.Bootstrap.Requested && v.Bootstrap.Lists
-	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: notesClean(v)}
+	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: notesClean(v), Domains: newDomain(v)}
 	if !c.Reachable || data.State != DataMember || data.ClusterID != c.ID {
 		return n
 	}
@@ -35,4 +38,10 @@ func noteSelf(v View) SelfNote {
 		n.Standby = m.ID
 	}
 	return n
+}
+
+// newDomain tells whether a member's host is in another failure domain than this host's disk names.
+func newDomain(v View) bool {
+	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
+	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
 }

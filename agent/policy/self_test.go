@@ -46,7 +46,17 @@ func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
 		"its data are gone":              {[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met},
 		"its data are another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
 		"the cluster is another's":       {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
-		"it is a learner":                {[]func(v *View){known, learns}, SelfNote{Met: true, Standby: 1}},
+		"a host has told where it stands": {
+			[]func(v *View){known, func(v *View) { v.Cluster.Members[1].Domain = "a" }},
+			SelfNote{Met: true, Domains: true},
+		},
+		"a host stands where it did": {[]func(v *View){known, func(v *View) {
+			v.Cluster.Members[1].Domain, v.Cluster.Members[1].NotedDomain = "a", "a"
+		}}, met},
+		"a host of another's cluster has told where it stands": {[]func(v *View){func(v *View) {
+			v.Cluster.ExpectedID, v.Cluster.Members[1].Domain = 9, "a"
+		}}, met},
+		"it is a learner": {[]func(v *View){known, learns}, SelfNote{Met: true, Standby: 1}},
 		"it is a learner that is known": {
 			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 1 }}, met,
 		},

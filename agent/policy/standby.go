@@ -67,6 +67,25 @@ func (v View) isStray(m Member) bool {
 	return since >= v.Limits.LearnerStall
 }
 
+// doubted gives for how long a standby has been silent, and why it is not lost all the same: not all say so who must.
+func (v View) doubted(m Member) (since time.Duration, why, held string) {
+	if _, held = v.calledDead(m); held == "" || m.Live || m.Name == "" {
+		return 0, "", ""
+	}
+	since = min(m.AgentGoneFor, m.DownFor)
+	return since, fmt.Sprintf("no quorumd is on its host, and %s has had no answer from it for %s", v.Self.Name,
+		span.Seconds(since)), held
+}
+
+// notStray says why a standby is let go no more.
+func (v View) notStray(m Member) string {
+	_, why := v.calledDead(m)
+	if why == "" {
+		why = "it has not been lost for so long"
+	}
+	return "the standby " + m.label() + " is not let go: " + why
+}
+
 // strayHeld says why no standby is let go, however lost it is; empty when one may be.
 func (v View) strayHeld() string {
 	if text, several := severalDown(v); several {
@@ -85,11 +104,17 @@ func (v View) strayHeld() string {
 func standbyLost(v View) (string, bool) {
 	for m := range v.Cluster.learners() {
 		since, why := v.strayed(m)
+		held := ""
+		if since == 0 {
+			since, why, held = v.doubted(m)
+		}
 		if v.Op != nil || !v.Cluster.Reachable || v.foreign() || since < v.Limits.LearnerStall/2 {
 			continue
 		}
 		text := fmt.Sprintf("%s, the standby: %s", m.label(), why)
 		switch left := v.Limits.LearnerStall - since; {
+		case held != "":
+			return text + "; nobody lets it go, because " + held, true
 		case v.strayHeld() != "":
 			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, span.Text(v.Limits.LearnerStall),
 				v.strayHeld()), true

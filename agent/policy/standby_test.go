@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 		{"one voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepNone, AtRest},
 		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Connected = true }, StepNone, AtRest},
 		{"its agent is there: etcd was stopped in order", func(v *View) {
-			v.Hosts = append(v.Hosts, ready("n4", RoleStandby))
+			v.Hosts, v.Cluster.Members[3].AgentGoneFor = append(v.Hosts, ready("n4", RoleStandby)), 0
 		}, StepNone, AtRest},
 		{"it is taken down in order", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
@@ -146,12 +147,32 @@ func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
 		{"it goes also when it is behind", lags(6 * time.Minute), StepRemoveLearner, ""},
 		{"a voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepEndOp, ""},
 		{"it is gone", func(v *View) { without(v, 4) }, StepEndOp, ""},
-		{"whoever takes that over asks anew", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
+		{"it is no standby that an orphan takes away", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
+		{"the agent that let it go is gone, and another one takes that over as it is", func(v *View) {
+			v.Op.Token, v.Op.OrphanedFor = 3, 2*time.Minute
+		}, StepSetPhase, ""},
 	})
-	v := lettingGo()
-	without(&v, 4)
-	if d := Decide(v); d.Step.Outcome != StandbyLost {
-		t.Errorf("it ends with %s", d.Step.Outcome)
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   ReasonCode
+		why    string
+	}{
+		"it is gone": {func(v *View) { without(v, 4) }, StandbyLost, ""},
+		"it is back": {lags(0), Withdrawn, "the standby n4 is not let go: it answers this host"},
+		"it was back in between": {
+			func(v *View) { v.Hosts[0].Sees[0].For = 1 }, Withdrawn,
+			"the standby n4 is not let go: it has not been lost for so long",
+		},
+		"the agent of a voter is gone": {
+			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) }, Withdrawn,
+			"the standby n4 is not let go: voter n2 has no quorumd that tells whether it reaches it",
+		},
+	} {
+		v := lettingGo()
+		c.change(&v)
+		if s := Decide(v).Step; s.Kind != StepEndOp || s.Outcome != c.want || s.Why != c.why {
+			t.Errorf("%s: it ends with %s, because %q, and not with %s", name, s.Outcome, s.Why, c.want)
+		}
 	}
 }
 
@@ -166,6 +187,24 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		"not at all": {
 			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is let go after 5m, but: no spare stands ready",
 		},
+		"not while a voter's agent is silent, which could reach it": {
+			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },
+			"n4, the standby: no quorumd is on its host, and n1 has had no answer from it for 6m; nobody lets it go, " +
+				"because voter n2 has no quorumd that tells whether it reaches it",
+		},
+		"nor while one reaches it": {
+			func(v *View) { v.Hosts[2].Sees[0].Lost = false }, "nobody lets it go, because n3 reaches it",
+		},
+		"its agent is silent, and so is that of a voter": {
+			func(v *View) { v.Hosts, v.Cluster.Members[3].Live = slices.Delete(v.Hosts, 1, 2), true }, "",
+		},
+		"it was silent for a moment": {func(v *View) {
+			v.Hosts = slices.Delete(v.Hosts, 1, 2)
+			v.Cluster.Members[3].DownFor = 2 * time.Minute
+		}, ""},
+		"somebody takes it down": {func(v *View) {
+			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
+		}, ""},
 		"behind": {lags(5 * time.Minute), "n4, the standby: it is 5000 entries behind the leader, and has not got on"},
 		"hardly": {lags(time.Minute), ""},
 		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own verdict"},
@@ -176,7 +215,7 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		if told != (c.want != "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %q", name, text)
 		}
-		if d := Decide(v); c.want != "" && name == "not at all" && !said(d.Reasons, StandbyLost) {
+		if d := Decide(v); c.want != "" && strings.HasPrefix(name, "not ") && !said(d.Reasons, StandbyLost) {
 			t.Errorf("a voter at rest says %+v", d.Reasons)
 		}
 	}

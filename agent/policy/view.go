@@ -229,9 +229,11 @@ type Member struct {
 	Name    string // empty until it has started once
 	PeerURL string
 	Domain  string // of its host, as that was last heard of; empty when it is not known
-	Learner bool
-	Live    bool // it has answered when it was last asked; a voter also a linearizable read
-	Leader  bool
+	// NotedDomain is the one that this host's disk names.
+	NotedDomain string
+	Learner     bool
+	Live        bool // it has answered when it was last asked; a voter also a linearizable read
+	Leader      bool
 	// ThinksLearner is the member's own word, which may lag behind the member list.
 	ThinksLearner bool
 	Version       Version

@@ -54,8 +54,8 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 	return s.shown
 }
 
-// words adds to what is to be published who is lost, and whether this host's etcd hears of it, where it has a word in
-// that.
+// words adds to what is to be published who is lost, where that stood, and whether this host's etcd hears of it, where
+// it has a word in that.
 func (s *sights) words(next []record.Sight, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
@@ -71,7 +71,7 @@ func (s *sights) words(next []record.Sight, r *round.Round) {
 		if !same || l.at != m.LostAt {
 			l = lost{m.LostAt, r.Wall.Add(m.LostAt - r.At).UTC().Truncate(time.Millisecond)}
 		}
-		s.lost[m.Member], next[i].Lost = l, l.on
+		s.lost[m.Member], next[i].Lost, next[i].Domain = l, l.on, r.View.Cluster.DomainOf(m.Member)
 		switch {
 		case !r.Connections.Known:
 		case r.Connections.Of[m.Member]:
@@ -86,7 +86,7 @@ func (s *sights) words(next []record.Sight, r *round.Round) {
 func says(list, other []record.Sight) bool {
 	return slices.ContainsFunc(list, func(a record.Sight) bool {
 		return !a.Lost.IsZero() && !slices.ContainsFunc(other, func(b record.Sight) bool {
-			return a.Member == b.Member && a.Lost.Equal(b.Lost) && a.Link == b.Link
+			return a.Member == b.Member && a.Lost.Equal(b.Lost) && a.Link == b.Link && a.Domain == b.Domain
 		})
 	})
 }

@@ -130,6 +130,11 @@ func TestThatAMemberIsLostIsSaidAtOnceAndSoThatItIsFound(t *testing.T) {
 			t.Errorf("%d: %+v, want lost %s, link %q", i, got, c.lost, c.link)
 		}
 	}
+	heard := told(17*time.Second, reaches(2), loses(3, 16*time.Second))
+	heard.View.Cluster.Members = []policy.Member{{ID: 2, Domain: "a"}, {ID: 3, Domain: "b"}}
+	if got := s.steady(heard); got[0].Domain != "" || got[1].Domain != "b" {
+		t.Errorf("where they stand is %+v", got)
+	}
 	stepped := told(18*time.Second, reaches(2), loses(3, 16*time.Second))
 	stepped.Wall = stepped.Wall.Add(-time.Hour)
 	if got := s.steady(stepped); !got[1].Lost.Equal(on(16 * time.Second)) {

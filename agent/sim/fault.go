@@ -73,10 +73,7 @@ func agentFaults() []fault {
 		{
 			name: "the agent is frozen in a call", weight: 8, low: 20 * time.Second, high: 10 * time.Minute,
 			begin: func(w *world, h *host, d time.Duration) func() {
-				calls := []string{
-					"confirm", "confirm", "add learner", "promote", "remove learner", "write", "grant",
-					"keepalive", "move aside",
-				}
+				calls := frozenIn()
 				t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
 				for _, each := range w.hosts { // whoever comes to it first
 					each.trap = t
@@ -99,6 +96,14 @@ func agentFaults() []fault {
 				return func() { h.unit.broken = false }
 			},
 		},
+	}
+}
+
+// frozenIn are the calls in which agents are frozen. What comes before one that is sent is their last look.
+func frozenIn() []string {
+	return []string{
+		"confirm", "confirm", "add learner", "promote", "remove learner", "remove member", "write", "grant",
+		"keepalive", "move aside",
 	}
 }
 

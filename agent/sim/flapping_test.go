@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,31 @@ func TestAHostThatJoinsAtOnceAfterItWasTakenOutIsFound(t *testing.T) {
 	})
 	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after it was taken out") {
 		t.Errorf("found is %v", r.Breach)
+	}
+}
+
+// Its remover has looked for the last time, and sleeps until the voter has long been back; or it sleeps on the answer.
+func TestARemoverThatSleepsOverItsCallDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"remove learner", "remove member"} {
+		if !slices.Contains(frozenIn(), call) {
+			t.Errorf("no agent is frozen in %q", call)
+		}
+	}
+	for _, before := range []bool{true, false} {
+		slept := false
+		opt := Options{Seed: 2, plan: twoPlaces(10 * time.Minute), trouble: func(w *world, _ time.Duration) {
+			w.mu.Lock()
+			for _, h := range w.hosts {
+				h.trap = trap{call: "remove member", before: before, length: 10 * time.Minute}
+			}
+			w.mu.Unlock()
+			w.away(w.hosts[0], 10*time.Minute)
+		}}
+		opt.Story = func(line string) { slept = slept || strings.Contains(line, "at remove member") }
+		if r := run(t, opt); r.Breach != nil || !slept {
+			t.Errorf("before its call: %t; it slept: %t, and %v", before, slept, r.Breach)
+		}
 	}
 }
 

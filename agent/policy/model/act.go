@@ -269,8 +269,8 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		found = recordOverwritten
 	case !begins && w.opCycle != 0 && int(w.opHost) != h:
 		found = cycleTouched
-	case (step == rollBackKeep || step == rollBackOwn || step == endRemoval) && int(w.opHost) != h && w.opLeft == 0 &&
-		w.orphan == 0:
+	case (step == rollBackKeep || step == rollBackOwn || step == endRemoval || step == stamp) && int(w.opHost) != h &&
+		w.opLeft == 0 && w.orphan == 0:
 		found = adoptedEarly
 	}
 	if found == fine && !late { // what was asked may be something else by then
@@ -329,7 +329,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case setPromoted:
 		w.opPhase, w.opID = phasePromoted, id
 	case rollBackKeep:
-		w.opPhase, w.opStandby = phaseRollback, w.opStandby&^w.opLeft
+		w.opPhase = phaseRollback
 	case rollBackOwn:
 		w.opPhase, w.opID = phaseRollback, id
 	case rollBackLeft:

@@ -403,12 +403,12 @@ func Replacements() []Scenario {
 			Target: policy.Target{Voters: 3}, Repair: true, Faults: late, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "a dead voter that is one too many, and a spare", Hosts: 5, Voters: 4,
-			Target: policy.Target{Voters: 3}, Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
+			Name: "a dead voter that is one too many, a spare, any fault", Hosts: 5, Voters: 4,
+			Target: policy.Target{Voters: 3}, Repair: true, Faults: AllFaults, Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "a dead one of four voters replaced", Hosts: 5, Voters: 4, Target: policy.Target{Voters: 5},
-			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
+			Name: "a dead one of four voters replaced, any fault", Hosts: 5, Voters: 4,
+			Target: policy.Target{Voters: 5}, Repair: true, Faults: AllFaults, Budget: 1, Liveness: true,
 		},
 		Scenario{
 			Name: "a standby that is lost", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
