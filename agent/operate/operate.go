@@ -119,11 +119,10 @@ func New(opt Options) *Operator {
 
 // Codes of what an operator's request is refused with, beside those of package control.
 const (
-	codeClusterExists = string(policy.ClusterExists)
-	codeUnreachable   = string(policy.ClusterUnreachable)
-	codeNotYet        = string(policy.Starting)
-	codeObserve       = string(policy.ModeObserve)
-	codeUnreadable    = string(policy.RecordUnreadable)
+	codeUnreachable = string(policy.ClusterUnreachable)
+	codeNotYet      = string(policy.Starting)
+	codeObserve     = string(policy.ModeObserve)
+	codeUnreadable  = string(policy.RecordUnreadable)
 )
 
 func refuse(kind control.Kind, code, message, hint string) error {
