@@ -17,9 +17,9 @@ func TestANewClusterIsMadeOnlyAtAWordAndWhileNoneAnswers(t *testing.T) {
 		want  Environment
 		alone bool
 	}{
-		"nobody asks":                        {View{}, EnvironmentListed, false},
-		"nobody asks, and one answers":       {View{Cluster: Cluster{Listed: true}}, EnvironmentListed, false},
-		"one is asked for":                   {View{Bootstrap: asked}, EnvironmentNew, true},
+		"nobody asks":                  {View{}, EnvironmentListed, false},
+		"nobody asks, and one answers": {View{Cluster: Cluster{Listed: true}}, EnvironmentListed, false},
+		"one is asked for":             {View{Bootstrap: asked}, EnvironmentNew, true},
 		"it answers, and cannot be read yet": {
 			View{Bootstrap: asked, Cluster: Cluster{Listed: true}}, EnvironmentNew, false,
 		},
