@@ -12,20 +12,16 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// beginReplace records the operation. A standby stays one on its disk until it votes; of a spare the record names the
-// peer URL, so that whoever ends it takes back what was added for it.
+// beginReplace records the operation.
 func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
 	c := a.opt.Config
-	op := record.Op{
+	return a.lock.Begin(ctx, record.Op{
 		Kind: policy.KindReplace, Host: c.Host.ID, HostName: c.Host.Name, Target: string(t.step.Target),
 		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, Replaces: record.MemberID(t.step.MemberID),
+		PeerURL: t.on.Decision.Role.RecordedURL(c.Etcd.PeerURL),
 		Started: t.on.Wall, Clock: t.on.At, Reason: t.step.Why, By: "policy",
-	}
-	if t.on.Decision.Role != policy.RoleStandby {
-		op.PeerURL = c.Etcd.PeerURL
-	}
-	return a.lock.Begin(ctx, op)
+	})
 }
 
 // repaired gives what is written with the record of a replacement, where the policy counts it: one repair more, and who

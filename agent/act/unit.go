@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func (a *Actor) writeEnvironment(ctx context.Context, t *task) error {
@@ -37,13 +38,13 @@ func (a *Actor) unitStarted(*task) { a.did.Started = a.now() }
 
 func (a *Actor) stopUnit(ctx context.Context, _ *task) error { return a.opt.Unit.Stop(ctx) }
 
-// alone makes sure, when a new cluster is made of this host, that no other answers: it was so when the operator asked.
+// alone makes sure, when a new cluster is made of this host, that no other answers.
 func (a *Actor) alone(ctx context.Context, t *task) error {
-	if t.on.Bootstrap == nil || t.on.View.Cluster.Listed {
+	if !policy.FoundsCluster(t.on.View) {
 		return nil
 	}
-	if err := cluster.Silent(ctx, a.opt.Etcd, a.opt.Config.Etcd.ClientURL); err != nil {
-		return fmt.Errorf("cannot bootstrap: %w", err)
+	if r := policy.AgainstFounding(cluster.Others(ctx, a.opt.Etcd, a.opt.Config.Etcd.ClientURL)); r != nil {
+		return fmt.Errorf("cannot bootstrap: %s; %s", r.Text, r.Hint)
 	}
 	return nil
 }

@@ -4,22 +4,16 @@
 package local
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
 )
 
 const mutesName = "mutes.json"
-
-// MaxMutes bounds the mutes of a host.
-const MaxMutes = 128
-
-// ErrTooManyMutes says that there are MaxMutes already.
-var ErrTooManyMutes = errors.New("there are as many mutes as a host may have")
 
 // Mutes gives those that hold by what is found now, and those that do so no more but are still noted.
 func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd) {
@@ -36,45 +30,46 @@ func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute
 	return hold, over
 }
 
-// Mute notes a mute, in place of one of the same code.
-func (f *State) Mute(m health.Mute) error {
-	return f.changeMutes(func(mutes []health.Mute) ([]health.Mute, error) {
-		mutes = slices.DeleteFunc(mutes, func(before health.Mute) bool { return before.Code == m.Code })
-		if len(mutes) >= MaxMutes {
-			return nil, ErrTooManyMutes
+// Mute notes a mute, in place of one of the same code, unless there are too many.
+func (f *State) Mute(m health.Mute) (refused *policy.Refusal, err error) {
+	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
+		others := slices.DeleteFunc(slices.Clone(mutes), func(o health.Mute) bool { return o.Code == m.Code })
+		if refused = policy.AgainstMoreMutes(len(others)); refused != nil {
+			return mutes
 		}
-		return append(mutes, m), nil
+		return append(others, m)
 	})
+	return refused, err
 }
 
 // Unmute forgets the mute of a code, and tells whether there was one.
 func (f *State) Unmute(code health.Code) (was bool, err error) {
-	err = f.changeMutes(func(mutes []health.Mute) ([]health.Mute, error) {
+	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		left := slices.DeleteFunc(slices.Clone(mutes), func(m health.Mute) bool { return m.Code == code })
 		was = len(left) < len(mutes)
-		return left, nil
+		return left
 	})
 	return was, err
 }
 
 // EndMutes forgets mutes that are over, unless a person has renewed them meanwhile.
 func (f *State) EndMutes(over []health.MuteEnd) error {
-	return f.changeMutes(func(mutes []health.Mute) ([]health.Mute, error) {
+	return f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		return slices.DeleteFunc(mutes, func(m health.Mute) bool {
 			return slices.ContainsFunc(over, func(o health.MuteEnd) bool { return o.Mute == m })
-		}), nil
+		})
 	})
 }
 
 // changeMutes writes what change makes of a copy of the mutes.
-func (f *State) changeMutes(change func([]health.Mute) ([]health.Mute, error)) error {
+func (f *State) changeMutes(change func([]health.Mute) []health.Mute) error {
 	defer f.writes()()
 	f.mu.Lock()
 	before := f.mutes
 	f.mu.Unlock()
-	next, err := change(slices.Clone(before))
-	if err != nil || slices.Equal(next, before) {
-		return err
+	next := change(slices.Clone(before))
+	if slices.Equal(next, before) {
+		return nil
 	}
 	if err := writeJSON(f.disk, filepath.Join(f.state, mutesName), next, true); err != nil {
 		return fmt.Errorf("cannot note what is muted: %w", err)
@@ -89,6 +84,6 @@ func (f *State) changeMutes(change func([]health.Mute) ([]health.Mute, error)) e
 func (f *State) openMutes() {
 	var mutes []health.Mute
 	if _, err := readJSON(f.disk, filepath.Join(f.state, mutesName), &mutes); err == nil {
-		f.mutes = mutes[:min(len(mutes), MaxMutes)]
+		f.mutes = mutes[:min(len(mutes), policy.MaxMutes)]
 	}
 }

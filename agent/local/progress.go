@@ -58,7 +58,7 @@ func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, a
 		if k == nil || *k != *of {
 			return k, nil
 		}
-		return nil, k.Ended(code, text, at)
+		return nil, k.End(code, text, at)
 	})
 }
 

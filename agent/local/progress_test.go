@@ -4,6 +4,8 @@
 package local
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +61,7 @@ func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
 	want.Stopped = false
 	is(t, f, want)
 	must(t, f.OperationEnds())
-	want.Seen, want.Over = false, true
+	want.Seen, want.Ended = false, true
 	is(t, f, want)
 }
 
@@ -95,7 +97,7 @@ func TestNothingIsNotedForARequestThatWasWithdrawn(t *testing.T) {
 	t.Parallel()
 	was := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
 	over, another := was, was
-	over.Over, another.Since = true, time.Unix(2, 0).UTC()
+	over.Ended, another.Since = true, time.Unix(2, 0).UTC()
 	for name, now := range map[string]*Request{"nothing is asked": nil, "it is over": &over, "another is": &another} {
 		f := asked(t, now)
 		if stands, err := f.EtcdStopped(&was); err != nil || stands {
@@ -150,7 +152,7 @@ func TestATurnInARolloutIsTakenOnlyWhenNothingElseIsAsked(t *testing.T) {
 
 func TestAHostKnowsByHowOftenARolloutWasLetGoOnThatItsRecordIsOld(t *testing.T) {
 	t.Parallel()
-	end := (&Request{Rollout: "x", RolloutResumed: 2}).Ended(policy.Cycled, "", time.Unix(9, 0))
+	end := (&Request{Rollout: "x", RolloutResumed: 2}).End(policy.Cycled, "", time.Unix(9, 0))
 	for resumed, want := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
 		r := record.Rollout{ID: "x", Resumed: resumed, Since: time.Unix(int64(resumed), 0)}
 		if got := end.Had(r); got != want {
@@ -162,5 +164,20 @@ func TestAHostKnowsByHowOftenARolloutWasLetGoOnThatItsRecordIsOld(t *testing.T) 
 	}
 	if end.Code = policy.Withdrawn; end.Had(record.Rollout{ID: "x"}) {
 		t.Error("one that was withdrawn counts")
+	}
+}
+
+func TestARequestThatAPersonHasEndedLiesOnTheDiskAsInFormerVersions(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Ended: true}
+	data, err := json.Marshal(k)
+	must(t, err)
+	if !strings.Contains(string(data), `"over":true`) {
+		t.Errorf("it lies there as %s", data)
+	}
+	var read Request
+	must(t, json.Unmarshal([]byte(`{"work":"restart","over":true}`), &read))
+	if read != k {
+		t.Errorf("a former version's is read as %+v", read)
 	}
 }

@@ -38,7 +38,7 @@ type Request struct {
 	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that had been let go on then
 	Program        string        `json:"program,omitempty"`        // of a command
 	ProgramRun
-	Over    bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
+	Ended   bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
 	Waived  bool   `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
 	Stopped bool   `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
 	BootID  string `json:"bootID,omitempty"`  // of the boot in which its operation began
@@ -87,14 +87,14 @@ func (k *Request) Standing(bootID string) policy.Standing {
 	return policy.Standing{
 		By: k.By, Reason: k.Reason, Work: k.Work, Program: k.Program,
 		KeepRunning: k.KeepRunning, External: k.External, Hurried: k.Hurried,
-		Said: k.Over, Waived: k.Waived, Begun: k.BootID != "", Seen: k.Seen, Stopped: k.Stopped, Ran: k.Ran,
+		Ended: k.Ended, Waived: k.Waived, Begun: k.BootID != "", Seen: k.Seen, Stopped: k.Stopped, Ran: k.Ran,
 		OtherBoot: cmp.Or(k.BootID, k.AskedIn) != bootID,
 	}
 }
 
 // becomes takes over what a transition has made of how it stands.
 func (k *Request) becomes(s policy.Standing) {
-	k.Reason, k.Hurried, k.Over, k.Waived = s.Reason, s.Hurried, s.Said, s.Waived
+	k.Reason, k.Hurried, k.Ended, k.Waived = s.Reason, s.Hurried, s.Ended, s.Waived
 	k.Seen, k.Stopped, k.Ran = s.Seen, s.Stopped, s.Ran
 	if !s.Begun && k.BootID != "" {
 		k.begun(Beginning{})
@@ -143,8 +143,8 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	return nil
 }
 
-// Ended gives the end of a request.
-func (k *Request) Ended(code policy.ReasonCode, text string, at time.Time) *End {
+// End gives the end of a request.
+func (k *Request) End(code policy.ReasonCode, text string, at time.Time) *End {
 	return &End{
 		Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text,
 		Rollout: k.Rollout, RolloutResumed: k.RolloutResumed,
@@ -157,7 +157,7 @@ func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) er
 		if k == nil {
 			return nil, nil
 		}
-		return nil, k.Ended(code, text, at)
+		return nil, k.End(code, text, at)
 	})
 }
 

@@ -112,7 +112,7 @@ func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
 			t.Errorf("%s: again %t, what is asked is %+v", name, again, k)
 		case c.gone && (end == nil || end.Code != policy.Withdrawn || end.Text != "by root"):
 			t.Errorf("%s: it ended as %+v", name, end)
-		case !c.gone && (k.Over != c.over || k.Waived != c.waived || end != nil):
+		case !c.gone && (k.Ended != c.over || k.Waived != c.waived || end != nil):
 			t.Errorf("%s: what is asked is %+v, ended %+v", name, k, end)
 		}
 	}

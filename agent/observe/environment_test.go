@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -25,11 +25,13 @@ func hostConfig() config.Config {
 
 func TestTheEnvironmentOfAJoinListsAllMembersByPeerURL(t *testing.T) {
 	t.Parallel()
-	env := environment(hostConfig(), []cluster.Member{
+	r := &round.Round{}
+	r.Membership.Members = []cluster.Member{
 		{ID: 0xa1, Name: "n1", PeerURLs: []string{"http://p1", "http://p1b"}},
 		{ID: 0xa2, PeerURLs: []string{"http://p2"}},
 		{ID: 0xa3, PeerURLs: []string{"http://p3"}},
-	}, "")
+	}
+	env := environment(hostConfig(), r, &policy.View{})
 	want := map[string]string{
 		"ETCD_NAME": "n2", "ETCD_DATA_DIR": "/data",
 		"ETCD_LISTEN_CLIENT_URLS": "http://lc2", "ETCD_LISTEN_PEER_URLS": "http://lp2",
@@ -46,7 +48,8 @@ func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.Environment = map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592"}
-	env := environment(c, nil, "token")
+	r := &round.Round{Bootstrap: &local.BootstrapRequest{Token: "token"}}
+	env := environment(c, r, &policy.View{Bootstrap: policy.Bootstrap{Requested: true}})
 	for name, want := range map[string]string{
 		"ETCD_INITIAL_CLUSTER": "n2=http://p2", "ETCD_INITIAL_CLUSTER_STATE": "new",
 		"ETCD_INITIAL_CLUSTER_TOKEN": "token",
@@ -58,16 +61,32 @@ func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
 	}
 }
 
-// A host that was to make a cluster, and could not yet, may be the one that goes on with a snapshot.
-func TestWhoGoesOnWithASnapshotMakesNoNewClusterThoughOneIsAskedFor(t *testing.T) {
+func TestTheEnvironmentOfWhoGoesOnWithASnapshotMakesNoNewCluster(t *testing.T) {
 	t.Parallel()
-	r := &round.Round{Bootstrap: &local.BootstrapRequest{Token: "token"}}
-	if env := wantedEnvironment(hostConfig(), r); env["ETCD_INITIAL_CLUSTER_STATE"] != "new" {
-		t.Fatalf("a cluster is asked for, and the environment is %v", env)
-	}
-	r.Recovery = &local.Recovery{Snapshot: &recovery.Snapshot{}}
-	env := wantedEnvironment(hostConfig(), r)
+	env := environment(hostConfig(), &round.Round{}, &policy.View{Recovery: &policy.Recovery{Snapshot: true}})
 	if env["ETCD_INITIAL_CLUSTER_STATE"] != "existing" || env["ETCD_INITIAL_CLUSTER"] != "n2=http://p2" {
-		t.Errorf("it goes on with a snapshot, and the environment is %v", env)
+		t.Errorf("the environment is %v", env)
+	}
+}
+
+// What counts is the environment that this process has written itself: nobody knows of any other.
+func TestTheEnvironmentIsReadyOnceThisProcessHasWrittenTheOneThatIsWanted(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	r := &round.Round{Bootstrap: &local.BootstrapRequest{Token: "token"}}
+	ready := func() bool { return NewBuilder(c, "boot-1", "", false).View(r, nil).Unit.EnvReady }
+	wanted := environment(c, r, &policy.View{Bootstrap: policy.Bootstrap{Requested: true}})
+	for name, did := range map[string]struct {
+		wrote map[string]string
+		ready bool
+	}{
+		"nothing":              {nil, false},
+		"the one of a join":    {environment(c, r, &policy.View{}), false},
+		"that of the new one":  {wanted, true},
+		"of another new one's": {c.Environment(c.Alone(), "another"), false},
+	} {
+		if r.Did.Environment = did.wrote; ready() != did.ready {
+			t.Errorf("it has written %s, and the environment is ready: %t", name, !did.ready)
+		}
 	}
 }

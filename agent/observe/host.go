@@ -95,8 +95,7 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 // judgeHealth judges what the probe and all other sensors have measured, and reads which findings are muted.
 func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
-	// In doubt it is one: the disk of a member must not be written to in bursts.
-	member := (r.Listed && listed) || (!r.Listed && stateOfData(r.Data) != policy.DataEmpty)
+	member := policy.HoldsMember(r.Listed, listed, stateOfData(r.Data))
 	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()
 	r.Verdict = o.judge.observe(ctx, r, member)
 	r.Mutes, r.MutesOver = o.opt.Local.Mutes(r.Verdict.Findings, r.Wall)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -101,8 +102,7 @@ func gatesOf(c config.Checks, name string) (g health.Gate) {
 	return g
 }
 
-// observe judges a reading. member says that etcd runs here, so that the disk must not be written
-// to in bursts.
+// observe judges a reading, of a host that holds a member or not.
 func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
 	if j.opt.Plugins != nil {
 		r.Plugins = j.opt.Plugins.Read(ctx)
@@ -123,7 +123,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 			c.Text)
 		j.unsaved = true
 	}
-	j.opt.Probe.SetBurst(!member && verdict.State != health.Failed && verdict.Figures.QualifyNeed > 0)
+	j.opt.Probe.SetBurst(policy.MeasuresInBursts(member, verdict))
 	return verdict
 }
 

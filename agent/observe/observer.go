@@ -252,8 +252,8 @@ func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
 func (o *Observer) build(r *round.Round) {
 	o.noteAsked(r)
 	r.Resting, r.ViewedAt = !o.pace.attends, o.opt.Now()
-	r.Environment = wantedEnvironment(o.opt.Config, r)
 	r.View = o.view.View(r, o.before)
+	r.Environment = environment(o.opt.Config, r, &r.View)
 }
 
 // Done takes in a round that has decided, before anybody else may read it. Of a large fleet the records are megabytes:

@@ -5,6 +5,7 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -124,6 +125,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	}
 	v.Cluster.ExpectedID = belongs(c, r)
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
+	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, environment(c, r, &v))
 	v.Self.Conflict = policy.Conflict(v)
 	v.GaveWay = b.gaveWay(&v, r)
 	v.Led = b.leader(&v, r)

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
@@ -24,8 +23,7 @@ func (b *Builder) unit(r *round.Round) policy.Unit {
 		State: stateOfUnit(r), SinceStart: r.Did.Started.Age(r.At),
 		NotAtBoot: r.UnitErr == nil && r.Unit.NotAtBoot(),
 		// one that never ran has been in its state since no moment
-		Ran:      r.UnitErr == nil && (r.Unit.State != systemd.Inactive || r.Unit.Since > 0),
-		EnvReady: r.Did.Environment != nil && maps.Equal(r.Did.Environment, r.Environment),
+		Ran: r.UnitErr == nil && (r.Unit.State != systemd.Inactive || r.Unit.Since > 0),
 	}
 	switch {
 	case u.State == policy.UnitMissing:

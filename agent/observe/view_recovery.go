@@ -34,9 +34,13 @@ func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 
 // late tells whether the cluster that answers was recovered without this host.
 func late(c config.Config, r *round.Round) bool {
-	k := r.Recovered
-	return r.Reachable && r.Recovery == nil && k != nil && c.Cluster.ID == "" && r.Noted.Cluster != 0 &&
-		r.Noted.Cluster == uint64(k.Old) && r.Membership.ClusterID == uint64(k.New)
+	if !r.Reachable || r.Recovered == nil {
+		return false
+	}
+	return policy.Successor{
+		Old: uint64(r.Recovered.Old), New: uint64(r.Recovered.New), Answers: r.Membership.ClusterID,
+		Noted: r.Noted.Cluster, Pinned: c.Cluster.ID != "", Planned: r.Recovery != nil,
+	}.Late()
 }
 
 // oldServes asks this host's own member whether it still has a quorum of the old cluster behind it: then there are two

@@ -5,10 +5,8 @@ package operate
 
 import (
 	"context"
-	"errors"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 )
@@ -41,14 +39,5 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 	if err := refused(cannot, against); err != nil {
 		return err
 	}
-	return o.nobodyElse(ctx)
-}
-
-// nobodyElse makes sure that no etcd runs at the other endpoints.
-func (o *Operator) nobodyElse(ctx context.Context) error {
-	err := cluster.Silent(ctx, o.opt.Etcd, o.opt.Config.Etcd.ClientURL)
-	if e, is := errors.AsType[*cluster.NotSilent](err); is {
-		return refuse(control.Conflicts, codeClusterExists, "cannot bootstrap: "+e.Why, e.Remedy)
-	}
-	return err
+	return refused(cannot, policy.AgainstFounding(cluster.Others(ctx, o.opt.Etcd, o.opt.Config.Etcd.ClientURL)))
 }

@@ -5,7 +5,6 @@ package operate
 
 import (
 	"context"
-	"errors"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/local"
@@ -79,16 +78,12 @@ func (o *Operator) Unhurry(ctx context.Context) error {
 
 // unfitFor tells why a command could not be run on this host, or nothing.
 func (o *Operator) unfitFor(ctx context.Context, command, where string) *policy.Refusal {
-	err := errors.New("this agent has no way to run a command")
+	cause := "this agent has no way to run a command"
 	if o.opt.Commands != nil {
-		err = local.Within(ctx, func() error { return o.opt.Commands.Find(command) })
+		cause = ""
+		if err := local.Within(ctx, func() error { return o.opt.Commands.Find(command) }); err != nil {
+			cause = err.Error()
+		}
 	}
-	if err == nil {
-		return nil
-	}
-	return &policy.Refusal{
-		Text: where + err.Error(),
-		Hint: "put the program into commands.d, beside the hooks, on every host, owned by root and writable by " +
-			"nobody else",
-	}
+	return policy.AgainstProgram(where, cause)
 }

@@ -119,11 +119,10 @@ func New(opt Options) *Operator {
 
 // Codes of what an operator's request is refused with, beside those of package control.
 const (
-	codeClusterExists = string(policy.ClusterExists)
-	codeUnreachable   = string(policy.ClusterUnreachable)
-	codeNotYet        = string(policy.Starting)
-	codeObserve       = string(policy.ModeObserve)
-	codeUnreadable    = string(policy.RecordUnreadable)
+	codeUnreachable = string(policy.ClusterUnreachable)
+	codeNotYet      = string(policy.Starting)
+	codeObserve     = string(policy.ModeObserve)
+	codeUnreadable  = string(policy.RecordUnreadable)
 )
 
 func refuse(kind control.Kind, code, message, hint string) error {
@@ -135,15 +134,17 @@ func refused(cannot string, r *policy.Refusal) error {
 	if r == nil {
 		return nil
 	}
-	kind := control.Conflicts
+	kind, code := control.Conflicts, control.CodeConflict
 	switch r.Kind { //exhaustive:enforce
 	case policy.NotNow:
 		kind = control.NotNow
 	case policy.Wrong:
 		kind = control.Wrong
+	case policy.NoSuch:
+		kind, code = control.Wrong, control.CodeBadRequest
 	case policy.Conflicts:
 	}
-	return refuse(kind, cmp.Or(string(r.Code), control.CodeConflict), cannot+r.Text, r.Hint)
+	return refuse(kind, cmp.Or(string(r.Code), code), cannot+r.Text, r.Hint)
 }
 
 // current gives the last round; before there is one, nothing is known.

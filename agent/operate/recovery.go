@@ -112,10 +112,9 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 			"quorumctl status; if most voters are still lost, take the facts anew on every host and plan again")
 	}
 	next := noteOf(plan, now, by, o)
-	if next.Snapshot != nil && next.Snapshot.Name != "" && o.opt.Snapshots == nil {
-		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"this host is to go on with a snapshot, and its configuration names no place for any",
-			"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
+	against = policy.AgainstSnapshot(next.Snapshot != nil && next.Snapshot.Name != "", o.opt.Snapshots != nil)
+	if err := refused(cannot, against); err != nil {
+		return control.Recovery{}, err
 	}
 	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.BeginRecovery(next) })
 	if err != nil {

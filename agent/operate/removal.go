@@ -4,9 +4,7 @@
 package operate
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -46,34 +44,18 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 // removable finds the member that a person names, and refuses what no waiting would change. It gives none for one that
 // this host has removed already.
 func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot string) (policy.Member, error) {
-	var found []policy.Member
-	var names []string
-	for _, m := range r.View.Cluster.Members {
-		id := record.MemberID(m.ID).String()
-		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "one that has never started"), id))
-		if id == req.Member || m.Name != "" && m.Name == req.Member {
-			found = append(found, m)
-		}
-	}
 	_, last := o.opt.Files.Removals()
-	gone := len(found) == 0 && last != nil && last.Code == policy.Removed &&
+	removed := last != nil && last.Code == policy.Removed &&
 		(last.Name == req.Member || last.MemberID.String() == req.Member)
-	switch {
-	case gone:
-		return policy.Member{}, nil
-	case len(found) == 0:
-		return policy.Member{}, refuse(control.Wrong, control.CodeBadRequest,
-			cannot+"no member is called that, or has that ID", "the members are "+strings.Join(names, ", "))
-	case len(found) > 1:
-		return policy.Member{}, refuse(control.Wrong, control.CodeBadRequest,
-			cannot+"several members are called that", "name one by its ID: the members are "+strings.Join(names, ", "))
+	m, against := policy.MemberNamed(r.View, req.Member, removed)
+	if against != nil || m.ID == 0 {
+		return m, refused(cannot, against)
 	}
-	against := policy.AgainstRemoval(r.View, policy.Removal{MemberID: found[0].ID, Live: req.Live}, req.WithoutSnapshot)
+	against = policy.AgainstRemoval(r.View, policy.Removal{MemberID: m.ID, Live: req.Live}, req.WithoutSnapshot)
 	if against != nil {
 		against.Hint = strings.ReplaceAll(against.Hint, "remove NAME", "remove "+req.Member)
-		return policy.Member{}, refused(cannot, against)
 	}
-	return found[0], nil
+	return m, refused(cannot, against)
 }
 
 func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Member, req control.RemovalRequest,

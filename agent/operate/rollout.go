@@ -43,27 +43,26 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if err != nil {
 		return control.Rollout{}, o.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	}
-	if hosts.Rest != "" && len(req.Hosts) == 0 { // all hosts are meant, and some are not known
-		u := policy.Unreadable{
+	if hosts.Rest != "" {
+		against := policy.AgainstUnread(policy.Unreadable{
 			Kind: policy.RecordHost, Key: hosts.Rest,
 			Why: "it was not read, nor what follows, because too much lies before it",
+		}, len(req.Hosts) > 0)
+		if err := refused(cannot, against); err != nil {
+			return control.Rollout{}, err
 		}
-		return control.Rollout{}, refuse(control.Conflicts, codeUnreadable, cannot+u.Key+": "+u.Why,
-			u.Hint()+"; or name the hosts: --hosts")
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version,
 		Bare:   req.WithoutSnapshot,
-		Reason: req.Reason, By: by,
-		State: record.RolloutRunning, Started: o.opt.Wall().UTC(),
+		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
 	if rollout.Hosts, err = rolloutHosts(hosts, o.keys.Hosts(), req, o.runningVersions()); err != nil {
 		return control.Rollout{}, err
 	}
-	if len(rollout.Waiting()) == 0 {
-		rollout.State, rollout.Text = record.RolloutDone, "no host had to be taken down"
-	}
+	state, text := policy.RolloutBegins(len(rollout.Waiting()))
+	rollout.State, rollout.Text = string(state), text
 	if most, err := rollout.Room(); err != nil {
 		return control.Rollout{}, refuse(control.Wrong, control.CodeConflict,
 			fmt.Sprintf("%sits record of %d hosts would outgrow %d bytes before the last one is done: about %d of "+
@@ -87,21 +86,17 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 	var present []policy.RolloutHost
 	for _, pair := range found.Pairs {
 		h, err := round.DecodeHost(pair, strings.TrimPrefix(pair.Key, prefix))
-		switch {
-		case err != nil && len(req.Hosts) > 0: // if it is named, it is said that it is not present
-		case err != nil: // all hosts are meant, and this is one
-			u := unreadable{
-				policy.Unreadable{Kind: policy.RecordHost, Key: pair.Key, Why: err.Error()},
-				pair.ModRevision,
+		if err != nil {
+			u := policy.Unreadable{Kind: policy.RecordHost, Key: pair.Key, Why: err.Error()}
+			if err := refused(cannot, policy.AgainstUnread(u, len(req.Hosts) > 0)); err != nil {
+				return nil, err
 			}
-			return nil, refuse(control.Conflicts, codeUnreadable, cannot+u.Error(),
-				u.Hint()+"; or name the other hosts: --hosts")
-		default:
-			present = append(present, policy.RolloutHost{
-				ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
-				Etcd: running[h.MemberID],
-			})
+			continue
 		}
+		present = append(present, policy.RolloutHost{
+			ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
+			Etcd: running[h.MemberID],
+		})
 	}
 	chosen, against := policy.RolloutHosts(present, req.Hosts, policy.Work(req.Work), req.Version)
 	if err := refused(cannot, against); err != nil {

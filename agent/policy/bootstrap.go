@@ -52,7 +52,7 @@ func bootstrap(v View) (Decision, bool) {
 		return Decision{Reasons: []Reason{r}}, true
 	}
 	if !v.Unit.EnvReady && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
-		return do(Step{Kind: StepWriteEnv, New: true}), true
+		return do(Step{Kind: StepWriteEnv}), true
 	}
 	return bringUp(v), true
 }

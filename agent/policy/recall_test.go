@@ -61,7 +61,6 @@ func told(d Decision) string {
 				{"as", s.Target, s.Target != ""},
 				{"phase", s.Phase, s.Phase != ""},
 				{"member", s.MemberID, s.MemberID != 0},
-				{"new", s.New, s.New},
 				{"outcome", s.Outcome, s.Outcome != ""},
 				{"why", s.Why, s.Why != ""},
 			} {

@@ -17,6 +17,16 @@ func AgainstRecovery(v View, wants string) *Refusal {
 	return nil
 }
 
+// AgainstSnapshot says why this host does not go on with a snapshot that it has to fetch, or gives nil: placed tells
+// whether its configuration says from where.
+func AgainstSnapshot(fetched, placed bool) *Refusal {
+	if !fetched || placed {
+		return nil
+	}
+	return conflicts("", "this host is to go on with a snapshot, and its configuration names no place for any",
+		"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
+}
+
 // AgainstPlan says why another plan is not to be put in force beside that which is, or gives nil.
 func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	if r == nil || r.Plan == plan {

@@ -33,3 +33,14 @@ func TestAPlanIsAppliedAndGivenUpOnlyWhereItMayBe(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyASnapshotThatHasToBeFetchedNeedsAPlaceToFetchItFrom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ fetched, placed, refused bool }{
+		{false, false, false}, {false, true, false}, {true, true, false}, {true, false, true},
+	} {
+		if r := AgainstSnapshot(c.fetched, c.placed); (r != nil) != c.refused {
+			t.Errorf("fetched %t, with a place %t: %+v", c.fetched, c.placed, r)
+		}
+	}
+}

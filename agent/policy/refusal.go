@@ -19,6 +19,7 @@ const (
 	Conflicts RefusalKind = iota // the host or the cluster is not in the state that the person expects
 	NotNow                       // something is missing that may come: the same may be done later
 	Wrong                        // what is asked can never be done so
+	NoSuch                       // what is asked for names nothing that there is, or more than one thing
 )
 
 func conflicts(code ReasonCode, text, hint string) *Refusal {

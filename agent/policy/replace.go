@@ -52,6 +52,15 @@ func replace(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
+// RecordedURL gives the peer URL that the record of a replacement names, of a host that had this role when it began:
+// whoever ends it takes back what was added for it. A standby stays one on its disk until it votes: none is named.
+func (r Role) RecordedURL(own string) string {
+	if r == RoleStandby {
+		return ""
+	}
+	return own
+}
+
 // dead gives the first voter, by member ID, that has been dead for the whole grace; none where dead voters are not
 // replaced.
 func (v View) dead() (Member, bool) {

@@ -394,3 +394,12 @@ func TestADeadVoterIsReplacedOnlyWhenAllOthersAreWellAndHaveAQuorum(t *testing.T
 		}
 	}
 }
+
+func TestTheRecordOfAReplacementNamesThePeerURLOfAnyHostButAStandby(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[Role]string{RoleSpare: "http://n4", RoleVoter: "http://n4", RoleStandby: ""} {
+		if got := role.RecordedURL("http://n4"); got != want {
+			t.Errorf("of a %s the record names %q, want %q", role, got, want)
+		}
+	}
+}

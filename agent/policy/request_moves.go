@@ -34,11 +34,11 @@ func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
 func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 	same := s.Work == wish.Work && s.Program == wish.Program && s.KeepRunning == wish.KeepRunning &&
 		s.External == wish.External
-	if s.Said || !same {
+	if s.Ended || !same {
 		s.Hurried = s.Hurried || wish.Hurried && s.OutlastsReboot()
 	}
 	switch {
-	case s.Said:
+	case s.Ended:
 		return s, conflicts("", "the last one, of "+s.By+", is just coming to its end",
 			"wait for it: quorumctl maintenance status")
 	case !same:
@@ -59,7 +59,7 @@ func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
-		s.Said, s.Waived = true, s.Waived || waives
+		s.Ended, s.Waived = true, s.Waived || waives
 		return s, false, nil
 	case rolls:
 		return s, false, conflicts("", "its turn has not come, and the rollout that runs would ask for it again",
@@ -92,8 +92,8 @@ func (s Standing) Recorded() Standing {
 
 // StopsEtcd notes that etcd is about to be stopped for it. What becomes of the start guard then, guardOf says.
 func (s Standing) StopsEtcd() (next Standing, stands bool) {
-	s.Stopped = s.Stopped || !s.Said
-	return s, !s.Said
+	s.Stopped = s.Stopped || !s.Ended
+	return s, !s.Ended
 }
 
 // EtcdStarted notes that etcd was started again.
@@ -104,10 +104,10 @@ func (s Standing) EtcdStarted() Standing {
 
 // StartsProgram notes that its program is about to be started, if it was not before.
 func (s Standing) StartsProgram() (next Standing, stands bool) {
-	if !s.Said && s.Ran == HooksNone {
+	if !s.Ended && s.Ran == HooksNone {
 		s.Ran = HooksRunning
 	}
-	return s, !s.Said
+	return s, !s.Ended
 }
 
 // ProgramEnded notes that its program is done, or has failed.
@@ -119,7 +119,7 @@ func (s Standing) ProgramEnded(how HookState) Standing {
 // OperationEnds notes that its operation is about to be ended, and it with that. A crash in between must not do it all
 // again.
 func (s Standing) OperationEnds() Standing {
-	s.Seen, s.Said = false, true
+	s.Seen, s.Ended = false, true
 	return s
 }
 

@@ -41,10 +41,10 @@ func TestAWishForTheSameRenewsWhatIsAskedAndAnyOtherIsRefused(t *testing.T) {
 		"etcd keeps running": {wish: func(s *Standing) { s.KeepRunning = true }, says: "another reboot"},
 		"by somebody else":   {wish: func(s *Standing) { s.External = true }, says: "another reboot"},
 		"what is over": {
-			stands: func(s *Standing) { s.Said = true }, says: "of alice, is just coming to its end",
+			stands: func(s *Standing) { s.Ended = true }, says: "of alice, is just coming to its end",
 		},
 		"what is over, at once": {
-			stands: func(s *Standing) { s.Said = true }, wish: func(s *Standing) { s.Hurried = true },
+			stands: func(s *Standing) { s.Ended = true }, wish: func(s *Standing) { s.Hurried = true },
 			says: "coming to",
 		},
 		"a command that was started": {
@@ -113,7 +113,7 @@ func TestEveryTransitionChangesWhatItIsNamedForAndNothingElse(t *testing.T) {
 	t.Parallel()
 	waits := Standing{Work: WorkCommand, Program: "upgrade", OtherBoot: true}
 	all := Standing{
-		Work: WorkCommand, Hurried: true, Said: true, Waived: true, Begun: true, Seen: true, Stopped: true,
+		Work: WorkCommand, Hurried: true, Ended: true, Waived: true, Begun: true, Seen: true, Stopped: true,
 		Ran: HooksDone, OtherBoot: true,
 	}
 	for name, c := range map[string]struct {
@@ -124,7 +124,7 @@ func TestEveryTransitionChangesWhatItIsNamedForAndNothingElse(t *testing.T) {
 		"it begins":                 {Standing.Begins, func(s *Standing) { s.Begun, s.OtherBoot = true, false }},
 		"its operation is in etcd":  {Standing.Recorded, func(s *Standing) { s.Seen = true }},
 		"etcd is up":                {Standing.EtcdStarted, func(s *Standing) { s.Stopped = false }},
-		"its operation ends":        {Standing.OperationEnds, func(s *Standing) { s.Seen, s.Said = false, true }},
+		"its operation ends":        {Standing.OperationEnds, func(s *Standing) { s.Seen, s.Ended = false, true }},
 		"its operation is given up": {Standing.GivenUp, func(s *Standing) { s.Seen, s.Begun = false, false }},
 		"its program has failed": {
 			func(s Standing) Standing { return s.ProgramEnded(HooksFailed) }, func(s *Standing) { s.Ran = HooksFailed },
@@ -138,7 +138,7 @@ func TestEveryTransitionChangesWhatItIsNamedForAndNothingElse(t *testing.T) {
 			}
 		}
 	}
-	over := Standing{Said: true}
+	over := Standing{Ended: true}
 	if s, stands := over.StopsEtcd(); stands || s != over {
 		t.Errorf("etcd is stopped for what is over: %+v", s)
 	}
@@ -161,11 +161,11 @@ func TestThatTheProgramsAreNotWaitedForIsSaidOnceAndStands(t *testing.T) {
 	t.Parallel()
 	down := Standing{By: "alice", Work: WorkMaintenance, Begun: true, Stopped: true}
 	over, withdrawn, refused := down.Finished(false, false)
-	if !over.Said || over.Waived || withdrawn || refused != nil {
+	if !over.Ended || over.Waived || withdrawn || refused != nil {
 		t.Fatalf("got %+v, withdrawn %v, refused %v", over, withdrawn, refused)
 	}
 	waived, _, _ := over.Finished(true, false)
-	if !waived.Said || !waived.Waived {
+	if !waived.Ended || !waived.Waived {
 		t.Errorf("a person waives the programs, and it stands as %+v", waived)
 	}
 	if again, _, _ := waived.Finished(false, false); !again.Waived {

@@ -15,7 +15,7 @@ type Standing struct {
 	External    bool   // somebody else reboots the machine
 	Hurried     bool   // the machine goes down within seconds, whatever is decided
 
-	Said    bool // a person has said that it is over, or its operation is about to be ended
+	Ended   bool // a person has said that it is over, or its operation is about to be ended
 	Waived  bool // a person has said so although the hooks had failed that run after it
 	Begun   bool // its operation has begun
 	Seen    bool // and was seen in etcd: it is in flight until it has ended or was released
@@ -35,13 +35,13 @@ func (s Standing) Rebooted() bool { return s.Begun && s.OtherBoot }
 func (s Standing) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
 
 // Done tells whether its work is: nothing more is to be taken down for it.
-func (s Standing) Done() bool { return s.Work.over(s.Said, s.Rebooted()) }
+func (s Standing) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
 
 // Untouched tells whether nothing of it has been done: a person's word that it is over withdraws it at once.
 func (s Standing) Untouched() bool { return !s.Begun && !s.Stopped }
 
 // OutlastsReboot tells whether the machine may go down, too, when it is safe to touch for this.
-func (s Standing) OutlastsReboot() bool { return !s.Said && s.Work.info().outlastsReboot }
+func (s Standing) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
 
 // Gone tells what has become of its operation, which was seen, where etcd shows none of this host's any more: a person
 // has released it, or it is of another cluster; or else somebody has deleted its record, and it stands by this host's
@@ -56,7 +56,7 @@ func (s Standing) Asked() Asked {
 	return Asked{
 		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
 		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,
-		Over: s.Done() || s.TooLate(), Ended: s.Said, TooLate: s.TooLate(), Waived: s.Waived,
+		Over: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
 		Unbegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
 	}
 }

@@ -48,7 +48,7 @@ func TestARequestIsOverByAPersonsWordOrByTheRebootThatItWasFor(t *testing.T) {
 		"it has rebooted in the middle of maintenance": {
 			s: Standing{Work: WorkMaintenance, Begun: true, OtherBoot: true}, outlasting: true,
 		},
-		"a person has said so": {s: Standing{Work: WorkMaintenance, Begun: true, Said: true}, done: true},
+		"a person has said so": {s: Standing{Work: WorkMaintenance, Begun: true, Ended: true}, done: true},
 		"somebody else was to reboot the machine, and has before its turn": {
 			s:       Standing{Work: WorkReboot, External: true, OtherBoot: true},
 			tooLate: true, untouched: true, outlasting: true,
@@ -62,7 +62,7 @@ func TestARequestIsOverByAPersonsWordOrByTheRebootThatItWasFor(t *testing.T) {
 			t.Errorf("%s: done %t, too late %t, untouched %t, outlasts a reboot %t", what, c.s.Done(), c.s.TooLate(),
 				c.s.Untouched(), c.s.OutlastsReboot())
 		}
-		if a := c.s.Asked(); a.Over != (c.done || c.tooLate) || a.workOver() != c.done || a.Ended != c.s.Said ||
+		if a := c.s.Asked(); a.Over != (c.done || c.tooLate) || a.workOver() != c.done || a.Ended != c.s.Ended ||
 			a.Unbegun == c.s.Begun {
 			t.Errorf("%s: the policy sees %+v", what, a)
 		}

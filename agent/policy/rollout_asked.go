@@ -40,6 +40,33 @@ func (s RolloutState) AgainstChange() *Refusal {
 	return conflicts("", "it is "+string(s), "quorumctl rollout start starts another")
 }
 
+// AgainstUnread says why no rollout is to be started while the record of a host cannot be read, or gives nil: all hosts
+// are meant, and that is one. Of named ones it is said which are not present.
+func AgainstUnread(u Unreadable, named bool) *Refusal {
+	if named {
+		return nil
+	}
+	return conflicts(RecordUnreadable, u.Key+": "+u.Why, u.Hint()+"; or name the other hosts: --hosts")
+}
+
+// AgainstProgram says why no program is to be run while etcd is down, or gives nil: it cannot be run for that cause;
+// empty: it can. where begins the text, which says on which host that is where people may not know.
+func AgainstProgram(where, cause string) *Refusal {
+	if cause == "" {
+		return nil
+	}
+	return conflicts("", where+cause, "put the program into commands.d, beside the hooks, on every host, owned by "+
+		"root and writable by nobody else")
+}
+
+// RolloutBegins gives how a rollout for which so many hosts wait stands when it is recorded, with a text for people.
+func RolloutBegins(waiting int) (RolloutState, string) {
+	if waiting > 0 {
+		return RolloutRunning, ""
+	}
+	return RolloutDone, "no host had to be taken down"
+}
+
 // RolloutHost is a host that a rollout may be for.
 type RolloutHost struct {
 	ID, Name string

@@ -81,3 +81,37 @@ func TestARolloutIsForTheNamedHostsOrAllThatItConcerns(t *testing.T) {
 		}
 	}
 }
+
+func TestARolloutOfAllHostsDoesNotStartWhileOneCannotBeRead(t *testing.T) {
+	t.Parallel()
+	u := Unreadable{Kind: RecordHost, Key: "/q/hosts/a", Why: "it is cut short"}
+	r := AgainstUnread(u, false)
+	if r == nil || r.Code != RecordUnreadable || r.Text != "/q/hosts/a: it is cut short" ||
+		!strings.Contains(r.Hint, "etcdctl del /q/hosts/a") || !strings.HasSuffix(r.Hint, "--hosts") {
+		t.Errorf("of all hosts: %+v", r)
+	}
+	if r := AgainstUnread(u, true); r != nil {
+		t.Errorf("of named hosts: %+v", r)
+	}
+}
+
+func TestARolloutForWhichNobodyWaitsIsDoneAtOnce(t *testing.T) {
+	t.Parallel()
+	if state, text := RolloutBegins(1); state != RolloutRunning || text != "" {
+		t.Errorf("one waits: %s, %q", state, text)
+	}
+	if state, text := RolloutBegins(0); state != RolloutDone || text == "" {
+		t.Errorf("nobody waits: %s, %q", state, text)
+	}
+}
+
+func TestAProgramThatCannotBeRunIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	if r := AgainstProgram("on this host, ", ""); r != nil {
+		t.Errorf("one that can: %+v", r)
+	}
+	r := AgainstProgram("on this host, ", "there is none")
+	if r == nil || r.Kind != Conflicts || r.Text != "on this host, there is none" {
+		t.Errorf("one that cannot: %+v", r)
+	}
+}

@@ -145,7 +145,6 @@ type Step struct {
 	// promote, remove-learner, roll-back: the learner; move-leader, give-way: the next leader; begin-removal,
 	// remove-member, begin-replace: who goes
 	MemberID uint64
-	New      bool // write-environment: for a new cluster
 	Guard    Hold // what the start guard is to be before it begins; Decide sets it
 	Outcome  ReasonCode
 	Why      string // for people and for the history

@@ -8,7 +8,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // cycling is what was asked of a host and what its disk says about that. It outlives agents and boots.
 type cycling struct {
 	ask     uint8
-	over    uint8 // a person has said that it is over
+	ended   uint8 // a person has said that it is over
 	stopped uint8 // this host's agent has stopped etcd for it, and has not started it since
 	begun   uint8 // the operation was about to be recorded, in this boot or in one before
 	seen    uint8 // and was seen: it is in flight until it has ended here, or was released
@@ -53,7 +53,7 @@ const (
 
 func (h *host) tidyCycle() {
 	if h.ask == nothing {
-		h.over, h.stopped, h.begun, h.seen, h.freed, h.did = 0, 0, 0, 0, 0, 0
+		h.ended, h.stopped, h.begun, h.seen, h.freed, h.did = 0, 0, 0, 0, 0, 0
 		if h.unit == taken {
 			h.unit = inactive
 		}
@@ -78,12 +78,12 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 		w.cover(i)
 		w.asks++
 	case evOver:
-		if h.ask == nothing || h.over != 0 {
+		if h.ask == nothing || h.ended != 0 {
 			return false
 		}
 		h.saidOver()
 	case evReboots:
-		if h.ask != external || h.over != 0 || !w.cycles(i) || w.opPhase != phaseDown {
+		if h.ask != external || h.ended != 0 || !w.cycles(i) || w.opPhase != phaseDown {
 			return false
 		}
 		w.reboots(i)
@@ -194,7 +194,7 @@ func (m *machine) moves(h *host, next policy.Standing) {
 }
 
 func (h *host) becomes(next policy.Standing) {
-	h.over, h.stopped, h.seen = bit(next.Said), bit(next.Stopped), bit(next.Seen)
+	h.ended, h.stopped, h.seen = bit(next.Ended), bit(next.Stopped), bit(next.Seen)
 	switch {
 	case next.Begun:
 		h.begun = begunNow + bit(next.OtherBoot)
@@ -237,7 +237,7 @@ func program(did uint8) policy.Program {
 // standing is what decides whether what was asked is over.
 func (c *cycling) standing() policy.Standing {
 	return policy.Standing{
-		Work: work(c.ask), External: c.ask == external, Said: c.over != 0, Stopped: c.stopped != 0,
+		Work: work(c.ask), External: c.ask == external, Ended: c.ended != 0, Stopped: c.stopped != 0,
 		Begun:     c.begun == begunNow || c.begun == begunBefore,
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
 		Seen:      c.seen != 0, KeepRunning: c.ask == keeping, Hurried: c.ask == external, By: "root",
@@ -246,7 +246,7 @@ func (c *cycling) standing() policy.Standing {
 }
 
 // inMaintenance tells whether etcd was stopped for maintenance that is not over.
-func (h *host) inMaintenance() bool { return h.ask == maintenance && h.stopped != 0 && h.over == 0 }
+func (h *host) inMaintenance() bool { return h.ask == maintenance && h.stopped != 0 && h.ended == 0 }
 
 // askedIsOver ends what waits for people.
 func (w *world) askedIsOver() {
@@ -343,7 +343,7 @@ func (w *world) boots(i int) breach {
 		return fine
 	}
 	w.starts(i)
-	safe := w.cycles(i) && w.opPhase == phaseDown && h.ask == maintenance && h.over == 0
+	safe := w.cycles(i) && w.opPhase == phaseDown && h.ask == maintenance && h.ended == 0
 	if h.list != unlisted && (safe || h.inMaintenance()) {
 		return startedEarly
 	}

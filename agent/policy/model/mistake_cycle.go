@@ -283,7 +283,7 @@ func requestMistakes() []Mistake {
 		{
 			Name: "it is not noted that the operation ends, and what was asked with it", breach: cycleUnnoted,
 			scope: asking(3, 0, 0),
-			rules: noting(func(before, after *policy.Standing) { after.Said = before.Said }),
+			rules: noting(func(before, after *policy.Standing) { after.Ended = before.Ended }),
 		},
 		{
 			Name: "it is not noted that an operation is given up", breach: cycleUnnoted,

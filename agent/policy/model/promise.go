@@ -361,7 +361,7 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	a := &w.hosts[h]
 	cycles, reaches := w.cycles(h), w.reaches(h)
 	down := a.stopped != 0 && a.list != unlisted && a.unit != active
-	done := a.over != 0 || a.begun == tooLate || a.begun == begunBefore && a.forReboot()
+	done := a.ended != 0 || a.begun == tooLate || a.begun == begunBefore && a.forReboot()
 	freed := a.seen != 0 && a.freed != 0
 	switch {
 	case note == policy.RequestEnds && (!reaches || cycles || w.noted(h) || down || !done && !freed):
@@ -370,7 +370,7 @@ func (w *world) judgeRequest(h int, c choice) breach {
 		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed:
 		return forgotten
 	case c.step == endCycle || c.step == endKeep: // with its operation
-	case a.ask != nothing && a.over == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
+	case a.ask != nothing && a.ended == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return turnUnnoted
 	}
 	return fine
@@ -383,7 +383,7 @@ func (w *world) judgeNoted(h int, step uint8) breach {
 	switch {
 	case a.ask == nothing:
 	case step == beginCycle && a.begun == 0,
-		step == endCycle && (a.over == 0 || a.seen != 0),
+		step == endCycle && (a.ended == 0 || a.seen != 0),
 		step == endKeep && a.begun|a.seen != 0:
 		return cycleUnnoted
 	}

@@ -170,18 +170,21 @@ func (w *world) awaitsRepair(h int) bool {
 }
 
 func (s *sight) replacementOp() *policy.Op {
-	name := hostName(int(s.opHost))
+	name, began := hostName(int(s.opHost)), policy.RoleSpare
+	switch {
+	case s.opStandby != 0:
+		began = policy.RoleStandby
+	case s.opVotes != 0:
+		began = policy.RoleVoter
+	}
 	op := &policy.Op{
-		Kind: policy.KindReplace, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter,
-		Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpWho)),
+		Kind: policy.KindReplace, Host: name, HostName: name, PeerURL: began.RecordedURL(name),
+		Target: policy.RoleVoter, Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpWho)),
 		SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
 		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
 	}
 	if s.rpGone != 0 {
 		op.Replaces = goneID
-	}
-	if s.opStandby != 0 {
-		op.PeerURL = ""
 	}
 	if s.opVotes != 0 {
 		op.Target = ""

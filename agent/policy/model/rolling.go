@@ -249,7 +249,7 @@ func (r Roll) text(w *rolling) string {
 			{h.begun == begunNow, "begun"},
 			{h.begun == begunBefore, "rebooted"},
 			{h.seen != 0, "seen"},
-			{h.over != 0, "over"},
+			{h.ended != 0, "ended"},
 			{h.stopped != 0, "noted as stopped"},
 			{h.freed != 0, "released"},
 			{h.slow != 0, "slow"},

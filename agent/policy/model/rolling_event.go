@@ -272,7 +272,7 @@ func (m *rollMachine) stop(w *rolling, i int, step, cut uint8) (found rollBreach
 		if h.note != policy.RequestStays { // the same file, one write after the other
 			m.write(w, i)
 		}
-		if h.ask == nothing || h.over != 0 { // withdrawn in this moment
+		if h.ask == nothing || h.ended != 0 { // withdrawn in this moment
 			return 0
 		}
 		h.stopped = 1
@@ -301,7 +301,7 @@ func (m *rollMachine) end(w *rolling, i int, outcome uint8, same bool, cut uint8
 	if h.ask != nothing {
 		h.seen = 0
 		if over {
-			h.over = 1
+			h.ended = 1
 		} else {
 			h.begun = 0
 		}

@@ -108,9 +108,9 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 		word("abort it", runs || halts, set(rollAborted))
 	}
 	untouched := h.ask != nothing && h.standing().Untouched()
-	word("withdraw "+name, h.dead|h.off == 0 && h.ask != nothing && h.over == 0 && (!untouched || !runs),
+	word("withdraw "+name, h.dead|h.off == 0 && h.ask != nothing && h.ended == 0 && (!untouched || !runs),
 		func(_ *rolling, h *rolled) {
-			if h.over = 1; untouched {
+			if h.ended = 1; untouched {
 				h.endRequest(rollWithdrawn)
 			}
 		})

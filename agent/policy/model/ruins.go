@@ -160,7 +160,13 @@ func (r Ruin) serving(w *ruins) (all uint8) {
 // late tells whether the cluster that a host reaches says that it goes on in the place of the host's.
 func (w *ruins) late(i int, seen uint8) bool {
 	h := &w.hosts[i]
-	return seen > oldCluster && h.plan == 0 && h.noted == oldCluster && w.told[seen-made(1)] != 0
+	if seen <= oldCluster || w.told[seen-made(1)] == 0 {
+		return false
+	}
+	return policy.Successor{
+		Old: ruinCluster(oldCluster), New: ruinCluster(seen), Answers: ruinCluster(seen),
+		Noted: ruinCluster(h.noted), Planned: h.plan != 0,
+	}.Late()
 }
 
 // settle notes that the old cluster serves: from then on its logs are longer than in every plan.

@@ -28,7 +28,7 @@ type sight struct {
 	hosts      [maxHosts]seen
 	unit, data uint8
 	known      uint8
-	env        uint8 // its environment is the one that is wanted
+	env        uint8
 	fit        uint8
 	backoff    uint8
 	request    uint8
@@ -70,17 +70,12 @@ func (w *world) look(h int) sight {
 	s := sight{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
 		cycling: own.cycling, unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit,
-		backoff: own.backoff, request: own.request,
+		backoff: own.backoff, request: own.request, env: own.env,
 	}
 	if own.down != 0 {
 		s.unit = inactive
 	}
 	s.cycling.held = 0 // no decision depends on what lies there
-	wanted := joinEnv
-	if s.reachable == 0 && own.request != 0 {
-		wanted = newEnv
-	}
-	s.env = bit(own.env == wanted)
 	s.removing = w.removalSeen(h)
 	if s.reachable == 0 {
 		return s
@@ -178,14 +173,16 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		Target: target,
 		Limits: limits(),
 		Unit: policy.Unit{
-			State: unitState(s.unit), Since: ages, Ran: s.ran(), EnvReady: s.env != 0,
+			State: unitState(s.unit), Since: ages, Ran: s.ran(),
 			SinceStart: policy.Never,
 		},
 		Data:      s.dataView(),
 		Health:    policy.Health{State: verdict(s.fit), Qualified: true, Text: verdict(s.fit).String()},
 		Clock:     policy.Clock{Known: true},
 		Bootstrap: policy.Bootstrap{Requested: s.request != 0},
+		Cluster:   policy.Cluster{Reachable: s.reachable != 0},
 	}
+	v.Unit.EnvReady = s.env == environment(v)
 	if s.fit == off {
 		v.Clock.Offset = time.Hour
 	}
@@ -231,6 +228,14 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Pause = &policy.Pause{By: "root", Reason: "testing"}
 	}
 	return v
+}
+
+// environment gives the one that etcd is to be started with.
+func environment(v policy.View) uint8 {
+	if policy.EnvironmentOf(v) == policy.EnvironmentNew {
+		return newEnv
+	}
+	return joinEnv
 }
 
 func (s *sight) dataView() policy.Data {

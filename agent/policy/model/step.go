@@ -169,7 +169,7 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		}
 		return beginVoter, 0
 	case policy.StepWriteEnv:
-		if step.New {
+		if environment(*v) == newEnv {
 			return writeNewEnv, 0
 		}
 		return writeEnv, 0

@@ -285,7 +285,7 @@ func (h *host) text() string {
 		{h.lateRemove != 0, "late removal"},
 		{h.ask != nothing, "asked for " + workText(h.ask)},
 		{h.did != 0, [...]string{"", "which runs", "which has run", "which has failed", "which was cut off"}[h.did]},
-		{h.over != 0, "over"},
+		{h.ended != 0, "ended"},
 		{h.stopped != 0, "noted as stopped"},
 		{h.held != 0, "held"},
 		{h.out != 0, [...]string{"", "taken out", "taken out, and well since"}[h.out]},

@@ -233,7 +233,7 @@ func (h *host) pack() uint64 {
 	p.put(h.bare, 1)
 	p.put(h.lateBare, 1)
 	p.put(h.ask+h.did, 4) // only a command, the last work, has run
-	p.put(h.over, 1)
+	p.put(h.ended, 1)
 	p.put(h.stopped, 1)
 	p.put(h.begun, 2)
 	p.put(h.seen, 1)
@@ -281,7 +281,7 @@ func unpackHost(v uint64) (h host) {
 	h.ask = p.get(4)
 	h.did = max(h.ask, command) - command
 	h.ask -= h.did
-	h.over = p.get(1)
+	h.ended = p.get(1)
 	h.stopped = p.get(1)
 	h.begun = p.get(2)
 	h.seen = p.get(1)

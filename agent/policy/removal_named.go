@@ -1,0 +1,34 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// MemberNamed gives the member that a person means by a name or an ID, or says why nobody knows which. removed: this
+// host has removed one that was called so. Where none is left, nothing is to be done, and it gives none.
+func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
+	var found []Member
+	var names []string
+	for _, m := range v.Cluster.Members {
+		id := fmt.Sprintf("%x", m.ID)
+		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "one that has never started"), id))
+		if id == name || m.Name != "" && m.Name == name {
+			found = append(found, m)
+		}
+	}
+	there := "the members are " + strings.Join(names, ", ")
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Member{}, &Refusal{NoSuch, "", "several members are called that", "name one by its ID: " + there}
+	case removed:
+		return Member{}, nil
+	}
+	return Member{}, &Refusal{NoSuch, "", "no member is called that, or has that ID", there}
+}
