@@ -129,6 +129,9 @@ func Run(ctx context.Context, opt Options) error {
 	if post != nil {
 		options.Founding = post
 	}
+	if conf.Etcd.WALDir != "" {
+		options.Database = func(log uint64) health.DatabaseReading { return kernel.Database(conf.Etcd.DataDir, log) }
+	}
 	options.Discovery = discovered(conf.Cluster, parts.etcd)
 	a, err := agent.New(options)
 	if err != nil {
