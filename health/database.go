@@ -47,8 +47,8 @@ func declareDatabaseSpace(t Thresholds) declaration {
 			Problems: []Problem{
 				{
 					DatabaseSpaceLow, Disk, Warm, "The disk of etcd's database is nearly full.",
-					"There is less room than a join needs, whatever the disk of etcd's log has. An etcd that runs out " +
-						"of room stops.",
+					"There is less room than a join needs, whatever the disk of etcd's log has. An etcd that runs " +
+						"out of room stops.",
 					"free some space on the file system of etcd's data directory, or lower disk.minFree",
 				},
 			},

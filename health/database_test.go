@@ -165,7 +165,8 @@ func TestADatabaseThatLiesWithItsLogIsNothingToTell(t *testing.T) {
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Minute, ms)
 	i := slices.IndexFunc(b.verdict.Checks, func(s Standing) bool { return s.Check == "database-space" })
-	if s := b.verdict.Checks[i]; s.State != OK || s.NotAvailable != "" || s.Text != "etcd's database lies with its log" {
+	s := b.verdict.Checks[i]
+	if s.State != OK || s.NotAvailable != "" || s.Text != "etcd's database lies with its log" {
 		t.Errorf("it stands at %+v", s)
 	}
 }
