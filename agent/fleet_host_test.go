@@ -46,8 +46,10 @@ type fleetHost struct {
 	config  string // beside that of all
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
-	links   func(ctx context.Context) health.LinkReading
-	network Network
+	// database looks at the file system of etcd's database; nil where its log lies on the same
+	database func(log uint64) health.DatabaseReading
+	links    func(ctx context.Context) health.LinkReading
+	network  Network
 	// hardware is what drives say, and chips what sensors say; nil when nobody asks.
 	hardware func() health.HardwareReading
 	chips    func() health.Several[health.Sensor]
@@ -67,7 +69,7 @@ func (h *fleetHost) boot(id string) {
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
-		Chips: h.chips, Network: h.network,
+		Chips: h.chips, Network: h.network, Database: h.database,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {

@@ -113,6 +113,27 @@ func TestTheDevicesBelowTheDataAreShownAndOneThatHangsHoldsNobodyUp(t *testing.T
 	})
 }
 
+func TestAFullDiskOfTheDatabaseIsFoundWhereTheLogLiesOnAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}}
+		h.database = func(log uint64) health.DatabaseReading {
+			return health.DatabaseReading{Apart: log == fleetDevice, Free: 1 << 20, Total: 1 << 40}
+		}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(time.Minute)
+		found := h.agent.Status().Health.Findings
+		if !slices.ContainsFunc(found, func(f control.Finding) bool {
+			return f.Code == string(health.DatabaseSpaceLow) && f.Text == "1 MiB free for etcd's database, limit 1 GiB"
+		}) {
+			t.Errorf("the findings are %+v", found)
+		}
+	})
+}
+
 func low(s control.Status) bool {
 	return slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
 		return f.Code == string(health.MemoryLow)

@@ -66,6 +66,9 @@ type Options struct {
 	Founding Founding
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices func(device uint64) health.DevicesReading
+	// Database looks at the file system of etcd's database, where that of its log, with that device number, may be
+	// another one; nil where it cannot. It may hang.
+	Database func(log uint64) health.DatabaseReading
 	// Links tells of the interfaces that carry etcd's traffic; nil when nobody can. It may hang.
 	Links func(context.Context) health.LinkReading
 	// Hardware tells what drives say of themselves, and others of them; Chips what sensors say. They are nil when
@@ -111,7 +114,7 @@ func New(opt Options) (*Agent, error) {
 		Sensors: opt.Sensors, Devices: opt.Devices, Links: opt.Links, Hardware: opt.Hardware, Now: opt.Now,
 		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
-	looks.Chips = opt.Chips
+	looks.Chips, looks.Database = opt.Chips, opt.Database
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
 	looks.Discovery = opt.Discovery
 	if opt.Hooks != nil {

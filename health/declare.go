@@ -115,7 +115,7 @@ type declaration struct {
 // here; a check that it stands behind comes before it.
 func declarations(t Thresholds) []declaration {
 	return slices.Concat([]declaration{
-		declareFsync(t), declareSpace(t), declareCPU(t),
+		declareFsync(t), declareSpace(t), declareCPU(t), declareDatabaseSpace(t),
 		declareFailing(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareTimeSource(),
 		declareClock(),

@@ -37,15 +37,19 @@ func declareDeviceErrors() declaration {
 				code: DeviceErrors, span: deviceErrorsSpan, kept: map[string]growth{},
 				sick: "the count of a device has grown", well: "no count of a device has grown", over: "a day",
 				missing: func(in Input) string {
-					if why := in.Devices.absent(); why != "" {
-						return why
-					}
-					if len(in.Devices.counted()) == 0 {
+					return in.missing(func(p place) string {
+						if why := p.absent(); why != "" || len(p.counted()) > 0 {
+							return why
+						}
 						return "the kernel counts no errors of drives of this kind"
-					}
-					return ""
+					})
 				},
-				look: func(in Input) []counter { return in.Devices.counted() },
+				look: func(in Input) (all []counter) {
+					for _, p := range in.places() {
+						all = append(all, p.counted()...)
+					}
+					return all
+				},
 			}
 		},
 	}

@@ -163,7 +163,7 @@ func TestAFileSystemThatWasFoundDamagedSaysHowOftenAndWhenLast(t *testing.T) {
 	b.devices.FileSystem.Errors = known(3)
 	b.devices.FileSystem.LastError = time.Date(2026, 11, 20, 9, 12, 0, 0, time.UTC)
 	b.each(time.Second, ms)
-	want := "ext4 has noted 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
+	want := "the ext4 of etcd's data has noted 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
 	if got := b.found(FileSystemErrors); got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}

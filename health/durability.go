@@ -46,23 +46,30 @@ func declareDurability() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			var direct samples
+			unknown := func(p place) string {
+				if p.FileSystem.inMemory() {
+					return ""
+				}
+				return p.absent()
+			}
 			return &listed{
 				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
 				sick:  "writes may be acknowledged early", well: "nothing says that writes are acknowledged early",
-				missing: func(in Input) string {
-					if in.Devices.FileSystem.inMemory() {
-						return ""
-					}
-					return in.Devices.absent()
-				},
-				look: func(in Input, _ bool) []string {
+				missing: func(in Input) string { return in.missing(unknown) },
+				partly:  func(in Input) []string { return in.partly(unknown) },
+				look: func(in Input, _ bool) (wrong []string) {
 					for _, s := range in.Disk.Samples {
 						if s.Lane == LaneDirect {
 							direct = append(direct, s)
 						}
 					}
 					direct = direct.keep(durabilityKept)
-					return in.Devices.durability(direct)
+					timed := direct // the probe's writes, which go to the first place
+					for _, p := range in.places() {
+						wrong = append(wrong, p.durability(timed)...)
+						timed = nil
+					}
+					return wrong
 				},
 			}
 		},
@@ -70,16 +77,16 @@ func declareDurability() declaration {
 }
 
 // durability tells what speaks against what the devices acknowledge.
-func (d DevicesReading) durability(direct samples) (wrong []string) {
-	if d.FileSystem.inMemory() {
-		return []string{"etcd's data lies on " + d.FileSystem.Type + ": it is in memory and ends with the power"}
+func (p place) durability(direct samples) (wrong []string) {
+	if p.FileSystem.inMemory() {
+		return []string{p.of + " lies on " + p.FileSystem.Type + ": it is in memory and ends with the power"}
 	}
-	if d.FileSystem.Unsafe != "" {
-		wrong = append(wrong, fmt.Sprintf("%s is mounted with %s and does not flush the device", d.FileSystem.Type,
-			d.FileSystem.Unsafe))
+	if p.FileSystem.Unsafe != "" {
+		wrong = append(wrong, fmt.Sprintf("the %s of %s is mounted with %s and does not flush the device",
+			p.FileSystem.Type, p.of, p.FileSystem.Unsafe))
 	}
 	flushed := true
-	for _, leaf := range d.Chain {
+	for _, leaf := range p.Chain {
 		switch {
 		case !leaf.Leaf():
 		case leaf.Kind == "memory":

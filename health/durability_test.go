@@ -27,7 +27,8 @@ func TestADeviceThatMayAcknowledgeTooEarlyIsSuspectedForAReason(t *testing.T) {
 			func(d *DevicesReading) { d.Chain[2].Cache = "" }, 9 * time.Microsecond, "",
 		},
 		"a mount that flushes nothing": {
-			func(d *DevicesReading) { d.FileSystem.Unsafe = "nobarrier" }, ms, "ext4 is mounted with nobarrier",
+			func(d *DevicesReading) { d.FileSystem.Unsafe = "nobarrier" }, ms,
+			"the ext4 of etcd's data is mounted with nobarrier",
 		},
 		"a kernel that was told not to flush": {
 			func(d *DevicesReading) { d.Chain[1].Cache, d.Chain[1].OwnCache = "write through", "write back" }, ms,

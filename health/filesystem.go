@@ -55,15 +55,19 @@ func declareReadOnly() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
+			unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
 			return &listed{
 				spell: spell{code: FileSystemReadOnly, track: at, wellFor: time.Minute},
 				sick:  "the file system is read-only", well: "the file system takes writes",
-				missing: func(in Input) string { return in.Devices.FileSystem.ReadOnly.absent() },
-				look: func(in Input, _ bool) []string {
-					if in.Devices.FileSystem.ReadOnly.Value == 0 {
-						return nil
+				missing: func(in Input) string { return in.missing(unknown) },
+				partly:  func(in Input) []string { return in.partly(unknown) },
+				look: func(in Input, _ bool) (found []string) {
+					for _, p := range in.places() {
+						if p.FileSystem.ReadOnly.Value != 0 {
+							found = append(found, "the "+p.FileSystem.Type+" of "+p.of+" is read-only")
+						}
 					}
-					return []string{"the " + in.Devices.FileSystem.Type + " of etcd's data is read-only"}
+					return found
 				},
 			}
 		},
@@ -91,25 +95,32 @@ func declareDamage() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
+			unknown := func(p place) string { return p.FileSystem.Errors.absent() }
 			return &listed{
 				spell: spell{code: FileSystemErrors, track: at, wellFor: time.Minute},
 				sick:  "errors are noted in the file system", well: "no error is noted in the file system",
-				missing: func(in Input) string { return in.Devices.FileSystem.Errors.absent() },
-				look:    func(in Input, _ bool) []string { return in.Devices.FileSystem.damage() },
+				missing: func(in Input) string { return in.missing(unknown) },
+				partly:  func(in Input) []string { return in.partly(unknown) },
+				look: func(in Input, _ bool) (found []string) {
+					for _, p := range in.places() {
+						if p.FileSystem.Errors.Value != 0 {
+							found = append(found, "the "+p.FileSystem.damage(p.of))
+						}
+					}
+					return found
+				},
 			}
 		},
 	}
 }
 
-func (s FileSystem) damage() []string {
-	if s.Errors.Value == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("%s has noted %s, limit 0", s.Type, plural(int(s.Errors.Value), "error"))
+// damage tells of the errors that it has noted, by what of etcd lies on it.
+func (s FileSystem) damage(of string) string {
+	text := fmt.Sprintf("%s of %s has noted %s, limit 0", s.Type, of, plural(int(s.Errors.Value), "error"))
 	if !s.LastError.IsZero() {
 		text += ", the last on " + s.LastError.UTC().Format("2006-01-02 15:04:05Z")
 	}
-	return []string{text}
+	return text
 }
 
 // declareInodes declares the check of the files that can still be made.
@@ -118,7 +129,7 @@ func declareInodes() declaration {
 	return declaration{
 		Check: Check{
 			Name: "inodes", Component: Disk, Gates: Nothing,
-			Source: "statfs of the file system that the probe writes to",
+			Source: "statfs of the file system that the probe writes to, and of that of etcd's database",
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
@@ -132,12 +143,16 @@ func declareInodes() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
+			var of string
 			return &level{
 				spell: spell{code: InodesLow, track: at, badFor: time.Minute, wellFor: time.Minute},
 				limit: limit,
-				of:    func(in Input) Figure { return in.Disk.inodes() },
+				of: func(in Input) (f Figure) {
+					f, of = in.inodes()
+					return f
+				},
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("%.1f %% of the inodes are free, limit %.0f %%", f.Value, l.Enter)
+					return fmt.Sprintf("%.1f %% of the inodes%s are free, limit %.0f %%", f.Value, of, l.Enter)
 				},
 			}
 		},
@@ -151,10 +166,15 @@ func (d DiskReading) inodes() Figure {
 		return Figure{}
 	case d.UsageAge > usageFresh:
 		return Figure{Absent: "the file system has not answered for a while"}
-	case d.Inodes == 0:
+	}
+	return inodesOf(d.InodesFree, d.Inodes)
+}
+
+func inodesOf(free, all uint64) Figure {
+	if all == 0 {
 		return Figure{Absent: "the file system has no fixed number of inodes"}
 	}
-	return Figure{Value: 100 * float64(min(d.InodesFree, d.Inodes)) / float64(d.Inodes), Known: true}
+	return Figure{Value: 100 * float64(min(free, all)) / float64(all), Known: true}
 }
 
 // absent says why there is no chain of devices; empty when there is.

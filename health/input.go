@@ -23,6 +23,8 @@ type Input struct {
 	Machine MachineReading
 	// Devices is what the kernel told last of the devices below etcd's data; it may be as old.
 	Devices DevicesReading
+	// Database is what was seen last of the file system of etcd's database, where its log has another one; as old.
+	Database DatabaseReading
 	// Etcd is what the local etcd told last of itself; it may be as old as a few of its own looks.
 	Etcd EtcdReading
 	// Plugins is what the operator's own checks have said last.

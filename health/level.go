@@ -41,6 +41,6 @@ func (l *level) ways() []rule {
 	if l.limit.Below {
 		bad, well = "below", "at least"
 	}
-	return l.rules(fmt.Sprintf("%s %s %.10g %s", l.limit.Of, bad, l.limit.Enter, l.limit.Unit),
-		fmt.Sprintf("%s %s %.10g %s", l.limit.Of, well, l.limit.Leave, l.limit.Unit), l.present)
+	return l.rules(fmt.Sprintf("%s %s %s", l.limit.Of, bad, l.limit.value(l.limit.Enter)),
+		fmt.Sprintf("%s %s %s", l.limit.Of, well, l.limit.value(l.limit.Leave)), l.present)
 }

@@ -51,9 +51,14 @@ func declareLogged() declaration {
 					if why := in.Hardware.Logged.absent(); why != "" {
 						return why
 					}
-					return in.Devices.absent()
+					return in.missing(place.absent)
 				},
-				look: func(in Input) []counter { return in.Devices.logged(in.Hardware.Logged.All) },
+				look: func(in Input) (all []counter) {
+					for _, p := range in.places() {
+						all = append(all, p.logged(in.Hardware.Logged.All)...)
+					}
+					return all
+				},
 			}
 		},
 	}

@@ -49,6 +49,7 @@ type bench struct {
 	machine   MachineReading
 	etcd      localEtcd
 	devices   DevicesReading
+	database  DatabaseReading
 	plugins   []PluginReading
 	network   NetworkReading
 	links     LinkReading
@@ -113,6 +114,17 @@ func wellDevices() DevicesReading {
 	}
 }
 
+// wellDatabase lies on a drive of its own, which has everything to tell, and nothing to complain of.
+func wellDatabase() DatabaseReading {
+	return DatabaseReading{
+		Apart: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900,
+		Devices: DevicesReading{
+			Chain:      []Device{{Name: "sdc", Kind: "disk", Errors: known(1)}},
+			FileSystem: FileSystem{Type: "ext4", ReadOnly: known(0), Errors: known(0)},
+		},
+	}
+}
+
 func fsyncOf(j *Judge) *fsync { return j.checks[0].evidence.(*fsync) }
 
 func cpuOf(j *Judge) *cpu { return j.checks[2].evidence.(*cpu) }
@@ -133,6 +145,7 @@ func (b *bench) look() []Change {
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
 		Plugins:   b.plugins,
+		Database:  b.database,
 		Hardware:  b.hardware,
 		Network:   b.network,
 		Links:     b.links,

@@ -24,6 +24,7 @@ type weather struct {
 	free         uint64
 	machine      MachineReading
 	devices      DevicesReading
+	database     DatabaseReading
 	links        LinkReading // counters say by how much they grow
 	discovery    DiscoveryReading
 	inodesFree   uint64
@@ -71,6 +72,9 @@ func someWeather(r *rand.Rand) weather {
 	}
 	if chance(10) {
 		w.inodesFree = 10
+	}
+	if chance(20) {
+		w.database = someDatabase(chance)
 	}
 	return w
 }
@@ -230,7 +234,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	w.machine, w.next.InodesFree = m, sky.inodesFree
 	w.hardware = sky.hardware
 	w.devices, w.links = sky.devices.grown(w.devices), sky.links.grown(w.links)
-	w.discovery = sky.discovery
+	w.discovery, w.database = sky.discovery, sky.database
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	w.network = networkAt(w.now, w.network)
 	if sky.errno != 0 {

@@ -52,7 +52,13 @@ func declareRAID() declaration {
 		gather: func(at *track) evidence {
 			e := eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
 				"an array is missing a member device", "no array is missing a member device", Array.lacking)
-			e.partly = func(in Input) []string { return in.Devices.unknownArrays() }
+			e.partly = func(in Input) []string {
+				all := in.partly(place.absent)
+				for _, p := range in.places() {
+					all = append(all, p.unknownArrays()...)
+				}
+				return all
+			}
 			return e
 		},
 	}
@@ -89,16 +95,20 @@ func eachArray(timing spell, sick, well string, wrong func(Array) string) *liste
 	return &listed{
 		spell: timing, sick: sick, well: well,
 		missing: func(in Input) string {
-			silent := in.Devices.unknownArrays()
-			if why := in.Devices.absent(); why != "" || len(silent) == 0 || len(silent) < len(in.Devices.Arrays) {
-				return why
-			}
-			return silent[0]
+			return in.missing(func(p place) string {
+				silent := p.unknownArrays()
+				if why := p.absent(); why != "" || len(silent) == 0 || len(silent) < len(p.Arrays) {
+					return why
+				}
+				return silent[0]
+			})
 		},
 		look: func(in Input, _ bool) (found []string) {
-			for _, a := range in.Devices.Arrays {
-				if text := wrong(a); text != "" {
-					found = append(found, fmt.Sprintf("%s (%s) %s", a.Name, a.Level, text))
+			for _, p := range in.places() {
+				for _, a := range p.Arrays {
+					if text := wrong(a); text != "" {
+						found = append(found, fmt.Sprintf("%s (%s) %s", a.Name, a.Level, text))
+					}
 				}
 			}
 			return found

@@ -28,7 +28,7 @@ func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
 		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), loggedEdges(),
-		timeEdges(), networkEdges(), discoveryEdges())
+		timeEdges(), networkEdges(), discoveryEdges(), databaseEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +410,7 @@ func machineEdges() []edge {
 			then(set(off(1), minute), set(off(1.1), 10*minute-second)), set(nothing, second),
 		},
 		{
-			"largest error of the clock at most 0.5 s",
+			"largest error of the clock at most 500 ms",
 			then(set(off(0.6), minute), set(off(0.5), minute-second)), set(nothing, second),
 		},
 		{"processes killed over 0", set(nothing, minute), set(killed(1), second)},

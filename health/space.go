@@ -40,7 +40,8 @@ func spaceProblems() []Problem {
 		{
 			DiskSpaceLow, Disk, Warm, "The disk is nearly full.",
 			"There is less room than a join needs. An etcd that runs out of room stops.",
-			"free some space on the file system of etcd's data directory, or lower disk.minFree",
+			"free some space on the file system of etcd's data directory, of etcd.walDir where that is another one, " +
+				"or lower disk.minFree",
 		},
 		{
 			DiskSpaceUnknown, Disk, Unknown, "It is not known how full the disk is.",

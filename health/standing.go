@@ -72,20 +72,22 @@ func (l Limit) String() string {
 	if l.Below {
 		sense, well = "below", "more"
 	}
-	value := func(v float64) string {
-		switch {
-		case l.Unit == "bytes" && v >= 1<<20:
-			return fmt.Sprintf("%.0f MiB", v/(1<<20))
-		case l.Unit == "s":
-			return show(seconds(v))
-		}
-		return fmt.Sprintf("%.10g %s", v, l.Unit)
-	}
 	switch {
 	case l.Enter == l.Leave:
-		return fmt.Sprintf("%s: bad %s %s", l.Of, sense, value(l.Enter))
+		return fmt.Sprintf("%s: bad %s %s", l.Of, sense, l.value(l.Enter))
 	case l.Leave < 0:
-		return fmt.Sprintf("%s: bad %s %s, well again %s below that", l.Of, sense, value(l.Enter), value(-l.Leave))
+		return fmt.Sprintf("%s: bad %s %s, well again %s below that", l.Of, sense, l.value(l.Enter), l.value(-l.Leave))
 	}
-	return fmt.Sprintf("%s: bad %s %s, well again at %s or %s", l.Of, sense, value(l.Enter), value(l.Leave), well)
+	return fmt.Sprintf("%s: bad %s %s, well again at %s or %s", l.Of, sense, l.value(l.Enter), l.value(l.Leave), well)
+}
+
+// value writes a number in the limit's unit.
+func (l Limit) value(v float64) string {
+	switch {
+	case l.Unit == "bytes" && v >= 1<<20:
+		return fmt.Sprintf("%.0f MiB", v/(1<<20))
+	case l.Unit == "s":
+		return show(seconds(v))
+	}
+	return fmt.Sprintf("%.10g %s", v, l.Unit)
 }

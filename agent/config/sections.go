@@ -200,8 +200,8 @@ type Etcd struct {
 	// so no other path of this file may lie in it.
 	DataDir string `yaml:"dataDir" default:"/var/lib/etcd/default" is:"path"`
 
-	// WAL directory of etcd. Empty: inside the data directory. On a disk of its own, that disk is the one that is
-	// probed and judged; the database's is not looked at.
+	// WAL directory of etcd. Empty: inside the data directory. On a disk of its own, that disk is the one whose writes
+	// are timed; of the database's, its room, its file system and its devices are looked at.
 	WALDir string `yaml:"walDir" default:"" is:"path"`
 
 	// File the etcd unit reads (EnvironmentFile=): the ETCD_* variables of the member. Root's helper writes it for

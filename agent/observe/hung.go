@@ -11,7 +11,7 @@ func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
 		&o.clock, &o.binary, &o.data,
-		&j.shown, &j.hardware, &j.chips, &j.sensors, &j.etcd, &j.devices, &j.links,
+		&j.shown, &j.hardware, &j.chips, &j.sensors, &j.etcd, &j.devices, &j.databases, &j.links,
 	} {
 		if l.Hung(o.opt.Now()) {
 			n++

@@ -46,6 +46,7 @@ type judge struct {
 	peers     peers
 	syncs     health.Recent
 	devices   beside.Look[health.DevicesReading]
+	databases beside.Look[health.DatabaseReading]
 	links     beside.Look[health.LinkReading]
 }
 
@@ -112,7 +113,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Network: j.network(r), Discovery: j.discovered(r),
-		Devices: j.below(ctx, r.Reading.Device), Links: j.linked(ctx),
+		Devices: j.below(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device), Links: j.linked(ctx),
 	})
 	j.sayAbsent(changes)
 	for _, c := range changes {
@@ -189,6 +190,24 @@ func (j *judge) below(ctx context.Context, device uint64) health.DevicesReading 
 	}
 	look := func(context.Context) health.DevicesReading { return j.opt.Devices(device) }
 	return lately(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
+}
+
+// database looks at the file system of etcd's database, where it may be another one than that of the log's device.
+func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading {
+	if j.opt.Database == nil {
+		return health.DatabaseReading{}
+	}
+	unknown := health.DatabaseReading{Apart: true}
+	if log == 0 {
+		return unknown
+	}
+	look := func(context.Context) health.DatabaseReading { return j.opt.Database(log) }
+	seen := lately(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
+		"the file system of etcd's database has not answered for a while")
+	if j.databases.Age(j.opt.Now()) == math.MaxInt64 {
+		return unknown
+	}
+	return seen
 }
 
 // linked looks at the interfaces that carry etcd's traffic.

@@ -153,7 +153,10 @@ type Options struct {
 	Sensors       func() health.MachineReading                 // nil when nobody can tell; it may hang
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil when nobody can tell
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
-	Devices   func(device uint64) health.DevicesReading
+	Devices func(device uint64) health.DevicesReading
+	// Database looks at the file system of etcd's database, which is another one than that of its log, or not: that has
+	// this device number. Nil when the log lies within the data directory. It may hang.
+	Database  func(log uint64) health.DatabaseReading
 	Links     func(context.Context) health.LinkReading // the interfaces of etcd's traffic; nil as above, may hang
 	Hardware  func() health.HardwareReading            // what drives say, and others of them; nil, may hang as above
 	Chips     func() health.Several[health.Sensor]     // what sensors say; nil when nobody asks. It may hang

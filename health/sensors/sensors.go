@@ -4,8 +4,8 @@
 // Package sensors reads what the kernel tells of a machine beside its disk: memory, its modules, processors, the clock,
 // and the interfaces of etcd's traffic.
 //
-// It promises that a look asks the kernel alone, never a device, and reads a bounded number of bounded files; and that
-// what is missing, or makes no sense, is a figure that says why it is absent, never zero.
+// It promises that a look asks the kernel alone, never a device (but for [Reader.Database]), and reads a bounded number
+// of bounded files; and that what is missing, or makes no sense, is a figure that says why it is absent, never zero.
 package sensors
 
 import (

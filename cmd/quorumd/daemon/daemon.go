@@ -120,9 +120,9 @@ func Run(ctx context.Context, opt Options) error {
 			return cluster.BinaryVersion(ctx, []string{self, launch.Command}, conf.Etcd.Binary)
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: boots.beside(kernel.Read), Devices: kernel.Devices,
-		EtcdMetrics: metrics.Read,
-		Links:       carriers(kernel, conf.Etcd),
-		Network:     prober, Plugins: openPlugins(conf.Checks, log),
+		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
+		Links:   carriers(kernel, conf.Etcd),
+		Network: prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}

@@ -33,6 +33,14 @@ func hardware() health.HardwareReading {
 // chips tells what sensors say, which are asked for it.
 func chips() health.Several[health.Sensor] { return sensors.New().Sensors() }
 
+// databaseApart gives what looks at the file system of etcd's database, where its log has another directory; else nil.
+func databaseApart(kernel *sensors.Reader, e config.Etcd) func(log uint64) health.DatabaseReading {
+	if e.WALDir == "" {
+		return nil
+	}
+	return func(log uint64) health.DatabaseReading { return kernel.Database(e.DataDir, log) }
+}
+
 // peerHost is the address or the name under which etcd's peers reach it: what it listens on, unless that is every
 // address of the host.
 func peerHost(e config.Etcd) string {

@@ -4,9 +4,11 @@
 package daemon
 
 import (
+	"math"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/health/sensors"
 )
 
 func TestTheInterfaceOfEtcdIsTheOneThatItListensOn(t *testing.T) {
@@ -22,5 +24,17 @@ func TestTheInterfaceOfEtcdIsTheOneThatItListensOn(t *testing.T) {
 		if got := peerHost(config.Etcd{PeerURL: peer, ListenPeerURL: listen}); got != want {
 			t.Errorf("of %q it is %q, want %q", listen, got, want)
 		}
+	}
+}
+
+func TestTheDatabaseIsLookedAtByItselfWhereItsLogHasADirectoryOfItsOwn(t *testing.T) {
+	t.Parallel()
+	kernel, dir := sensors.New(), t.TempDir()
+	if databaseApart(kernel, config.Etcd{DataDir: dir}) != nil {
+		t.Error("the log lies within the data directory, and the database is looked at by itself")
+	}
+	look := databaseApart(kernel, config.Etcd{DataDir: dir, WALDir: "/wal"})
+	if seen := look(math.MaxUint64); !seen.Apart || seen.Total == 0 {
+		t.Errorf("seen is %+v", seen)
 	}
 }
