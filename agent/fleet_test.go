@@ -191,7 +191,7 @@ func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
 	}
 }
 
-// restSpan is for how long a fleet is watched at rest. In a large one each turns seldom, but they are many.
+// restSpan is for how long a fleet is watched at rest. In a large one each looks seldom, but they are many.
 func (f *fleet) restSpan() time.Duration {
 	if len(f.hosts) > 3000 {
 		return 3 * time.Minute
@@ -284,7 +284,7 @@ func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]
 	return took, spares, called
 }
 
-// In a fleet of that size even those that are called do not read all records in every turn; that a step is taken on
+// In a fleet of that size even those that are called do not read all records in every round; that a step is taken on
 // what was seen in its own round is checked by boot.
 func TestAStepInALargeFleetIsDecidedOnWhatIsSoNow(t *testing.T) {
 	t.Parallel()

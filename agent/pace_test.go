@@ -25,7 +25,7 @@ func TestHostsThatAreStartedTogetherDoNotAllLookAtAWholeFleet(t *testing.T) {
 		for i := range more {
 			f.add(fmt.Sprintf("n%02d", i), 0)
 		}
-		f.pass(10 * time.Second) // five turns; each host looks at all others in one of 60 or more
+		f.pass(10 * time.Second) // five rounds; each host looks at all others in one of 60 or more
 		read := 0
 		for host, n := range f.since(before) {
 			if strings.HasPrefix(host, "n") {
@@ -46,7 +46,7 @@ func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
 		f := newFleet(t, spares, smallPace())
 		defer f.close()
 		f.settled()
-		// All turn at the same moment: it is to lie in the middle of what is counted as one turn.
+		// All look at the same moment: it is to lie in the middle of what is counted as one round.
 		f.pass(time.Until(time.Now().Truncate(2 * time.Second).Add(3 * time.Second)))
 		most := 0
 		for range 150 {
@@ -55,9 +55,9 @@ func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
 			got, _ := f.spent(before)
 			most = max(most, got.requests-got.renewed)
 		}
-		if most > 75 { // half of the turns have 34 or more, and 90 to 110 one in which all compare their clocks
-			t.Errorf("%d spares made %d requests in one turn", spares, most)
+		if most > 75 { // half of the rounds have 34 or more, and 90 to 110 one in which all compare their clocks
+			t.Errorf("%d spares made %d requests in one round", spares, most)
 		}
-		t.Logf("at most %d requests in a turn", most)
+		t.Logf("at most %d requests in a round", most)
 	})
 }

@@ -32,7 +32,7 @@ func TestWhileAllIsQuietTheMembersAreAskedInEverySecondTurn(t *testing.T) {
 		f := quietFleet(t)
 		defer f.close()
 		a := f.hosts["v2"].agent
-		var turns, asked int
+		var rounds, asked int
 		var last uint64
 		for began := time.Now(); time.Since(began) < time.Minute; f.pass(100 * time.Millisecond) {
 			r := a.told.Current()
@@ -40,24 +40,24 @@ func TestWhileAllIsQuietTheMembersAreAskedInEverySecondTurn(t *testing.T) {
 				continue
 			}
 			last = r.Number
-			turns++
+			rounds++
 			if r.Looked() {
 				asked++
 			}
 			if r.HostsAt != r.At || !r.Listed {
-				t.Errorf("turn %d has not read the records", r.Number)
+				t.Errorf("round %d has not read the records", r.Number)
 			}
 			if age := r.At - r.StatusesAt; age > (policy.QuietRounds-1)*a.opt.Config.Timing.Interval+time.Second {
 				t.Errorf("in turn %d the members were asked %s ago", r.Number, age)
 			}
 		}
-		if turns < 25 || asked < turns/policy.QuietRounds-1 || asked > turns/policy.QuietRounds+1 {
-			t.Errorf("in %d turns the members were asked %d times", turns, asked)
+		if rounds < 25 || asked < rounds/policy.QuietRounds-1 || asked > rounds/policy.QuietRounds+1 {
+			t.Errorf("in %d rounds the members were asked %d times", rounds, asked)
 		}
 	})
 }
 
-func TestAVoterThatFallsSilentWhileAllIsQuietIsSeenATurnLaterAtMost(t *testing.T) {
+func TestAVoterThatFallsSilentWhileAllIsQuietIsSeenARoundLaterAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := quietFleet(t)
@@ -84,7 +84,7 @@ func TestATurnThatFindsAnOperationAsksTheMembersAtOnce(t *testing.T) {
 		for began := time.Now(); !found && time.Since(began) < time.Minute; f.pass(10 * time.Millisecond) {
 			r := f.hosts["v2"].agent.told.Current()
 			if !r.Decision.Quiet && !r.Looked() {
-				t.Fatalf("turn %d is not quiet, and goes by what the members said %s ago", r.Number, r.At-r.StatusesAt)
+				t.Fatalf("round %d is not quiet, and goes by what the members said %s ago", r.Number, r.At-r.StatusesAt)
 			}
 			found = r.Op != nil
 		}

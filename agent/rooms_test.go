@@ -63,7 +63,7 @@ func house() []room {
 		{"trigger", "policy control launch"},
 		{"control", "hooks recovery span"},
 		{"lock", "record span"},
-		{"cluster", "policy launch span"},
+		{"cluster", "launch span"},
 		{"network", ""},
 		{"founding", "policy"},
 		{"forward", ""},

@@ -55,8 +55,8 @@ func (h lineHost) Inspect(context.Context) (datadir.Contents, error) {
 
 func (h lineHost) MoveAside(context.Context) ([]string, error) { return nil, nil }
 
-// lineConfig has the usual times, but for the pause between two turns, which is none, and a loop that turns twice as
-// often.
+// lineConfig has the usual times, but for the pause between two turns, which is none, and a loop whose rounds begin
+// twice as often.
 const lineConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: rack-%[1]s}

@@ -248,12 +248,12 @@ func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
 	reloaded("the same file changes nothing", "nothing has changed", "observe")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
 	reloaded("a wrong file is refused", "unknown key", "observe")
-	h.expect("journalctl --no-pager -o cat -u quorumd -p err", "configuration refused, the old one stays in use",
-		"did you mean mode?")
+	h.expect("journalctl --no-pager -o cat -u quorumd -p err",
+		"this agent refuses the configuration, and goes on with the one that it has", "did you mean mode?")
 	h.configure(config("manage"))
-	reloaded("a right one is taken", "starting anew keys=[mode]", "manage")
+	reloaded("a right one is taken", "starts anew keys=[mode]", "manage")
 	h.configure(config("observe"))
-	reloaded("and another one after it", "starting anew keys=[mode]", "observe")
+	reloaded("and another one after it", "starts anew keys=[mode]", "observe")
 }
 
 func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {

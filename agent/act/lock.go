@@ -52,11 +52,11 @@ func (a *Actor) Renew(ctx context.Context) {
 	a.renewed = sent
 }
 
-// Check gives the lock up when the one that a linearizable read has seen, by its token, is another: it is gone, though
+// Check gives the lock up when the one that a linearizable read has found, by its token, is another: it is gone, though
 // its lease may live. It tells whether it did.
-func (a *Actor) Check(ctx context.Context, seen int64) bool {
+func (a *Actor) Check(ctx context.Context, found int64) bool {
 	token := a.lock.Token()
-	if token == 0 || token == seen {
+	if token == 0 || token == found {
 		return false
 	}
 	a.log.Warn("this agent has lost the lock", "token", token)

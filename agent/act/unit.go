@@ -43,7 +43,8 @@ func (a *Actor) alone(ctx context.Context, t *task) error {
 	if !policy.FoundsCluster(t.on.View) {
 		return nil
 	}
-	if r := policy.AgainstFounding(cluster.Others(ctx, a.opt.Etcd, a.opt.Config.Etcd.ClientURL)); r != nil {
+	others, missing := cluster.Others(ctx, a.opt.Etcd, a.opt.Config.Etcd.ClientURL)
+	if r := policy.AgainstFounding(others, missing, cluster.Refuses); r != nil {
 		return fmt.Errorf("cannot bootstrap: %s; %s", r.Text, r.Hint)
 	}
 	return nil

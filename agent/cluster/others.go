@@ -8,8 +8,6 @@ import (
 	"errors"
 	"iter"
 	"syscall"
-
-	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // Asked tells where members may be, and whether one is there.
@@ -21,24 +19,16 @@ type Asked interface {
 
 // Others gives what a connection meets at one endpoint after the other that is known, the own one apart, and why some
 // may be missing.
-func Others(ctx context.Context, etcd Asked, own string) (missing string, others iter.Seq[policy.Endpoint]) {
-	endpoints, err := etcd.Known()
-	if err != nil {
-		missing = err.Error()
-	}
-	return missing, func(yield func(policy.Endpoint) bool) {
+func Others(ctx context.Context, etcd Asked, own string) (others iter.Seq2[string, error], missing error) {
+	endpoints, missing := etcd.Known()
+	return func(yield func(string, error) bool) {
 		for _, endpoint := range endpoints {
-			if endpoint == own {
-				continue
-			}
-			e := policy.Endpoint{URL: endpoint}
-			err := etcd.Diagnose(ctx, endpoint)
-			if e.Refuses = errors.Is(err, syscall.ECONNREFUSED); err != nil {
-				e.Error = err.Error()
-			}
-			if !yield(e) {
+			if endpoint != own && !yield(endpoint, etcd.Diagnose(ctx, endpoint)) {
 				return
 			}
 		}
-	}
+	}, missing
 }
+
+// Refuses tells of what a connection has met whether nothing listens there.
+func Refuses(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

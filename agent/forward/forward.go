@@ -83,7 +83,7 @@ func New(o Options) *Forwarder {
 	f.table.static(o.Static)
 	if l, err := f.list.last(); err == nil {
 		f.table.update(l)
-		f.log.Info("forwarding as when it was last told", "voters", l.text())
+		f.log.Info("the forwarder sends to the voters of the last list that it has kept", "voters", l.text())
 	}
 	f.follow()
 	return f
@@ -117,7 +117,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		f.closeLoops()
 	})
 	go f.followAll(ctx)
-	for turn := 0; ; turn++ {
+	for taken := 0; ; taken++ {
 		conn, err := f.listener.Accept()
 		switch {
 		case asked.Err() != nil:
@@ -127,7 +127,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("cannot listen for clients any more: %w", err)
 		case err != nil: // the machine lacks something; the client waits in the queue of the listener
-			f.log.Warn("cannot take a connection, trying again", "error", err)
+			f.log.Warn("the forwarder cannot take a connection, and tries again", "error", err)
 			wait(ctx, 100*time.Millisecond)
 			continue
 		}
@@ -135,12 +135,12 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		if !f.table.admit(f.opt.Most) {
 			reset(client)
 			f.full.tell(func(times int) {
-				f.log.Warn("connections refused: there are as many as there may be", "limit", f.opt.Most, "refused",
-					times, "remedy", "raise LimitNOFILE= of this unit: each takes two")
+				f.log.Warn("the forwarder has refused connections: it has as many as it may", "limit", f.opt.Most,
+					"refused", times, "remedy", "raise LimitNOFILE= of this unit: each takes two")
 			})
 			continue
 		}
-		l := f.loops[turn%len(f.loops)]
+		l := f.loops[taken%len(f.loops)]
 		f.links.Go(func() { f.forward(ctx, client, l) })
 	}
 }
@@ -185,8 +185,8 @@ func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn, loop *loop
 		reset(client)
 		f.table.unserved()
 		f.none.tell(func(times int) {
-			f.log.Warn("connections reset: no voter took them", "reset", times, "error", err, "remedy",
-				"see quorumctl status, and whether this host reaches the voters")
+			f.log.Warn("the forwarder has reset connections: no voter took them", "reset", times, "error", err,
+				"remedy", "see quorumctl status, and whether this host reaches the voters")
 		})
 		return
 	}
@@ -251,18 +251,18 @@ func (f *Forwarder) follow() {
 	l, news, err := f.list.look()
 	switch {
 	case err != nil && news:
-		f.log.Warn("the list of voters is not taken, the one before stays in force", "error", err, "remedy",
-			"restart quorumd.service, which writes it anew")
+		f.log.Warn("the forwarder does not take the list of voters, and goes on with the one before", "error", err,
+			"remedy", "restart quorumd.service, which writes it anew")
 	case err == nil && news:
 		if f.table.update(l) {
-			f.log.Info("forwarding", "voters", l.text(), "revision", l.Revision)
+			f.log.Info("the forwarder sends to the voters of a new list", "voters", l.text(), "revision", l.Revision)
 		}
 	}
 	f.table.age(f.list.old())
 	before := f.agedTold
 	if f.agedTold = f.list.age() > agedAfter; f.agedTold && !before {
-		f.log.Warn("the list of voters is old: voters that it speaks against are used when no other takes a connection",
-			"age", f.list.age().Round(time.Second), "limit", agedAfter, "remedy",
+		f.log.Warn("the list of voters is old: the forwarder uses those that it is against where no other takes a "+
+			"connection", "age", f.list.age().Round(time.Second), "limit", agedAfter, "remedy",
 			"see why quorumd.service does not write it")
 	}
 }

@@ -135,29 +135,29 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 		own := cluster.Member{ID: 1, PeerURLs: []string{"https://n1:2380"}, ClientURLs: []string{"https://n1:2379"}}
 		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
 		r.Listed, r.Membership.Members = true, []cluster.Member{own}
-		turn := func() health.CertificateReading {
+		look := func() health.CertificateReading {
 			seen := j.certificates(t.Context(), r)
 			synctest.Wait()
 			return seen
 		}
 		for range 20 { // for 10 min, a look every 30 s
-			turn()
+			look()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		}
 		r.Membership.Members = []cluster.Member{own, {ID: 2, ClientURLs: []string{"https://n2:2379"}}}
-		turn()
-		if seen := turn(); !slices.Equal(looked, []int{2, 3}) || len(seen.All) != 3 {
+		look()
+		if seen := look(); !slices.Equal(looked, []int{2, 3}) || len(seen.All) != 3 {
 			t.Errorf("looked at %v URLs, and seen is %+v", looked, seen)
 		}
 		left = 0
 		for range 20 {
-			turn()
+			look()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		}
-		turn() // they have expired, and somebody is about to renew them
+		look() // they have expired, and somebody is about to renew them
 		before := len(looked)
 		time.Sleep(expiredEvery) //nolint:forbidigo // virtual time
-		if turn(); len(looked) != before+1 {
+		if look(); len(looked) != before+1 {
 			t.Errorf("looked %d times within %s after one had expired, want once", len(looked)-before, expiredEvery)
 		}
 	})

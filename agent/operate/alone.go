@@ -148,9 +148,9 @@ func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operato
 		return false, err
 	}
 	var b T
-	var seen int64
+	var at int64
 	if len(found.Pairs) == 1 {
-		seen = found.Pairs[0].ModRevision
+		at = found.Pairs[0].ModRevision
 		if b, err = record.Decode[T](found.Pairs[0].Value); errors.Is(err, record.ErrVersion) {
 			return false, err // a newer agent's
 		}
@@ -160,7 +160,7 @@ func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operato
 	if err != nil {
 		return false, err
 	}
-	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
+	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
 		clientv3.OpPut(key, string(value)))
 	return err == nil && answer.Succeeded, err
 }

@@ -39,5 +39,6 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 	if err := refused(cannot, against); err != nil {
 		return err
 	}
-	return refused(cannot, policy.AgainstFounding(cluster.Others(ctx, o.opt.Etcd, o.opt.Config.Etcd.ClientURL)))
+	others, missing := cluster.Others(ctx, o.opt.Etcd, o.opt.Config.Etcd.ClientURL)
+	return refused(cannot, policy.AgainstFounding(others, missing, cluster.Refuses))
 }

@@ -44,10 +44,10 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	if r.View.Self.Etcd.Known() {
 		f.Etcd = r.View.Self.Etcd.String()
 	}
-	if seen := o.opt.Rounds.Reached(); seen != nil {
-		f.Members = membersOf(seen.Membership)
+	if last := o.opt.Rounds.Reached(); last != nil {
+		f.Members = membersOf(last.Membership)
 		if !f.Quorum {
-			f.Lost = seen.Wall.UTC()
+			f.Lost = last.Wall.UTC()
 		}
 	}
 	switch f.Log, err = o.opt.Data.Read(ctx); {

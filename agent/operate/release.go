@@ -112,7 +112,7 @@ func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string
 // stopFor stops the rollout of which one host's operation is released by a person, in the same transaction: the next
 // host must not go as if that one were back.
 func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clientv3.Cmp, []clientv3.Op, error) {
-	found, seen, err := o.readRollout(ctx)
+	found, at, err := o.readRollout(ctx)
 	if _, unread := errors.AsType[*unreadable](err); unread {
 		return nil, nil, nil // it goes on for nobody
 	}
@@ -122,7 +122,7 @@ func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clie
 	}
 	found.State, found.Text = record.RolloutStopped, "the operation of "+op.HostName+" was released by "+by
 	value, err := record.Encode(*found)
-	return []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Rollout()), "=", seen)},
+	return []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Rollout()), "=", at)},
 		[]clientv3.Op{clientv3.OpPut(o.keys.Rollout(), string(value))}, err
 }
 

@@ -29,7 +29,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 			return control.Rollout{}, err
 		}
 	}
-	found, seen, err := o.readRollout(ctx)
+	found, at, err := o.readRollout(ctx)
 	if err != nil {
 		return control.Rollout{}, o.refuseRead(cannot, err)
 	}
@@ -69,7 +69,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 				"them have room", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
-	if err := o.writeRollout(ctx, rollout, seen, cannot); err != nil {
+	if err := o.writeRollout(ctx, rollout, at, cannot); err != nil {
 		return control.Rollout{}, err
 	}
 	o.note(ctx, "ROLLOUT_STARTED", fmt.Sprintf("%s of %d hosts started by %s: %s", req.Work, len(rollout.Hosts), by,
@@ -126,7 +126,7 @@ func (o *Operator) runningVersions() map[record.MemberID]string {
 // SetRollout lets a rollout go on, or stops it before the next host.
 func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
 	const cannot = "cannot change the rollout: "
-	found, seen, err := o.readRollout(ctx)
+	found, at, err := o.readRollout(ctx)
 	bad, unread := errors.AsType[*unreadable](err)
 	switch {
 	case unread && state == record.RolloutAborted:
@@ -147,7 +147,7 @@ func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Ro
 		found.Since = o.opt.Wall().UTC()
 		found.Resumed++
 	}
-	if err := o.writeRollout(ctx, *found, seen, cannot); err != nil {
+	if err := o.writeRollout(ctx, *found, at, cannot); err != nil {
 		return control.Rollout{}, err
 	}
 	o.note(ctx, "ROLLOUT_"+strings.ToUpper(state), "rollout "+found.ID+" is "+state+", by "+by)
@@ -172,13 +172,13 @@ func (o *Operator) readRollout(ctx context.Context) (*record.Rollout, int64, err
 	return &rollout, found.Pairs[0].ModRevision, err
 }
 
-func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, seen int64, cannot string) error {
+func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at int64, cannot string) error {
 	value, err := record.Encode(rollout)
 	if err != nil {
 		return refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "name fewer hosts: --hosts")
 	}
 	key := o.keys.Rollout()
-	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
+	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
 		clientv3.OpPut(key, string(value)))
 	switch {
 	case err != nil:

@@ -83,7 +83,7 @@ func Open(opt Options) *Runner {
 	for _, name := range namesIn(opt) {
 		code := health.PluginCode(name)
 		if other, taken := codes[code]; taken {
-			opt.Logger.Warn("a check of the operator's own is left out: there is one of nearly its name",
+			opt.Logger.Warn("this agent leaves out a check of the operator's own: another has nearly its name",
 				"name", name, "other", other)
 			continue
 		}
@@ -94,15 +94,15 @@ func Open(opt Options) *Runner {
 		}
 		if p.left = len(r.programs) >= MaxPrograms; p.left {
 			left = append(left, name)
-			p.seen.Absent = fmt.Sprintf("it is not run: there are more than %d checks in %s, and those that gate come "+
-				"first", MaxPrograms, opt.Dir)
+			p.seen.Absent = fmt.Sprintf("this agent does not run it: there are more than %d checks in %s, and "+
+				"those that gate come first", MaxPrograms, opt.Dir)
 		}
 		if len(r.programs) < MaxPrograms+maxLeft {
 			r.programs = append(r.programs, p)
 		}
 	}
 	if len(left) > 0 {
-		opt.Logger.Warn("too many checks of the operator's own: some are not run; move others away",
+		opt.Logger.Warn("this agent does not run all checks of the operator's own: there are too many; move some away",
 			"limit", MaxPrograms, "notRun", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
 	}
 	return r
@@ -120,8 +120,8 @@ func namesIn(opt Options) []string {
 		case programName.MatchString(e.Name()):
 			names = append(names, e.Name())
 		case !strings.HasPrefix(e.Name(), "."):
-			opt.Logger.Warn("not run as a check: its name has more than letters, digits, - and _, or is too long",
-				"name", e.Name(), "dir", opt.Dir)
+			opt.Logger.Warn("this agent runs no check of that name: it has more than letters, digits, - and _, or "+
+				"is too long", "name", e.Name(), "dir", opt.Dir)
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })

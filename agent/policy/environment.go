@@ -32,29 +32,21 @@ func EnvironmentOf(v View) Environment {
 // the operator asked.
 func FoundsCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// Endpoint is where a member may be, and what a connection meets there.
-type Endpoint struct {
-	URL     string
-	Refuses bool   // connections: nothing listens there
-	Error   string // why it is not known who is there; empty where somebody takes the connection
-}
-
-// AgainstFounding says why it is not certain that no etcd runs at the other endpoints, or gives nil: each must refuse
-// connections. Silence proves nothing, since a cluster may be behind it, and neither does a list that may lack some:
-// missing says why.
-func AgainstFounding(missing string, others iter.Seq[Endpoint]) *Refusal {
-	if missing != "" {
-		return conflicts(ClusterExists, "it is not known where a cluster may be: "+missing,
+// AgainstFounding says why it is not certain that no etcd runs at the other endpoints, or gives nil. others gives what
+// a connection meets at one after the other: nil where somebody takes it. Each must refuse: silence proves nothing,
+// since a cluster may be behind it, and neither does a list that may lack some; missing says why.
+func AgainstFounding(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
+	if missing != nil {
+		return conflicts(ClusterExists, "it is not known where a cluster may be: "+missing.Error(),
 			"correct cluster.discovery, or wait for its answer; without it cluster.endpoints must name all hosts")
 	}
-	for e := range others {
+	for endpoint, err := range others {
 		switch {
-		case e.Refuses:
-		case e.Error == "":
-			return conflicts(ClusterExists, "something answers at "+e.URL,
+		case err == nil:
+			return conflicts(ClusterExists, "something answers at "+endpoint,
 				"see whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
-		default:
-			return conflicts(ClusterExists, "it is not known whether a cluster runs at "+e.URL+": "+e.Error,
+		case !refuses(err):
+			return conflicts(ClusterExists, "it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
 				"bring that host up, or leave it out of cluster.endpoints until it is")
 		}
 	}

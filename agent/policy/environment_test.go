@@ -4,7 +4,8 @@
 package policy
 
 import (
-	"slices"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -41,24 +42,31 @@ func TestANewClusterIsMadeOnlyAtAWordAndWhileNoneAnswers(t *testing.T) {
 
 func TestOnlyAHostThatRefusesConnectionsRunsNoEtcdForCertain(t *testing.T) {
 	t.Parallel()
-	refuses, answers := Endpoint{URL: "n1", Refuses: true, Error: "refused"}, Endpoint{URL: "n2"}
-	mute := Endpoint{URL: "n3", Error: "no route"}
+	refused, mute := errors.New("refused"), errors.New("no route")
 	for name, c := range map[string]struct {
-		missing string
-		others  []Endpoint
+		missing error
+		meets   []error
 		says    string
 	}{
 		"there is no other":        {},
-		"all refuse":               {others: []Endpoint{refuses, refuses}},
-		"one answers":              {others: []Endpoint{refuses, answers}, says: "something answers at n2"},
-		"one says nothing":         {others: []Endpoint{refuses, mute}, says: "whether a cluster runs at n3: no route"},
-		"some may not be known":    {missing: "no answer", others: []Endpoint{refuses}, says: "may be: no answer"},
-		"the first speaks for all": {others: []Endpoint{answers, mute}, says: "at n2"},
+		"all refuse":               {meets: []error{refused, refused}},
+		"one answers":              {meets: []error{refused, nil}, says: "something answers at n1"},
+		"one says nothing":         {meets: []error{refused, mute}, says: "whether a cluster runs at n1: no route"},
+		"some may not be known":    {missing: mute, meets: []error{refused}, says: "may be: no route"},
+		"the first speaks for all": {meets: []error{nil, mute}, says: "at n0"},
 	} {
-		r := AgainstFounding(c.missing, slices.Values(c.others))
+		asked := 0
+		others := func(yield func(string, error) bool) {
+			for i, err := range c.meets {
+				if asked++; !yield(fmt.Sprintf("n%d", i), err) {
+					return
+				}
+			}
+		}
+		r := AgainstFounding(others, c.missing, func(err error) bool { return errors.Is(err, refused) })
 		switch {
-		case c.says == "" && r != nil, c.says != "" && r == nil:
-			t.Errorf("%s: %+v", name, r)
+		case c.says == "" && (r != nil || asked != len(c.meets)), c.says != "" && r == nil:
+			t.Errorf("%s: %+v after %d of %d", name, r, asked, len(c.meets))
 		case r != nil && (r.Code != ClusterExists || r.Kind != Conflicts || !strings.Contains(r.Text, c.says)):
 			t.Errorf("%s: %+v", name, r)
 		}

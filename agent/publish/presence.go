@@ -112,8 +112,8 @@ func (p *presence) renew(ctx context.Context) {
 	}
 }
 
-// write puts the record if the key is still as it was seen.
-func (p *presence) write(ctx context.Context, own record.Host, seen int64) error {
+// write puts the record if the key is still as it was read.
+func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (p *presence) write(ctx context.Context, own record.Host, seen int64) error
 	}
 	key := p.keys.Host(p.opt.Config.Host.ID)
 	answer, err := p.opt.Etcd.Txn(ctx,
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
 	if err != nil {
 		// Where etcd has no room, or answers nothing, what stands is still this host's, and is kept.

@@ -19,8 +19,8 @@ import (
 // Status gives the picture of the last finished observation. It waits for nothing. When what it shows
 // of the cluster is old, as it is on a host that rests in a large fleet, the next round asks anew.
 func (p *Publisher) Status() control.Status {
-	if seen := p.reached.Load(); seen != nil &&
-		p.opt.Now()-seen.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
+	if reached := p.reached.Load(); reached != nil &&
+		p.opt.Now()-reached.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
 		p.opt.Hurry()
 	}
 	return p.Picture()
@@ -68,12 +68,12 @@ func (p *Publisher) Picture() control.Status {
 		s.Maintenance = &m
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
-	if seen := p.reached.Load(); seen != nil { // what lies in etcd, as it was last read
-		s.Hosts = hostsStatus(seen, (p.opt.Now() - seen.HostsAt).Seconds())
+	if reached := p.reached.Load(); reached != nil { // what lies in etcd, as it was last read
+		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds())
 		ownRow(s.Hosts, c.Host.ID, r)
-		s.Lock, s.Op, s.Pause = recordsStatus(seen)
-		if seen.Rollout != nil {
-			rollout := RolloutOf(*seen.Rollout, seen.Op)
+		s.Lock, s.Op, s.Pause = recordsStatus(reached)
+		if reached.Rollout != nil {
+			rollout := RolloutOf(*reached.Rollout, reached.Op)
 			s.Rollout = &rollout
 		}
 	}
@@ -125,8 +125,8 @@ func (p *Publisher) decisionStatus(r *round.Round) (control.Next, []control.Reas
 func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.Cluster {
 	out.Reachable, out.Error = r.View.Cluster.Reachable, r.View.Cluster.Error
 	now := r
-	if seen := p.reached.Load(); !out.Reachable && seen != nil {
-		r = seen
+	if reached := p.reached.Load(); !out.Reachable && reached != nil {
+		r = reached
 	}
 	v := r.View.Cluster
 	if !v.Reachable {

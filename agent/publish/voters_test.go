@@ -23,7 +23,7 @@ func TestAListOfVotersIsOfNowOrNone(t *testing.T) {
 		Config: config.Config{Timing: config.Timing{Interval: 2 * time.Second, CallTimeout: time.Second}},
 		Now:    func() time.Duration { return now }, Wall: time.Now,
 	}, record.KeysFor("test"), nil)
-	turn := func(reachable bool) {
+	look := func(reachable bool) {
 		r := &round.Round{At: now}
 		r.Membership.Members = []cluster.Member{{ID: 1, Name: "n1", ClientURLs: []string{"http://192.0.2.1:2379"}}}
 		r.View.Cluster = policy.Cluster{Reachable: reachable, Members: []policy.Member{{ID: 1, Name: "n1", Live: true}}}
@@ -35,17 +35,17 @@ func TestAListOfVotersIsOfNowOrNone(t *testing.T) {
 			t.Errorf("%s there is a list: %v, %+v; want %v", when, ok, l, want)
 		}
 	}
-	gives(false, "before the first turn")
-	turn(true)
+	gives(false, "before the first round")
+	look(true)
 	gives(true, "with a quorum")
 	now += blink
-	gives(true, "a few turns later")
+	gives(true, "a few rounds later")
 	now++
 	gives(false, "with a loop that is stuck")
-	turn(true)
+	look(true)
 	gives(true, "when it goes on")
-	turn(false)
+	look(false)
 	gives(false, "without a quorum")
-	turn(true)
+	look(true)
 	gives(true, "when the quorum is back")
 }

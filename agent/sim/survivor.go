@@ -24,7 +24,7 @@ type copied struct {
 type survivorData struct {
 	p     *process
 	state recovery.Copy
-	turn  int // counts copies that were begun, or called off
+	which int // counts copies that were begun, or called off
 }
 
 // Read tells what the log says of itself.
@@ -71,7 +71,7 @@ func (s *survivorData) Abandon() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.state.Runs {
-		s.turn++
+		s.which++
 		s.state.Runs, s.state.Error = false, "it was called off"
 	}
 }
@@ -85,8 +85,8 @@ func (s *survivorData) Copy(work recovery.Work) {
 	if s.state.Runs {
 		return
 	}
-	s.turn++
-	turn := s.turn
+	s.which++
+	which := s.which
 	s.state = recovery.Copy{Plan: work.Plan, Runs: true}
 	w.promises.beforeCopy(s.p)
 	if h.unit.process {
@@ -99,7 +99,7 @@ func (s *survivorData) Copy(work recovery.Work) {
 	}
 	w.happen(h, happenedUnit, uint64(takes), "a copy of its data is begun")
 	w.after(takes, laneEtcd, func() {
-		if s.turn == turn && !s.p.dead.Load() {
+		if s.which == which && !s.p.dead.Load() {
 			s.copyEnds(work)
 		}
 	})

@@ -367,7 +367,7 @@ func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration,
 			text = err.Error()
 		}
 		if text != last && text != "" {
-			log.Error("cannot reload TLS files or the password: the old ones stay in use", "error", text)
+			log.Error("cannot reload TLS files or the password: this agent goes on with the old ones", "error", text)
 		}
 		last = text
 	}

@@ -79,13 +79,13 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 			return err
 		}
 	}
-	log.Info("forwarding starts", "listen", conf.Proxy.Listen, "connections at most", most)
+	log.Info("the forwarder starts", "listen", conf.Proxy.Listen, "connections at most", most)
 	if err := notifier.Ready(); err != nil {
 		log.Debug("cannot tell systemd", "error", err)
 	}
 	group.Go(func() error { return f.Serve(ctx) })
 	err = group.Wait()
-	log.Info("forwarding ends")
+	log.Info("the forwarder ends")
 	return err
 }
 

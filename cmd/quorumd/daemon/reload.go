@@ -50,20 +50,21 @@ func differs(before config.Config, opt Options) bool {
 	next, err := loadConfig(opt.Config, opt.Logger)
 	if wrong, is := errors.AsType[config.Errors](err); is {
 		for _, problem := range wrong {
-			opt.Logger.Error("configuration refused, the old one stays in use", "error", problem)
+			opt.Logger.Error("this agent refuses the configuration, and goes on with the one that it has", "error",
+				problem)
 		}
 		return false
 	}
 	if err != nil {
-		opt.Logger.Error("configuration refused, the old one stays in use", "error", err)
+		opt.Logger.Error("this agent refuses the configuration, and goes on with the one that it has", "error", err)
 		return false
 	}
 	keys := config.Changed(before, next)
 	if len(keys) == 0 {
-		opt.Logger.Info("configuration read again, nothing has changed")
+		opt.Logger.Info("this agent has read the configuration again, and nothing has changed")
 		return false
 	}
-	opt.Logger.Info("configuration has changed, starting anew", "keys", keys)
+	opt.Logger.Info("the configuration has changed, and this agent starts anew", "keys", keys)
 	return true
 }
 
