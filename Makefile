@@ -132,6 +132,7 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 	TestAMinorityWithOldWordsOfADeadVoterRemovesNobody|$\
 	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
 	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
+	TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby|$\
 	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands|$\
 	TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates|$\
 	TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword|$\

@@ -1,0 +1,75 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// slowFlush is how much longer each flush of the slow disk takes. What etcd counts is told apart at 256 ms.
+	slowFlush = 400 * time.Millisecond
+	// givesWay is how long a leader may be slow until another one leads, on a busy machine.
+	givesWay = 60 * time.Second
+)
+
+// TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby slows the leader's disk under writes: the leadership
+// leaves it, and then the standby votes in its place. When the disk is well it comes back as a spare.
+func TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby(t *testing.T) {
+	faultfs, err := testbed.FaultfsBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t), Faultfs: faultfs})
+	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.atRest() })
+	slow, standby := f.leader(), f.role(control.RoleStandby)[0]
+	f.repair(func(s lab.Settings) {
+		s["repair"] = map[string]any{"sick": grace.String(), "cleanFor": "0s"}
+		s["timing"]["giveWay"] = "5500ms"
+		if s["host"]["name"] == slow.Name { // the others are judged loosely, because all share a machine
+			s["disk"]["fsyncLeave"], s["disk"]["fsyncWarm"], s["disk"]["fsyncSlow"] = "150ms", "200ms", "250ms"
+		}
+	})
+	f.rest()
+	if f.leader() != slow {
+		t.Fatalf("%s leads, and not %s", f.leader().Name, slow.Name)
+	}
+	load := f.load(slow)
+	defer load.Stop()
+	f.check(slow.Disk.Slow(slowFlush))
+	began := time.Now()
+	f.within(givesWay, "another voter leads", func() bool { return f.leader() != slow })
+	t.Logf("%s led for %.1f s with a disk whose flushes take %v longer", slow.Name, time.Since(began).Seconds(),
+		slowFlush)
+	f.eventually("the history tells that it gave way", func() bool {
+		lines, err := f.history()
+		return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
+			return l.Code == string(policy.StepGiveWay) && l.Outcome == record.StepOK && l.Name == slow.Name
+		})
+	})
+	f.eventually("all hosts name it", func() bool {
+		return !slices.ContainsFunc(f.Hosts, func(h *lab.Host) bool { return !f.names(h, string(policy.VoterSick)) })
+	})
+	t.Logf("quorumctl status on %s:\n%s", standby.Name, f.shell(standby, "quorumctl status"))
+	f.within(grace+bound, standby.Name+" votes in its place", func() bool { return f.fullWithout(slow) })
+	t.Logf("full strength without it %.1f s after its disk became slow, the grace being %v",
+		time.Since(began).Seconds(), grace)
+	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.atRest() })
+	f.kept(load.Stop())
+	f.tellsOfRepair(slow)
+	f.check(slow.Disk.Mend())
+	f.eventually(slow.Name+" is a spare", func() bool { return f.is(slow, control.RoleSpare) })
+	f.verify(3, 1)
+	f.checkHeld()
+}
