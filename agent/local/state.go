@@ -20,7 +20,7 @@ import (
 // State are the few things that an agent must know after a restart and that are not in etcd. What must survive a reboot
 // lies in the state directory: what was asked of this host (bootstrap, maintenance, removal, recovery, mutes), to which
 // cluster it has ever belonged, which one has answered it and as whom it was present there, in which failure domains
-// that one's members are, and whether etcd may start by itself. The rest lies in the runtime directory, a file system in
+// its members are, and whether etcd may start by itself. The rest lies in the runtime directory, a file system in
 // memory: it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start, and written where one of these changes: a round in which nothing does
