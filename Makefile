@@ -91,8 +91,6 @@ $(MD2MAN): packaging/tools/go.mod
 
 # What tests write lies in the checkout, where there is room: /tmp is often small, or memory.
 TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
-# For what computes: to collect garbage more seldom spares a fifth of it. Not where a program's memory is looked at.
-SELDOM = GOGC=400
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
@@ -152,11 +150,11 @@ NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
 	@# make lint vets.
-	$(TESTS) $(SELDOM) $(GOTEST) -p 6 -vet=off -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT)
+	$(TESTS) $(GOTEST) -p 6 -vet=off -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT)
 	$(TESTS) $(GOTEST) -vet=off -timeout 15m -skip '$(MORE)' $(E2E)
 
 test-more: etcd build ## what takes a minute each: scopes of the model, lost majorities, cuts, another authority, kubelets
-	$(TESTS) $(SELDOM) $(GOTEST) -p 1 -timeout 15m -run '^($(MORE))$$' ./agent/policy/model ./agent/sim ./health $(E2E)
+	$(TESTS) $(GOTEST) -p 1 -timeout 15m -run '^($(MORE))$$' ./agent/policy/model ./agent/sim ./health $(E2E)
 
 test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at every step
 	$(TESTS) $(GOTEST) -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
@@ -168,7 +166,7 @@ test-root: etcd build ## what only root can try: to be somebody else (needs root
 
 test-race: etcd build ## the same under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
 	@# Package health is pure judgement: it starts no goroutine, and takes four minutes under it.
-	$(TESTS) $(SELDOM) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
+	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
 ifndef SHORT
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10

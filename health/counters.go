@@ -20,13 +20,15 @@ type counters struct {
 	span       time.Duration
 	over       string // the span, as a rate has it
 	sick, well string
-	missing    func(Input) string // says why there is nothing to look at
+	missing    func(Input) string   // says why there is nothing to look at
+	partly     func(Input) []string // and of what nothing is known where there is something; nil: of nothing
 	look       func(Input) []counter
 
-	why   string
-	found []string
-	grown float64           // all of them together
-	kept  map[string]growth // by the keys of the counters
+	why    string
+	silent []string
+	found  []string
+	grown  float64           // all of them together
+	kept   map[string]growth // by the keys of the counters
 }
 
 // counter is one of them: a key of its own, whose it is, what it counts, and where it stands.
@@ -39,7 +41,7 @@ type counter struct {
 const countersKept = 256
 
 func (e *counters) read(in Input) {
-	e.why = e.missing(in)
+	e.why, e.silent = e.missing(in), nil
 	for key, k := range e.kept {
 		k.age(in.Now, e.span)
 		e.kept[key] = k
@@ -48,6 +50,9 @@ func (e *counters) read(in Input) {
 		return
 	}
 	e.found, e.grown = nil, 0
+	if e.partly != nil {
+		e.silent = e.partly(in)
+	}
 	for _, c := range e.look(in) {
 		k, known := e.kept[c.key]
 		if !known && len(e.kept) >= countersKept {
@@ -67,6 +72,8 @@ func (e *counters) count() int { return len(e.found) }
 func (e *counters) grade() float64 { return Limit{}.grade(e.grown) }
 
 func (e *counters) absent() string { return e.why }
+
+func (e *counters) unknown() []string { return e.silent }
 
 func (e *counters) text() string { return enumerated(e.found, e.well+" in "+show(e.span)) }
 

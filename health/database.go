@@ -56,10 +56,16 @@ func declareDatabaseSpace(t Thresholds) declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
+			var last Figure // one that is full and falls silent is still full
 			return &level{
 				spell: spell{code: DatabaseSpaceLow, track: at, wellFor: time.Minute},
 				limit: limit,
-				of:    func(in Input) Figure { return in.Database.room() },
+				of: func(in Input) Figure {
+					if room := in.Database.room(); room.Known || !last.Known || !limit.beyond(last.Value, true) {
+						last = room
+					}
+					return last
+				},
 				words: func(f Figure, l Limit) string {
 					if math.IsInf(f.Value, 1) {
 						return "etcd's database lies with its log"
@@ -83,9 +89,18 @@ func (d DatabaseReading) room() Figure {
 	return Figure{Value: float64(d.Free), Known: true}
 }
 
-// inodes is the part of them that is free, in percent, where fewer are, and where that is.
+// inodes is the part of them that is free, in percent, where fewer are, and where that is. It is not known while a file
+// system is silent.
 func (in Input) inodes() (Figure, string) {
-	log, database := in.Disk.inodes(), inodesOf(in.Database.InodesFree, in.Database.Inodes)
+	log, d := in.Disk.inodes(), in.Database
+	silent := in.Disk.Total == 0 || in.Disk.UsageAge > usageFresh
+	if !d.Apart || silent {
+		return log, ""
+	}
+	if d.Total == 0 {
+		return Figure{Absent: d.Absent}, ""
+	}
+	database := inodesOf(d.InodesFree, d.Inodes)
 	if database.Known && (!log.Known || database.Value < log.Value) {
 		return database, " of etcd's database"
 	}

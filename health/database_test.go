@@ -116,20 +116,32 @@ func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
 	}
 }
 
-func TestAFullDatabaseGatesAllAndOneThatTellsNothingNothing(t *testing.T) {
+func TestAFullDatabaseGatesAllAlsoWhenItFallsSilentAndOneThatTellsNothingNothing(t *testing.T) {
 	t.Parallel()
 	b := splitBench(t)
-	b.database.Free = 1 << 20
+	b.database = SilentDatabase("it hangs")
+	b.each(10*time.Minute, ms)
+	if v := b.verdict; v.State != OK || len(v.Findings) > 0 ||
+		!slices.Contains(v.NotAvailable, Absence{"database-space", Disk, "it hangs"}) ||
+		!slices.Contains(v.NotAvailable, Absence{"inodes", Disk, "it hangs"}) ||
+		!slices.Contains(v.NotAvailable, Absence{"readonly", Disk, "etcd's database: it hangs"}) ||
+		!slices.Contains(v.NotAvailable, Absence{"kernel-log", Disk, "etcd's database: it hangs"}) {
+		t.Errorf("of one that hangs: %+v", v)
+	}
+	b.database = DatabaseReading{Apart: true, Free: 1 << 20, Total: 1 << 40}
 	b.each(10*time.Second, ms)
 	if v := b.verdict; v.State != Warm || v.Code != DatabaseSpaceLow || v.Gates != Everything {
 		t.Fatalf("the verdict is %+v", v)
 	}
 	b.database = SilentDatabase("it hangs")
+	b.each(time.Hour, ms)
+	if v := b.verdict; v.Code != DatabaseSpaceLow || v.Gates != Everything {
+		t.Errorf("of one that is full and hangs: %+v", v)
+	}
+	b.database = DatabaseReading{Apart: true, Free: 1 << 39, Total: 1 << 40}
 	b.each(10*time.Minute, ms)
-	if v := b.verdict; v.State != OK || len(v.Findings) > 0 ||
-		!slices.Contains(v.NotAvailable, Absence{"database-space", Disk, "it hangs"}) ||
-		!slices.Contains(v.NotAvailable, Absence{"readonly", Disk, "etcd's database: it hangs"}) {
-		t.Errorf("of one that hangs: %+v", v)
+	if v := b.verdict; v.State != OK {
+		t.Errorf("with room again: %+v", v)
 	}
 }
 

@@ -36,14 +36,8 @@ func declareDeviceErrors() declaration {
 			return &counters{
 				code: DeviceErrors, span: deviceErrorsSpan, kept: map[string]growth{},
 				sick: "the count of a device has grown", well: "no count of a device has grown", over: "a day",
-				missing: func(in Input) string {
-					return in.missing(func(p place) string {
-						if why := p.absent(); why != "" || len(p.counted()) > 0 {
-							return why
-						}
-						return "the kernel counts no errors of drives of this kind"
-					})
-				},
+				missing: func(in Input) string { return in.missing(place.uncounted) },
+				partly:  func(in Input) []string { return in.partly(place.uncounted) },
 				look: func(in Input) (all []counter) {
 					for _, p := range in.places() {
 						all = append(all, p.counted()...)
@@ -53,6 +47,14 @@ func declareDeviceErrors() declaration {
 			}
 		},
 	}
+}
+
+// uncounted says why no device of a place tells of its errors; empty when one does.
+func (p place) uncounted() string {
+	if why := p.absent(); why != "" || len(p.counted()) > 0 {
+		return why
+	}
+	return "the kernel counts no errors of drives of this kind"
 }
 
 // counted gives the devices that tell of their errors.

@@ -53,6 +53,7 @@ func declareLogged() declaration {
 					}
 					return in.missing(place.absent)
 				},
+				partly: func(in Input) []string { return in.partly(place.absent) },
 				look: func(in Input) (all []counter) {
 					for _, p := range in.places() {
 						all = append(all, p.logged(in.Hardware.Logged.All)...)

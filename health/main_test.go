@@ -6,6 +6,7 @@ package health
 import (
 	"flag"
 	"os"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // whole days are judged here: to collect garbage more seldom spares a third
 	goleak.VerifyTestMain(m)
 }
 

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,9 +28,8 @@ func put(t *testing.T, c *cluster.Client, key, value string) {
 	}
 }
 
-// peak gives the largest heap while something is done, with garbage collected as often as in the agent.
+// peak gives the largest heap while something is done.
 func peak(do func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	runtime.GC()
 	var most atomic.Uint64
 	stop, done := make(chan struct{}), make(chan struct{})

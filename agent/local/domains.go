@@ -10,7 +10,7 @@ import "path/filepath"
 const domainsName = "domains.json"
 
 // NoteDomains notes in which failure domain the host of each member is; one that is not named is in none that is known.
-// The map is not to be changed after.
+// The map is not to be changed after. What cannot be written is not gone by either: then nobody is removed.
 func (f *State) NoteDomains(of map[uint64]string) error {
 	defer f.writes()()
 	file := make(map[ID]string, len(of))

@@ -28,8 +28,8 @@ func EnvironmentOf(v View) Environment {
 	return EnvironmentListed
 }
 
-// FoundsCluster tells whether an etcd that starts now may make a new cluster: no other may answer then. It was so when
-// the operator asked.
+// FoundsCluster tells whether an etcd that starts now may make a new cluster: no other may answer then, and none did
+// when the operator asked.
 func FoundsCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
 // AgainstFounding says why it is not certain that no etcd runs at the other endpoints, or gives nil. others gives what

@@ -389,7 +389,7 @@ func memberReasons() []ReasonInfo {
 			RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits",
 			"what is named after its key; see who else writes under /quorumd/, and that all agents are of one version",
 		},
-		{Withdrawn, "what was asked was withdrawn, or its operation was released", ""},
+		{Withdrawn, "what was asked was withdrawn, its operation was released, or what it was for is so no more", ""},
 		{
 			MemberLive, "the voter that is to be removed answers, or has until just now",
 			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",

@@ -163,14 +163,14 @@ func replaceAtRisk(v View) (string, bool) {
 	return fmt.Sprintf("no voter is replaced unless all others are well: %s", why), true
 }
 
-// stoodIn gives the failure domain of a member's host. Where this host has never heard of it, as one that is new, all
-// others that call that lost must name the same.
+// stoodIn gives the failure domain of a member's host. No host that calls it lost may name another one. Where this host
+// has never heard of it, as one that is new, all voters' hosts must name it.
 func (v View) stoodIn(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {
 		s, says := h.sight(m.ID)
 		switch {
-		case m.Domain != "" || h.Own || !says:
+		case h.Own, s.Domain == "" && m.Domain != "", !says && h.Role != RoleVoter:
 		case s.Domain == "" || domain != "" && s.Domain != domain:
 			return ""
 		default:

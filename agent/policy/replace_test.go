@@ -203,6 +203,31 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 		{"one of them has heard of another one", heardOf("rack", "rack", "shelf"), StepNone, CommonCause},
 		{"one of them has heard of none", heardOf("rack", "", "rack"), StepNone, CommonCause},
 		{"they name the one in which they vote", heardOf("hall", "hall", "hall"), StepNone, CommonCause},
+		{"one of them says nothing of the second", func(v *View) {
+			heardOf("rack", "rack", "rack")(v)
+			second := v.Cluster.Members[len(v.Cluster.Members)-1].ID
+			for i := range v.Hosts {
+				if h := &v.Hosts[i]; h.Name == "n5" {
+					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s Sight) bool { return s.MemberID == second })
+				}
+			}
+		}, StepNone, CommonCause},
+		{"this host has heard of one, and another one of them of another", func(v *View) {
+			heardOf("rack", "shelf", "rack")(v)
+			for i := range v.Cluster.Members {
+				if m := &v.Cluster.Members[i]; m.Domain == "" {
+					m.Domain = "rack"
+				}
+			}
+		}, StepNone, CommonCause},
+		{"this host has heard of it, and one of them of none", func(v *View) {
+			heardOf("rack", "", "rack")(v)
+			for i := range v.Cluster.Members {
+				if m := &v.Cluster.Members[i]; m.Domain == "" {
+					m.Domain = "rack"
+				}
+			}
+		}, StepTakeLock, ""},
 		{"this host has heard otherwise", func(v *View) {
 			heardOf("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"

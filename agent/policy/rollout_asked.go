@@ -46,7 +46,7 @@ func AgainstUnread(u Unreadable, named bool) *Refusal {
 	if named {
 		return nil
 	}
-	return conflicts(RecordUnreadable, u.Key+": "+u.Why, u.Hint()+"; or name the other hosts: --hosts")
+	return conflicts(RecordUnreadable, u.Key+": "+u.Why, u.Hint()+"; or name the hosts: --hosts")
 }
 
 // AgainstProgram says why no program is to be run while etcd is down, or gives nil: it cannot be run for that cause;
@@ -91,7 +91,7 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		}
 		if !h.Manage {
 			return nil, conflicts("", "quorumd on "+h.Name+" only observes",
-				"set mode: manage there, or name the other hosts: --hosts")
+				"set mode: manage there, or name the hosts: --hosts")
 		}
 		h.Skipped = version != "" && h.Member && h.Etcd == version
 		out = append(out, h)

@@ -39,7 +39,7 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(m)
 	switch {
 	case gone > 0:
-		return gone, fmt.Sprintf("no quorumd is on its host, and no voter's host has reached it for %s",
+		return gone, fmt.Sprintf("no quorumd is known on its host, and no voter's host has reached it for %s",
 			span.Seconds(gone))
 	case present && !h.Manage: // whoever looks after it does so by hand
 		return 0, ""
@@ -73,7 +73,7 @@ func (v View) doubted(m Member) (since time.Duration, why, held string) {
 		return 0, "", ""
 	}
 	since = min(m.AgentGoneFor, m.DownFor)
-	return since, fmt.Sprintf("no quorumd is on its host, and %s has had no answer from it for %s", v.Self.Name,
+	return since, fmt.Sprintf("no quorumd is known on its host, and %s has had no answer from it for %s", v.Self.Name,
 		span.Seconds(since)), held
 }
 

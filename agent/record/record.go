@@ -93,7 +93,8 @@ type Sight struct {
 	// Link tells of one that is lost whether the host's own etcd hears of it: [LinkUp] or [LinkNone]; empty when
 	// that is not known.
 	Link string `json:"link,omitempty" bound:"word"`
-	// Domain tells of one that is lost in which failure domain its host was when that was last heard of.
+	// Domain tells of one that is lost in which failure domain its host was when that was last heard of; what others
+	// say of it is not passed on.
 	Domain string `json:"domain,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,12 @@ func many() bool { return *hoursFlag >= 1000 }
 // faulty is for how long every seed has faults.
 const faulty = 6 * time.Hour
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" { // make sim has its own
+		debug.SetGCPercent(400) // to collect garbage more seldom spares a fifth
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // run simulates a seed in a bubble of its own.
 func run(t *testing.T, opt Options) Result {

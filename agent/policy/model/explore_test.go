@@ -5,6 +5,7 @@ package model
 
 import (
 	"maps"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -13,7 +14,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // what is explored is kept: to look for garbage more seldom spares a fifth
+	goleak.VerifyTestMain(m)
+}
 
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()

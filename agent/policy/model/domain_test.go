@@ -1,0 +1,101 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// lastWord is what the third of three voters says of where two dead ones stood, the other two having said "rack".
+type lastWord struct {
+	domain string
+	ofBoth bool // and not of the first alone
+}
+
+// ofFive makes of what a spare sees of three voters, one of them dead, what it would see of five of which two are:
+// worlds have no room for so many. It tells whether it could.
+func ofFive(v *policy.View, last lastWord) bool {
+	const other, second = 6, 7
+	c := &v.Cluster
+	dead := slices.IndexFunc(c.Members, func(m policy.Member) bool { return !m.Live && m.AgentGoneFor > 0 })
+	host := slices.IndexFunc(v.Hosts, func(h policy.Host) bool { return h.Role == policy.RoleVoter })
+	if dead < 0 || host < 0 {
+		return false
+	}
+	h, lost := v.Hosts[host], c.Members[dead]
+	well := slices.IndexFunc(c.Members, func(m policy.Member) bool { return m.PeerURL == h.PeerURL && m.Live })
+	if well < 0 {
+		return false
+	}
+	more := c.Members[well]
+	more.ID, more.Name, more.PeerURL, more.Leader = other, "F", "F", false
+	lost.ID, lost.Name, lost.PeerURL = second, "G", "G"
+	h.ID, h.Name, h.PeerURL = "F", "F", "F"
+	c.Members, v.Hosts, v.Target.Voters = append(c.Members, more, lost), append(v.Hosts, h), 5
+	eachMember(v, func(m *policy.Member) {
+		if m.Live {
+			m.Domain = "hall"
+		}
+	})
+	voters := 0
+	for i := range v.Hosts {
+		if h := &v.Hosts[i]; h.Role == policy.RoleVoter {
+			word := lastWord{"rack", true}
+			if voters++; voters == 3 {
+				word = last
+			}
+			h.Sees = slices.Clone(h.Sees)
+			for j := range h.Sees {
+				h.Sees[j].Domain = word.domain
+			}
+			if word.ofBoth {
+				h.Sees = append(h.Sees, policy.Sight{
+					MemberID: second, Lost: true, ConnectedKnown: true, For: ages, Domain: word.domain,
+				})
+			}
+		}
+	}
+	return voters == 3
+}
+
+// TestWhereTwoDeadStoodCountsByTheWordOfAllAlone is about a spare that has never heard of them itself.
+func TestWhereTwoDeadStoodCountsByTheWordOfAllAlone(t *testing.T) {
+	t.Parallel()
+	sc := smallReplacements()[0]
+	x := newExplorer(sc, rules{}, 1)
+	if r := x.run(t.Context()); !r.Complete {
+		t.Fatal(r)
+	}
+	decided := 0
+	for s := range maps.Keys(x.workers[0].machine.cache) {
+		if s.hosts[s.self].list != unlisted || s.reachable == 0 {
+			continue
+		}
+		does := func(last lastWord) policy.StepKind {
+			v := s.view(sc.Target, byNumber)
+			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+			if !ofFive(&v, last) {
+				return "not to be made of five"
+			}
+			return policy.Decide(v).Step.Kind
+		}
+		unknown := does(lastWord{"", true})
+		for name, last := range map[string]lastWord{"silent": {"rack", false}, "of another word": {"shelf", true}} {
+			if got := does(last); got != unknown {
+				t.Errorf("while one voter's host is %s, it does %q, and not %q\n%s", name, got, unknown, s.text())
+			}
+		}
+		if does(lastWord{"rack", true}) != unknown {
+			decided++
+		}
+	}
+	if decided == 0 {
+		t.Error("the word of all decides nothing")
+	}
+}
