@@ -84,14 +84,14 @@ func TestAnAgentThatLooksSeldomKnowsTheConnectionsThatItAskedForInTheTurnBefore(
 	t.Parallel()
 	const interval = 20 * time.Second
 	var p peers
-	for at := range 3 { // what is asked in one turn is read in the next, a little more than an interval later
+	for at := range 3 { // what is asked in one round is read in the next, a little more than an interval later
 		p.read(health.EtcdReading{At: time.Duration(at) * interval, Peers: map[uint64]health.Peer{3: {Received: 100}}})
 	}
 	if got := p.connections(3*interval+time.Second, 0, interval); !got.Known || got.Of[3] {
-		t.Errorf("one turn after it was asked: %+v", got)
+		t.Errorf("one round after it was asked: %+v", got)
 	}
 	if got := p.connections(6*interval, 0, interval); got.Known {
-		t.Errorf("four turns after: %+v", got)
+		t.Errorf("four rounds after: %+v", got)
 	}
 }
 
