@@ -73,7 +73,7 @@ func TestWhereTwoDeadStoodCountsByTheWordOfAllAlone(t *testing.T) {
 		t.Fatal(r)
 	}
 	decided := 0
-	for s := range maps.Keys(x.workers[0].machine.cache) {
+	for s := range maps.Keys(x.workers[0].cache) {
 		if s.hosts[s.self].list != unlisted || s.reachable == 0 {
 			continue
 		}
