@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// slowFlush is how much longer each flush of the slow disk takes. What etcd counts is told apart at 256 ms.
-	slowFlush = 400 * time.Millisecond
+	// slowFlush is how much longer each flush of the slow disk takes. A sync of a file takes about three of them. What
+	// etcd counts is told apart at 256 ms, and one whose syncs take a second loses the leadership by itself.
+	slowFlush = 120 * time.Millisecond
 	// givesWay is how long a leader may be slow until another one leads, on a busy machine.
 	givesWay = 60 * time.Second
 )
