@@ -189,8 +189,8 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		},
 		"not while a voter's agent is silent, which could reach it": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },
-			"n4, the standby: no quorumd is known on its host, and n1 has had no answer from it for 6m; nobody lets it " +
-				"go, because voter n2 has no quorumd that tells whether it reaches it",
+			"n4, the standby: no quorumd is known on its host, and n1 has had no answer from it for 6m; nobody lets " +
+				"it go, because voter n2 has no quorumd that tells whether it reaches it",
 		},
 		"nor while one reaches it": {
 			func(v *View) { v.Hosts[2].Sees[0].Lost = false }, "nobody lets it go, because n3 reaches it",
