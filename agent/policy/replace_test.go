@@ -387,6 +387,12 @@ func TestOfAllThatMayTakeThePlaceOfADeadVoterTheStandbyGoesFirst(t *testing.T) {
 	if text, holds := notNext(v); !holds || text != "n9 goes first" {
 		t.Errorf("said is %q", text)
 	}
+	if v.Resting = true; v.Looked {
+		t.Error("it has looked")
+	} else if text, holds := notNext(v); !holds || text != "others are called first" {
+		t.Errorf("of one that rests it is said %q", text)
+	}
+	v.Resting = false
 	if v.IdleFor = time.Hour; len(v.Hosts[2].Waiting) != 0 {
 		t.Error("n4 is not ready")
 	}
