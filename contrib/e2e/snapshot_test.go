@@ -74,7 +74,14 @@ func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T)
 	w.bootstrap()
 	w.eventually("a voter and a standby stand", func() bool { return w.has(1, 1) })
 	n1, n2 := w.hosts[0], w.hosts[1]
-	w.eventually("the standby is known as one", func() bool { return n2.role() == control.RoleStandby })
+	w.eventually("the standby is known as one, to the voter too", func() bool {
+		for _, h := range n1.now().Hosts {
+			if h.Role == control.RoleStandby {
+				return n2.role() == control.RoleStandby
+			}
+		}
+		return false
+	})
 	var saved []control.Snapshot
 	for i := range 3 {
 		for k := range 20 {
