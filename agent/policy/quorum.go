@@ -48,16 +48,6 @@ func (c Cluster) Counts() (voters, live int) {
 	return voters, live
 }
 
-// DomainOf gives the failure domain of a member's host, as that was last heard of; empty when it is not known.
-func (c Cluster) DomainOf(id uint64) string {
-	for _, m := range c.Members {
-		if m.ID == id {
-			return m.Domain
-		}
-	}
-	return ""
-}
-
 // learning gives the number of learners.
 func (c Cluster) learning() int {
 	voters, _ := c.Counts()

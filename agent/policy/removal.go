@@ -157,6 +157,12 @@ func (v View) memberByID(id uint64) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
+// DomainOf gives the failure domain of a member's host, as that was last heard of; empty when it is not known.
+func (v View) DomainOf(id uint64) string {
+	m, _ := v.memberByID(id)
+	return m.Domain
+}
+
 // removesLive tells whether a voter that answers would be removed, and nobody has said that it may be.
 func removesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)

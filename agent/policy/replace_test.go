@@ -110,6 +110,18 @@ func heardOf(domains ...string) func(v *View) {
 	}
 }
 
+// knowing is as that, but this host has heard that the dead stood in "rack".
+func knowing(others func(v *View)) func(v *View) {
+	return func(v *View) {
+		others(v)
+		for i := range v.Cluster.Members {
+			if m := &v.Cluster.Members[i]; m.Domain == "" {
+				m.Domain = "rack"
+			}
+		}
+	}
+}
+
 // ofFour adds a voter, and asks for so many.
 func ofFour(v *View, wanted int) {
 	m, h := voter(5, "n5"), ready("n5", RoleVoter)
@@ -211,22 +223,11 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 				}
 			}
 		}, StepNone, CommonCause},
-		{"this host has heard of one, and another one of them of another", func(v *View) {
-			heardOf("rack", "shelf", "rack")(v)
-			for i := range v.Cluster.Members {
-				if m := &v.Cluster.Members[i]; m.Domain == "" {
-					m.Domain = "rack"
-				}
-			}
-		}, StepNone, CommonCause},
-		{"this host has heard of it, and one of them of none", func(v *View) {
-			heardOf("rack", "", "rack")(v)
-			for i := range v.Cluster.Members {
-				if m := &v.Cluster.Members[i]; m.Domain == "" {
-					m.Domain = "rack"
-				}
-			}
-		}, StepTakeLock, ""},
+		{
+			"this host has heard of one, and another one of them of another",
+			knowing(heardOf("rack", "shelf", "rack")), StepNone, CommonCause,
+		},
+		{"this host has heard of it, and one of them of none", knowing(heardOf("rack", "", "rack")), StepTakeLock, ""},
 		{"this host has heard otherwise", func(v *View) {
 			heardOf("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"

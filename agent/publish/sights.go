@@ -71,7 +71,7 @@ func (s *sights) words(next []record.Sight, r *round.Round) {
 		if !same || l.at != m.LostAt {
 			l = lost{m.LostAt, r.Wall.Add(m.LostAt - r.At).UTC().Truncate(time.Millisecond)}
 		}
-		s.lost[m.Member], next[i].Lost, next[i].Domain = l, l.on, r.View.Cluster.DomainOf(m.Member)
+		s.lost[m.Member], next[i].Lost, next[i].Domain = l, l.on, r.View.DomainOf(m.Member)
 		switch {
 		case !r.Connections.Known:
 		case r.Connections.Of[m.Member]:
