@@ -23,7 +23,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	if cycled { // first on disk
 		note := a.opt.Files.OperationGivenUp
 		if ended {
-			note = a.opt.Files.OperationEnds
+			note = func() error { return a.opt.Files.OperationEnds(r.Rollout) }
 		}
 		if err := note(); err != nil {
 			return err

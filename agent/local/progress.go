@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // What is noted of a request from the beginning of its operation to its end: transitions of policy.Standing. It was
@@ -110,8 +111,16 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 }
 
 // OperationEnds notes, before it is done, that the operation ends, and with it what is asked: a crash in between must
-// not do it all again.
-func (f *State) OperationEnds() error { return f.moves(policy.Standing.OperationEnds) }
+// not do it all again. Of a turn in that rollout, if any, it says how often that had been let go on by its end: it may
+// have been, since the turn was asked for.
+func (f *State) OperationEnds(in *record.Rollout) error {
+	return f.markRequest(func(k *Request) {
+		if in != nil && in.ID == k.Rollout {
+			k.RolloutResumed = max(k.RolloutResumed, in.Resumed)
+		}
+		k.becomes(k.Standing("").OperationEnds())
+	})
+}
 
 // OperationGivenUp notes, before it is done, that the operation ends, and that what is asked waits for another: a crash
 // in between must not look like a release.

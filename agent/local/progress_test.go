@@ -60,7 +60,7 @@ func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
 	must(t, f.EtcdStarted())
 	want.Stopped = false
 	is(t, f, want)
-	must(t, f.OperationEnds())
+	must(t, f.OperationEnds(nil))
 	want.Seen, want.Ended = false, true
 	is(t, f, want)
 }
@@ -162,8 +162,28 @@ func TestAHostKnowsByHowOftenARolloutWasLetGoOnThatItsRecordIsOld(t *testing.T) 
 	if end.Had(record.Rollout{ID: "y"}) {
 		t.Error("it counts for another rollout")
 	}
-	if end.Code = policy.Withdrawn; end.Had(record.Rollout{ID: "x"}) {
-		t.Error("one that was withdrawn counts")
+	if end.Code = policy.Withdrawn; !end.Had(record.Rollout{ID: "x", Resumed: 2}) {
+		t.Error("one whose operation was released does not count")
+	}
+}
+
+func TestATurnIsHadAsOftenAsItsRolloutWasLetGoOnByItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in   *record.Rollout
+		want int
+	}{
+		"it was let go on meanwhile":   {&record.Rollout{ID: "x", Resumed: 3}, 3},
+		"its record was written anew":  {&record.Rollout{ID: "x", Resumed: 1}, 2},
+		"another rollout runs by then": {&record.Rollout{ID: "y", Resumed: 3}, 2},
+		"there is none any more":       {nil, 2},
+	} {
+		f := asked(t, &Request{Rollout: "x", RolloutResumed: 2, Work: policy.WorkRestart})
+		must(t, f.OperationEnds(c.in))
+		must(t, f.EndRequest(policy.Cycled, "", time.Unix(9, 0)))
+		if _, end := f.Asked(); end.RolloutResumed != c.want {
+			t.Errorf("%s: it was had %d times, want %d", name, end.RolloutResumed, c.want)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 			says: "was started already",
 		},
 		"it is over": {
-			stands: func(f *local.State, _ *local.Request) error { return f.OperationEnds() },
+			stands: func(f *local.State, _ *local.Request) error { return f.OperationEnds(nil) },
 			ask:    func(*control.MaintenanceRequest) {}, says: "just coming to its end",
 		},
 		"it is another work": {

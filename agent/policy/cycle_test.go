@@ -178,7 +178,10 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 	t.Parallel()
 	play(t, turnView, []scene{
 		{"maintenance", nil, StepTakeDown, ""},
-		{"restart", func(v *View) { v.Asked.Work = WorkRestart }, StepRestartUnit, ""},
+		{"restart", func(v *View) { v.Asked.Work, v.Asked.Seen = WorkRestart, true }, StepRestartUnit, ""},
+		{"restart, and the operation does not stand by this disk yet", func(v *View) {
+			v.Asked.Work = WorkRestart
+		}, StepNone, OperationInFlight},
 		{"restart, and somebody has stopped it before anything was done", func(v *View) {
 			v.Asked.Work, v.Op.Phase, v.Unit.State = WorkRestart, PhaseBegun, UnitInactive
 		}, StepEndOp, ""},

@@ -53,6 +53,12 @@ func stopMember(v View, m Member) Decision {
 			return d
 		}
 	}
+	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
+		// That it was restarted, the operation tells and nothing else: if its record is deleted before it stands by
+		// this disk, it would be restarted once more.
+		return wait(OperationInFlight, "this host's disk does not say yet that its operation is in etcd: "+
+			"etcd is restarted once that is written")
+	}
 	if !v.Self.Drives {
 		return lentOut(v)
 	}

@@ -14,7 +14,7 @@ type RollMistake struct {
 	Name    string
 	Promise string // that breaks, as Breach has it
 	Text    string
-	scope   int // in Rolls
+	scope   int // in Rolls, with LongRolls behind them
 	breach  rollBreach
 	rules   rollRules
 }
@@ -23,7 +23,7 @@ type RollMistake struct {
 func (m RollMistake) Explore(ctx context.Context) Result {
 	r := m.rules
 	r.safe = m.breach != rollForEver
-	return newRollMachine(Rolls()[m.scope], r).explore(ctx, 0)
+	return newRollMachine(append(Rolls(), LongRolls()...)[m.scope], r).explore(ctx, 0)
 }
 
 // The scopes in which mistakes show, beside the first.
@@ -31,6 +31,8 @@ const (
 	rollWord = iota + 1
 	rollFault
 	rollSpare
+	_
+	rollFaultWord
 )
 
 // RollMistakes are the seeded mistakes.
@@ -106,6 +108,10 @@ func mistakesOfEnds() []RollMistake {
 		{
 			Name: "a host does not know that it has had its turn", breach: rollTwice, scope: rollFault,
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),
+		},
+		{
+			Name:   "a turn of which a person has released the operation counts as none",
+			breach: rollTwice, scope: rollFaultWord, rules: rollRules{worked: true},
 		},
 		{
 			Name: "every host's end counts as if the rollout had been let go on", breach: rollTwice, scope: rollFault,

@@ -80,7 +80,7 @@ type request struct {
 // rolled is a host.
 type rolled struct {
 	request
-	had   uint8 // the same, of the last request that has ended, if it had done its work; 0 for none
+	had   uint8 // the same, of the last request that has ended; 0 for none
 	unit  uint8
 	dead  uint8 // its agent
 	off   uint8 // the host
@@ -101,6 +101,7 @@ type rolled struct {
 	on      request              // as it was then
 	noteFor uint8                // resumed, of the rollout of which it is the turn
 	noteOld uint8                // the rollout's record is another by now
+	noteIn  uint8                // the boot in which the operation began that it has seen
 
 	// Ghosts: the stretch of the rollout in which its operation began, that in which its work was last done, and that
 	// it is down for that.
@@ -186,7 +187,7 @@ func (w *rolling) tidy() {
 			h.arg, h.fresh, h.rolls, h.read = 0, 0, 0, 0
 		}
 		if h.note == policy.RequestStays {
-			h.code, h.on, h.noteFor, h.noteOld = 0, request{}, 0, 0
+			h.code, h.on, h.noteFor, h.noteOld, h.noteIn = 0, request{}, 0, 0, 0
 		}
 	}
 	if w.op == 0 {

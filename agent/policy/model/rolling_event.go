@@ -147,6 +147,10 @@ func (m *rollMachine) round(w *rolling, i int) (found rollBreach, d policy.Decis
 		switch c {
 		case policy.RequestSeen, policy.RequestEnds, policy.RequestTurn, policy.RequestAgain:
 			h.note, h.code, h.on, h.noteFor, h.noteOld = c, rollOutcome(d.Notes.Request.Code), h.request, w.resumed, 0
+			h.noteIn = 0
+			if c == policy.RequestSeen {
+				h.noteIn = begunBefore - w.boot
+			}
 		}
 	}
 	step, arg, known := rollStep(d.Step)
@@ -169,10 +173,13 @@ func (m *rollMachine) write(w *rolling, i int) rollBreach {
 	case h.note == policy.RequestSeen && same:
 		h.seen = 1
 		if h.begun == 0 {
-			h.begun = begunBefore - w.boot
+			h.begun = h.noteIn
 		}
 	case h.note == policy.RequestEnds && same:
-		h.endRequest(h.code)
+		h.endRequest()
+		if m.worked && h.code != rollCycled {
+			h.had = 0
+		}
 	case h.note == policy.RequestAgain && h.noteOld == 0 && w.reaches(i):
 		w.state = rollStopped
 		w.rollWritten()
@@ -181,10 +188,8 @@ func (m *rollMachine) write(w *rolling, i int) rollBreach {
 	return 0
 }
 
-func (h *rolled) endRequest(code uint8) {
-	if h.had = 0; code == rollCycled {
-		h.had = h.resumed
-	}
+func (h *rolled) endRequest() {
+	h.had = h.resumed
 	h.request = request{}
 }
 
@@ -302,6 +307,9 @@ func (m *rollMachine) end(w *rolling, i int, outcome uint8, same bool, cut uint8
 		h.seen = 0
 		if over {
 			h.ended = 1
+			if h.rolls != 0 && h.read != 0 {
+				h.resumed = max(h.resumed, w.resumed)
+			}
 		} else {
 			h.begun = 0
 		}
@@ -315,7 +323,7 @@ func (m *rollMachine) end(w *rolling, i int, outcome uint8, same bool, cut uint8
 	w.op = 0
 	w.opWritten()
 	if over && cut == whole && h.ask != nothing {
-		h.endRequest(outcome)
+		h.endRequest()
 	}
 	return found
 }

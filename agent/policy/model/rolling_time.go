@@ -111,7 +111,7 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 	word("withdraw "+name, h.dead|h.off == 0 && h.ask != nothing && h.ended == 0 && (!untouched || !runs),
 		func(_ *rolling, h *rolled) {
 			if h.ended = 1; untouched {
-				h.endRequest(rollWithdrawn)
+				h.endRequest()
 			}
 		})
 	word("release the operation of "+name, w.quorum() && w.owns(i), func(to *rolling, h *rolled) {
