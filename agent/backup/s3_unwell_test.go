@@ -114,12 +114,15 @@ func TestAStoreThatTakesNothingAnyMoreIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address, objects := testbed.StartS3(t)
-			s := s3To(t, trickling(t, address, 3<<20, tick), testbed.S3SecretKey)
+			trickle, cut := context.WithCancel(t.Context())
+			defer cut()
+			s := s3To(t, trickling(trickle, t, address, 3<<20, tick), testbed.S3SecretKey)
 			r := &Runner{Patience: 2 * time.Second, Wall: time.Now}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			tells := make(chan ending, 1)
+			tells, over := make(chan ending, 1), make(chan struct{})
 			go func() {
+				defer close(over)
 				all := int64(0)
 				tells <- ending{err: s.Put(ctx, "slow", told{io.LimitReader(rand.Reader, 40<<20), func(n int64) {
 					all += n
@@ -136,16 +139,26 @@ func TestAStoreThatTakesNothingAnyMoreIsGivenUp(t *testing.T) {
 			testbed.Eventually(t, time.Minute, "nothing to be left", func() bool {
 				return len(objectsIn(t, objects)) == 0
 			})
+			cut() // with its last requests, which take the upload back, the library has much patience
+			testbed.Eventually(t, time.Minute, "the upload to be over", func() bool {
+				select {
+				case <-over:
+					return true
+				default:
+					return false
+				}
+			})
 		})
 	}
 }
 
-// trickling forwards connections to a store: as many bytes as that at once, and then one with every tick.
-func trickling(t *testing.T, to string, fast int64, tick time.Duration) (address string) {
+// trickling forwards connections to a store: as many bytes as that at once, and then one with every
+// tick, until the context ends.
+func trickling(ctx context.Context, t *testing.T, to string, fast int64, tick time.Duration) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	context.AfterFunc(t.Context(), func() { listener.Close() })
+	context.AfterFunc(ctx, func() { listener.Close() })
 	var given atomic.Int64
 	forward := func(out io.Writer, in io.Reader) {
 		b := make([]byte, 32<<10)
@@ -160,7 +173,7 @@ func trickling(t *testing.T, to string, fast int64, tick time.Duration) (address
 					now = 1
 					select {
 					case <-time.After(tick):
-					case <-t.Context().Done():
+					case <-ctx.Done():
 						return
 					}
 				}
@@ -183,7 +196,7 @@ func trickling(t *testing.T, to string, fast int64, tick time.Duration) (address
 				in.Close()
 				continue
 			}
-			context.AfterFunc(t.Context(), func() { in.Close(); out.Close() })
+			context.AfterFunc(ctx, func() { in.Close(); out.Close() })
 			go func() { _, _ = io.Copy(in, out) }()
 			go forward(out, in)
 		}
