@@ -16,7 +16,8 @@ JSONNET_VERSION := v0.22.0
 ETCD_MIXIN_VERSION := v3.6.14
 
 export CGO_ENABLED ?= 0
-BUILDFLAGS := -trimpath -buildvcs=false
+# Without -trimpath, with which packages are built: so the tests need not compile all of it once more.
+BUILDFLAGS := -buildvcs=false
 BUILD := $(GO) build $(BUILDFLAGS)
 
 # The end-to-end tests have the machine to themselves: they are about times.

@@ -22,12 +22,16 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	const joins = "join/empty join/100MB join/1GB "
 	const rest = "dead/standby dead/spare dead/standby-1GB dead/spare-1GB " +
 		"slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
-		"probe/10 probe/50 probe/300 probe/300-small probe/50-slow snapshot/100MB snapshot/1GB " +
+		"probe/10 probe/50 probe/300 probe/300-small " +
+		"probe/10-slow probe/50-slow probe/300-slow snapshot/100MB snapshot/1GB " +
 		"snapshot-beside/100MB snapshot-beside/1GB recover/empty recover/100MB recover/1GB busy proxy rest"
 	for _, c := range []struct{ rows, sizes, want string }{
 		{"", "", joins + "restart/3 restart/5 " + rest},
 		{"join", "", "join/empty join/100MB join/1GB"},
-		{"probe,join/1GB", "", "join/1GB probe/10 probe/50 probe/300 probe/300-small probe/50-slow"},
+		{
+			"probe,join/1GB", "",
+			"join/1GB probe/10 probe/50 probe/300 probe/300-small probe/10-slow probe/50-slow probe/300-slow",
+		},
 		{"join", "empty 100MB", "join/empty join/100MB"},
 		{"snapshot", "1GB", "snapshot/1GB"},
 		{"", "5", joins + "restart/5 " + rest},

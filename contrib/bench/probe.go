@@ -43,7 +43,7 @@ type probeLoad struct {
 // much was written before it. Most small writes go to a block that is there already; a large one has the file system
 // commit its journal, too, and the disk flush twice. Each call costs some 0.1 ms that are not the disk's, more where
 // the processor has rested before: that is much of what a fast disk takes and nothing of what a slow one does, so that
-// one row has a disk on which each sync takes probeSlow longer.
+// each load has a row with a disk on which each sync takes probeSlow longer.
 func probes() []row {
 	var all []row
 	for _, load := range []probeLoad{
@@ -51,7 +51,9 @@ func probes() []row {
 		{"50", 50, probeValue, 0},
 		{"300", 300, probeValue, 0},
 		{"300-small", 300, smallValue, 0},
+		{"10-slow", 10, probeValue, probeSlow},
 		{"50-slow", 50, probeValue, probeSlow},
+		{"300-slow", 300, probeValue, probeSlow},
 	} {
 		all = append(all, row{
 			name:    "probe/" + load.name,
