@@ -26,7 +26,7 @@ import (
 var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "tell the story of this seed (-run TheStoryOfASeed)")
 	fromFlag  = flag.Uint64("sim.from", 1000, "the first seed")
-	hoursFlag = flag.Float64("sim.hours", 10,
+	hoursFlag = flag.Float64("sim.hours", 5,
 		"hours of cluster life to simulate in all; with 1000 and more, all seeded mistakes are looked for too")
 )
 

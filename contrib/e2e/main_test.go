@@ -30,7 +30,7 @@ const leash = "QUORUMD_E2E_LEASH"
 
 // worlds is how many tests run at once, unless -parallel says so. They mostly wait for leases and timers to run out, so
 // they may be more than there are processors.
-const worlds = 12
+const worlds = 8
 
 func TestMain(m *testing.M) {
 	if code, is := daemon.Child(os.Args[1:]); is {
