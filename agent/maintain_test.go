@@ -148,7 +148,7 @@ func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 		must(t, err)
 		f.pass(10 * time.Second)
 		if err := v2.EndMaintenance(t.Context(), "root"); err == nil ||
-			!strings.Contains(err.Error(), "would ask for it again") {
+			!strings.Contains(err.Error(), "would come to it again") {
 			t.Errorf("the answer is %v", err)
 		}
 		_, err = v1.SetRollout(t.Context(), record.RolloutPaused, "root")

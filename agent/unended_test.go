@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -87,6 +88,69 @@ func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *t
 		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
 		if r := rollout(); !strings.Contains(r.Text, "v2 was taken down and is back") {
 			t.Errorf("it says %q", r.Text)
+		}
+	})
+}
+
+func TestATurnThatAPersonHasReleasedIsHadUntilTheRolloutIsLetGoOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
+		must(t, err)
+		rollout := func() record.Rollout {
+			r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(keys.Rollout())))
+			must(t, err)
+			return r
+		}
+		began := f.etcd.get(keys.Rollout())
+		f.until(10*time.Minute, "v2 is in its turn", func() bool { return f.etcd.get(keys.Op()) != "" })
+		must(t, f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root"))
+		if r := rollout(); r.State != record.RolloutStopped {
+			t.Errorf("it is %s: %s", r.State, r.Text)
+		}
+		f.until(time.Minute, "v2 is asked for nothing", func() bool {
+			k, _ := f.hosts["v2"].agent.files.Asked()
+			return k == nil
+		})
+		f.put(keys.Rollout(), began) // as it was before
+		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
+		const want = "v2 has had its turn, which ended otherwise (WITHDRAWN: its operation was released)"
+		if r := rollout(); !strings.Contains(r.Text, want) {
+			t.Errorf("it says %q", r.Text)
+		}
+		_, err = f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root")
+		must(t, err)
+		f.until(10*time.Minute, "at a person's word it is done", func() bool { return rollout().State == record.RolloutDone })
+	})
+}
+
+func TestATurnDuringWhichARolloutIsLetGoOnIsHadForThatToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
+		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
+		_, err := v1.StartRollout(t.Context(), req, "root")
+		must(t, err)
+		f.until(10*time.Minute, "v2 is in its turn", func() bool { return f.etcd.get(keys.Op()) != "" })
+		for _, state := range []string{record.RolloutPaused, record.RolloutRunning} {
+			_, err = v1.SetRollout(t.Context(), state, "root")
+			must(t, err)
+		}
+		f.until(10*time.Minute, "its turn is over", func() bool {
+			k, end := v2.files.Asked()
+			return k == nil && end != nil
+		})
+		if _, end := v2.files.Asked(); end.Code != policy.Cycled || end.RolloutResumed != 1 {
+			t.Errorf("it has ended as %+v", end)
 		}
 	})
 }

@@ -81,6 +81,7 @@ func turn(rollout record.Rollout, now time.Time) time.Duration {
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
+		Resumed: r.Resumed,
 		Text: fmt.Sprintf("after %s it could not be written how far it is, with its %d hosts: %v", r.Hosts[host].Name,
 			len(r.Hosts), why),
 		Hosts: []record.RolloutHost{r.Hosts[host]},

@@ -35,7 +35,7 @@ type Request struct {
 	External       bool          `json:"external,omitempty"`
 	Hurried        bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
 	Rollout        string        `json:"rollout,omitempty"`
-	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that had been let go on then
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that had been let go on, when asked or at the end
 	Program        string        `json:"program,omitempty"`        // of a command
 	ProgramRun
 	Ended   bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
@@ -61,7 +61,8 @@ type End struct {
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
 
-	// Rollout is the one that has asked for it, and RolloutResumed how often that had been let go on then.
+	// Rollout is the one that has asked for it, and RolloutResumed how often that had been let go on: when it asked,
+	// or when the operation ended.
 	Rollout        string `json:"rollout,omitempty"`
 	RolloutResumed int    `json:"rolloutResumed,omitempty"`
 }
@@ -201,7 +202,7 @@ func (k *Request) HookRun(when string) hooks.Run {
 }
 
 // Had tells whether this host has had its turn in a rollout, and that this is not in the record: its end could not be
-// written, or somebody has written an older record over it. Who lets the rollout go on, at a person's word, counts one
+// written, a person has released its operation, or somebody has written an older record over it. Who lets the rollout go on, at a person's word, counts one
 // more, and then it has its turn again.
 func (e *End) Had(r record.Rollout) bool {
 	return e.Rollout == r.ID && policy.HadTurn(e.RolloutResumed, r.Resumed)

@@ -28,8 +28,8 @@ func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *tes
 	for name, looks := range map[string][]look{
 		"it has counted from when nobody looked": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
 		"twenty slow ones say something":         {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
-		"half of a few":                          {{counted(s, 0, 0), 0}, {counted(31*s, 49, 50), slow}},
-		"less than half of a few":                {{counted(s, 0, 0), 0}, {counted(31*s, 50, 49), 0}},
+		"more than half of a few":                {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
+		"half of a few":                          {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
 		"a hundred slow ones say something":      {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
 		"the same look says the same": {
 			{counted(s, 0, 0), 0},

@@ -77,12 +77,17 @@ func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseReque
 	if err != nil {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
 	}
-	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", 0)}, put)
+	unmoved, stop, err := o.stopFor(ctx, op, by)
+	if err != nil {
+		return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
+	}
+	absent := clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", 0)
+	answer, err := o.opt.Etcd.Txn(ctx, append(unmoved, absent), append(stop, put)...)
 	switch {
 	case err != nil:
 		return o.refuseCall(cannot, err, "quorumctl op show")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"its host has just recorded it again",
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
 			"quorumctl op show, and try again")
 	}
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)

@@ -48,7 +48,7 @@ func turnView() View {
 	v.Cluster.Members[2] = voter(3, "n3")
 	v.Cluster.Members[2].Leader = false
 	v.Op.Phase = PhaseReady
-	v.Asked.Stopped = false
+	v.Asked.Stopped, v.Asked.Seen = false, true
 	for i := range v.Hosts {
 		v.Hosts[i].Answered = true
 	}
@@ -178,10 +178,10 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 	t.Parallel()
 	play(t, turnView, []scene{
 		{"maintenance", nil, StepTakeDown, ""},
-		{"restart", func(v *View) { v.Asked.Work, v.Asked.Seen = WorkRestart, true }, StepRestartUnit, ""},
+		{"restart", func(v *View) { v.Asked.Work = WorkRestart }, StepRestartUnit, ""},
 		{"restart, and the operation does not stand by this disk yet", func(v *View) {
-			v.Asked.Work = WorkRestart
-		}, StepNone, OperationInFlight},
+			v.Asked.Work, v.Asked.Seen = WorkRestart, false
+		}, StepNone, StepFailed},
 		{"restart, and somebody has stopped it before anything was done", func(v *View) {
 			v.Asked.Work, v.Op.Phase, v.Unit.State = WorkRestart, PhaseBegun, UnitInactive
 		}, StepEndOp, ""},

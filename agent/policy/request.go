@@ -57,7 +57,7 @@ func noteRequest(v View, step Step) RequestNote {
 		return ends(Cycled, "its operation has ended")
 	case a.TooLate:
 		return ends(Withdrawn, "the machine was rebooted before its turn had come")
-	case halted(v):
+	case halted(v) && !v.cannotRead(RecordRollout): // one that cannot be read now may go on
 		return ends(Withdrawn, "the rollout that asked for it does not go on")
 	}
 	return RequestNote{}

@@ -55,14 +55,14 @@ func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 
 // Finished is a person's word that it is over: what nothing was done for is withdrawn, a host that is down is brought
 // back. waives: the programs have failed that run after it, and nobody waits for them. rolls: the rollout that runs
-// would ask for it again at once.
+// would come to it again at once, and stop.
 func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
 		s.Ended, s.Waived = true, s.Waived || waives
 		return s, false, nil
 	case rolls:
-		return s, false, conflicts("", "its turn has not come, and the rollout that runs would ask for it again",
+		return s, false, conflicts("", "its turn has not come, and the rollout that runs would come to it again",
 			"quorumctl rollout pause, or quorumctl rollout abort")
 	}
 	return s, true, nil

@@ -45,6 +45,12 @@ func stopMember(v View, m Member) Decision {
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
 	}
+	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
+		// That it was restarted, the operation tells and nothing else: if its record is deleted before it stands by
+		// this disk, it would be restarted once more.
+		return wait(StepFailed, "it is not written on this host's disk yet that its operation is in etcd, which is "+
+			"tried again: etcd is restarted after that; journalctl -u quorumd names an error of the disk")
+	}
 	if d, decided := hearOthers(v, m); decided {
 		return d
 	}
@@ -52,12 +58,6 @@ func stopMember(v View, m Member) Decision {
 		if d, decided := handOver(v); decided {
 			return d
 		}
-	}
-	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
-		// That it was restarted, the operation tells and nothing else: if its record is deleted before it stands by
-		// this disk, it would be restarted once more.
-		return wait(OperationInFlight, "this host's disk does not say yet that its operation is in etcd: "+
-			"etcd is restarted once that is written")
 	}
 	if !v.Self.Drives {
 		return lentOut(v)

@@ -25,7 +25,7 @@ const (
 	smallValue = 64
 
 	// probeSlow makes a disk one that etcd's documentation would just accept: it asks for a p99 below 10 ms.
-	probeSlow = 5 * time.Millisecond
+	probeSlow = 6 * time.Millisecond
 
 	etcdFsync  = "etcd_disk_wal_fsync_duration_seconds"
 	probeFsync = "quorumd_disk_fsync_duration_seconds"
