@@ -125,7 +125,9 @@ func TestATurnThatAPersonHasReleasedIsHadUntilTheRolloutIsLetGoOn(t *testing.T) 
 		}
 		_, err = f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root")
 		must(t, err)
-		f.until(10*time.Minute, "at a person's word it is done", func() bool { return rollout().State == record.RolloutDone })
+		f.until(10*time.Minute, "at a person's word it is done", func() bool {
+			return rollout().State == record.RolloutDone
+		})
 	})
 }
 

@@ -202,8 +202,8 @@ func (k *Request) HookRun(when string) hooks.Run {
 }
 
 // Had tells whether this host has had its turn in a rollout, and that this is not in the record: its end could not be
-// written, a person has released its operation, or somebody has written an older record over it. Who lets the rollout go on, at a person's word, counts one
-// more, and then it has its turn again.
+// written, a person has released its operation, or somebody has written an older record over it. Who lets the rollout
+// go on, at a person's word, counts one more, and then it has its turn again.
 func (e *End) Had(r record.Rollout) bool {
 	return e.Rollout == r.ID && policy.HadTurn(e.RolloutResumed, r.Resumed)
 }
