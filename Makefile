@@ -112,7 +112,10 @@ MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
 	TestAVoterThatIsCutOffAndServesIsNeverCalledDead|TestThreeVotersChangeToAnotherAuthorityUnderWrites|$\
 	TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd|$\
-	TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns
+	TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns|$\
+	TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced|$\
+	TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll|$\
+	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
