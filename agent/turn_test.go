@@ -112,17 +112,15 @@ func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) 
 					f.remove(record.KeysFor("test").Op())
 					f.pass(5 * time.Second)
 				}
-				key := record.KeysFor("test").Rollout()
 				value, err := record.Encode(record.Rollout{
 					ID: "x", Work: "reboot", State: record.RolloutRunning,
 					Hosts: []record.RolloutHost{{ID: "id-v2", Name: "v2", State: record.HostWaiting}},
 				})
 				must(t, err)
-				f.put(key, string(value))
+				f.put(record.KeysFor("test").Rollout(), string(value))
 				must(t, f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root"))
-				r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(key)))
-				if err != nil || r.State != record.RolloutStopped {
-					t.Errorf("a rollout that waits for v2 is %s (%v)", r.State, err)
+				if r := f.rollout(); r.State != record.RolloutStopped {
+					t.Errorf("a rollout that waits for v2 is %s", r.State)
 				}
 				if !alive {
 					f.hosts["v2"].boot("boot-again")

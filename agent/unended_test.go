@@ -16,6 +16,20 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
+// rollout gives the rollout that is recorded.
+func (f *fleet) rollout() record.Rollout {
+	f.t.Helper()
+	r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(record.KeysFor("test").Rollout())))
+	must(f.t, err)
+	return r
+}
+
+// asked tells whether anything is asked of a host, by its disk.
+func (f *fleet) asked(host string) bool {
+	k, _ := f.hosts[host].agent.files.Asked()
+	return k != nil
+}
+
 func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,19 +42,11 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 			t.Fatal(err)
 		}
 		began := f.etcd.get(key)
-		rollout := func() record.Rollout {
-			r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(key)))
-			must(t, err)
-			return r
-		}
-		f.until(10*time.Minute, "it is done", func() bool { return rollout().State == record.RolloutDone })
-		f.until(time.Minute, "it is noted", func() bool {
-			k, _ := f.hosts["s0000"].agent.files.Asked()
-			return k == nil
-		})
+		f.until(10*time.Minute, "it is done", func() bool { return f.rollout().State == record.RolloutDone })
+		f.until(time.Minute, "it is noted", func() bool { return !f.asked("s0000") })
 		f.put(key, began) // as it was before
-		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
-		if r := rollout(); !strings.Contains(r.Text, "s0000 was taken down and is back") {
+		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
+		if r := f.rollout(); !strings.Contains(r.Text, "s0000 was taken down and is back") {
 			t.Errorf("it says %q", r.Text)
 		}
 		f.pass(5 * time.Minute)
@@ -51,7 +57,7 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 			t.Fatal(err)
 		}
 		f.until(10*time.Minute, "at a person's word it is taken down once more", func() bool {
-			return rollout().State == record.RolloutDone
+			return f.rollout().State == record.RolloutDone
 		})
 	})
 }
@@ -66,17 +72,9 @@ func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *t
 		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"s0000", "v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
-		rollout := func() record.Rollout {
-			r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(key)))
-			must(t, err)
-			return r
-		}
-		old := rollout()
-		f.until(20*time.Minute, "it is done", func() bool { return rollout().State == record.RolloutDone })
-		f.until(time.Minute, "it is noted", func() bool {
-			k, _ := f.hosts["v2"].agent.files.Asked()
-			return k == nil
-		})
+		old := f.rollout()
+		f.until(20*time.Minute, "it is done", func() bool { return f.rollout().State == record.RolloutDone })
+		f.until(time.Minute, "it is noted", func() bool { return !f.asked("v2") })
 		for i := range old.Hosts { // the last one waits once more, and the record is of before the first was done
 			if old.Hosts[i].Name == "s0000" {
 				old.Hosts[i].State = record.HostDone
@@ -85,8 +83,8 @@ func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *t
 		value, err := record.Encode(old)
 		must(t, err)
 		f.put(key, string(value))
-		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
-		if r := rollout(); !strings.Contains(r.Text, "v2 was taken down and is back") {
+		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
+		if r := f.rollout(); !strings.Contains(r.Text, "v2 was taken down and is back") {
 			t.Errorf("it says %q", r.Text)
 		}
 	})
@@ -102,31 +100,25 @@ func TestATurnThatAPersonHasReleasedIsHadUntilTheRolloutIsLetGoOn(t *testing.T) 
 		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
-		rollout := func() record.Rollout {
-			r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(keys.Rollout())))
-			must(t, err)
-			return r
-		}
 		began := f.etcd.get(keys.Rollout())
-		f.until(10*time.Minute, "v2 is in its turn", func() bool { return f.etcd.get(keys.Op()) != "" })
-		must(t, f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root"))
-		if r := rollout(); r.State != record.RolloutStopped {
+		// refused until it has begun, and while v1 has not seen yet how far it is
+		f.untilEvery(100*time.Millisecond, 10*time.Minute, "the operation of v2 is released", func() bool {
+			return f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root") == nil
+		})
+		if r := f.rollout(); r.State != record.RolloutStopped {
 			t.Errorf("it is %s: %s", r.State, r.Text)
 		}
-		f.until(time.Minute, "v2 is asked for nothing", func() bool {
-			k, _ := f.hosts["v2"].agent.files.Asked()
-			return k == nil
-		})
+		f.until(time.Minute, "v2 is asked for nothing", func() bool { return !f.asked("v2") })
 		f.put(keys.Rollout(), began) // as it was before
-		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
+		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
 		const want = "v2 has had its turn, which ended otherwise (WITHDRAWN: its operation was released)"
-		if r := rollout(); !strings.Contains(r.Text, want) {
+		if r := f.rollout(); !strings.Contains(r.Text, want) {
 			t.Errorf("it says %q", r.Text)
 		}
 		_, err = f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root")
 		must(t, err)
 		f.until(10*time.Minute, "at a person's word it is done", func() bool {
-			return rollout().State == record.RolloutDone
+			return f.rollout().State == record.RolloutDone
 		})
 	})
 }

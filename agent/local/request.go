@@ -35,7 +35,7 @@ type Request struct {
 	External       bool          `json:"external,omitempty"`
 	Hurried        bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
 	Rollout        string        `json:"rollout,omitempty"`
-	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that had been let go on, when asked or at the end
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that was let go on; see End
 	Program        string        `json:"program,omitempty"`        // of a command
 	ProgramRun
 	Ended   bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended

@@ -31,7 +31,7 @@ const (
 	rollWord = iota + 1
 	rollFault
 	rollSpare
-	_
+	_ // the first of LongRolls: nothing shows there first
 	rollFaultWord
 )
 
@@ -111,7 +111,7 @@ func mistakesOfEnds() []RollMistake {
 		},
 		{
 			Name:   "a turn of which a person has released the operation counts as none",
-			breach: rollTwice, scope: rollFaultWord, rules: rollRules{worked: true},
+			breach: rollTwice, scope: rollFaultWord, rules: rollRules{released: true},
 		},
 		{
 			Name: "every host's end counts as if the rollout had been let go on", breach: rollTwice, scope: rollFault,

@@ -147,8 +147,7 @@ func (m *rollMachine) round(w *rolling, i int) (found rollBreach, d policy.Decis
 		switch c {
 		case policy.RequestSeen, policy.RequestEnds, policy.RequestTurn, policy.RequestAgain:
 			h.note, h.code, h.on, h.noteFor, h.noteOld = c, rollOutcome(d.Notes.Request.Code), h.request, w.resumed, 0
-			h.noteIn = 0
-			if c == policy.RequestSeen {
+			if h.noteIn = 0; c == policy.RequestSeen {
 				h.noteIn = begunBefore - w.boot
 			}
 		}
@@ -177,7 +176,7 @@ func (m *rollMachine) write(w *rolling, i int) rollBreach {
 		}
 	case h.note == policy.RequestEnds && same:
 		h.endRequest()
-		if m.worked && h.code != rollCycled {
+		if m.released && h.code != rollCycled {
 			h.had = 0
 		}
 	case h.note == policy.RequestAgain && h.noteOld == 0 && w.reaches(i):

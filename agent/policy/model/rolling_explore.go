@@ -19,7 +19,7 @@ type rollRules struct {
 	past     rollBreach // that is let pass, so that it is seen what follows from it
 	unread   bool       // the rollout's record is written whatever it says by then
 	counted  bool       // a host's end counts as if people had let the rollout go on
-	worked   bool       // a turn that was released counts as none
+	released bool       // a turn of which the operation was released counts as none
 	safe     bool       // nobody asks whether it all ends well
 }
 
