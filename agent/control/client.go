@@ -25,7 +25,7 @@ import (
 // method is an *Error with a code and a hint.
 type Client struct {
 	socket   string
-	patience time.Duration // for a daemon that is just starting
+	patience time.Duration // for a daemon that is starting, and then for the first byte of its answer
 	timeout  time.Duration // for a whole call; a context may make it shorter
 }
 
@@ -188,7 +188,10 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) }) // ends what is waited for below
 	defer stop()
-	resp, err := exchange(conn, req)
+	resp, err := c.exchange(ctx, conn, req)
+	if errors.Is(err, errSilent) {
+		return c.silent(method)
+	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -199,17 +202,43 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 	return c.read(resp, into)
 }
 
-// exchange sends a request and reads the answer. A server that turns a caller away answers and closes
-// before it has read anything: the writing fails then, and the answer is there all the same.
-func exchange(conn net.Conn, req *http.Request) (*http.Response, error) {
+// errSilent reports that the daemon accepted the connection and sent nothing.
+var errSilent = errors.New("no answer")
+
+// exchange sends a request and reads the answer. The request expects "100 Continue", which a server sends before it
+// asks its backend: a daemon that hangs is found within the patience, and one that works has the whole timeout.
+// A server that refuses a connection answers and closes before it reads: the write fails, and the answer is read.
+func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {
 	req.Close = true
-	sent := req.Write(conn)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
-	if err != nil && sent != nil {
-		return nil, sent
+	req.Header.Set("Expect", "100-continue")
+	if err := conn.SetDeadline(time.Now().Add(c.patience)); err != nil {
+		return nil, err
 	}
-	return resp, err
+	sent := req.Write(conn)
+	answer := bufio.NewReader(conn)
+	if _, err := answer.Peek(1); ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, errSilent
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil { // it may have ended before the deadline was cleared
+		return nil, ctx.Err()
+	}
+	for range maxInterim {
+		resp, err := http.ReadResponse(answer, req)
+		if err != nil && sent != nil {
+			return nil, sent
+		}
+		if err != nil || resp.StatusCode >= 200 {
+			return resp, err
+		}
+	}
+	return nil, errors.New("it sends interim answers only")
 }
+
+// maxInterim bounds the answers with a 1xx status before the final one.
+const maxInterim = 5
 
 // connect retries while nobody listens: the daemon may be just starting.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
@@ -294,6 +323,19 @@ func (c *Client) unanswered(err error) *Error {
 		e.Code = CodeTimeout
 	}
 	return e
+}
+
+// silent is the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or starves. It may
+// still carry out a change when it runs again.
+func (c *Client) silent(method string) *Error {
+	message := fmt.Sprintf("quorumd accepted the connection at %s and sent no answer for %s", c.socket, c.patience)
+	if method != http.MethodGet {
+		message += "; it may still carry out the request"
+	}
+	return &Error{
+		Code: CodeTimeout, Err: errSilent, Message: message,
+		Hint: "see whether it hangs: systemctl status quorumd; journalctl -u quorumd",
+	}
 }
 
 func (c *Client) foreign(what string) *Error {

@@ -146,6 +146,47 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	l, err := net.Listen("unix", socket) // the kernel accepts, the daemon never does: as if it were stopped
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := Dial(socket)
+	if c.patience != 2*time.Second {
+		t.Errorf("quorumctl waits %s for the first byte", c.patience)
+	}
+	c.patience, c.timeout = 100*time.Millisecond, time.Hour
+	_, err = c.Status(t.Context())
+	want := "quorumd accepted the connection at " + socket +
+		" and sent no answer for 100ms; see whether it hangs: systemctl status quorumd; journalctl -u quorumd"
+	if codeOf(err) != CodeTimeout || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	_, err = c.Resume(t.Context())
+	if codeOf(err) != CodeTimeout || !strings.Contains(err.Error(), "it may still carry out the request") {
+		t.Errorf("a change: %v", err)
+	}
+}
+
+func TestADaemonThatWorksHasTheWholeTimeout(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	over := make(chan struct{})
+	serving(t, NewServer(Options{Socket: socket, Logger: testLog(t), Backend: &desk{
+		change: func(context.Context) error { <-over; return nil },
+	}}))
+	c := Dial(socket)
+	c.patience = time.Second
+	timer := time.AfterFunc(3*c.patience/2, func() { close(over) })
+	defer timer.Stop()
+	if _, err := c.Resume(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAClientWithoutAPathUsesTheDefault(t *testing.T) {
 	t.Parallel()
 	if got := Dial("").socket; got != DefaultSocket {

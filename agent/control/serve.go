@@ -85,6 +85,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 			return refusal(busy())
 		}
 	}
+	if r.Header.Get("Expect") != "" {
+		w.WriteHeader(http.StatusContinue) // tells a daemon that works from one that hangs
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
 	defer cancel()
 	most := s.limits.body
