@@ -61,7 +61,7 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 	before := h.journal("-b -1 -u quorumd")
 	t.Logf("before the reboot:\n%s", before)
 	for _, want := range []string{
-		"the machine is about to go down", "GOES DOWN ALTHOUGH", "QUORUM_AT_RISK",
+		"the machine is about to go down", "GOES DOWN AND ETCD LOSES ITS QUORUM", "QUORUM_AT_RISK",
 		"only voter",
 	} {
 		if !strings.Contains(before, want) {
@@ -73,7 +73,7 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 		t.Errorf("the end of the bus at the shutdown is taken for a fault:\n%s", before)
 	}
 	// The lowest number is the highest priority: the one that the journal writes to every terminal.
-	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "GOES DOWN ALTHOUGH") != 1 {
+	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "GOES DOWN AND ETCD LOSES ITS QUORUM") != 1 {
 		t.Errorf("on the terminals:\n%s", loud)
 	}
 	h.waitUntil(30*time.Second, "nothing is asked any more", func() bool {

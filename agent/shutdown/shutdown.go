@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -98,9 +99,43 @@ func (r Reaction) Prepare(ctx context.Context) {
 			why...)
 		return
 	}
-	r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN ALTHOUGH ITS ETCD CLUSTER MAY NOT BE ABLE TO AFFORD IT: "+
-		"a shutdown can be delayed and not forbidden; next time ask first: quorumctl maintenance on", why...)
+	const advice = "quorumd can delay a shutdown, not forbid it; next time request it first: quorumctl maintenance on"
+	tolerance, known := toleranceWithout(status)
+	switch {
+	case known && tolerance >= 0:
+		r.Logger.Warn("this machine goes down before the cluster was ready for it: the other voters keep their quorum; "+
+			advice, append(why, "fault_tolerance", tolerance)...)
+		return
+	case known:
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND ETCD LOSES ITS QUORUM: "+advice, why...)
+	default:
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND SEES NO ETCD QUORUM: "+advice, why...)
+	}
 	<-time.After(readTime)
+}
+
+// toleranceWithout returns the fault tolerance that is left once this host's voter is down, and that of another host
+// which an operation in flight takes down; below 0 there is no quorum. It is not known without a quorum in view.
+func toleranceWithout(s control.Status) (tolerance int, known bool) {
+	if !s.Cluster.Reachable {
+		return 0, false
+	}
+	var goDown []string // member IDs
+	for _, h := range s.Hosts {
+		if h.ID == s.Host.ID {
+			goDown = append(goDown, h.MemberID)
+		}
+	}
+	if s.Op != nil {
+		goDown = append(goDown, s.Op.MemberID)
+	}
+	tolerance = s.Cluster.FailureTolerance
+	for _, m := range s.Cluster.Members {
+		if m.Live && m.Role == control.RoleVoter && slices.Contains(goDown, m.ID) {
+			tolerance--
+		}
+	}
+	return tolerance, true
 }
 
 // stopping tells whether the host's turn has come and nothing is left but that etcd ends.

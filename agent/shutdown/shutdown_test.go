@@ -174,19 +174,51 @@ func TestAMachineThatIsToldToGoDownWaitsForTheEndOfACommand(t *testing.T) {
 	})
 }
 
-func TestAVoterThatTheClusterCannotAffordToLoseGoesDownLoudly(t *testing.T) {
+func TestTheWallMessageOfAShutdownNamesWhatBecomesOfTheQuorum(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, log := reaction(&host{role: control.RoleVoter})
-		if took := prepare(t, r); took != 4500*time.Millisecond+readTime {
-			t.Errorf("it took %s", took)
+	// Three live voters, of which this host has the first.
+	cluster := func(tolerance int) control.Cluster {
+		c := control.Cluster{Reachable: true, FailureTolerance: tolerance}
+		for _, id := range []string{"a1", "a2", "a3"} {
+			c.Members = append(c.Members, control.Member{ID: id, Role: control.RoleVoter, Live: true})
 		}
-		for _, want := range []string{"level=ERROR+8", "QUORUM_AT_RISK", "n2 is down", "quorumctl maintenance on"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("no %q in:\n%s", want, log)
-			}
-		}
-	})
+		return c
+	}
+	for name, c := range map[string]struct {
+		cluster control.Cluster
+		op      *control.Op
+		loud    bool
+		want    string
+	}{
+		"a voter can be spared":  {cluster(1), nil, false, "the other voters keep their quorum; quorumd can"},
+		"no voter can be spared": {cluster(0), nil, true, "AND ETCD LOSES ITS QUORUM"},
+		"another voter is being taken down": {
+			cluster(1), &control.Op{Kind: "cycle", MemberID: "a2"}, true, "AND ETCD LOSES ITS QUORUM",
+		},
+		"no quorum is in view": {control.Cluster{}, nil, true, "AND SEES NO ETCD QUORUM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := &host{role: control.RoleVoter}
+				h.status.Host.ID, h.status.Cluster, h.status.Op = "id-1", c.cluster, c.op
+				h.status.Hosts = []control.HostRecord{{ID: "id-1", MemberID: "a1"}, {ID: "id-2", MemberID: "a2"}}
+				r, log := reaction(h)
+				took := prepare(t, r)
+				for _, want := range []string{c.want, "QUORUM_AT_RISK", "n2 is down", "quorumctl maintenance on"} {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("no %q in:\n%s", want, log)
+					}
+				}
+				if loud := strings.Contains(log.String(), "level=ERROR+8"); loud != c.loud {
+					t.Errorf("on every terminal: %v, want %v:\n%s", loud, c.loud, log)
+				}
+				if shown := took == 4500*time.Millisecond+readTime; shown != c.loud {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
 }
 
 func TestAVoterWhoseTurnHasComeRaisesNoAlarmWhenItsEtcdStopsSlowly(t *testing.T) {

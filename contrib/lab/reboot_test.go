@@ -158,7 +158,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 }
 
 // alarm is what quorumd says when the cluster cannot afford that the machine goes down.
-const alarm = "THIS MACHINE GOES DOWN ALTHOUGH ITS ETCD CLUSTER MAY NOT BE ABLE TO AFFORD IT"
+const alarm = "THIS MACHINE GOES DOWN AND "
 
 // screenPath is what the person sees that logIn stands for.
 const screenPath = "/root/screen"
