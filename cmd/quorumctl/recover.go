@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -133,6 +134,12 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 	return facts, nil
 }
 
+// planExists is the error for a plan file that is there already: a plan may be in force, and is never overwritten.
+func planExists(out string) error {
+	return usage("if no host has applied it, move it away; else keep it, and write this plan elsewhere: --out FILE",
+		"cannot write the plan: %s exists", out)
+}
+
 func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Wish, out string, in io.Reader) error {
 	wish.At = time.Now()
 	typed := wish.Cluster
@@ -148,7 +155,11 @@ func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Wish, out string
 		return shown
 	case err != nil:
 		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
-	case typed == "":
+	}
+	if _, err := os.Lstat(out); err == nil { // before the operator types the name in vain
+		return planExists(out)
+	}
+	if typed == "" {
 		typed = a.askName(in)
 	}
 	if typed != wish.Cluster {
@@ -194,6 +205,9 @@ func (a *app) writePlan(out string, plan recovery.Plan) error {
 			recovery.MaxSize))
 	}
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return planExists(out)
+	}
 	if err != nil {
 		return cannot("write the plan", err)
 	}

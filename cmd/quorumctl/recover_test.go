@@ -88,6 +88,25 @@ func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *t
 	}
 }
 
+func TestAPlanThatExistsIsKeptAndNamesWhatToDo(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "plan.json")
+	if err := os.WriteFile(out, []byte("the first plan"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := quorumctl(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--cluster", "prod", "--out", out)
+	for _, want := range []string{
+		"cannot write the plan: " + out + " exists", "if no host has applied it, move it away", "--out FILE",
+	} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("no %q in %q", want, r.stderr)
+		}
+	}
+	if kept, err := os.ReadFile(out); err != nil || string(kept) != "the first plan" {
+		t.Errorf("the file that was there holds %q, %v", kept, err)
+	}
+}
+
 func TestAFileOfFactsThatIsNotThereIsToldBeforeQuorumdIsAsked(t *testing.T) {
 	t.Parallel()
 	r := quorumctl(t, "/nowhere", "recover", "plan", "nope.json", "--from-snapshot", "newest")
