@@ -54,8 +54,11 @@ type HostRecord struct {
 	Version     string   `json:"version"`
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
-	AgeSeconds  *float64 `json:"ageSeconds,omitempty"`
-	Waiting     string   `json:"waiting,omitempty"` // the code of the reason it waits for
+	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // since its record was read
+	// SilentSeconds is for how long the host may have been gone although its record has not expired: its member does not
+	// answer. Bounded by the lease of the record; absent when its member answers, and for a host without a member.
+	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
+	Waiting       string   `json:"waiting,omitempty"` // the code of the reason it waits for
 	// its place among those that are ready to vote, from 1 on: who goes first; absent of one that votes or is not ready
 	Rank int `json:"rank,omitempty"`
 	// how it reaches the other members; one that it has not looked at is not in it

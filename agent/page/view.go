@@ -188,7 +188,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 		rows = append(rows, hostRow{
 			Name: cell(h.Name), Role: cellWord(words.RoleOf(h, m, isMember)), Health: cellWord(words.Verdict(h.Health)),
 			P99: words.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
-			Seen: words.Age(h.AgeSeconds),
+			Seen: words.LastSeen(h),
 		})
 	}
 	silent := words.WithoutAgent(s)

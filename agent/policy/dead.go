@@ -68,11 +68,11 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
 		case here || m.Name != "" && h.Name == m.Name: // at another URL: what it says of its member is not of this one
-			return 0, "quorumd is alive on its host, and takes care of it"
+			return 0, "its host record has not expired, so its own quorumd takes care of it"
 		}
 	}
 	if since == 0 {
-		return 0, "quorumd may be alive on its host, or has only just gone"
+		return 0, "its host record has only just expired, so its own quorumd may still run"
 	}
 	return since, ""
 }

@@ -94,17 +94,17 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 		},
 		"the deciding host reaches it": {func(v *View) { v.Hosts[2].Sees = []Sight{{MemberID: 3}} }, "n4 reaches it"},
 		"its agent is there, and etcd is stopped": {
-			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "quorumd is alive on its host",
+			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "its host record has not expired",
 		},
 		"its agent is there under another URL": {
 			func(v *View) {
 				h := ready("n3", RoleVoter)
 				h.PeerURL, h.MemberLostFor = "http://another", time.Hour
 				v.Hosts = append(v.Hosts, h)
-			}, "quorumd is alive on its host",
+			}, "its host record has not expired",
 		},
 		"its agent was there a moment ago": {
-			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 0 }, "has only just gone",
+			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 0 }, "has only just expired",
 		},
 		"it is in maintenance": {
 			func(v *View) { v.Op = &Op{Kind: KindCycle, MemberID: 3, Phase: PhaseDown} }, "taken down in order",
@@ -217,7 +217,7 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 		},
 		"it was stopped": {
 			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, VoterNotLive,
-			down + "n3 is not taken for dead: quorumd is alive on its host, and takes care of it",
+			down + "n3 is not taken for dead: its host record has not expired, so its own quorumd takes care of it",
 		},
 	} {
 		v := besideDead()

@@ -69,7 +69,7 @@ func (p *Publisher) Picture() control.Status {
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
 	if reached := p.reached.Load(); reached != nil { // what lies in etcd, as it was last read
-		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds())
+		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.PresenceTTL)
 		ownRow(s.Hosts, c.Host.ID, r)
 		s.Lock, s.Op, s.Pause = recordsStatus(reached)
 		if reached.Rollout != nil {
@@ -176,8 +176,9 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	return out
 }
 
-// hostsStatus lists the hosts whose presence stood in etcd when it was last read, age seconds ago.
-func hostsStatus(r *round.Round, age float64) []control.HostRecord {
+// hostsStatus lists the hosts that had a record in etcd when it was last read, age seconds ago. A record expires ttl
+// after its host's last renewal.
+func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostRecord {
 	var out []control.HostRecord
 	line := policy.Line(r.View)
 	for _, h := range r.Hosts {
@@ -189,10 +190,23 @@ func hostsStatus(r *round.Round, age float64) []control.HostRecord {
 		}
 		if h.MemberID != 0 {
 			host.MemberID = h.MemberID.String()
+			host.SilentSeconds = silentSeconds(r.View.Cluster.Members, uint64(h.MemberID), ttl)
 		}
 		out = append(out, host)
 	}
 	return out
+}
+
+// silentSeconds returns for how long a host may have been gone: its member has not answered for that long, at most the
+// lifetime of its record; nil when the member answers or is not known.
+func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float64 {
+	for _, m := range members {
+		if m.ID == id && !m.Live {
+			silent := min(m.DownFor, ttl).Seconds()
+			return &silent
+		}
+	}
+	return nil
 }
 
 // ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the
@@ -203,7 +217,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		if h.ID != id {
 			continue
 		}
-		h.Sees = seenNow(now.Sights)
+		h.Sees, h.SilentSeconds = seenNow(now.Sights), nil
 		h.Health, h.HealthText = now.Verdict.State.String(), string(now.Verdict.Code)
 		if now.View.Cluster.Reachable { // else nothing newer is known
 			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)

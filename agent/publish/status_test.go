@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/agent/words"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -42,6 +43,28 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 	ownRow(hosts, "1", r)
 	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {
 		t.Errorf("without a quorum its row says %+v, and not what was last known", h)
+	}
+}
+
+func TestAHostWhoseMemberIsSilentWasLastSeenThenAndNotWhenItsRecordWasRead(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{}
+	r.Hosts = []record.Host{
+		{ID: "1", MemberID: 10}, {ID: "2", MemberID: 20}, {ID: "3"},
+	}
+	r.View.Cluster = policy.Cluster{Reachable: true, Members: []policy.Member{{ID: 10, Live: true}, {ID: 20}}}
+	for down, want := range map[time.Duration]float64{46 * time.Second: 46, time.Hour: 60} {
+		r.View.Cluster.Members[1].DownFor = down
+		hosts := hostsStatus(r, 1, time.Minute)
+		if hosts[0].SilentSeconds != nil || hosts[2].SilentSeconds != nil {
+			t.Errorf("a host that answers, and one without a member: %+v", hosts)
+		}
+		if got := hosts[1].SilentSeconds; got == nil || *got != want {
+			t.Errorf("after %s: silent for %v s, want %v", down, got, want)
+		}
+		if got := words.LastSeen(hosts[1]); got != "≤ "+words.Span(time.Duration(want)*time.Second) {
+			t.Errorf("after %s it shows %q", down, got)
+		}
 	}
 }
 

@@ -98,6 +98,15 @@ func RoleOf(h control.HostRecord, m control.Member, isMember bool) Word {
 	return w
 }
 
+// LastSeen returns how long ago a host was last known to run: when its record was read, or before its member fell
+// silent.
+func LastSeen(h control.HostRecord) string {
+	if h.SilentSeconds != nil && *h.SilentSeconds >= 1 {
+		return "≤ " + Age(h.SilentSeconds)
+	}
+	return Age(h.AgeSeconds)
+}
+
 // Verdict paints a health state. Unknown is neither good nor bad.
 func Verdict(state string) Word {
 	switch state {

@@ -78,7 +78,11 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 		p.line("It waits:")
 		writeCode(p, c)
 	}
-	if h.AgeSeconds != nil {
+	switch {
+	case h.SilentSeconds != nil:
+		p.line("last seen at most %s ago: its member does not answer, and its record has not expired yet",
+			words.Age(h.SilentSeconds))
+	case h.AgeSeconds != nil:
 		p.line("%s has read that %s ago, as it told it.", s.Host.Name, words.Age(h.AgeSeconds))
 	}
 }

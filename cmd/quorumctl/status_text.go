@@ -51,7 +51,7 @@ func hostTable(p *page, s control.Status) table {
 				strings.Join(m.ClientURLs, ","))...)
 		}
 		t.add(append(row, word{Text: h.Domain}, word(words.RoleOf(h, m, isMember)), word(words.Verdict(h.Health)),
-			word{Text: words.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: words.Age(h.AgeSeconds)},
+			word{Text: words.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: words.LastSeen(h)},
 			word{Text: h.Waiting})...)
 	}
 	for _, m := range words.WithoutAgent(s) {
