@@ -56,7 +56,7 @@ func attackEnvironment(t *testing.T, h *host) {
 	} {
 		h.refused(script)
 	}
-	// Where the file lay in earlier versions, whatever lies there is nobody's business any more.
+	// A file of the same name in quorumd's own directory has no effect.
 	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow", "echo LD_PRELOAD=/tmp/evil.so >"} {
 		h.run(attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay + " /var/lib/quorumd/etcd.env'")
 		h.run("timeout 30 systemctl restart etcd")
@@ -126,6 +126,55 @@ func attackHelper(t *testing.T, h *host) {
 	}
 }
 
+func TestInModeObserveUserQuorumdMakesRootAndEtcdsUserChangeNothing(t *testing.T) {
+	onEachDebian(t, attackObserver)
+}
+
+func attackObserver(t *testing.T, h *host) {
+	h.run("dpkg -i /pk/first.deb")
+	h.configure(config("observe"))
+	h.run("systemctl start quorumd-helper.socket quorumd-errand.socket")
+	const data = "/var/lib/etcd/default"
+	run := h.property("etcd", "InvocationID")
+	for _, order := range []string{
+		`{"word":"stop","agent":"quorumd"}`, `{"word":"restart","agent":"quorumd"}`, `{"word":"start","agent":"quorumd"}`,
+		`{"word":"hold","agent":"quorumd"}`,
+		`{"word":"environment","agent":"quorumd","initial":{"cluster":"n1=http://localhost:2380","state":"existing","token":"","digest":"` +
+			strings.Repeat("0", 64) + `"}}`,
+		`{"word":"hooks","agent":"quorumd","hooks":{"when":"before","id":"1","work":"","reason":"","by":""}}`,
+	} {
+		h.order(attacker, order, "mode is observe in /etc/quorumd/quorumd.yaml")
+	}
+	errand := attacker + "/usr/bin/quorumd send-errand /run/quorumd-errand.sock quorumd "
+	for _, args := range []string{
+		"move-data-aside " + data + " \"\"", "copy-survivor " + data + " \"\" /usr/bin/etcd {}",
+		"place-survivor " + data + " \"\" {}",
+	} {
+		if out, err := h.try(errand + args); err == nil || !strings.Contains(out, "mode is observe") {
+			t.Errorf("%s is answered %s, %v", args, out, err)
+		}
+	}
+	if out, err := h.try(errand + "inspect-data " + data + " \"\""); err != nil {
+		t.Errorf("quorumd cannot look at the data: %s", out)
+	}
+	if now := h.property("etcd", "InvocationID"); now != run || h.property("etcd", "ActiveState") != "active" {
+		t.Errorf("etcd was restarted or stopped: %s, before %s", now, run)
+	}
+	h.expect("ls -A /var/lib/quorumd-etcd /run/quorumd-hooks; ls "+data, "member")
+	if left := h.run("ls -A /var/lib/quorumd-etcd"); left != "" {
+		t.Errorf("what was refused was written: %s", left)
+	}
+
+	h.run("echo guard >/var/lib/quorumd-etcd/etcd.hold")
+	h.order(attacker, `{"word":"release","agent":"quorumd"}`, "{}")
+	if left := h.run("ls -A /var/lib/quorumd-etcd"); left != "" {
+		t.Errorf("the start guard was not released: %s", left)
+	}
+	h.configure(config("manage"))
+	h.order(attacker, `{"word":"stop","agent":"quorumd"}`, "{}")
+	h.waitUntil(30*time.Second, "etcd has stopped", func() bool { return h.property("etcd", "ActiveState") == "inactive" })
+}
+
 func TestUserQuorumdManagesNoUnit(t *testing.T) { onEachDebian(t, attackUnits) }
 
 func attackUnits(t *testing.T, h *host) {
@@ -192,27 +241,23 @@ func attackRemoval(t *testing.T, h *host) {
 	}
 }
 
-func TestAnUpgradeBelievesOfAnOldEnvironmentOnlyTheCluster(t *testing.T) {
+func TestAnInstallAndAnUpgradeTakeNothingFromWhereUserQuorumdWrites(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	h.bootstrap()
 	token := h.run("grep TOKEN /var/lib/quorumd-etcd/etcd.env")
-	// As an earlier version left it, with something added.
-	h.run(`systemctl stop quorumd && mv /var/lib/quorumd-etcd/etcd.env /var/lib/quorumd/ && chown quorumd: /var/lib/quorumd/etcd.env
-echo LD_PRELOAD=/tmp/evil.so >>/var/lib/quorumd/etcd.env; echo ETCD_DATA_DIR=/root >>/var/lib/quorumd/etcd.env; systemctl start quorumd; dpkg -i /pk/next.deb; systemctl restart etcd`)
-	if env := h.environOf(); !strings.Contains(env, strings.ReplaceAll(token, `"`, "")) ||
-		strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "/root\n") {
-		t.Errorf("after the upgrade etcd runs with\n%s\nwant %s", env, token)
-	}
-	h.waitUntil(30*time.Second, "the host is a voter", func() bool {
-		return strings.Contains(h.run("quorumctl status"), "voter, leader")
-	})
-	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow"} {
-		h.run("rm /var/lib/quorumd-etcd/etcd.env; " + attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay +
-			" /var/lib/quorumd/etcd.env'")
-		h.run("timeout 60 dpkg -i /pk/next.deb")
-		if out, err := h.try("ls /var/lib/quorumd-etcd/etcd.env"); err == nil {
-			t.Errorf("%s: %s was made of it", lay, out)
+	before := h.run("sha256sum /var/lib/quorumd-etcd/*; find /var/lib/quorumd-etcd -printf '%p %U:%G %m\n' | sort")
+	lay := attacker + "sh -c 'cd /var/lib/quorumd && rm -f etcd.env etcd.hold && echo held >etcd.hold && " +
+		"echo ETCD_INITIAL_CLUSTER_STATE=new >etcd.env'"
+	for _, install := range []string{"dpkg -i /pk/next.deb", "dpkg -r quorumd && dpkg -i /pk/next.deb"} {
+		h.run(lay)
+		h.run(install)
+		if after := h.run("sha256sum /var/lib/quorumd-etcd/*; find /var/lib/quorumd-etcd -printf '%p %U:%G %m\n' | sort"); after != before {
+			t.Errorf("after %s:\n%s\nbefore:\n%s", install, after, before)
+		}
+		h.run("systemctl restart etcd")
+		if env := h.environOf(); !strings.Contains(env, strings.ReplaceAll(token, `"`, "")) {
+			t.Errorf("after %s etcd runs with\n%s\nwant %s", install, env, token)
 		}
 	}
 }

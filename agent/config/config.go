@@ -63,13 +63,6 @@ func parse(name string, data []byte, hostname func() (string, error)) (Config, e
 	return c, nil
 }
 
-// DefaultEnvironmentFile is where the environment file lies unless etcd.environmentFile says otherwise. Formerly it lay
-// where quorumd may write: a file that names that place means this one.
-const (
-	DefaultEnvironmentFile = "/var/lib/quorumd-etcd/etcd.env"
-	formerEnvironmentFile  = "/var/lib/quorumd/etcd.env"
-)
-
 // derive fills in the values whose default depends on another key or on the machine.
 func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	if c.Host.Name == "" && !d.bad["host.name"] {
@@ -83,9 +76,6 @@ func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	}
 	if t := c.Etcd.TLS; t != nil {
 		t.PeerCA, t.PeerCert, t.PeerKey = cmp.Or(t.PeerCA, t.CA), cmp.Or(t.PeerCert, t.Cert), cmp.Or(t.PeerKey, t.Key)
-	}
-	if c.Etcd.EnvironmentFile == formerEnvironmentFile {
-		c.Etcd.EnvironmentFile = DefaultEnvironmentFile
 	}
 	if c.Disk.ProbeDir == "" && !d.bad["disk.probeDir"] {
 		c.Disk.ProbeDir = c.Etcd.probeDir()

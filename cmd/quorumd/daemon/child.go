@@ -102,8 +102,6 @@ func Child(args []string) (code int, is bool) {
 		})
 	case helperCommand:
 		err = serveOrders()
-	case moveCommand:
-		err = moveEnvironment()
 	case backup.Command:
 		err = runBackup(args[1:], os.Stdout)
 	case smartCommand:
@@ -132,31 +130,46 @@ func sendErrand(args []string) (int, error) {
 }
 
 // allowErrand keeps the agent, should it have been taken over, to the directories that root's
-// configuration names.
+// configuration names, and to looking at them unless its mode is manage.
 func allowErrand(files rootfile.Tree, configs string, r errand.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {
 		return err
 	}
-	dirs := []string{conf.Etcd.DataDir, conf.Etcd.WALDir}
 	switch {
 	case len(r.Args) == 0:
 		return errors.New("no command")
-	case r.Args[0] == datadir.InspectCommand && slices.Equal(r.Args[1:], dirs),
-		r.Args[0] == datadir.MoveAsideCommand && slices.Equal(r.Args[1:], dirs):
+	case looks(conf, r.Args):
 		return nil
-	case survivor.Allowed(r.Args, placeOf(conf), conf.Etcd.Binary):
+	case changesData(conf, r.Args):
+		if err := checkManages(conf, r.Agent); err != nil {
+			return fmt.Errorf("cannot run %q: %w", r.Args[0], err)
+		}
 		return nil
-	case r.Args[0] == probeCommand:
-		dir, target, err := disk.ChildPlace(r.Args[1:])
-		if err != nil {
-			return err
-		}
-		if dir == conf.Disk.ProbeDir && target == probeTarget(conf) {
-			return nil
-		}
 	}
 	return fmt.Errorf("%q is not what %s.yaml names; restart quorumd if the file has changed", r.Args, r.Agent)
+}
+
+// looks reports whether a command only reads what the configuration names, or measures that disk.
+func looks(conf config.Config, args []string) bool {
+	switch args[0] {
+	case datadir.InspectCommand:
+		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
+	case survivor.ReadCommand:
+		return survivor.Allowed(args, placeOf(conf), conf.Etcd.Binary)
+	case probeCommand:
+		dir, target, err := disk.ChildPlace(args[1:])
+		return err == nil && dir == conf.Disk.ProbeDir && target == probeTarget(conf)
+	}
+	return false
+}
+
+// changesData reports whether a command moves or makes the data that the configuration names.
+func changesData(conf config.Config, args []string) bool {
+	if args[0] == datadir.MoveAsideCommand {
+		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
+	}
+	return args[0] != survivor.ReadCommand && survivor.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 }
 
 // probeTarget is what the disk probe stands for: the directory of etcd's write-ahead log.

@@ -64,10 +64,6 @@ type steering struct {
 	outcomes func(agent string) string
 	// drive has a job queued for the unit that root names.
 	drive func(ctx context.Context, unit, verb string) error
-
-	// To move what an earlier version wrote: where root's drop-ins lie, and the hold where no configuration says
-	// another.
-	dropIns, defaultHold string
 }
 
 func serveOrders() error {
@@ -94,6 +90,11 @@ func (s steering) do(ctx context.Context, o steward.Order) error {
 	if !mayDo {
 		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
 	}
+	if o.Word != steward.LetGo { // without the start guard etcd boots as it would without quorumd
+		if err := checkManages(conf, o.Agent); err != nil {
+			return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
+		}
+	}
 	switch o.Word {
 	case steward.SetEnvironment:
 		return s.setEnvironment(conf, *o.Initial)
@@ -107,6 +108,16 @@ func (s steering) do(ctx context.Context, o steward.Order) error {
 		return s.runHooks(ctx, o.Agent, *o.Hooks)
 	}
 	return fmt.Errorf("cannot carry out %q: it is no order", o.Word)
+}
+
+// checkManages returns an error unless root's configuration lets quorumd change this host. What the agent believes its
+// mode to be does not count: an agent that was taken over believes anything.
+func checkManages(conf config.Config, agent string) error {
+	if conf.Mode == config.ModeManage {
+		return nil
+	}
+	return fmt.Errorf("%w: mode is %s in /etc/quorumd/%s.yaml, and quorumd changes nothing on this host → set mode: "+
+		"manage there, then restart quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
 }
 
 // setEnvironment writes what the configuration says, and of the agent's words only those on the initial cluster.

@@ -6,15 +6,12 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
@@ -32,41 +29,54 @@ type desk struct {
 	t         *testing.T
 	dir       string
 	env, hold string
-	jobs      []string // what was queued
 }
 
 const token = "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	dir := t.TempDir()
-	d := &desk{t: t, dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
-	for _, sub := range []string{"", "etc", "lib", "former"} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, sub), 0o755),
-			os.Chmod(filepath.Join(dir, sub), 0o755)); err != nil {
+	d := deskIn(t.TempDir())
+	d.t = t
+	for _, sub := range []string{"", "etc", "lib", "data"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(d.dir, sub), 0o755),
+			os.Chmod(filepath.Join(d.dir, sub), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d.steering = steering{
-		files: rootfile.Beneath(dir, os.Geteuid()), configs: filepath.Join(dir, "etc"),
-		dropIns: filepath.Join(dir, "units"), defaultHold: d.hold,
-		outcomes: func(agent string) string { return filepath.Join(dir, "outcomes", agent) },
-		drive: func(_ context.Context, unit, verb string) error {
-			d.jobs = append(d.jobs, verb+" "+unit)
-			return nil
-		},
-	}
-	d.configure("etcd@x.service")
+	d.configure("manage", "etcd@x.service")
 	return d
 }
 
-func (d *desk) configure(unit string) {
+// deskIn returns the desk of a directory, also in another process than the test's.
+func deskIn(dir string) *desk {
+	d := &desk{dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
+	d.steering = steering{
+		files: rootfile.Beneath(dir, os.Geteuid()), configs: filepath.Join(dir, "etc"),
+		outcomes: func(agent string) string { return filepath.Join(dir, "outcomes", agent) },
+		drive: func(_ context.Context, unit, verb string) error {
+			return writeJob(filepath.Join(dir, "jobs"), unit, verb)
+		},
+	}
+	return d
+}
+
+// jobs returns what was queued, a job a line.
+func (d *desk) jobs() string {
 	d.t.Helper()
-	d.write(filepath.Join(d.configs, "quorumd.yaml"), `mode: manage
+	text, err := os.ReadFile(filepath.Join(d.dir, "jobs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (d *desk) configure(mode, unit string) {
+	d.t.Helper()
+	d.write(filepath.Join(d.configs, "quorumd.yaml"), `mode: `+mode+`
 host: {name: n1}
 cluster: {name: prod, voters: 1, standbys: 0, endpoints: [http://n1:2379]}
 etcd: {clientURL: http://n1:2379, peerURL: http://n1:2380, listenClientURL: http://127.0.0.1:2379,
-  listenPeerURL: http://127.0.0.1:2380,
+  listenPeerURL: http://127.0.0.1:2380, dataDir: `+filepath.Join(d.dir, "data", "etcd")+`,
   unit: `+unit+`, environmentFile: `+d.env+`, environment: {ETCD_LOG_LEVEL: warn}}
 `)
 }
@@ -164,9 +174,8 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 		!strings.Contains(string(text), "new kernel") {
 		t.Errorf("%s, %v", text, err)
 	}
-	if got := strings.Join(d.jobs,
-		", "); got != "start etcd@x.service, stop etcd@x.service, restart etcd@x.service, start "+
-		"quorumd-hooks@before.service" {
+	if got := d.jobs(); got != "start etcd@x.service\nstop etcd@x.service\nrestart etcd@x.service\n"+
+		"start quorumd-hooks@before.service\n" {
 		t.Error(got)
 	}
 }
@@ -181,7 +190,7 @@ func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
 		"may write":    func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
 		"no such file": func(_ *desk, path string) error { return os.Remove(path) },
 		"runner of quorumd is": func(d *desk, _ string) error {
-			d.configure("etcd@x.service, runner: process")
+			d.configure("manage", "etcd@x.service, runner: process")
 			return nil
 		},
 	} {
@@ -195,8 +204,8 @@ func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
 				t.Errorf("%s, %s: %v", what, word, err)
 			}
 		}
-		if len(d.jobs) != 0 {
-			t.Errorf("%s: %v", what, d.jobs)
+		if jobs := d.jobs(); jobs != "" {
+			t.Errorf("%s: %s", what, jobs)
 		}
 	}
 }
@@ -237,145 +246,6 @@ func TestAnErrandNamesAConfigurationOfRootsAndItsDirectoriesOnly(t *testing.T) {
 	}
 	if err := allowed("quorumd", good...); err == nil {
 		t.Error("a configuration is taken that anybody can exchange")
-	}
-}
-
-func TestOfAnEarlierVersionsEnvironmentOnlyTheClusterIsBelieved(t *testing.T) {
-	t.Parallel()
-	joined := "8e9e05c52164694d=http://n2:2380,n1=http://n1:2380"
-	for _, c := range []struct{ what, old, cluster, state, token string }{
-		{
-			"as quorumd wrote it", "ETCD_INITIAL_CLUSTER=\"" + joined + "\"\nETCD_INITIAL_CLUSTER_STATE=existing\n",
-			joined, "existing", "",
-		},
-		{
-			"of a cluster that it made",
-			"ETCD_INITIAL_CLUSTER=n1=http://n1:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=" +
-				token + "\n", "n1=http://n1:2380", "new", token,
-		},
-		{"forged", "LD_PRELOAD=/tmp/x.so\nETCD_DATA_DIR=/root\nETCD_INITIAL_CLUSTER=" + joined +
-			"\nETCD_INITIAL_CLUSTER_STATE=existing\n", joined, "existing", ""},
-		{
-			"of other hosts",
-			"ETCD_INITIAL_CLUSTER=n9=http://n9:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=" +
-				token + "\n", "n1=http://n1:2380", "existing", "",
-		},
-		{"of nothing", "\x00\xff", "n1=http://n1:2380", "existing", ""},
-	} {
-		d := newDesk(t)
-		d.configure(mainUnit)
-		former := filepath.Join(d.dir, "former")
-		d.write(filepath.Join(former, "etcd.env"), c.old)
-		if err := d.move(former); err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		want := d.config().Environment(c.cluster, c.token)
-		if got := d.environment(); steward.Digest(got) != steward.Digest(want) ||
-			got["ETCD_INITIAL_CLUSTER_STATE"] != c.state {
-			t.Errorf("%s: %v\nwant %v", c.what, got, want)
-		}
-		if _, err := os.Stat(d.hold); err == nil {
-			t.Errorf("%s: it is held", c.what)
-		}
-		d.write(filepath.Join(former, "etcd.env"), "ETCD_INITIAL_CLUSTER_STATE=new")
-		if err := d.move(former); err != nil || steward.Digest(d.environment()) != steward.Digest(want) {
-			t.Errorf("%s: what stood there was replaced, %v", c.what, err)
-		}
-	}
-}
-
-func TestWhatLiesWhereAnEarlierVersionWroteIsNotFollowed(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	d.configure(mainUnit)
-	former := filepath.Join(d.dir, "former")
-	secret := filepath.Join(d.dir, "secret")
-	d.write(secret, "ETCD_INITIAL_CLUSTER=n1=http://n1:2380\n")
-	for what, lay := range map[string]func(path string) error{
-		"a link":      func(path string) error { return os.Symlink(secret, path) },
-		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o600) },
-		"a hard link": func(path string) error { return os.Link(secret, path) },
-		"a directory": func(path string) error { return os.Mkdir(path, 0o755) },
-	} {
-		for _, name := range []string{"etcd.env", "etcd.hold"} {
-			if err := lay(filepath.Join(former, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := d.move(former); err != nil || d.environment() != nil {
-			t.Errorf("%s: %v, %v", what, d.environment(), err)
-		}
-		for _, name := range []string{"etcd.env", "etcd.hold"} {
-			if err := os.Remove(filepath.Join(former, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	d.write(filepath.Join(former, "etcd.hold"), "held")
-	if err := d.move(former); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(d.hold); err != nil || d.environment() != nil {
-		t.Errorf("a hold is not taken over: %v", err)
-	}
-	if left, _ := os.ReadDir(former); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
-func TestWhatMayStillBeReadAfterAnUpgradeStays(t *testing.T) {
-	t.Parallel()
-	for what, c := range map[string]struct{ unit, dropIn string }{
-		"for a unit of another name": {"etcd3.service", ""},
-		"with a drop-in of root's":   {mainUnit, "[Service]\nEnvironmentFile=-%s/etcd.env\n"},
-	} {
-		d := newDesk(t)
-		d.configure(c.unit)
-		former := filepath.Join(d.dir, "former")
-		d.write(filepath.Join(former, "etcd.env"), "ETCD_INITIAL_CLUSTER=n1=http://n1:2380\n")
-		if c.dropIn != "" {
-			if err := os.MkdirAll(filepath.Join(d.dropIns, "etcd.service.d"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			d.write(filepath.Join(d.dropIns, "etcd.service.d", "mine.conf"), fmt.Sprintf(c.dropIn, former))
-		}
-		if err := d.move(former); err != nil || d.environment() == nil {
-			t.Errorf("%s: %v, %v", what, d.environment(), err)
-		}
-		if _, err := os.Stat(filepath.Join(former, "etcd.env")); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-func TestAHoldIsTakenOverAlsoWhereTheConfigurationIsRefused(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	former := filepath.Join(d.dir, "former")
-	d.write(filepath.Join(former, "etcd.hold"), "held")
-	d.write(filepath.Join(d.configs, "quorumd.yaml"), "modus: manage\n")
-	if err := d.move(former); err == nil || !strings.Contains(err.Error(), "did you mean mode?") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(d.hold); err != nil {
-		t.Errorf("etcd may make a cluster of its own at the next boot: %v", err)
-	}
-}
-
-func TestWhoOwnsTheOldDirectoryCannotKeepAnUpgradeFromItsEnd(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	d.configure(mainUnit)
-	former := filepath.Join(d.dir, "former")
-	d.write(filepath.Join(former, "etcd.hold"), "held")
-	if err := os.MkdirAll(filepath.Join(former, "etcd.env", "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.move(former); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(d.hold); err != nil {
-		t.Error(err)
 	}
 }
 

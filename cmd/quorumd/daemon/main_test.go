@@ -1,0 +1,48 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/quorumd/quorumd/systemd/errand"
+	"github.com/quorumd/quorumd/systemd/steward"
+)
+
+const (
+	helperIn = "test-helper" // the root helper of a desk, in a process of its own
+	errandIn = "test-errand" // its errand service
+)
+
+// TestMain also is the two services with more rights than the agent's, as their units start them, and the errands'
+// children.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == errandIn) {
+		d := deskIn(os.Args[2])
+		if os.Args[1] == helperIn {
+			_ = steward.Serve(context.Background(), d.do) // the error reaches the other side
+		} else {
+			_ = errand.Serve([]string{self}, func(r errand.Request) error { return allowErrand(d.files, d.configs, r) })
+		}
+		os.Exit(0)
+	}
+	if code, is := Child(os.Args[1:]); is {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// writeJob appends a job to a file, which the test reads.
+func writeJob(path, unit, verb string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, verb, unit)
+	return errors.Join(err, f.Close())
+}
