@@ -67,6 +67,9 @@ func (a *Agent) Metrics() *publish.Metrics { return a.told.Metrics() }
 // Status gives the picture of the last finished observation. It waits for nothing.
 func (a *Agent) Status() control.Status { return a.told.Status() }
 
+// Revision returns the number of the round that Status shows, and 0 before the first one.
+func (a *Agent) Revision() uint64 { return a.told.Revision() }
+
 // Picture gives the same for those who look again and again: etcd is not asked anew for it.
 func (a *Agent) Picture() control.Status { return a.told.Picture() }
 

@@ -25,6 +25,8 @@ type Caretaker interface {
 type Picture interface {
 	// Status gives the newest picture.
 	Status() Status
+	// Revision returns the number of the picture that Status shows. It changes with each new picture.
+	Revision() uint64
 	// Checks gives what is looked at on this machine, and where each check stands.
 	Checks() Checks
 }

@@ -16,12 +16,16 @@ import (
 	"time"
 )
 
-func bounded(t *testing.T, change func(*limits)) string {
+func bounded(t *testing.T, change func(*limits), set ...func(*desk)) string {
 	t.Helper()
 	lim := defaultLimits()
 	change(&lim)
+	d := &desk{}
+	for _, f := range set {
+		f(d)
+	}
 	return serving(t, newServer(Options{
-		Socket: filepath.Join(folder(t), "s"), Backend: &desk{}, Logger: testLog(t),
+		Socket: filepath.Join(folder(t), "s"), Backend: d, Logger: testLog(t),
 	}, lim))
 }
 

@@ -270,9 +270,6 @@ func mayCome(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
 }
 
-// maxAnswer bounds an answer: a status of a thousand hosts has about half a megabyte.
-const maxAnswer = 16 << 20
-
 // read decodes an answer. Fields it does not know are a newer daemon's and are passed over.
 func (c *Client) read(resp *http.Response, into any) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))

@@ -65,6 +65,20 @@ type HostRecord struct {
 	Sees []Sight `json:"sees,omitempty"`
 }
 
+// Bounds of the hosts that a status lists. An ordinary host takes about 400 bytes; a record as large as records may be
+// makes a row of 12 KiB.
+const (
+	MaxHosts     = 2000
+	MaxHostBytes = 2 << 20
+)
+
+// Omitted counts the hosts that have a record in etcd and are not listed, since a status is bounded in hosts and bytes.
+// The host that answers, the members, and those that are not OK are listed before others.
+type Omitted struct {
+	Hosts int `json:"hosts"`
+	NotOK int `json:"notOK"` // of these, whose health state is not OK
+}
+
 // Sight is how a host reaches a member.
 type Sight struct {
 	MemberID string `json:"memberID"` // hexadecimal, as etcdctl prints it

@@ -36,6 +36,9 @@ type peerConn struct {
 	leave func()
 }
 
+// sendBuffer is how much of an answer the kernel keeps for a reader who does not read, in bytes.
+const sendBuffer = 64 << 10
+
 // Accept waits for the next connection that is within the bounds. One over them gets an error
 // document at once.
 func (g *guard) Accept() (net.Conn, error) {
@@ -53,6 +56,7 @@ func (g *guard) Accept() (net.Conn, error) {
 			turnAway(c)
 			continue
 		}
+		_ = c.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own bound holds
 		return &peerConn{UnixConn: c, peer: p, leave: sync.OnceFunc(func() { g.leave(p) })}, nil
 	}
 }
@@ -104,8 +108,9 @@ func turnAway(c *net.UnixConn) {
 		return
 	}
 	fmt.Fprintf(c,
-		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), len(body), body)
+		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: %d\r\n"+
+			"Content-Length: %d\r\n\r\n%s",
+		http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), retryAfter, len(body), body)
 }
 
 func busy() *Error {

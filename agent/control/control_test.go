@@ -40,8 +40,11 @@ type desk struct {
 	history func(context.Context) error // succeeds when nil
 	change  func(context.Context) error // succeeds when nil
 	look    func(context.Context) error // succeeds when nil
-	mu      sync.Mutex
-	asked   []string
+	// another one at each call when nil
+	revision func() uint64
+	mu       sync.Mutex
+	asked    []string
+	looks    uint64
 }
 
 func (d *desk) note(format string, args ...any) {
@@ -68,6 +71,17 @@ func (d *desk) Status() Status {
 		return Status{Cluster: Cluster{Name: "prod"}}
 	}
 	return d.status()
+}
+
+// Revision is another one each time, so that Status is asked each time, unless a test sets one.
+func (d *desk) Revision() uint64 {
+	if d.revision != nil {
+		return d.revision()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.looks++
+	return d.looks
 }
 
 func (d *desk) Checks() Checks { return Checks{Checks: []Check{{Name: "fsync"}}} }

@@ -33,7 +33,7 @@ type request struct {
 // response is what a handler wants to be sent.
 type response struct {
 	status int
-	body   any // encoded as JSON
+	body   any // encoded as JSON, or already *encoded
 }
 
 // Done is the answer to a change that has no document of its own.
@@ -70,7 +70,11 @@ func (s *Server) routes() []route {
 }
 
 func (s *Server) getStatus(request) (response, error) {
-	return response{http.StatusOK, s.opt.Backend.Status().complete()}, nil
+	newest, err := s.statuses.newest(s.opt.Backend)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, newest}, nil
 }
 
 func (s *Server) getChecks(request) (response, error) {

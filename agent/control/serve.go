@@ -4,46 +4,15 @@
 package control
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// serve answers one HTTP request: with a document, or with an error document.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	answer := s.answer(w, r)
-	body, err := encode(answer.body)
-	if err != nil { // a number that is not finite is the only way here
-		e := wireError(fmt.Errorf("cannot encode the answer: %w", err))
-		s.opt.Logger.Error("cannot encode an answer", "path", r.URL.Path, "error", err)
-		answer.status = e.Status
-		body, _ = encode(errorDocument{e}) // strings always encode
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(answer.status)
-	// A caller that has gone needs no answer.
-	_, _ = w.Write(body)
-}
-
-// encode gives a document on a line of its own. It is shown on no web page, so nothing is escaped for one.
-func encode(doc any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(doc)
-	return b.Bytes(), err
-}
 
 // answer takes a request through the checks, in the order in which they cost more.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response) {
@@ -95,6 +64,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 		most = s.limits.plan
 	}
 	body := http.MaxBytesReader(w, r.Body, most)
+	if rt.access == change {
+		defer s.statuses.forget() // also after one that failed: part of it may be done
+	}
 	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
 	if err != nil {
 		s.logChange(rt, "refused an operator", "by", by, "error", err)

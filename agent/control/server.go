@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/recovery"
@@ -38,6 +39,9 @@ type limits struct {
 	everyone int           // connections of all users but root
 	// requests that wait for the backend: changes, reads of who may change things, and other reads each
 	waiting int
+	// bytes of answers being sent: to one user, and to all who may only look. As many again are for those who may
+	// change things.
+	unreadUser, unread int64
 }
 
 func defaultLimits() limits {
@@ -55,6 +59,9 @@ func defaultLimits() limits {
 		lookers:  96,
 		everyone: 128,
 		waiting:  8,
+
+		unreadUser: 8 << 20,
+		unread:     24 << 20,
 	}
 }
 
@@ -66,6 +73,11 @@ type Server struct {
 	table    []route
 	reserved chan struct{} // for reads of those who may change things: others cannot take their places
 	listener *guard
+
+	statuses        statuses
+	encoding        sync.Mutex // of one answer at a time
+	sending         *sending
+	sendingReserved *sending // to those who may change things
 }
 
 // NewServer makes a server. It touches nothing yet.
@@ -78,7 +90,11 @@ func newServer(opt Options, lim limits) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opt: opt, limits: lim, reserved: make(chan struct{}, lim.waiting)}
+	s := &Server{
+		opt: opt, limits: lim, reserved: make(chan struct{}, lim.waiting),
+		sending:         newSending(lim.unreadUser, lim.unread),
+		sendingReserved: newSending(lim.unreadUser, lim.unread),
+	}
 	s.table = s.routes()
 	return s
 }

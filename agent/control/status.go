@@ -20,6 +20,7 @@ type Status struct {
 	Health     Health       `json:"health"`
 	Cluster    Cluster      `json:"cluster"`
 	Hosts      []HostRecord `json:"hosts"`
+	Omitted    *Omitted     `json:"omitted,omitempty"` // absent when all hosts are listed
 	Lock       Lock         `json:"lock"`
 	Op         *Op          `json:"op,omitempty"`
 	Pause      *Pause       `json:"pause,omitempty"`

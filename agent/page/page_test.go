@@ -213,7 +213,7 @@ func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) 
 		t.Errorf("the page has %d bytes after %s, at most 200 KiB after %s were meant", len(got), least, most)
 	}
 	for _, want := range []string{
-		"spare-09999", ">SLOW<", "more hosts are not shown: ", " OK. quorumctl status shows them all",
+		"spare-09999", ">SLOW<", "more hosts are not shown: ", " OK. quorumctl status lists them",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q", want)

@@ -199,7 +199,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 			Health: words.Word{Text: "no agent", Tone: words.Warn},
 		})
 	}
-	return rows, othersOf(len(hosts)-mostRows, left)
+	return rows, othersOf(len(hosts)-mostRows, left, s.Omitted)
 }
 
 // rank puts this host and the members first, then whatever is not well.
@@ -215,10 +215,10 @@ func rank(h control.HostRecord, this string) int {
 	return 3
 }
 
-// othersOf counts the hosts that are not shown, by their verdicts.
-func othersOf(n int, by map[string]int) string {
+// othersOf counts the hosts that are not shown, by their health states, and those that the status omits.
+func othersOf(n int, by map[string]int, omitted *control.Omitted) string {
 	if n <= 0 {
-		return ""
+		return words.Omitted(omitted)
 	}
 	var parts []string
 	for state, count := range by {
@@ -226,7 +226,8 @@ func othersOf(n int, by map[string]int) string {
 	}
 	slices.Sort(parts)
 	return words.Count(n, "more host is", "more hosts are") + " not shown: " +
-		cut(strings.Join(parts, ", ")) + ". quorumctl status shows them all."
+		cut(strings.Join(parts, ", ")) + ". quorumctl status lists them." +
+		words.After(" Beyond these, ", words.Omitted(omitted))
 }
 
 // networkOf gives who reaches whom; nil while nobody has looked.

@@ -54,6 +54,14 @@ func (p *Publisher) Metrics() *Metrics { return p.metrics }
 // Current gives the round that was shown last, or nil.
 func (p *Publisher) Current() *round.Round { return p.current.Load() }
 
+// Revision returns the number of the round that was shown last, or 0.
+func (p *Publisher) Revision() uint64 {
+	if r := p.current.Load(); r != nil {
+		return r.Number
+	}
+	return 0
+}
+
 // Reached gives the last round that was shown in which the cluster was reachable, or nil.
 func (p *Publisher) Reached() *round.Round { return p.reached.Load() }
 

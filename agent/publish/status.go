@@ -71,6 +71,7 @@ func (p *Publisher) Picture() control.Status {
 	if reached := p.reached.Load(); reached != nil { // what lies in etcd, as it was last read
 		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.PresenceTTL)
 		ownRow(s.Hosts, c.Host.ID, r)
+		s.Hosts, s.Omitted = boundHosts(s.Hosts, c.Host.ID, reached)
 		s.Lock, s.Op, s.Pause = recordsStatus(reached)
 		if reached.Rollout != nil {
 			rollout := RolloutOf(*reached.Rollout, reached.Op)
@@ -134,7 +135,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	}
 	age := (p.opt.Now() - r.StatusesAt).Seconds()
 	out.AgeSeconds = &age
-	out.ID = record.MemberID(v.ID).String()
+	out.ID = memberText(v.ID)
 	voters, live := v.Counts()
 	if !out.Reachable {
 		live = min(now.Answering(), policy.Quorum(voters)-1) // whoever answers, there is no quorum for this host
@@ -143,7 +144,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{
-			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter,
+			ID: memberText(m.ID), Name: m.Name, Role: control.RoleVoter,
 			Leader: m.Leader && out.Reachable, Live: m.Live,
 			DBSize: r.Statuses[m.ID].DBSize,
 		}
@@ -175,6 +176,9 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	}
 	return out
 }
+
+// memberText returns an ID of etcd as etcdctl prints it.
+func memberText(id uint64) string { return record.MemberID(id).String() }
 
 // hostsStatus lists the hosts that had a record in etcd when it was last read, age seconds ago. A record expires ttl
 // after its host's last renewal.

@@ -54,6 +54,15 @@ func WithoutAgent(s control.Status) []control.Member {
 	return slices.DeleteFunc(slices.Clone(s.Cluster.Members), func(m control.Member) bool { return claimed[m.ID] })
 }
 
+// Omitted says how many hosts a status does not list, and why; nothing when it lists all.
+func Omitted(o *control.Omitted) string {
+	if o == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s not listed, %d of them not OK: a status is limited to %d hosts and %s",
+		Count(o.Hosts, "host is", "hosts are"), o.NotOK, control.MaxHosts, Size(control.MaxHostBytes))
+}
+
 // Tolerance says how many voters may fail from here on.
 func Tolerance(c control.Cluster) Word {
 	switch {

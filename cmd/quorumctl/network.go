@@ -35,6 +35,7 @@ type networkDocument struct {
 	APIVersion string            `json:"apiVersion"`
 	Members    []networkMember   `json:"members"`
 	Hosts      []networkHost     `json:"hosts"`
+	Omitted    *control.Omitted  `json:"omitted,omitempty"`
 	Findings   []control.Finding `json:"findings"` // on the network of the host that answers
 }
 
@@ -54,6 +55,7 @@ type networkHost struct {
 
 func networkOf(s control.Status) networkDocument {
 	doc := networkDocument{
+		Omitted:    s.Omitted,
 		APIVersion: s.APIVersion, Members: []networkMember{}, Hosts: []networkHost{}, Findings: []control.Finding{},
 	}
 	for _, m := range s.Cluster.Members {
@@ -107,6 +109,7 @@ func writeNetwork(p *page, doc networkDocument) {
 		asked += len(h.Sees)
 	}
 	p.table(t)
+	writeOmitted(p, doc.Omitted)
 	if well > 0 {
 		p.line("%s every member: -o wide shows them",
 			words.Count(well, "host without a member reaches", "hosts without a member reach"))

@@ -112,6 +112,13 @@ func (d *desk) step() {
 	}
 }
 
+// Revision is another one after each look, so that every command sees the next one.
+func (d *desk) Revision() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return uint64(d.looks)
+}
+
 func (d *desk) Checks() control.Checks { return d.checks }
 
 func (d *desk) Mute(_ context.Context, req control.MuteRequest, _ string) (control.Mute, error) {

@@ -25,9 +25,16 @@ func writeStatus(p *page, s control.Status) {
 	p.raw("")
 	if t := hostTable(p, s); len(t.rows) > 0 {
 		p.table(t)
+		writeOmitted(p, s.Omitted)
 		p.raw("")
 	}
 	writeThisHost(p, s)
+}
+
+func writeOmitted(p *page, o *control.Omitted) {
+	if o != nil {
+		p.line("%s", word{words.Omitted(o), warn})
+	}
 }
 
 // hostTable lists the hosts by name, and members that no host claims.

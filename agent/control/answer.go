@@ -1,0 +1,199 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAnswer bounds an answer: a status lists at most 2 MiB of hosts, a history 1000 lines.
+	maxAnswer = 16 << 20
+	// smallAnswer is the size up to which an answer is not counted: all connections together hold 8 MiB of those.
+	smallAnswer = 64 << 10
+	// statusFresh bounds the age of a status that is sent again. Figures such as the age of the loop grow without a new
+	// round.
+	statusFresh = time.Second
+	// retryAfter is the Retry-After of a 503, in seconds.
+	retryAfter = 2
+)
+
+// encoded is a document in JSON. All who read the same one share its bytes.
+type encoded struct{ text []byte }
+
+// encode returns a document on a line of its own. No web page shows it, so nothing is escaped for one.
+func encode(doc any) (*encoded, error) {
+	if e, ok := doc.(*encoded); ok {
+		return e, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil { // a number that is not finite
+		return nil, fmt.Errorf("cannot encode the answer: %w", err)
+	}
+	if b.Len() > maxAnswer {
+		return nil, fmt.Errorf("cannot send the answer: %d bytes, the limit is %d", b.Len(), maxAnswer)
+	}
+	return &encoded{b.Bytes()}, nil
+}
+
+// statuses keeps the status that was encoded last.
+type statuses struct {
+	mu       sync.Mutex
+	last     *encoded
+	revision uint64
+	at       time.Time
+}
+
+// newest returns the encoded status, and encodes it only if the backend published a new one or the last is too old.
+func (s *statuses) newest(from Picture) (*encoded, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	revision := from.Revision()
+	if s.last != nil && s.revision == revision && time.Since(s.at) < statusFresh {
+		return s.last, nil
+	}
+	at := time.Now()
+	next, err := encode(from.Status().complete())
+	if err != nil {
+		return nil, err
+	}
+	s.last, s.revision, s.at = next, revision, at
+	return next, nil
+}
+
+// forget has the next reader get a status that is encoded for it.
+func (s *statuses) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil
+}
+
+// sending counts the bytes of the answers that are being sent. Readers that do not read hold at most so much memory:
+// one user perUser bytes, all together inAll. An answer that many read counts once.
+type sending struct {
+	perUser, inAll int64
+
+	mu      sync.Mutex
+	all     int64
+	users   map[uint32]int64
+	readers map[*encoded]map[uint32]int
+}
+
+func newSending(perUser, inAll int64) *sending {
+	return &sending{
+		perUser: perUser, inAll: inAll, users: map[uint32]int64{}, readers: map[*encoded]map[uint32]int{},
+	}
+}
+
+// full reports whether no other answer that counts can be sent to a user.
+func (s *sending) full(uid uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all >= s.inAll || s.users[uid] >= s.perUser
+}
+
+// begin counts an answer to a user, and returns what ends that; ok is false if there is no room for it. The first
+// answer to a user may be larger than perUser.
+func (s *sending) begin(e *encoded, uid uint32) (end func(), ok bool) {
+	size := int64(cap(e.text))
+	if size <= smallAnswer {
+		return func() {}, true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shared, mine := len(s.readers[e]) > 0, s.readers[e][uid] > 0
+	if !shared && s.all+size > s.inAll || !mine && s.users[uid] > 0 && s.users[uid]+size > s.perUser {
+		return nil, false
+	}
+	if !shared {
+		s.all += size
+		s.readers[e] = map[uint32]int{}
+	}
+	if !mine {
+		s.users[uid] += size
+	}
+	s.readers[e][uid]++
+	return sync.OnceFunc(func() { s.end(e, uid, size) }), true
+}
+
+func (s *sending) end(e *encoded, uid uint32, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readers[e][uid]--; s.readers[e][uid] > 0 {
+		return
+	}
+	delete(s.readers[e], uid)
+	if s.users[uid] -= size; s.users[uid] == 0 {
+		delete(s.users, uid)
+	}
+	if len(s.readers[e]) == 0 {
+		delete(s.readers, e)
+		s.all -= size
+	}
+}
+
+// serve answers one HTTP request: with a document, or with an error document.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	answer := s.answer(w, r)
+	p, known := peerFrom(r.Context())
+	sending := s.sending
+	if known && s.rules.mayChange(p) {
+		sending = s.sendingReserved
+	}
+	body, end, err := s.prepare(answer.body, sending, p.uid)
+	if err != nil {
+		if e := wireError(err); e.Code == CodeInternal {
+			s.opt.Logger.Error("cannot encode an answer", "path", r.URL.Path, "error", err)
+		}
+		answer = refusal(err)
+		body, end, _ = s.prepare(answer.body, sending, p.uid) // strings always encode, and it is small
+	}
+	defer end()
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body.text)))
+	if answer.status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	w.WriteHeader(answer.status)
+	// A caller that has gone needs no answer.
+	_, _ = w.Write(body.text)
+}
+
+// prepare encodes a document, one at a time, and counts it as being sent until end is called.
+func (s *Server) prepare(doc any, sending *sending, uid uint32) (body *encoded, end func(), err error) {
+	s.encoding.Lock()
+	defer s.encoding.Unlock()
+	switch doc.(type) {
+	case History, SnapshotJob: // do not encode what cannot be sent
+		if sending.full(uid) {
+			return nil, nil, unread()
+		}
+	}
+	if body, err = encode(doc); err != nil {
+		return nil, nil, err
+	}
+	end, ok := sending.begin(body, uid)
+	if !ok {
+		return nil, nil, unread()
+	}
+	return body, end, nil
+}
+
+func unread() *Error {
+	return &Error{
+		Status: http.StatusServiceUnavailable, Code: CodeBusy,
+		Message: "cannot send the answer: earlier answers have not been read, and no more memory may be used for them",
+		Hint:    "end the programs that do not read from quorumd's socket, or retry in a few seconds",
+	}
+}
