@@ -20,6 +20,8 @@ import (
 
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // instance is a real "systemd --user" of a test's own, with its own bus and unit directory.
@@ -45,10 +47,7 @@ func newInstance(t *testing.T, policy string) *instance {
 			t.Fatalf("cannot test against systemd: %v%s", err, remedy)
 		}
 	}
-	dir, err := os.MkdirTemp("", "sd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := tempdir.New(t)
 	i := &instance{t: t, dir: dir, units: filepath.Join(dir, "units")}
 	t.Cleanup(i.stop)
 	if err := os.Mkdir(i.units, 0o755); err != nil {
@@ -176,7 +175,7 @@ func (i *instance) log() string {
 	return all.String()
 }
 
-// stop ends the instance with all its units, and removes what it left.
+// stop ends the instance with all its units.
 func (i *instance) stop() {
 	if i.root != nil {
 		i.root.Close()
@@ -194,9 +193,6 @@ func (i *instance) stop() {
 	}
 	if i.t.Failed() {
 		i.t.Log(i.log())
-	}
-	if err := os.RemoveAll(i.dir); err != nil {
-		i.t.Error(err)
 	}
 }
 

@@ -12,24 +12,19 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // listen opens a real socket as a service manager does.
 func listen(t *testing.T) *net.UnixConn {
 	t.Helper()
-	// Not t.TempDir, whose path may be longer than a socket's may be.
-	dir, err := os.MkdirTemp("", "notify")
+	name := filepath.Join(tempdir.New(t), "s")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		conn.Close()
-		os.RemoveAll(dir)
-	})
+	t.Cleanup(func() { conn.Close() })
 	return conn
 }
 

@@ -18,6 +18,8 @@ import (
 
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // unit is the vocabulary that both implementations speak.
@@ -119,11 +121,7 @@ func TestABusThatIsNotThereIsUnavailable(t *testing.T) {
 // muteBus takes connections and never says a word.
 func muteBus(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mute")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "bus")
+	path := filepath.Join(tempdir.New(t), "bus")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +141,6 @@ func muteBus(t *testing.T) string {
 	t.Cleanup(func() {
 		listener.Close()
 		<-done
-		os.RemoveAll(dir)
 	})
 	return path
 }

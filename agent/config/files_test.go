@@ -73,8 +73,11 @@ func (p pki) read(path string) []byte {
 	return data
 }
 
+// named needs no /etc/machine-id, which not every machine has.
+func named() Host { return Host{ID: "n1"} }
+
 func with(t TLS, webConfig string) Config {
-	return Config{Cluster: Cluster{TLS: &t}, Metrics: Metrics{WebConfig: webConfig}}
+	return Config{Host: named(), Cluster: Cluster{TLS: &t}, Metrics: Metrics{WebConfig: webConfig}}
 }
 
 func TestGoodFilesAreAccepted(t *testing.T) {
@@ -87,7 +90,7 @@ func TestGoodFilesAreAccepted(t *testing.T) {
 	web := p.write("web.yaml", nil)
 	both := p.write("both.pem", append(p.read(cert), p.read(key)...))
 	for name, c := range map[string]Config{
-		"no TLS":                          {},
+		"no TLS":                          {Host: named()},
 		"system authorities":              with(TLS{}, ""),
 		"authorities only":                with(TLS{CA: cert}, ""),
 		"all":                             with(TLS{CA: cert, Cert: cert, Key: key}, web),
@@ -195,7 +198,7 @@ func TestAPasswordFileIsLookedAt(t *testing.T) {
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		err := Config{Etcd: Etcd{PasswordFile: path}}.CheckFiles()
+		err := Config{Host: named(), Etcd: Etcd{PasswordFile: path}}.CheckFiles()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

@@ -19,11 +19,9 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/quorumd/quorumd/agent/socketpath"
 	"github.com/quorumd/quorumd/agent/trigger"
 )
-
-// maxSocketPath is the longest path of a unix socket on Linux, in bytes (unix(7): sun_path holds 108 with its NUL).
-const maxSocketPath = 107
 
 // kindOfFormat gives the words for a format, an "is" tag.
 func kindOfFormat(format string) string {
@@ -110,9 +108,9 @@ func parseFormat(format, s string) (string, error) {
 	case "path":
 		return parsePath(s)
 	case "socket":
-		if len(s) > maxSocketPath {
-			return "", fmt.Errorf("a socket's path has at most %d bytes, not %d; choose a shorter one", maxSocketPath,
-				len(s))
+		if name := filepath.Base(s); len(name) > socketpath.MaxName {
+			return "", fmt.Errorf("a socket's name has at most %d bytes, not %d; choose a shorter one", socketpath.MaxName,
+				len(name))
 		}
 		return parsePath(s)
 	case "hostport":

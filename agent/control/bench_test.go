@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // BenchmarkStatusOfAHundredHosts measures a status from connecting to the decoded document.
@@ -17,7 +19,7 @@ func BenchmarkStatusOfAHundredHosts(b *testing.B) {
 		h.Name = fmt.Sprintf("n%d", i)
 		s.Hosts = append(s.Hosts, h)
 	}
-	srv := NewServer(Options{Socket: filepath.Join(folder(b), "s"), Backend: &desk{status: func() Status { return s }}})
+	srv := NewServer(Options{Socket: filepath.Join(tempdir.New(b), "s"), Backend: &desk{status: func() Status { return s }}})
 	c := Dial(serving(b, srv))
 	for b.Loop() {
 		if _, err := c.Status(b.Context()); err != nil {

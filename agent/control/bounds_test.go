@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func bounded(t *testing.T, change func(*limits), set ...func(*desk)) string {
@@ -25,7 +27,7 @@ func bounded(t *testing.T, change func(*limits), set ...func(*desk)) string {
 		f(d)
 	}
 	return serving(t, newServer(Options{
-		Socket: filepath.Join(folder(t), "s"), Backend: d, Logger: testLog(t),
+		Socket: filepath.Join(tempdir.New(t), "s"), Backend: d, Logger: testLog(t),
 	}, lim))
 }
 
@@ -194,7 +196,7 @@ func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := NewServer(Options{
-		Socket: filepath.Join(folder(t), "s"),
+		Socket: filepath.Join(tempdir.New(t), "s"),
 		Backend: &desk{change: func(ctx context.Context) error {
 			close(begun)
 			<-finish

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
 // Client asks a quorumd over its socket. It keeps no connection between calls. Every error of a
@@ -247,7 +249,11 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
 	var last error // why nobody answered says more than that the time is over
 	for {
-		conn, err := d.DialContext(ctx, "unix", c.socket)
+		var conn net.Conn
+		err := socketpath.With(c.socket, func(address string) (err error) {
+			conn, err = d.DialContext(ctx, "unix", address)
+			return err
+		})
 		if err == nil {
 			return conn, nil
 		}

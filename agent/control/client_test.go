@@ -14,12 +14,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // impostor serves fixed bytes to every caller, whatever it asks.
 func impostor(t *testing.T, answer string) string {
 	t.Helper()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,7 @@ func impostor(t *testing.T, answer string) string {
 
 func TestADaemonThatIsJustStartingIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	answer := make(chan error, 1)
 	started := make(chan struct{})
 	go func() {
@@ -68,7 +70,7 @@ func TestADaemonThatIsJustStartingIsWaitedFor(t *testing.T) {
 
 func TestADaemonThatIsNotThereIsSaidSo(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	start := time.Now()
 	_, err := Dial(socket).Status(t.Context())
 	if took := time.Since(start); took < 1900*time.Millisecond || took > 10*time.Second {
@@ -132,7 +134,7 @@ func TestAnAnswerThatIsNotQuorumdsIsSaidSo(t *testing.T) {
 
 func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket) // never accepts
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +150,7 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 
 func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket) // the kernel accepts, the daemon never does: as if it were stopped
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +175,7 @@ func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing
 
 func TestADaemonThatWorksHasTheWholeTimeout(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	over := make(chan struct{})
 	serving(t, NewServer(Options{Socket: socket, Logger: testLog(t), Backend: &desk{
 		change: func(context.Context) error { <-over; return nil },

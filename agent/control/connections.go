@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -18,6 +19,7 @@ import (
 // change things, and these leave some for root.
 type guard struct {
 	*net.UnixListener
+	socket    string
 	rules     rules
 	perUser   int
 	strangers int // all together who may only look
@@ -59,6 +61,12 @@ func (g *guard) Accept() (net.Conn, error) {
 		_ = c.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own bound holds
 		return &peerConn{UnixConn: c, peer: p, leave: sync.OnceFunc(func() { g.leave(p) })}, nil
 	}
+}
+
+// Close removes the socket.
+func (g *guard) Close() error {
+	_ = os.Remove(g.socket) // it may have gone with its directory
+	return g.UnixListener.Close()
 }
 
 // Close closes the connection and gives its place back.

@@ -24,11 +24,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/recovery"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestMain(m *testing.M) {
 	if socket := os.Getenv("CONTROL_TEST_STRANGER"); socket != "" {
-		os.Exit(stranger(socket))
+		os.Exit(stranger(socket, os.Getenv("CONTROL_TEST_GROUPS")))
 	}
 	flag.Bool("update", false, "rewrite the golden files")
 	goleak.VerifyTestMain(m)
@@ -191,24 +193,6 @@ func (d *desk) SetRollout(ctx context.Context, state, by string) (Rollout, error
 	return Rollout{ID: "r1", State: state}, d.answer(ctx)
 }
 
-// folder is a short path (a socket's has a bound) that every user can enter.
-func folder(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // serving runs a server until the test ends and gives its socket.
 func serving(t testing.TB, s *Server) string {
 	t.Helper()
@@ -232,7 +216,7 @@ func serving(t testing.TB, s *Server) string {
 // open serves a backend with the ordinary limits.
 func open(t *testing.T, b Backend) string {
 	t.Helper()
-	return serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: b, Logger: testLog(t)}))
+	return serving(t, NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: b, Logger: testLog(t)}))
 }
 
 func testLog(t *testing.T) *slog.Logger {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
 // listenUnix takes the socket's path, unless a live process serves it. A path left behind by a
@@ -20,10 +22,6 @@ import (
 func listenUnix(socket string) (*net.UnixListener, error) {
 	fail := func(err error) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("cannot listen on %s: %w", socket, err)
-	}
-	if most := len(unix.RawSockaddrUnix{}.Path) - 1; len(socket) > most {
-		return fail(fmt.Errorf("the path has %d bytes, at most %d are possible: choose a shorter one", len(socket),
-			most))
 	}
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return fail(err)
@@ -36,10 +34,15 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err := makeWay(socket); err != nil {
 		return fail(err)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	var l *net.UnixListener
+	err = socketpath.With(socket, func(address string) (err error) {
+		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}
+	l.SetUnlinkOnClose(false)                       // by then the address may name nothing: guard.Close removes the path
 	if err := os.Chmod(socket, 0o666); err != nil { // who may do what is decided by credentials, not by the mode
 		return fail(errors.Join(err, l.Close()))
 	}
@@ -92,11 +95,15 @@ func makeWay(socket string) error {
 // probe connects to a socket and gives the process that listens there; 0 when it lives in
 // another PID namespace.
 func probe(socket string) (pid int, err error) {
-	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	p, err := peerOf(c.(*net.UnixConn))
-	return p.pid, err
+	err = socketpath.With(socket, func(address string) error {
+		c, err := net.DialTimeout("unix", address, time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		p, err := peerOf(c.(*net.UnixConn))
+		pid = p.pid
+		return err
+	})
+	return pid, err
 }

@@ -6,6 +6,8 @@ package control
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -17,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // me is how the test's own process is named.
@@ -39,8 +43,19 @@ func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, 
 }
 
 // stranger is what this program does when it is started again as somebody else: it looks, tries
-// to change something, and prints how that went.
-func stranger(socket string) int {
+// to change something, and prints how that went. Root becomes another user first, of these groups. It does so here and
+// not when it is started: only root may be able to run the program, or to enter its directory.
+func stranger(socket, groups string) int {
+	if os.Geteuid() == 0 {
+		var all []int
+		if err := json.Unmarshal([]byte(groups), &all); err != nil {
+			panic(err)
+		}
+		err := errors.Join(syscall.Setgroups(all[1:]), syscall.Setgid(all[0]), syscall.Setuid(65534))
+		if err != nil {
+			panic(err)
+		}
+	}
 	c := Dial(socket)
 	s, err := c.Status(context.Background())
 	fmt.Printf("status %q %v\n", s.Cluster.Name, err)
@@ -57,18 +72,19 @@ func asSomebody(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // reaches the program where its folder is closed
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: gid, Groups: groups}}
-	} else {
+	if os.Geteuid() != 0 {
 		s.rules.self = uint32(os.Geteuid()) + 1
 		if slices.Contains(append(groups, gid), s.rules.gid) {
 			s.rules.gid = uint32(os.Getegid())
 		}
 	}
 	socket := serving(t, s)
-	cmd.Env = []string{"CONTROL_TEST_STRANGER=" + socket}
-	cmd.Dir = "/"
+	all, err := json.Marshal(append([]uint32{gid}, groups...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // reaches the program where its folder is closed
+	cmd.Env = []string{"CONTROL_TEST_STRANGER=" + socket, "CONTROL_TEST_GROUPS=" + string(all)}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -79,7 +95,7 @@ func asSomebody(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 func TestAStrangerMayLookButNotChange(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
-	s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
+	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
 	got := asSomebody(t, s, 65534)
 	if !strings.Contains(got, `status "prod" <nil>`) {
 		t.Errorf("it could not look: %s", got)
@@ -112,7 +128,7 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 			t.Parallel()
 			d := &desk{}
 			s := NewServer(Options{
-				Socket: filepath.Join(folder(t), "s"), Group: "daemon", Backend: d,
+				Socket: filepath.Join(tempdir.New(t), "s"), Group: "daemon", Backend: d,
 				Logger: testLog(t),
 			})
 			got := asSomebody(t, s, c.gid, c.groups...)
@@ -174,7 +190,7 @@ func TestAMissingGroupIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := NewServer(Options{
-		Socket: filepath.Join(folder(t), "s"), Group: "no-such-group", Backend: &desk{},
+		Socket: filepath.Join(tempdir.New(t), "s"), Group: "no-such-group", Backend: &desk{},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err := s.Listen(); err != nil {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestEveryRouteReachesTheBackend(t *testing.T) {
@@ -426,7 +428,7 @@ func TestABackendThatWaitsForEtcdIsGivenUpAndTheStatusIsAnsweredMeanwhile(t *tes
 		return fmt.Errorf("cannot read the history: %w", ctx.Err())
 	}
 	socket := serving(t, newServer(Options{
-		Socket: filepath.Join(folder(t), "s"), Backend: &desk{history: wait, change: wait}, Logger: testLog(t),
+		Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{history: wait, change: wait}, Logger: testLog(t),
 	}, lim))
 	codes := make(chan string, 8)
 	for range 2 {

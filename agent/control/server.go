@@ -115,7 +115,7 @@ func (s *Server) Listen() error {
 		return err
 	}
 	s.listener = &guard{
-		UnixListener: l, open: map[uint32]int{},
+		UnixListener: l, socket: s.opt.Socket, open: map[uint32]int{},
 		rules: r, perUser: s.limits.perUser, strangers: s.limits.lookers, everyone: s.limits.everyone,
 	}
 	return nil

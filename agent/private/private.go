@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/socketpath"
 	"github.com/quorumd/quorumd/agent/span"
 )
 
@@ -94,13 +95,12 @@ func (e *Etcd) Ended() <-chan error { return e.ended }
 
 // Dial connects to it.
 func (e *Etcd) Dial(ctx context.Context) (net.Conn, error) {
-	dir, err := os.Open(e.dir) // the path of the socket may be longer than the kernel takes
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() // it only names the directory
-	var d net.Dialer
-	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), clientSocket))
+	var conn net.Conn
+	err := socketpath.With(filepath.Join(e.dir, clientSocket), func(address string) (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, "unix", address)
+		return err
+	})
+	return conn, err
 }
 
 // Stop ends it in order; one that does not end within the bound is killed. The error says that it has not ended in

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
@@ -21,11 +22,7 @@ func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("cannot look as nobody: run the test as root")
 	}
-	dir, err := os.MkdirTemp("/tmp", "reach")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := tempdir.New(t)
 	look := func() string {
 		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), "nobody")
 		if err != nil {
@@ -36,6 +33,9 @@ func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
 			said = append(said, p.String())
 		}
 		return strings.Join(said, "\n")
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	configuration(t, dir, 0o600)
 	if said := look(); !strings.Contains(said, "cannot read the configuration") ||
@@ -73,14 +73,7 @@ func TestAKeyThatIsClosedToEtcdsUserIsFoundByRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("cannot look as nobody: run the test as root")
 	}
-	dir, err := os.MkdirTemp("/tmp", "reach")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := tempdir.New(t)
 	ca, err := testbed.NewCA(dir)
 	if err != nil {
 		t.Fatal(err)

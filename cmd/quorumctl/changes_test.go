@@ -111,7 +111,7 @@ func TestExitCodesOfTheSocket(t *testing.T) {
 
 func TestADaemonThatIsNotThereIsSaidSoByEveryCommand(t *testing.T) {
 	t.Parallel()
-	socket := folder(t) + "/s"
+	socket := t.TempDir() + "/s"
 	for _, line := range []string{"status", "history", "pause --reason x", "status --watch"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

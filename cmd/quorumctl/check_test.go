@@ -33,7 +33,7 @@ func TestAMonitoringSystemIsToldHowThingsAre(t *testing.T) {
 
 func TestAQuorumdThatDoesNotAnswerIsUnknown(t *testing.T) {
 	t.Parallel()
-	r := quorumctl(t, filepath.Join(folder(t), "none"), "check")
+	r := quorumctl(t, filepath.Join(t.TempDir(), "none"), "check")
 	if r.code != 3 || !strings.HasPrefix(r.stdout, "QUORUMD UNKNOWN - ") || r.stderr != "" {
 		t.Errorf("%+v", r)
 	}

@@ -18,7 +18,7 @@ import (
 // TestCodesAreExplainedWithoutQuorumd has no server at the socket.
 func TestCodesAreExplainedWithoutQuorumd(t *testing.T) {
 	t.Parallel()
-	golden(t, "codes.golden", transcript(t, filepath.Join(folder(t), "none"),
+	golden(t, "codes.golden", transcript(t, filepath.Join(t.TempDir(), "none"),
 		"explain NOT_MY_TURN", "explain vote", "explain voter_not_live", "explain DISK_FSYNC_SLOW",
 		"explain DISK_STALLED -o yaml", "explain A B"))
 }
@@ -72,7 +72,7 @@ func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 		!strings.Contains(out, "voters 3/3") {
 		t.Errorf("%v: %s", err, out)
 	}
-	other := filepath.Join(folder(t), "other")
+	other := filepath.Join(t.TempDir(), "other")
 	if out, err := asProgram(t, socketVariable+"="+socket, "status", "--socket", other); err == nil ||
 		!strings.Contains(out, other) {
 		t.Errorf("the flag does not come first: %v: %s", err, out)

@@ -295,7 +295,7 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 // TestAQuorumdThatHangsCostsNothingElse lasts as long as quorumd is waited for.
 func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(t.TempDir(), "s")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)

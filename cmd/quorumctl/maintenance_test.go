@@ -167,7 +167,7 @@ func TestAMaintenanceThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
 func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
-	socket := filepath.Join(folder(t), "s")
+	socket := filepath.Join(t.TempDir(), "s")
 	ctx, stop := context.WithCancel(t.Context())
 	servers := make(chan error, 2)
 	serve := func(ctx context.Context) {

@@ -311,25 +311,10 @@ func scenes() []string {
 	}
 }
 
-// folder is a short path: a socket's has a bound.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // serving runs a real server for a backend until the test ends, or until stop is called.
 func serving(t *testing.T, d *desk) (socket string, stop func()) {
 	t.Helper()
-	socket = filepath.Join(folder(t), "s")
+	socket = filepath.Join(t.TempDir(), "s")
 	s := control.NewServer(control.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)

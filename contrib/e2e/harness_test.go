@@ -78,7 +78,7 @@ type host struct {
 // it has failed.
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a control socket
+	dir, err := os.MkdirTemp("", "q") // other users cannot enter t.TempDir; see strangers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,11 +25,7 @@ func inPKI(file string) string { return filepath.Join(pki, filepath.Base(file)) 
 func TestHostFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "host")
-	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	ca, err := testbed.NewCA(dir)
 	if err != nil {
 		t.Fatal(err)

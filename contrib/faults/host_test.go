@@ -69,11 +69,7 @@ func program(t *testing.T, name string) string {
 // that of the host's own directory. The command within, if any, is given quorumd's own to run.
 func start(t *testing.T, disk string, set map[string]string, within ...string) *testbed.Host {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a control socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	ports := testbed.FreePorts(t, 3)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
 	all := shipped()

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 const (
@@ -55,13 +56,9 @@ func boot(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := tempdir.New(t)
 	m := &machine{
-		t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(dir, "share"),
+		t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(t.TempDir(), "share"),
 		flash: testbed.MountFaultfs(t, memory(t)),
 	}
 	listener, err := net.Listen("unix", filepath.Join(dir, "port"))

@@ -98,11 +98,7 @@ func threeHosts(t *testing.T) *site {
 	s := &site{t: t}
 	bridge := s.namespace()
 	s.inside(bridge, "ip link add sw type bridge", "ip link set sw up")
-	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	var endpoints []string
 	for i := range 3 {
 		endpoints = append(endpoints, fmt.Sprintf("http://10.98.0.%d:2379", i+1))

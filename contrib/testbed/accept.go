@@ -5,10 +5,11 @@ package testbed
 
 import (
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // AcceptYes accepts connections as systemd does for a socket unit with Accept=yes, until the test ends: for one after
@@ -16,11 +17,7 @@ import (
 // path of the socket, of which the directory is its own.
 func AcceptYes(t *testing.T, args ...string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "socket")
+	socket := filepath.Join(tempdir.New(t), "socket")
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +45,6 @@ func AcceptYes(t *testing.T, args ...string) string {
 	t.Cleanup(func() {
 		listener.Close()
 		<-done
-		os.RemoveAll(dir)
 	})
 	return socket
 }

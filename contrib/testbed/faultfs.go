@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // faultfsBound is how long a mount or a command may take; both take milliseconds.
@@ -91,7 +93,7 @@ func startFaultfs(binary, back, dir string, more ...string) (*Mount, error) {
 	if err := FaultfsUsable(); err != nil {
 		return nil, err
 	}
-	sockDir, err := os.MkdirTemp("", "faultfs-") // short: the path of a socket has at most 107 bytes
+	sockDir, err := tempdir.Make()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start faultfs: %w", err)
 	}

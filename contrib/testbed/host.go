@@ -95,15 +95,11 @@ func (o HostOptions) disk(name string) string {
 	return filepath.Join(o.Dir, "disk", name)
 }
 
-// Socket is the path of the control socket. The kernel wants it to be short.
+// Socket is the path of the control socket.
 func (o HostOptions) Socket() string { return o.path("s") }
 
 // NewHost makes the host's directory and configuration. It starts nothing.
 func NewHost(o HostOptions) (*Host, error) {
-	if len(o.Socket()) > 107 {
-		return nil, fmt.Errorf("cannot make a socket in %s: the path is too long; use a directory with a shorter one",
-			o.Dir)
-	}
 	if err := errors.Join(os.MkdirAll(o.Dir, 0o755), os.MkdirAll(o.disk(""), 0o755)); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // TestAForwarderThatCannotStartSaysWhyAndWhetherToTryAgain: systemd tries again but for what a person must mend.
@@ -55,7 +56,7 @@ func TestAForwarderThatCannotStartSaysWhyAndWhetherToTryAgain(t *testing.T) {
 // TestAScrapeOfTheForwarderMoreThanThereMayBeWaits: it takes no file from the connections of clients.
 func TestAScrapeOfTheForwarderMoreThanThereMayBeWaits(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), metricsSocket)
+	path := filepath.Join(tempdir.New(t), metricsSocket)
 	log := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)

@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/socketpath"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -185,7 +186,11 @@ func (s settings) do(words []string) error {
 
 // ask sends one line to the lab and gives its reply.
 func ask(run, line string) (string, error) {
-	conn, err := net.Dial("unix", filepath.Join(run, socketName))
+	var conn net.Conn
+	err := socketpath.With(filepath.Join(run, socketName), func(address string) (err error) {
+		conn, err = net.Dial("unix", address)
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("cannot reach the lab: %w", err)
 	}

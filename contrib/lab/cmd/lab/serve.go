@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/socketpath"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -52,7 +53,11 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", filepath.Join(run, socketName))
+	var listener net.Listener
+	err = socketpath.With(filepath.Join(run, socketName), func(address string) (err error) {
+		listener, err = net.Listen("unix", address)
+		return err
+	})
 	if err != nil {
 		return err
 	}
