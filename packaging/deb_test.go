@@ -123,6 +123,10 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	})
 	same("the first look")
 
+	// A conffile that has changed here and in the package makes an upgrade ask, and fail without a terminal.
+	if asked := h.run("dpkg-query -W -f='${Conffiles}' quorumd"); asked != "" {
+		t.Errorf("an upgrade may ask about %s", asked)
+	}
 	h.configure(config("manage"))
 	h.run("systemctl restart quorumd")
 	h.expect("quorumctl status", "mode manage", "AT_REST")

@@ -53,7 +53,7 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 	if left, err := h.try("pgrep -u quorumd"); err == nil {
 		t.Errorf("after the removal these run: %s", left)
 	}
-	h.expect("ls /etc/quorumd", "quorumd.yaml.rpmsave")
+	h.expect("ls /etc/quorumd", "quorumd.yaml")
 	if left := h.run("journalctl --list-catalog | grep -i quorumd || :"); left != "" {
 		t.Errorf("the removal left in the catalog: %s", left)
 	}

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"strings"
@@ -33,6 +34,9 @@ const MaxFileSize = 1 << 20
 // otherwise it says why the file cannot be read and wraps the cause, so that errors.Is(err, fs.ErrNotExist) works.
 func Load(path string) (Config, error) {
 	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("cannot read the configuration: %w; quorumctl init writes one", err)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("cannot read the configuration: %w; check the path and its permissions", err)
 	}

@@ -122,6 +122,7 @@ func (a Answers) Text() ([]byte, error) {
 	url := func(address, port string) string { return scheme + "://" + net.JoinHostPort(address, port) }
 	f := file{Mode: a.Mode, Host: map[string]string{"name": here.Name}}
 	f.Cluster.Name, f.Cluster.Voters = a.Cluster, a.Voters
+	f.Repair = map[string]string{"dead": deadAfter}
 	if f.Cluster.Voters == 0 {
 		if f.Cluster.Voters = 3; len(all) < 3 {
 			f.Cluster.Voters = 1
@@ -174,17 +175,21 @@ type file struct {
 		ListenPeerURL   string `yaml:"listenPeerURL,omitempty"`
 		TLS             files  `yaml:"tls,omitempty"`
 	} `yaml:"etcd"`
+	Repair map[string]string `yaml:"repair"`
 }
 
-// Put writes a configuration. check looks at it under another name first, in the same directory. One that stands there
-// with the same text is left as it is, and one that nobody has changed since the package brought it gives way; what
-// else is there stays.
+// deadAfter is the time after which a new cluster replaces a dead voter: longer than a machine takes to boot. A file
+// without the key replaces none.
+const deadAfter = "10m"
+
+// Put writes a configuration that does not exist yet. check looks at it under another name first, in the same
+// directory. A file with the same text is left as it is.
 func Put(path string, text []byte, check func(path string) error) error {
 	before, err := MayPut(path, text)
 	if err != nil {
 		return err
 	}
-	if bytes.Equal(before, text) {
+	if before {
 		return check(path)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
@@ -200,9 +205,6 @@ func Put(path string, text []byte, check func(path string) error) error {
 	if err := check(f.Name()); err != nil {
 		return err
 	}
-	if before != nil {
-		return os.Rename(f.Name(), path)
-	}
 	err = os.Link(f.Name(), path)
 	if errors.Is(err, fs.ErrExist) {
 		return &Taken{path}
@@ -210,26 +212,27 @@ func Put(path string, text []byte, check func(path string) error) error {
 	return err
 }
 
-// MayPut says whether a text may be written, and gives what it would take the place of: nil if there is nothing.
-func MayPut(path string, text []byte) ([]byte, error) {
+// MayPut reports whether the file exists with that very text. It returns an error if it exists with another, or cannot
+// be created.
+func MayPut(path string, text []byte) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return nil, &Refusal{"there is no directory " + dir + " for " + filepath.Base(path), "mkdir -p " + dir}
+			return false, &Refusal{"there is no directory " + dir + " for " + filepath.Base(path), "mkdir -p " + dir}
 		}
-		return nil, nil
+		return false, nil
 	}
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer f.Close()
 	before, err := io.ReadAll(io.LimitReader(f, config.MaxFileSize+1))
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	if !bytes.Equal(before, text) && !bytes.Equal(before, config.Default()) {
-		return nil, &Taken{path}
+	if !bytes.Equal(before, text) {
+		return false, &Taken{path}
 	}
-	return append([]byte{}, before...), nil
+	return true, nil
 }
