@@ -70,7 +70,7 @@ func TestAHostWithSeveralClustersRunsAnAgentForEach(t *testing.T) {
 	write(t, h.root+"/etc/quorumd/blue.yaml", config("observe")+`
 paths: {state: /var/lib/quorumd/blue, runtime: /run/quorumd/blue}
 control: {socket: /run/quorumd/blue/control.sock}
-metrics: {listen: ":9380"}
+metrics: {listen: "127.0.0.1:9380"}
 host: {name: n1-blue, id: n1-blue}
 `)
 	h.expect("quorumctl config check /etc/quorumd/blue.yaml", "OK")

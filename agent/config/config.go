@@ -81,6 +81,12 @@ func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	if t := c.Etcd.TLS; t != nil {
 		t.PeerCA, t.PeerCert, t.PeerKey = cmp.Or(t.PeerCA, t.CA), cmp.Or(t.PeerCert, t.Cert), cmp.Or(t.PeerKey, t.Key)
 	}
+	if c.Bootstrap.Listen == "" && !d.bad["bootstrap.listen"] {
+		c.Bootstrap.Listen = c.Bootstrap.defaultListen(c.Host.Name)
+	}
+	if c.Metrics.Listen == "" && !d.bad["metrics.listen"] {
+		c.Metrics.Listen = c.Metrics.defaultListen()
+	}
 	if c.Disk.ProbeDir == "" && !d.bad["disk.probeDir"] {
 		c.Disk.ProbeDir = c.Etcd.probeDir()
 	}

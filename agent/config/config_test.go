@@ -72,7 +72,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 		Repair:  Repair{PerDay: 2, CleanFor: 10 * time.Minute},
 		Backup:  Backup{Rate: 64 << 20, Keep: BackupKeep{Count: 7, Age: 168 * time.Hour}},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
-		Metrics: Metrics{Listen: ":9379"},
+		Metrics: Metrics{Listen: "127.0.0.1:9379"},
 		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
 	}
 	if diff := cmp.Diff(want, mustParse(t, valid)); diff != "" {

@@ -31,7 +31,7 @@ func kindOfFormat(format string) string {
 		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
 		"hostport": "an address as in 127.0.0.1:9379 or :9379",
 		"loopback": "an address of the loopback as in 127.0.0.1:9380",
-		"listed":   "a name and a URL as in n1=http://192.0.2.1:9379",
+		"listed":   "a name and a URL as in n1=http://192.0.2.1:9381",
 		"network":  "a network as in 192.0.2.0/24 or 192.0.2.7",
 		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
 		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
@@ -251,8 +251,7 @@ func checkLoopback(s string) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(s)
-	addr, err := netip.ParseAddr(host)
-	if host == "localhost" || err == nil && addr.IsLoopback() {
+	if isLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: no other machine may connect "+

@@ -8,9 +8,29 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 )
+
+// Networks returns those from which a connection to the metrics listener is taken: this host's own, and those of Allow.
+func (m Metrics) Networks() []netip.Prefix {
+	all := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, text := range m.Allow {
+		if p, err := netip.ParsePrefix(text); err == nil { // it was checked
+			all = append(all, p.Masked())
+		}
+	}
+	return all
+}
+
+// defaultListen returns the address to listen on if none is set: no other host's, unless others may connect.
+func (m Metrics) defaultListen() string {
+	if len(m.Allow) > 0 {
+		return ":9379"
+	}
+	return "127.0.0.1:9379"
+}
 
 // Listed is a host of bootstrap.hosts.
 type Listed struct{ Name, URL string }
@@ -26,6 +46,29 @@ func (b Bootstrap) Listed() []Listed {
 	return all
 }
 
+// URL returns where the host with that name answers the others; "" if it is not listed.
+func (b Bootstrap) URL(name string) string {
+	for _, h := range b.Listed() {
+		if h.Name == name {
+			return h.URL
+		}
+	}
+	return ""
+}
+
+// defaultListen returns the address on which the host with that name answers the others; "" if it is not listed. The
+// host of its URL may be a name, or an address that only others reach it by: all addresses stand for it.
+func (b Bootstrap) defaultListen(name string) string {
+	host, port, err := net.SplitHostPort(address(b.URL(name)))
+	if err != nil {
+		return ""
+	}
+	if !isLoopback(host) {
+		host = ""
+	}
+	return net.JoinHostPort(host, port)
+}
+
 // Digest stands for the list, of this cluster.
 func (b Bootstrap) Digest(cluster string) string {
 	sum := sha256.New()
@@ -39,7 +82,7 @@ func (b Bootstrap) Digest(cluster string) string {
 func checkListed(s string) error {
 	name, url, found := strings.Cut(s, "=")
 	if !found {
-		return errors.New("must be a name, = and a URL, as in n1=http://192.0.2.1:9379")
+		return errors.New("must be a name, = and a URL, as in n1=http://192.0.2.1:9381")
 	}
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("has a name that %w", err)
@@ -47,7 +90,7 @@ func checkListed(s string) error {
 	scheme, address, _ := strings.Cut(url, "://")
 	host, port, err := net.SplitHostPort(address)
 	if (scheme != "http" && scheme != "https") || err != nil || host == "" || port == "" {
-		return errors.New("must end in a URL with a port and no path, as in n1=http://192.0.2.1:9379")
+		return errors.New("must end in a URL with a port and no path, as in n1=http://192.0.2.1:9381")
 	}
 	return checkHostPort(address)
 }
@@ -78,6 +121,11 @@ func foundingRules(c *Config) []rule {
 			[]string{hosts, "host.name"},
 			names[c.Host.Name],
 			fmt.Sprintf("bootstrap.hosts does not name this host, %s; add it there, on every host", c.Host.Name),
+		},
+		{
+			[]string{hosts, "metrics.webConfig"},
+			scheme(b.URL(c.Host.Name)) != "https" || c.Metrics.WebConfig != "",
+			"bootstrap.hosts has an https URL for this host, and no certificate to serve it with → set metrics.webConfig",
 		},
 	}
 }

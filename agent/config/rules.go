@@ -442,7 +442,8 @@ func (d *decoder) addressRules(c *Config) []rule {
 		{"etcd.listenClientURL", "etcd.clientURL", c.Etcd.ListenClientURL},
 		{"etcd.listenPeerURL", "etcd.peerURL", c.Etcd.ListenPeerURL},
 		{"etcd.metricsURL", "etcd.metricsURL", c.Etcd.MetricsURL},
-		{"metrics.listen", "metrics.listen", c.Metrics.Listen},
+		{"metrics.listen", "metrics.allow", c.Metrics.Listen},
+		{"bootstrap.listen", "bootstrap.hosts", c.Bootstrap.Listen},
 		{"fleetlock.listen", "fleetlock.listen", c.FleetLock.Listen},
 		{"proxy.listen", "proxy.listen", c.Proxy.Listen},
 	}
@@ -478,6 +479,11 @@ func plain(host string) string {
 func isAll(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "" || err == nil && addr.IsUnspecified()
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // address gives the host and port of a URL, or of what is one already.
@@ -587,6 +593,10 @@ func warnings(c *Config) []string {
 	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner == RunnerProcess) {
 		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, "+
 			"and etcd as a systemd unit or run by others")
+	}
+	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); len(c.Metrics.Allow) == 0 && !isLoopback(host) {
+		w = append(w, fmt.Sprintf("metrics.listen (%s) is reachable from other hosts and metrics.allow is empty: "+
+			"connections from other hosts are closed → set metrics.allow, or take 127.0.0.1", c.Metrics.Listen))
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,

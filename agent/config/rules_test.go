@@ -130,3 +130,39 @@ func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
 		t.Errorf("%q", c.Warnings)
 	}
 }
+
+func TestMetricsAreForThisHostUnlessANetworkIsNamed(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]struct {
+		listen string
+		warned int
+	}{
+		"":                                   {"127.0.0.1:9379", 0},
+		"metrics: {allow: [192.0.2.0/24]}\n": {":9379", 0},
+		"metrics: {listen: '127.0.0.1:1'}\n": {"127.0.0.1:1", 0},
+		"metrics: {listen: '[::1]:1'}\n":     {"[::1]:1", 0},
+		"metrics: {listen: ':1'}\n":          {":1", 1},
+		"metrics: {listen: '192.0.2.1:1'}\n": {"192.0.2.1:1", 1},
+	} {
+		c := mustParse(t, valid+more)
+		if c.Metrics.Listen != want.listen || len(c.Warnings) != want.warned {
+			t.Errorf("%q: listens on %s, warns with %q", more, c.Metrics.Listen, c.Warnings)
+		}
+	}
+}
+
+func TestAListedHostAnswersOnThePortOfItsURL(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"http://192.0.2.1:9381": ":9381", "http://n1.example:9381": ":9381", "http://127.0.0.1:9381": "127.0.0.1:9381",
+		"http://[::1]:9381": "[::1]:9381",
+	} {
+		b := Bootstrap{Hosts: []string{"n2=http://192.0.2.2:1", "n1=" + url}}
+		if got := b.defaultListen("n1"); got != want {
+			t.Errorf("%s: %s, not %s", url, got, want)
+		}
+	}
+	if got := (Bootstrap{}).defaultListen("n1"); got != "" {
+		t.Errorf("a host that is not listed listens on %s", got)
+	}
+}

@@ -109,10 +109,14 @@ type Bootstrap struct {
 	// list, and has noted on its disk that it stands by this attempt, for ever. The others join it in the usual way.
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
-	// These hosts, this one among them: host.name of each, =, and the URL of its metrics listener as the others reach
-	// it. With https its certificate must be good for that, by cluster.tls.ca when that is set. Whoever can answer in
-	// a host's place can say that it is new: take https where the network is not trusted.
+	// These hosts, this one among them: host.name of each, =, and the URL at which its quorumd answers the others until
+	// the cluster stands. With https it takes the certificate of metrics.webConfig, which must be valid for that URL, by
+	// cluster.tls.ca if that is set. A machine that can answer in a host's place can say that it is new: take https if
+	// the network is not trusted.
 	Hosts []string `yaml:"hosts" default:"" is:"listed"`
+
+	// Address to answer the other hosts on. Nothing else is served there, and metrics.allow does not matter.
+	Listen string `yaml:"listen" derived:"the port of this host's URL in hosts" example:"" is:"hostport"`
 }
 
 // Cluster describes the etcd cluster.
@@ -536,12 +540,12 @@ type Control struct {
 
 // Metrics describes the metrics listener.
 type Metrics struct {
-	// Address to serve /metrics and the status page on. Without a host: all addresses. Whoever reaches it may read.
-	// Where Prometheus, or a proxy for it, is on this host, take 127.0.0.1:9379; where it is not, name it in allow.
-	Listen string `yaml:"listen" default:":9379" is:"hostport"`
+	// Address to serve /metrics and the status page on. Without a host: all addresses.
+	Listen string `yaml:"listen" derived:"127.0.0.1:9379, or :9379 if allow names networks" example:"127.0.0.1:9379" is:"hostport"`
 
-	// Networks from which one may connect; others are turned away, this host too if it is not among them. Empty: from
-	// everywhere.
+	// Networks from which other hosts may connect, such as that of Prometheus; this host always may. Connections from
+	// elsewhere are closed. Each network has 4 of the 128 connections reserved. Empty: this host only. Anyone who may
+	// connect may read everything.
 	Allow []string `yaml:"allow" default:"" is:"network"`
 
 	// Web configuration file in the format of the Prometheus exporters, for TLS and passwords. Empty: neither.

@@ -6,7 +6,8 @@
 // It promises:
 //   - At most so many connections are open, in all and from one address. One more is closed at once, unread. An IPv6
 //     address counts with all of its /64, which is what one machine has.
-//   - Where a list of networks is given, nobody else is read from.
+//   - If a list of networks is given, no other address is read from, and each of the networks has connections reserved
+//     that the others cannot take.
 //   - What waits to be sent on a connection is bounded, too.
 //   - That somebody was turned away is told, at most once in a minute.
 //
@@ -19,7 +20,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 )
@@ -28,7 +28,10 @@ import (
 type Limits struct {
 	InAll      int
 	PerAddress int
-	Allow      []netip.Prefix // nobody else; empty: everyone
+	Allow      []netip.Prefix // no other address may; empty: every address may
+	// Reserved is how many of the connections only each network of Allow may take, at most half of InAll together. An
+	// address belongs to the smallest network that it is in.
+	Reserved int
 }
 
 const (
@@ -46,7 +49,8 @@ type Gate struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	open   map[netip.Prefix]int
+	open   map[netip.Prefix]int // by machine
+	groups map[netip.Prefix]int // by network of Allow; one without Allow
 	all    int
 	turned int       // away since it was told
 	told   time.Time // when
@@ -58,7 +62,12 @@ func Listen(address string, limits Limits, log *slog.Logger) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Gate{Listener: l, limits: limits, log: log, open: map[netip.Prefix]int{}}, nil
+	if n := len(limits.Allow); n > 0 {
+		limits.Reserved = min(limits.Reserved, limits.InAll/2/n)
+	}
+	return &Gate{
+		Listener: l, limits: limits, log: log, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{},
+	}, nil
 }
 
 // Accept waits for the next connection that is within the bounds.
@@ -68,7 +77,7 @@ func (g *Gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, why := g.enter(c.RemoteAddr())
+		in, why := g.enter(c.RemoteAddr())
 		if why != "" {
 			_ = c.Close()
 			g.tell(c.RemoteAddr(), why)
@@ -77,7 +86,7 @@ func (g *Gate) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own bound holds
 		}
-		return &conn{Conn: c, leave: sync.OnceFunc(func() { g.leave(from) })}, nil
+		return &conn{Conn: c, leave: sync.OnceFunc(func() { g.leave(in) })}, nil
 	}
 }
 
@@ -93,30 +102,67 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// enter counts a connection from an address, or says why it may not be.
-func (g *Gate) enter(remote net.Addr) (from netip.Prefix, why string) {
+// Allows reports whether connections from an address are read from at all.
+func (g *Gate) Allows(remote net.Addr) bool {
 	peer, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
-		return from, "its address is unknown"
+		return false
+	}
+	_, allowed := g.networkOf(peer.Addr().Unmap().WithZone(""))
+	return allowed
+}
+
+// place is what a connection is counted under.
+type place struct {
+	machine netip.Prefix
+	network netip.Prefix // of Limits.Allow
+}
+
+// enter counts a connection from an address, or returns why it may not be.
+func (g *Gate) enter(remote net.Addr) (in place, why string) {
+	peer, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return in, "its address is unknown"
 	}
 	addr := peer.Addr().Unmap().WithZone("")
-	if len(g.limits.Allow) > 0 && !slices.ContainsFunc(g.limits.Allow, func(p netip.Prefix) bool {
-		return p.Contains(addr)
-	}) {
-		return from, "its address is not allowed"
+	network, allowed := g.networkOf(addr)
+	if !allowed {
+		return in, "its address is not allowed"
 	}
-	from = machineOf(addr)
+	in = place{machineOf(addr), network}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.open[from] >= g.limits.PerAddress:
-		return from, fmt.Sprintf("%d connections from its address are open, as many as may be", g.open[from])
+	case g.open[in.machine] >= g.limits.PerAddress:
+		return in, fmt.Sprintf("%d connections from its address are open, as many as may be", g.open[in.machine])
 	case g.all >= g.limits.InAll:
-		return from, fmt.Sprintf("%d connections are open, as many as may be", g.all)
+		return in, fmt.Sprintf("%d connections are open, as many as may be", g.all)
+	case g.groups[network] >= g.limits.Reserved && g.shared() >= g.limits.InAll-len(g.limits.Allow)*g.limits.Reserved:
+		return in, fmt.Sprintf("%d connections are open, and the rest is reserved for other networks", g.all)
 	}
-	g.open[from]++
+	g.open[in.machine]++
+	g.groups[network]++
 	g.all++
-	return from, ""
+	return in, ""
+}
+
+// shared returns how many connections are open that are not within their network's reservation.
+func (g *Gate) shared() int {
+	n := 0
+	for _, open := range g.groups {
+		n += max(0, open-g.limits.Reserved)
+	}
+	return n
+}
+
+// networkOf returns the smallest allowed network of an address, and whether it is allowed at all.
+func (g *Gate) networkOf(addr netip.Addr) (network netip.Prefix, allowed bool) {
+	for _, p := range g.limits.Allow {
+		if p.Contains(addr) && (!allowed || p.Bits() > network.Bits()) {
+			network, allowed = p, true
+		}
+	}
+	return network, allowed || len(g.limits.Allow) == 0
 }
 
 // machineOf gives the addresses that one machine may have all of.
@@ -129,12 +175,15 @@ func machineOf(addr netip.Addr) netip.Prefix {
 	return p
 }
 
-func (g *Gate) leave(from netip.Prefix) {
+func (g *Gate) leave(in place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all--
-	if g.open[from]--; g.open[from] == 0 {
-		delete(g.open, from)
+	if g.groups[in.network]--; g.groups[in.network] == 0 {
+		delete(g.groups, in.network)
+	}
+	if g.open[in.machine]--; g.open[in.machine] == 0 {
+		delete(g.open, in.machine)
 	}
 }
 

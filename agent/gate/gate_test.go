@@ -227,7 +227,7 @@ func TestWhoIsSilentOrSlowIsCutOff(t *testing.T) {
 
 func TestAnIPv6AddressCountsWithItsNetwork(t *testing.T) {
 	t.Parallel()
-	g := &Gate{limits: Limits{InAll: 8, PerAddress: 1}, open: map[netip.Prefix]int{}}
+	g := &Gate{limits: Limits{InAll: 8, PerAddress: 1}, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{}}
 	for _, c := range []struct {
 		from string
 		in   bool

@@ -173,8 +173,8 @@ func clusterReasons() []ReasonInfo {
 		{TargetMet, "as many voters and standbys as wanted", ""},
 		{
 			FoundingWaits, "the listed hosts do not all agree yet that there is no cluster and that the first makes it",
-			"see to the host that is named: that its quorumd runs, its metrics port answers, and its " +
-				"bootstrap.hosts are the same. Where hosts stand by an earlier attempt and there is surely no " +
+			"see to the host that is named: that its quorumd runs, the port of its URL in " +
+				"bootstrap.hosts answers, and its list is the same. Where hosts stand by an earlier attempt and there is surely no " +
 				"cluster: stop quorumd on all listed hosts, remove founding.json from paths.state of each, and start " +
 				"quorumd again",
 		},

@@ -38,7 +38,9 @@ func foundInOrder(t *testing.T, seed uint64, hosts int) {
 	var list []string
 	var asked []*testbed.Proxy // by these the others ask each host
 	for _, h := range w.hosts {
-		p := testbed.NewProxy(t, h.Options.Metrics)
+		listen := "127.0.0.1:" + spare(t)
+		h.set("bootstrap.listen", listen)
+		p := testbed.NewProxy(t, listen)
 		asked, list = append(asked, p), append(list, h.Options.Name+"=http://"+p.Addr())
 	}
 	for _, h := range w.hosts {

@@ -23,7 +23,7 @@ func (w *world) expect() {
 	w.t.Helper()
 	var list []string
 	for _, h := range w.hosts {
-		list = append(list, h.Options.Name+"=http://"+h.Options.Metrics)
+		list = append(list, h.Options.Name+"=http://127.0.0.1:"+spare(w.t))
 	}
 	for _, h := range w.hosts {
 		h.set("bootstrap.expect", fmt.Sprint(len(list)))

@@ -89,6 +89,7 @@ func (h *Host) Settings() Settings {
 			"fsyncSlow": "5s",
 			"stall":     "20s", "minFree": "64MiB", "starved": 100,
 		},
+		"metrics": {"allow": []string{"0.0.0.0/0"}},
 		"timing": {
 			"interval": "500ms", "callTimeout": "2s", "lockTTL": "10s", "orphanGrace": "20s", "renewEvery": "1s",
 			"renewGiveUp": "5s", "stepMargin": "1s",

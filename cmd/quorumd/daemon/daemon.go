@@ -151,10 +151,15 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	scrapes, err := listenMetrics(conf.Metrics, opt.Version, beside(post, shown), log,
-		append(edges.metrics(), a.Metrics())...)
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, shown, log, append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
+	}
+	var questions *endpoint
+	if post != nil {
+		if questions, err = listenFounding(conf, post, log); err != nil {
+			return err
+		}
 	}
 	log.Info("quorumd starts", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster",
 		conf.Cluster.Name, "mode", conf.Mode)
@@ -167,6 +172,7 @@ func Run(ctx context.Context, opt Options) error {
 	edges.run(ctx, group)
 	if post != nil {
 		group.Go(func() error { post.Run(ctx); return nil })
+		group.Go(func() error { return questions.serve(ctx, log) })
 	}
 	discover(ctx, group, conf.Cluster, parts.etcd, log)
 	if conf.Proxy.Listen != "" {

@@ -5,10 +5,14 @@ package daemon
 
 import (
 	"crypto/tls"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/founding"
+	"github.com/quorumd/quorumd/agent/gate"
 )
 
 // openFounding makes what the listed hosts talk by, or nil when none are listed.
@@ -27,13 +31,25 @@ func openFounding(conf config.Config, trust func() *tls.Config) *founding.Post {
 	})
 }
 
-// beside serves this host's word next to the page, if there is one.
-func beside(post *founding.Post, page http.Handler) http.Handler {
-	if post == nil {
-		return page
+// questionsInAll and questionsPerAddress bound the connections of the listed hosts: each has one for a question.
+const (
+	questionsInAll      = 64
+	questionsPerAddress = 8
+)
+
+// listenFounding listens where the listed hosts ask this one. Metrics and their networks do not matter there; the
+// certificate is that of metrics.webConfig.
+func listenFounding(conf config.Config, post *founding.Post, log *slog.Logger) (*endpoint, error) {
+	webConfig := ""
+	if strings.HasPrefix(conf.Bootstrap.URL(conf.Host.Name), "https://") {
+		webConfig = conf.Metrics.WebConfig
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", page)
 	mux.Handle("GET "+founding.Path, post)
-	return mux
+	e, err := listenHTTP(conf.Bootstrap.Listen, webConfig,
+		gate.Limits{InAll: questionsInAll, PerAddress: questionsPerAddress}, mux, log)
+	if err != nil {
+		return nil, fmt.Errorf("%w → change bootstrap.listen, or the port in bootstrap.hosts on every host", err)
+	}
+	return e, nil
 }

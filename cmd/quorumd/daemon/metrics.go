@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,18 +21,20 @@ import (
 	"github.com/quorumd/quorumd/agent/gate"
 )
 
-// scrapes is the listener for Prometheus. exporter-toolkit gives it TLS and authentication from
+// endpoint is a listener that serves HTTP. exporter-toolkit gives it TLS and authentication from
 // the web configuration file that operators have for their other exporters.
-type scrapes struct {
+type endpoint struct {
 	listener net.Listener
 	server   *http.Server
-	conf     config.Metrics
+	conf     web.FlagConfig
 }
 
 const (
-	// scrapesInAll and scrapesPerAddress bound the connections; a Prometheus has one.
+	// scrapesInAll and scrapesPerAddress bound the connections, and each network of metrics.allow has
+	// scrapesPerNetwork of them reserved; a Prometheus has one.
 	scrapesInAll      = 128
 	scrapesPerAddress = 16
+	scrapesPerNetwork = 4
 )
 
 // scrapeTimes are twice what Prometheus allows a scrape, and more than it waits between two.
@@ -43,10 +44,7 @@ func scrapeTimes() gate.Times {
 
 func listenMetrics(conf config.Metrics, version string, shown http.Handler, log *slog.Logger,
 	metrics ...prometheus.Collector,
-) (*scrapes, error) {
-	if err := web.Validate(conf.WebConfig); err != nil {
-		return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.webConfig: %w", err)}
-	}
+) (*endpoint, error) {
 	registry := prometheus.NewRegistry()
 	for _, c := range append(metrics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -66,31 +64,38 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
 	})
-	limits := gate.Limits{InAll: scrapesInAll, PerAddress: scrapesPerAddress}
-	for _, network := range conf.Allow {
-		allowed, err := netip.ParsePrefix(network)
-		if err != nil { // the configuration was checked
-			return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.allow: %w", err)}
-		}
-		limits.Allow = append(limits.Allow, allowed)
+	limits := gate.Limits{
+		InAll: scrapesInAll, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
 	}
-	listener, err := gate.Listen(conf.Listen, limits, log)
+	e, err := listenHTTP(conf.Listen, conf.WebConfig, limits, mux, log)
 	if err != nil {
-		return nil, exitError{exitUnavailable, fmt.Errorf("cannot listen for scrapes: %w; change metrics.listen", err)}
+		return nil, fmt.Errorf("%w → change metrics.listen", err)
 	}
-	return &scrapes{
-		listener: listener, conf: conf,
-		server: gate.Server(mux, scrapeTimes(), log),
+	return e, nil
+}
+
+// listenHTTP listens on an address, with the TLS and passwords of a web configuration file, if there is one.
+func listenHTTP(address, webConfig string, limits gate.Limits, handler http.Handler, log *slog.Logger) (*endpoint,
+	error,
+) {
+	if err := web.Validate(webConfig); err != nil {
+		return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.webConfig: %w", err)}
+	}
+	listener, err := gate.Listen(address, limits, log)
+	if err != nil {
+		return nil, exitError{exitUnavailable, fmt.Errorf("cannot listen for HTTP: %w", err)}
+	}
+	addresses, socket := []string{address}, false
+	return &endpoint{
+		listener: listener, server: gate.Server(handler, scrapeTimes(), log),
+		conf: web.FlagConfig{WebListenAddresses: &addresses, WebSystemdSocket: &socket, WebConfigFile: &webConfig},
 	}, nil
 }
 
-func (s *scrapes) serve(ctx context.Context, log *slog.Logger) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.server.Close() })
+func (e *endpoint) serve(ctx context.Context, log *slog.Logger) error {
+	stop := context.AfterFunc(ctx, func() { _ = e.server.Close() })
 	defer stop()
-	addresses, socket := []string{s.conf.Listen}, false
-	err := web.Serve(s.listener, s.server, &web.FlagConfig{
-		WebListenAddresses: &addresses, WebSystemdSocket: &socket, WebConfigFile: &s.conf.WebConfig,
-	}, log)
+	err := web.Serve(e.listener, e.server, &e.conf, log)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

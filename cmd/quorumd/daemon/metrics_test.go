@@ -10,17 +10,21 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/founding"
+	"github.com/quorumd/quorumd/agent/gate"
 	"github.com/quorumd/quorumd/agent/page"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // served serves what is scraped until the test ends.
-func served(t *testing.T, s *scrapes, log *slog.Logger) {
+func served(t *testing.T, s *endpoint, log *slog.Logger) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -33,11 +37,10 @@ func served(t *testing.T, s *scrapes, log *slog.Logger) {
 	})
 }
 
-func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *testing.T) {
+func TestAScrapeIsAnsweredWhileManyIdleConnectionsAreOpen(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
-	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0", Allow: []string{"127.0.0.2/32", "127.0.0.3/32"}},
-		"1.2.3", http.NotFoundHandler(), log)
+	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0"}, "1.2.3", http.NotFoundHandler(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +74,66 @@ func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *tes
 		!strings.Contains(text, `quorumd_build_info{version="1.2.3"} 1`) {
 		t.Errorf("a scrape: %v\n%s", err, text)
 	}
-	if text, err := scrape("127.0.0.4"); err == nil {
-		t.Errorf("one who is not allowed got\n%s", text)
+}
+
+func TestOtherHostsReadNothingUnlessTheirNetworkIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		allow        []string
+		local, other bool
+	}{
+		{nil, true, false},
+		{[]string{"192.0.2.0/24"}, true, true},
+		{[]string{"198.51.100.0/24"}, true, false},
+	} {
+		conf := config.Metrics{Listen: "127.0.0.1:0", Allow: c.allow}
+		e, err := listenMetrics(conf, "1.2.3", http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.listener.Close()
+		for from, want := range map[string]bool{"127.0.0.1:5": c.local, "[::1]:5": c.local, "192.0.2.7:5": c.other} {
+			gated, ours := e.listener.(*gate.Gate)
+			if !ours {
+				t.Fatalf("the listener is a %T", e.listener)
+			}
+			if got := gated.Allows(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from))); got != want {
+				t.Errorf("metrics.allow %v: a connection from %s is taken: %t", c.allow, from, got)
+			}
+		}
+	}
+}
+
+func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	conf := config.Config{
+		Host: config.Host{Name: "n1"}, Metrics: config.Metrics{Listen: "127.0.0.1:9379"},
+		Bootstrap: config.Bootstrap{Expect: 3, Hosts: []string{"n1=http://192.0.2.1:9381"}, Listen: "127.0.0.1:0"},
+		Timing:    config.Timing{Interval: time.Second, CallTimeout: 10 * time.Second},
+	}
+	post := openFounding(conf, nil)
+	e, err := listenFounding(conf, post, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served(t, e, log)
+	post.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	for path, want := range map[string]int{
+		founding.Path: http.StatusOK, "/metrics": http.StatusNotFound, "/": http.StatusNotFound,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.listener.Addr().String()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s is answered %d, not %d", path, resp.StatusCode, want)
+		}
 	}
 }
 
