@@ -76,6 +76,7 @@ func typedElsewhere() []elsewhere {
 			"export ETCDCTL_USER=quorumd:$(cat /etc/quorumd/etcd.password)",
 			"etcdctl user passwd quorumd --interactive=false <etcd.password",
 		}},
+		{"typed_peers_test.go", "range typedForPeers()", typedForPeers()},
 		{"../contrib/lab/recover_test.go", `"majority-lost.md"`, []string{
 			"for h in n1 n2; do ssh $h quorumctl recover facts > $h.json; done",
 			"for h in n1 n2; do ssh $h quorumctl recover apply - < plan.json; done",

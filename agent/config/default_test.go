@@ -71,8 +71,9 @@ func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 	want.Etcd.ClientURL, want.Etcd.ListenClientURL, want.Warnings = c.Etcd.ClientURL, c.Etcd.ListenClientURL, c.Warnings
 	want.Etcd.PeerURL, want.Etcd.ListenPeerURL = c.Etcd.PeerURL, c.Etcd.ListenPeerURL
 	want.Etcd.TLS = &EtcdTLS{
-		CA: files.CA, Cert: "/etc/quorumd/tls/server.crt", Key: "/etc/quorumd/tls/server.key", PeerCA: files.CA,
-		PeerCert: "/etc/quorumd/tls/peer.crt", PeerKey: "/etc/quorumd/tls/peer.key",
+		CA: files.CA, Cert: "/etc/quorumd/tls/server.crt", Key: "/etc/quorumd/tls/server.key",
+		PeerCA: "/etc/quorumd/tls/peer-ca.crt", PeerCert: "/etc/quorumd/tls/peer.crt",
+		PeerKey: "/etc/quorumd/tls/peer.key",
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("a value shown in a comment is not the default (-default +shown):\n%s", diff)

@@ -586,6 +586,10 @@ func warnings(c *Config) []string {
 			w = append(w, s.says(elsewhere))
 		}
 	}
+	if t := c.Etcd.TLS; t != nil && t.CA != "" && t.PeerCA == t.CA {
+		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client opens etcd's peer port, where "+
+			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate begin --peers)")
+	}
 	if c.Cluster.AllowUnsafeVersion {
 		w = append(w,
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")

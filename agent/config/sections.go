@@ -266,8 +266,9 @@ type EtcdTLS struct {
 	// Private key of cert, PEM, not encrypted.
 	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/server.key" is:"path"`
 
-	// Certificate authorities of the other members, PEM.
-	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/ca.crt" is:"path"`
+	// CAs of the other members, PEM. Whoever has a certificate of them may speak to etcd's peer port, where etcd's
+	// authentication does not apply: with the CA of the clients, that is every client.
+	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/peer-ca.crt" is:"path"`
 
 	// Certificate that the other members are shown, as a server and as a client, PEM. It must be good for the host of
 	// peerURL.

@@ -20,6 +20,49 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// A peer port that refuses this host's certificate is looked at once a minute, and a member that dies is lost as soon.
+func TestAMemberWhosePeerPortRefusesTheCertificateIsLostAsSoonAsItDies(t *testing.T) {
+	t.Parallel()
+	m, _ := etcd(t, true)
+	began := time.Now()
+	p := New(Options{Now: func() time.Duration { return time.Since(began) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	p.Watch([]Member{{2, "n2", m.Options.PeerURL, m.Options.ClientURL}}, time.Hour)
+	p.LookAgain(2, 1)
+	testbed.Eventually(t, 30*time.Second, "the peer port is reached, and refuses", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.members[0].ways[0].barred && !p.members[0].ways[1].busy
+	})
+	if err := m.Kill9(); err != nil {
+		t.Fatal(err)
+	}
+	<-m.Done()
+	p.mu.Lock()
+	p.members[0].ways[1].due = 0 // the client port's look is due, the peer port's in an hour
+	p.mu.Unlock()
+	p.wake()
+	testbed.Eventually(t, 30*time.Second, "it is lost", func() bool { return p.Sights()[0].Lost })
+}
+
+func TestAPortThatRefusesTheCertificateAndComesBackIsLookedAtOftenUntilItIsSaidToAnswer(t *testing.T) {
+	t.Parallel()
+	p := New(Options{Now: func() time.Duration { return 0 }})
+	w := way{shown: Way{State: Unreachable}}
+	for range wellAfter {
+		if wait := p.wait(&w); wait >= barredEvery*3/4 {
+			t.Fatalf("it is looked at again after %s, and said to be %s meanwhile", wait, w.shown.State)
+		}
+		w.found(look{state: Answers, barred: true})
+	}
+	if wait := p.wait(&w); w.shown.State != Answers || wait < barredEvery*3/4 {
+		t.Errorf("it is %s, and looked at again after %s", w.shown.State, wait)
+	}
+}
+
 // etcd runs a member, for whose clients these are the certificates if it has any.
 func etcd(t *testing.T, secured bool) (m *testbed.Member, ca *testbed.CA) {
 	t.Helper()

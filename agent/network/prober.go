@@ -18,7 +18,8 @@ const (
 	Every = 10 * time.Second
 	// largeEvery is how often a question is larger than a packet.
 	largeEvery = time.Minute
-	// barredEvery is how often a port is asked that refuses this host's certificate: etcd logs each time.
+	// barredEvery is how often a port is asked that refuses this host's certificate, as a peer port with a CA of its
+	// own does: etcd logs each time.
 	barredEvery = time.Minute
 	// perHost is by how much longer each spare waits from one look to the next for every host of the fleet: all spares
 	// together look at a member ten times a second, however many they are.
@@ -184,7 +185,8 @@ func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration
 					w.asked, w.largeAt = true, now
 				}
 				w.due = now + p.wait(w)
-				under.Go(func() { p.look(ctx, w, at, large, now) })
+				other := &m.ways[1-i]
+				under.Go(func() { p.look(ctx, w, other, at, large, now) })
 			}
 			next = min(next, max(w.due-now, min(p.every, time.Second)))
 		}
@@ -196,7 +198,7 @@ func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration
 func (p *Prober) wait(w *way) time.Duration {
 	every := p.every
 	switch {
-	case w.barred:
+	case w.barred && w.shown.State == Answers && w.bad == 0: // what it was found to be does not hang on this look
 		every = max(every, barredEvery)
 	case w.missed > 0 && w.missed < lostAfter:
 		every = min(every, missedEvery)
@@ -204,7 +206,9 @@ func (p *Prober) wait(w *way) time.Duration {
 	return every*3/4 + rand.N(every/2)
 }
 
-func (p *Prober) look(ctx context.Context, w *way, at port, large bool, began time.Duration) {
+// look looks at one port of a member. If it takes no connection, the other port, which may be looked at less often, is
+// looked at as soon: a member is lost when both take none.
+func (p *Prober) look(ctx context.Context, w, other *way, at port, large bool, began time.Duration) {
 	found := p.looks.look(ctx, at, large)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,6 +218,9 @@ func (p *Prober) look(ctx context.Context, w *way, at port, large bool, began ti
 		w.took(began, found)
 		if w.missed > 0 && w.missed < lostAfter {
 			w.due = min(w.due, p.opt.Now()+p.wait(w))
+			if other.barred {
+				other.due = min(other.due, p.opt.Now())
+			}
 			p.wake()
 		}
 	}

@@ -45,7 +45,8 @@ func adopts(t *testing.T, n int) *adopted {
 	ok(t, err)
 	unit := filepath.Join(dir, "unit")
 	ok(t, os.WriteFile(unit, fmt.Appendf(nil, "#!/bin/sh\nexec env ETCD_PEER_CERT_FILE=%[1]s/peer.crt "+
-		"ETCD_PEER_KEY_FILE=%[1]s/peer.key ETCD_PEER_TRUSTED_CA_FILE=%[1]s/ca.crt ETCD_PEER_CLIENT_CERT_AUTH=true "+
+		"ETCD_PEER_KEY_FILE=%[1]s/peer.key ETCD_PEER_TRUSTED_CA_FILE=%[1]s/peer-ca.crt "+
+		"ETCD_PEER_CLIENT_CERT_AUTH=true "+
 		"%[2]s \"$@\"\n", h.tls, h.binary), 0o755))
 	h.member, err = testbed.StartMember(t.Context(), testbed.MemberOptions{
 		Binary: unit, Name: "n1", Dir: dir, DataDir: h.data, ClientURL: h.url(2379), PeerURL: h.url(2380),
@@ -128,7 +129,7 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		"runs with --initial-advertise-peer-urls=" + h.url(2380),
 		"runs with --name=n1",
 		"runs with --peer-cert-file=" + h.tls + "/peer.crt",
-		"runs with --peer-trusted-ca-file=" + h.tls + "/ca.crt",
+		"runs with --peer-trusted-ca-file=" + h.tls + "/peer-ca.crt",
 		"runs with --trusted-ca-file=" + h.tls + "/ca.crt",
 		"warning: no interface of this host has " + h.address + ": is this n1?", // the loopback has all, and names one
 		file + ": written, and checked",
@@ -147,7 +148,7 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 	in := func(name string) string { return filepath.Join(h.tls, name) }
 	if want := (config.EtcdTLS{
 		CA: in("ca.crt"), Cert: in("server.crt"), Key: in("server.key"),
-		PeerCA: in("ca.crt"), PeerCert: in("peer.crt"), PeerKey: in("peer.key"),
+		PeerCA: in("peer-ca.crt"), PeerCert: in("peer.crt"), PeerKey: in("peer.key"),
 	}); *c.Etcd.TLS != want {
 		t.Errorf("etcd.tls is %+v, and not %+v", *c.Etcd.TLS, want)
 	}
@@ -199,7 +200,7 @@ func TestInitSaysInWhatAnEtcdThatRunsIsAnother(t *testing.T) {
 			differs("cert-file", h.tls+"/server.crt", "etcd.tls.cert", other+"/server.crt"),
 			differs("trusted-ca-file", h.tls+"/ca.crt", "etcd.tls.ca", other+"/ca.crt"),
 			differs("peer-cert-file", h.tls+"/peer.crt", "etcd.tls.peerCert", other+"/peer.crt"),
-			differs("peer-trusted-ca-file", h.tls+"/ca.crt", "etcd.tls.peerCA", other+"/ca.crt"),
+			differs("peer-trusted-ca-file", h.tls+"/peer-ca.crt", "etcd.tls.peerCA", other+"/ca.crt"),
 		}},
 	} {
 		out, err := h.init(t, c.name, append(c.args, "--dry-run", "--file", filepath.Join(h.dir, "q.yaml"))...)

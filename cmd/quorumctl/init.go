@@ -143,8 +143,12 @@ func (o *initial) findTLS() (bundle string, err error) {
 	case !info.IsDir():
 		return "", usage(remedy, "cannot %s: cannot read %s: it is neither a file nor a directory", what, o.TLS)
 	}
-	o.TLS, err = filepath.Abs(o.TLS)
-	return "", err
+	if o.TLS, err = filepath.Abs(o.TLS); err != nil {
+		return "", err
+	}
+	_, err = os.Stat(filepath.Join(o.TLS, "peer-ca.crt"))
+	o.OneCA = errors.Is(err, os.ErrNotExist)
+	return "", nil
 }
 
 // installBundle is pki install, for its usual place and readers.

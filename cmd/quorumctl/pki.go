@@ -27,10 +27,11 @@ func (a *app) pkiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pki",
 		GroupID: groupService,
-		Short:   "Make and renew the certificates of a cluster, with a small authority of its own",
-		Long: "A certificate authority in a directory on your machine, and one bundle for each host, which you\n" +
-			"carry there. Nobody is asked but etcd by \"rotate\", and nothing is overwritten, but an older bundle\n" +
-			"on a host by the install of a newer one, and whom it trusts by \"trust\".",
+		Short:   "Issue and renew the certificates of a cluster",
+		Long: "Two CAs in a directory on your machine, one for etcd's clients and one for its peers, and one bundle\n" +
+			"for each host, which you carry there. Nothing is sent over the network but by \"rotate\", to etcd, and\n" +
+			"nothing is overwritten, but an older bundle on a host by the install of a newer one, and whom it\n" +
+			"trusts by \"trust\".",
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -49,17 +50,17 @@ func authorityFlag(cmd *cobra.Command) *string {
 func (a *app) pkiInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make the authority, once for a cluster",
+		Short: "Create the CAs, once for a cluster",
 		Args:  cobra.NoArgs,
 	}
 	dir := authorityFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := pki.Create(*dir, time.Now()); err != nil {
-			return uncertified("make an authority", err)
+			return uncertified("create the CAs", err)
 		}
 		return a.emit(authority{*dir}, func(p *page) {
-			p.line("%s: an authority, good for %d years", *dir, pki.AuthorityYears)
-			p.line("  whoever has its ca.key may do anything in the cluster: keep it off the hosts, and a copy safe")
+			p.line("%s: a CA for clients and one for peers, good for %d years", *dir, pki.AuthorityYears)
+			p.line("  whoever has its keys may do anything in the cluster: keep them off the hosts, and a copy safe")
 			p.line("→ quorumctl pki host NAME ADDRESS..., for each host")
 		})
 	}

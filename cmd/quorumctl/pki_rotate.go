@@ -18,17 +18,18 @@ import (
 func (a *app) pkiRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Change a running cluster to another authority, in three steps",
-		Long: "Change a running cluster to another authority: the hosts come to trust both, get certificates of the\n" +
-			"new one, and cease to trust the old one. Before each step every client and peer port of every member\n" +
-			"is tried with a certificate of each authority, and a step that would cut a host off is refused.\n" +
-			"It runs on your machine, and it may be left and taken up again at any time.",
+		Short: "Change a running cluster to another CA, in three steps",
+		Long: "Change a running cluster to another CA: the hosts come to trust both, get certificates of the new\n" +
+			"one, and cease to trust the old one. Before each step every client and peer port of every member is\n" +
+			"tried with a certificate of each CA, and a step that would cut a host off is refused.\n" +
+			"It runs on your machine, may be left and taken up again at any time, and undone until the end.",
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateStatusCommand())
+	cmd.AddCommand(a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateUndoCommand(),
+		a.pkiRotateStatusCommand())
 	return cmd
 }
 
@@ -50,23 +51,27 @@ func rotatingFlags(cmd *cobra.Command) *rotating {
 func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "begin",
-		Short: "Make the new authority beside the old one",
-		Args:  cobra.NoArgs,
+		Short: "Create the new CAs beside the old ones",
+		Long: "Create the new CAs beside the old ones. With --peers it is that of etcd's peers alone, as where both\n" +
+			"ports of etcd have one CA up to now: then any client's certificate opens the peer port.",
+		Args: cobra.NoArgs,
 	}
 	dir := authorityFlag(cmd)
+	var peers bool
+	cmd.Flags().BoolVar(&peers, "peers", false, "change the CA of etcd's peers alone")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("begin with another authority", err)
+			return uncertified("begin with another CA", err)
 		}
 		defer done()
-		if err := authority.Begin(now); err != nil {
-			return uncertified("begin with another authority", err)
+		if err := authority.Begin(peers, now); err != nil {
+			return uncertified("begin with another CA", err)
 		}
 		s, err := authority.Status(nil, nil)
 		if err != nil {
-			return uncertified("look at the authority", err)
+			return uncertified("look at the CAs", err)
 		}
 		s.Missing = nil // nobody has looked
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
@@ -99,6 +104,31 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 			return uncertified("take the next step", err)
 		}
 		s.Missing = nil // it is what the step that begins now is for
+		return a.emit(s, func(p *page) { writeRotation(p, s) })
+	}
+	return cmd
+}
+
+func (a *app) pkiRotateUndoCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "undo",
+		Short: "Turn the change round, back to the CAs of before",
+		Long: "Turn the change round, back to the CAs that were there when it began. The hosts take the steps that\n" +
+			"are left for that, with \"next\" as before; a second undo leads forward again.",
+		Args: cobra.NoArgs,
+	}
+	dir := authorityFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		now := time.Now()
+		authority, done, err := pki.OpenToChange(*dir, now)
+		if err != nil {
+			return uncertified("turn the change round", err)
+		}
+		defer done()
+		s, err := authority.Undo(now)
+		if err != nil {
+			return uncertified("turn the change round", err)
+		}
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
 	return cmd
@@ -142,25 +172,19 @@ func writePorts(p *page, ports []pki.Port) {
 	p.table(t)
 }
 
-// writeRotation says which step it is and what a person does for it.
+// writeRotation says which step it is and what an operator does for it.
 func writeRotation(p *page, s pki.Rotation) {
-	switch s.Step {
-	case 0:
-		if s.New != "" {
-			p.line("done: the cluster is with the %s", s.New)
-			writeRetired(p, s)
-			return
-		}
-		p.line("no change to another authority is under way")
-		p.line("→ quorumctl pki rotate begin")
+	if s.Step == 0 {
+		writeNoRotation(p, s)
 		return
-	case 1:
-		p.line("step 1 of 3: all hosts come to trust both authorities")
-	case 2:
-		p.line("step 2 of 3: all hosts get certificates of the new authority")
-	default:
-		p.line("step 3 of 3: all hosts cease to trust the old authority")
 	}
+	if s.Back {
+		p.line("the change is being undone: the new CA is the one of before")
+	}
+	what := []string{
+		"all hosts trust both CAs", "all hosts get certificates of the new CA", "all hosts cease to trust the old CA",
+	}[s.Step-1]
+	p.line("step %d of 3: %s", s.Step, what)
 	for _, what := range s.Missing {
 		p.line("  %s", what)
 	}
@@ -170,36 +194,52 @@ func writeRotation(p *page, s pki.Rotation) {
 		}
 		p.line("→ carry each host's newest bundle there, and there: quorumctl pki install FILE")
 	} else {
-		if s.Step == 1 {
-			writeFingerprint(p, s.Old, s.OldFingerprint)
+		for _, c := range s.CAs {
+			if s.Step == 1 {
+				writeFingerprint(p, "old, for "+c.For+": "+c.Old, c.OldFingerprint)
+			}
+			writeFingerprint(p, "new, for "+c.For+": "+c.New, c.NewFingerprint)
 		}
-		writeFingerprint(p, s.New, s.NewFingerprint)
 		p.line("→ carry %s to every host, and there: quorumctl pki trust %s", s.Trust, filepath.Base(s.Trust))
-		p.line("→ on one host, when all have it: quorumctl rollout start restart --reason 'another authority'")
+		p.line("→ on one host, when all have it: quorumctl rollout start restart --reason 'another CA'")
 	}
 	p.line("→ quorumctl pki rotate next")
 }
 
-// writeRetired says who may trust the old authority still: all that is known is what was seen.
+// writeNoRotation says that a change is over, or that none is in progress.
+func writeNoRotation(p *page, s pki.Rotation) {
+	if len(s.CAs) == 0 {
+		p.line("no change to another CA is in progress")
+		p.line("→ quorumctl pki rotate begin")
+		return
+	}
+	if s.Back {
+		p.line("undone: the cluster has the CAs of before")
+	}
+	for _, c := range s.CAs {
+		p.line("done: the %s have the %s", c.For, c.New)
+	}
+	writeRetired(p, s)
+}
+
+// writeRetired says who may trust the old CA still: all that is known is what was seen.
 func writeRetired(p *page, s pki.Rotation) {
-	const kept = "  the old authority's files are kept in retired/"
-	switch {
-	case len(s.Behind) > 0:
-		p.line(kept)
-		for _, what := range s.Behind {
-			p.line("  %s", what)
-		}
-	default:
-		p.line(kept + ", and no member that was seen trusts them")
+	const kept = "  the old certificates are kept in retired/, and their keys are deleted"
+	p.line(kept)
+	if len(s.Behind) == 0 {
+		p.line("  no member that was seen trusts them")
+	}
+	for _, what := range s.Behind {
+		p.line("  %s", what)
 	}
 	if len(s.Unseen) > 0 {
 		p.line("  not seen: %s: run quorumctl pki status there", strings.Join(s.Unseen, ", "))
 	}
 }
 
-// writeFingerprint shows by what an authority is told from any other of the same name.
-func writeFingerprint(p *page, authority, fingerprint string) {
-	p.line("  %s has the SHA-256 fingerprint", authority)
+// writeFingerprint shows by what a CA is told from any other of the same name.
+func writeFingerprint(p *page, ca, fingerprint string) {
+	p.line("  %s: SHA-256 fingerprint", ca)
 	p.raw("    " + fingerprint) // whole, for whoever compares it
 }
 
@@ -207,11 +247,11 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "trust FILE",
-		Short: "Put the file of those authorities in place that this host shall trust",
-		Long: "Put the file of authorities that \"rotate\" has named in the place of this host's.\n" +
-			"It is refused where this host's own certificates are of none of them, and where the file belongs to\n" +
+		Short: "Install the CAs that this host trusts",
+		Long: "Install the CAs that this host trusts, from the file that \"rotate\" has named.\n" +
+			"It is refused if this host's own certificates are of none of them, and if the file belongs to\n" +
 			"another user than root, you, or who called sudo. Compare the fingerprints with those of \"rotate\".\n" +
-			"quorumd takes it up by itself, etcd as it starts.",
+			"quorumd reads them again by itself, etcd when it starts.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := pki.Trust(args[0], dir, time.Now())
@@ -226,18 +266,25 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 }
 
 func writeTrusted(p *page, t pki.Trusted) {
-	what := "nothing changes"
-	switch {
-	case len(t.Added) > 0 && len(t.Dropped) > 0:
-		what = fmt.Sprintf("%s, and no more %s", strings.Join(t.Added, ", "), strings.Join(t.Dropped, ", "))
-	case len(t.Added) > 0:
-		what = "also the " + strings.Join(t.Added, ", ")
-	case len(t.Dropped) > 0:
-		what = "no more the " + strings.Join(t.Dropped, ", ")
+	separate := false
+	for _, f := range t.Files {
+		what := "nothing changes"
+		switch {
+		case len(f.Added) > 0 && len(f.Dropped) > 0:
+			what = fmt.Sprintf("%s added, %s dropped", strings.Join(f.Added, ", "), strings.Join(f.Dropped, ", "))
+		case len(f.Added) > 0:
+			what = strings.Join(f.Added, ", ") + " added"
+		case len(f.Dropped) > 0:
+			what = strings.Join(f.Dropped, ", ") + " dropped"
+		}
+		p.line("%s: this host trusts %d; %s", filepath.Join(t.Dir, f.File), len(f.CAs), what)
+		for i, name := range f.CAs {
+			writeFingerprint(p, name, f.Fingerprints[i])
+		}
+		separate = separate || f.New
 	}
-	p.line("%s: this host trusts %d; %s", t.Dir, len(t.Authorities), what)
-	for i, name := range t.Authorities {
-		writeFingerprint(p, name, t.Fingerprints[i])
+	if separate {
+		p.line("→ etcd does not read that new file yet: see 'A CA for the peers alone' in first-cluster.md")
 	}
-	p.line("→ quorumctl rollout start restart --reason 'another authority', on one host, when all have it")
+	p.line("→ quorumctl rollout start restart --reason 'another CA', on one host, when all have it")
 }

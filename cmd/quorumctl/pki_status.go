@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,10 @@ func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays
 			word{Text: strings.Join(c.Names, " ")})
 	}
 	p.table(t)
+	if slices.ContainsFunc(certs, func(c pki.Certificate) bool { return c.Shared }) {
+		p.line("etcd's peer port trusts the CA of the clients: any client's certificate opens it")
+		p.line("→ quorumctl pki rotate begin --peers, on the machine that has the CA's key")
+	}
 }
 
 // date is a day, in UTC.

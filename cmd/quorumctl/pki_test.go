@@ -27,7 +27,7 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 		return r.stdout
 	}
 	do(exitConfig, "→ quorumctl pki init", "host", "n1", "10.0.0.1", "--dir", dir)
-	do(exitOK, "good for 10 years", "init", "--dir", dir)
+	do(exitOK, "a CA for clients and one for peers, good for 10 years", "init", "--dir", dir)
 	do(exitConfig, "nothing is overwritten", "init", "--dir", dir)
 	do(exitOK, "certificates and keys of n1, good for 365 days", "host", "n1", "10.0.0.1", "--dir", dir)
 	do(exitConfig, "→ quorumctl pki renew n1", "host", "n1", "10.0.0.1", "--dir", dir)
@@ -42,7 +42,7 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 	do(exitUsage, "quorumctl pki host n9 ADDRESS", "renew", "n9", "--dir", dir)
 	var certs []pki.Certificate
 	err := json.Unmarshal([]byte(do(exitOK, "", "status", dir, "-o", "json")), &certs)
-	if err != nil || len(certs) != 4 {
+	if err != nil || len(certs) != 5 {
 		t.Errorf("%v %+v", err, certs)
 	}
 }
@@ -66,6 +66,7 @@ func TestEveryCommandThatChangesAnAuthorityNeedsItAlone(t *testing.T) {
 		{"renew", "--all"},
 		{"rotate", "begin"},
 		{"rotate", "next"},
+		{"rotate", "undo"},
 	} {
 		r := quorumctl(t, "SOCKET", append(append([]string{"pki"}, args...), "--dir", dir)...)
 		if r.code != exitConfig || !strings.Contains(r.stderr, "another 'quorumctl pki' is at work in "+dir) ||
@@ -106,26 +107,29 @@ func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
 
 func TestAFinishedChangeSaysOfWhomItWasNotSeen(t *testing.T) {
 	t.Parallel()
-	const kept = "  the old authority's files are kept in retired/"
+	const kept = "  the old certificates are kept in retired/, and their keys are deleted\n"
+	const seen = "  no member that was seen trusts them\n"
 	for _, c := range []struct {
 		unseen, behind []string
 		want           string
 	}{
-		{nil, nil, kept + ", and no member that was seen trusts them\n"},
+		{nil, nil, kept + seen},
 		{
 			[]string{"n4", "n5"},
 			nil,
-			kept + ", and no member that was seen trusts them\n  not seen: n4, n5: run quorumctl pki status there\n",
+			kept + seen + "  not seen: n4, n5: run quorumctl pki status there\n",
 		},
 		{
 			[]string{"n5"},
-			[]string{"n4 at n4:2380 still trusts the old authority"},
-			kept + "\n  n4 at n4:2380 still trusts the old authority\n  not seen: n5: run quorumctl pki status there\n",
+			[]string{"n4 at n4:2380 still trusts the old CA"},
+			kept + "  n4 at n4:2380 still trusts the old CA\n  not seen: n5: run quorumctl pki status there\n",
 		},
 	} {
 		p := &page{}
-		writeRotation(p, pki.Rotation{New: "etcd authority", Unseen: c.unseen, Behind: c.behind})
-		if want := "done: the cluster is with the etcd authority\n" + c.want; p.String() != want {
+		writeRotation(p, pki.Rotation{
+			CAs: []pki.Change{{For: "peers", New: "etcd peer CA"}}, Unseen: c.unseen, Behind: c.behind,
+		})
+		if want := "done: the peers have the etcd peer CA\n" + c.want; p.String() != want {
 			t.Errorf("unseen %q, behind %q: got\n%swant\n%s", c.unseen, c.behind, p, want)
 		}
 	}
@@ -153,7 +157,12 @@ func TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken(t *testing.T
 	for _, shown := range []string{
 		do("rotate", "begin", "--dir", dir), do("trust", s.Trust, "--dir", host),
 	} {
-		for _, want := range []string{s.OldFingerprint, s.NewFingerprint} {
+		if len(s.CAs) != 2 {
+			t.Fatalf("%+v", s)
+		}
+		for _, want := range []string{
+			s.CAs[0].OldFingerprint, s.CAs[0].NewFingerprint, s.CAs[1].OldFingerprint, s.CAs[1].NewFingerprint,
+		} {
 			if len(want) != 95 || !strings.Contains(shown, "\n    "+want+"\n") {
 				t.Errorf("no line has %q:\n%s", want, shown)
 			}

@@ -67,7 +67,9 @@ func documents() []document {
 		{"certificates", []pki.Certificate{}, []string{"pki status"}},
 		{"installed", pki.Installed{}, []string{"pki install"}},
 		{"trusted", pki.Trusted{}, []string{"pki trust"}},
-		{"rotation", pki.Rotation{}, []string{"pki rotate begin", "pki rotate next", "pki rotate status"}},
+		{"rotation", pki.Rotation{}, []string{
+			"pki rotate begin", "pki rotate next", "pki rotate undo", "pki rotate status",
+		}},
 		{"versions", versions{}, []string{"version"}},
 		{"schemas", []schemaName{}, []string{"schema"}},
 	}

@@ -419,7 +419,7 @@ func TestWhatCommandsWriteIsOfTheirSchemas(t *testing.T) {
 	write(&desk{}, "config check --elsewhere "+file, "init --dry-run --name n1 --hosts n1=127.0.0.1 --file "+file,
 		"pki init --dir "+authority, "pki host n1 127.0.0.1 --dir "+authority, "pki status "+authority,
 		"pki rotate begin --dir "+authority, "pki install --any-address --etcd-group root --quorumd-group root --dir "+
-			authority+"/n1 "+authority+"/n1.tar", "pki trust "+authority+"/trust-both.pem --dir "+authority+"/n1")
+			authority+"/n1 "+authority+"/n1.tar", "pki trust "+authority+"/trust-both.tar --dir "+authority+"/n1")
 	for _, name := range schemaNames() {
 		if !seen[name] {
 			t.Errorf("no command has written a document of the schema %s", name)

@@ -30,6 +30,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		"wait --help", "init --help", "config", "config check --help", "config default --help",
 		"pki", "pki init --help", "pki host --help", "pki renew --help", "pki status --help", "pki install --help",
 		"pki trust --help", "pki rotate", "pki rotate begin --help", "pki rotate next --help",
+		"pki rotate undo --help",
 		"pki rotate status --help",
 		"schema --help", "version --help")
 	golden(t, "help.golden", help)

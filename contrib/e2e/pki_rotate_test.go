@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 type rotation struct {
 	*world
 	dir     string // of the authority
+	peers   bool   // the CA of the peers alone changes
 	load    *testbed.WriteLoad
 	refused int // connections with a certificate that a look made in order to see them refused
 }
@@ -36,19 +38,24 @@ func (r *rotation) open() *pki.Authority {
 	return a
 }
 
-// look looks at every member, by way of the first, and counts who refused a certificate.
+// look looks at every member, by way of the first, and counts the client ports that refused a certificate. Peer ports
+// refuse agents, too: see complaints.
 func (r *rotation) look() (refused int) {
 	r.t.Helper()
 	ports, err := r.open().Look(r.t.Context(), []string{address(r.hosts[0].Options.PeerURL)}, time.Now())
 	must(r.t, err)
 	for _, p := range ports {
 		for _, answer := range []pki.Answer{p.Old, p.New} {
-			if answer == pki.Refuses {
+			if answer == pki.Refuses && p.For == "client" {
 				refused++
 			}
 		}
 	}
-	if want := 2 * len(r.hosts); len(ports) != want {
+	want := 2 * len(r.hosts)
+	if r.peers {
+		want = len(r.hosts)
+	}
+	if len(ports) != want {
 		r.t.Fatalf("%d ports were looked at, want %d: %+v", len(ports), want, ports)
 	}
 	return refused
@@ -115,28 +122,22 @@ func (r *rotation) restart(reason string) {
 	r.everyPair()
 }
 
-// everyPair has every host dial the peer port and the client port of every host, with its own certificate and whom it
-// trusts.
+// everyPair has every host dial the peer port and the client port of every host, with the certificate that is for that
+// port and whom it trusts there.
 func (r *rotation) everyPair() {
 	r.t.Helper()
 	for _, from := range r.hosts {
-		dir := filepath.Dir(from.files.CA)
-		own := testbed.CertFiles{
-			CA: from.files.CA, Cert: filepath.Join(dir, "peer.crt"), Key: filepath.Join(dir, "peer.key"),
+		in := func(name string) string { return filepath.Join(filepath.Dir(from.files.CA), name) }
+		peers := in("peer-ca.crt")
+		if _, err := os.Stat(peers); err != nil {
+			peers = in("ca.crt")
 		}
-		config, err := own.ClientConfig()
-		must(r.t, err)
-		pair := config.Certificates[0]
-		config.Certificates, config.GetClientCertificate = nil, func(*tls.CertificateRequestInfo) (*tls.Certificate,
-			error,
-		) {
-			return &pair, nil // as etcd does: of whichever authority it is
-		}
-		web := &http.Client{
-			Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: callTimeout,
-		}
+		asMember := dials(r.t, testbed.CertFiles{CA: peers, Cert: in("peer.crt"), Key: in("peer.key")})
+		asClient := dials(r.t, from.files)
 		for _, to := range r.hosts {
-			for _, url := range []string{to.Options.PeerURL, to.Options.ClientURL} {
+			for url, web := range map[string]*http.Client{
+				to.Options.PeerURL: asMember, to.Options.ClientURL: asClient,
+			} {
 				answer, err := web.Get(url + "/version")
 				if err != nil {
 					r.t.Errorf("%s is refused by %s at %s: %v", from.Options.Name, to.Options.Name, url, err)
@@ -148,13 +149,31 @@ func (r *rotation) everyPair() {
 	}
 }
 
-// complaints gives the lines of all etcds that speak of a certificate.
+// dials returns a client that shows a certificate as etcd does: of whichever CA it is.
+func dials(t *testing.T, files testbed.CertFiles) *http.Client {
+	t.Helper()
+	config, err := files.ClientConfig()
+	must(t, err)
+	pair := config.Certificates[0]
+	config.Certificates = nil
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: callTimeout,
+	}
+}
+
+// complaints returns the lines of all etcds about a certificate, but those of who was refused at a peer port: an agent
+// is, with the certificate of a client, as often as it looks whether the port is there. A member that is refused by
+// another complains of it itself.
 func (r *rotation) complaints() (all []string) {
 	r.t.Helper()
 	for _, h := range r.hosts {
 		text, err := os.ReadFile(filepath.Join(h.Options.Dir, "etcd.log"))
 		must(r.t, err)
 		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "rejected connection on peer endpoint") {
+				continue
+			}
 			if slices.ContainsFunc([]string{"bad certificate", "unknown authority", "unknown certificate", "x509:"},
 				func(part string) bool { return strings.Contains(line, part) }) {
 				all = append(all, h.Options.Name+": "+line)
@@ -164,14 +183,10 @@ func (r *rotation) complaints() (all []string) {
 	return all
 }
 
-// rotates changes a cluster of that many voters to another authority.
-func rotates(t *testing.T, voters int) {
-	r := &rotation{dir: filepath.Join(t.TempDir(), "pki")}
-	must(t, pki.Create(r.dir, time.Now()))
-	authority, err := pki.Open(r.dir, time.Now())
-	must(t, err)
-	var install func(host, bundle string)
-	r.world, install = certified(t, authority, worldOptions{hosts: voters, voters: voters})
+// begins starts a cluster of that many voters with the certificates of the directory, and writes to it. The function
+// installs a bundle on a host.
+func (r *rotation) begins(voters int) (install func(host, bundle string)) {
+	r.world, install = certified(r.t, r.open(), worldOptions{hosts: voters, voters: voters})
 	r.start()
 	r.bootstrap()
 	r.verify(voters, 0)
@@ -181,28 +196,37 @@ func rotates(t *testing.T, voters int) {
 		endpoints = append(endpoints, h.Options.ClientURL)
 	}
 	client := r.hosts[0].files
-	r.load, err = testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{
+	var err error
+	r.load, err = testbed.StartWriteLoad(r.t.Context(), testbed.LoadOptions{
 		Endpoints: endpoints, TLS: &client, Rate: 50, Retry: true, Timeout: 10 * time.Second,
 	})
-	must(t, err)
+	must(r.t, err)
+	return install
+}
+
+// rotates changes a cluster of that many voters to another authority.
+func rotates(t *testing.T, voters int) {
+	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki")}
+	must(t, pki.Create(r.dir, time.Now()))
+	install := r.begins(voters)
 	settled := len(r.complaints())
 
-	must(t, r.open().Begin(time.Now()))
-	both := filepath.Join(r.dir, "trust-both.pem")
-	r.early("does not trust the new authority")
+	must(t, r.open().Begin(false, time.Now()))
+	both := filepath.Join(r.dir, "trust-both.tar")
+	r.early("does not trust the new CA")
 	r.trust(both, r.hosts...)
-	r.early("does not trust the new authority") // no etcd has read it
-	r.restart("trust both authorities")
+	r.early("does not trust the new CA") // no etcd has read it
+	r.restart("trust both CAs")
 	s := r.next()
 	if s.Step != 2 || len(s.Bundles) != voters {
 		t.Fatalf("%+v", s)
 	}
 
-	r.early("shows a certificate of the old authority")
+	r.early("shows a certificate of the old CA")
 	for i, h := range r.hosts {
 		if i == len(r.hosts)-1 {
 			r.early(h.Options.Name +
-				" at " + address(h.Options.ClientURL) + " shows a certificate of the old authority")
+				" at " + address(h.Options.ClientURL) + " shows a certificate of the old CA")
 		}
 		install(h.Options.Name, s.Bundles[i])
 		r.everyPair()
@@ -211,10 +235,10 @@ func rotates(t *testing.T, voters int) {
 	if s.Step != 3 {
 		t.Fatalf("%+v", s)
 	}
-	r.early("still trusts the old authority")
+	r.early("still trusts the old CA")
 	r.trust(s.Trust, r.hosts...)
-	r.restart("trust the new authority alone")
-	if s = r.next(); s.Step != 0 || s.New == "" {
+	r.restart("trust the new CA alone")
+	if s = r.next(); s.Step != 0 || len(s.CAs) != 2 {
 		t.Fatalf("%+v", s)
 	}
 	r.ended(settled, both, install)
@@ -248,4 +272,87 @@ func (r *rotation) ended(settled int, both string, install func(host, bundle str
 func TestThreeVotersChangeToAnotherAuthorityUnderWrites(t *testing.T) {
 	t.Parallel()
 	rotates(t, 3)
+}
+
+// tells has etcd of a host read another file of CAs for its peers, as the page says: in the configuration, for when it
+// joins again, and in what its unit starts with.
+func (r *rotation) tells(h *host, peers string) {
+	r.t.Helper()
+	h.stop()
+	h.configure(map[string]string{"etcd.tls": etcdTLS(filepath.Dir(h.files.CA), peers)})
+	file := filepath.Join(h.Options.Dir, "state", "etcd.env")
+	text, err := os.ReadFile(file)
+	must(r.t, err)
+	const name = "ETCD_PEER_TRUSTED_CA_FILE="
+	lines := strings.Split(string(text), "\n")
+	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, name) })
+	if i < 0 {
+		r.t.Fatalf("%s does not name the CAs of the peers:\n%s", file, text)
+	}
+	lines[i] = name + strconv.Quote(peers)
+	must(r.t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+	r.start(h)
+}
+
+// A cluster whose two ports trust one CA is open to the agent's certificate at the peer port. It gets a CA for its
+// peers, turns round half-way, and goes on to the end, under writes.
+func TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites(t *testing.T) {
+	t.Parallel()
+	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki"), peers: true}
+	must(t, pki.Create(r.dir, time.Now()))
+	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as it was made before there was one
+		must(t, os.Remove(filepath.Join(r.dir, name)))
+	}
+	install := r.begins(3)
+	opens := func(h *host) bool {
+		in := strings.TrimSuffix(h.files.Cert, ".crt")
+		pair, err := tls.LoadX509KeyPair(in+".crt", in+".key")
+		must(t, err)
+		_, err = asks(h.Options.PeerURL+"/members", pair)
+		return err == nil
+	}
+	if !opens(r.hosts[0]) {
+		t.Error("one CA for both ports does not let the agent's certificate in, so this test shows nothing")
+	}
+	settled := len(r.complaints())
+	must(t, r.open().Begin(true, time.Now()))
+	both := filepath.Join(r.dir, "trust-both.tar")
+	r.trust(both, r.hosts...)
+	for _, h := range r.hosts {
+		r.tells(h, filepath.Join(filepath.Dir(h.files.CA), "peer-ca.crt"))
+	}
+	r.early("does not trust the new CA")
+	r.restart("trust both CAs")
+	s := r.next()
+	install(r.hosts[0].Options.Name, s.Bundles[0])
+	r.everyPair()
+
+	s, err := r.open().Undo(time.Now().Add(2 * time.Second))
+	if err != nil || s.Step != 2 || len(s.Bundles) != 3 {
+		t.Fatalf("undone: %+v %v", s, err)
+	}
+	install(r.hosts[0].Options.Name, s.Bundles[0])
+	r.everyPair()
+	if s, err = r.open().Undo(time.Now().Add(4 * time.Second)); err != nil || s.Step != 2 || len(s.Bundles) != 3 {
+		t.Fatalf("forward again: %+v %v", s, err)
+	}
+	for i, h := range r.hosts {
+		install(h.Options.Name, s.Bundles[i])
+		r.everyPair()
+	}
+	if s = r.next(); s.Step != 3 {
+		t.Fatalf("%+v", s)
+	}
+	r.early("still trusts the old CA")
+	r.trust(s.Trust, r.hosts...)
+	r.restart("trust the new CA alone")
+	if s = r.next(); s.Step != 0 || len(s.CAs) != 1 {
+		t.Fatalf("%+v", s)
+	}
+	for _, h := range r.hosts {
+		if opens(h) {
+			t.Errorf("the peer port of %s lets the agent's certificate in", h.Options.Name)
+		}
+	}
+	r.ended(settled, both, install)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,6 +21,12 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
+
+// etcdTLS is the section of a configuration, with the files of that directory and that file of CAs for the peers.
+func etcdTLS(dir, peers string) string {
+	return fmt.Sprintf("{ca: %[1]s/ca.crt, cert: %[1]s/server.crt, key: %[1]s/server.key, peerCA: %[2]s, "+
+		"peerCert: %[1]s/peer.crt, peerKey: %[1]s/peer.key}", dir, peers)
+}
 
 // certified is a world in which all certificates are of quorumctl pki, and etcd's variables follow from etcd.tls. The
 // function installs a bundle on a host.
@@ -52,8 +59,12 @@ func certified(t *testing.T, authority *pki.Authority, o worldOptions) (*world, 
 		in := func(file string) string { return filepath.Join(place(h.Name).Dir, file) }
 		h.Set["cluster.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s}", in("ca.crt"), in("client.crt"),
 			in("client.key"))
-		h.Set["etcd.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s, peerCert: %s, peerKey: %s}", in("ca.crt"),
-			in("server.crt"), in("server.key"), in("peer.crt"), in("peer.key"))
+		peers := in("peer-ca.crt")
+		if authority.Shared() { // the host was set up before peers had a CA of their own
+			must(t, os.Remove(peers))
+			peers = in("ca.crt")
+		}
+		h.Set["etcd.tls"] = etcdTLS(place(h.Name).Dir, peers)
 	}
 	w := newWorld(t, o)
 	for _, h := range w.hosts {

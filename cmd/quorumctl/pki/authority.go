@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -29,17 +30,36 @@ type signer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Authority is one whose directory has been opened.
-type Authority struct {
-	signer // makes the certificates of hosts
+// cas are the two CAs of a cluster. In a directory that was made before they were separated, both are the same.
+type cas struct{ clients, peers signer }
 
-	dir      string
-	trusted  []byte    // what the hosts shall trust now: the file of authorities in a bundle
-	rotation *rotation // the change to another authority that is under way, or nil
+// of returns the CA with that file.
+func (c cas) of(file string) signer {
+	if file == peerCACert {
+		return c.peers
+	}
+	return c.clients
 }
 
-// newAuthority makes the certificate of an authority, and its key.
-func newAuthority(now time.Time) (certPEM, keyPEM []byte, err error) {
+// Shared reports whether one CA signs for clients and for peers.
+func (c cas) Shared() bool { return same(c.clients.cert, c.peers.cert) }
+
+// Authority is the opened directory of a cluster's CAs.
+type Authority struct {
+	cas // sign the certificates of hosts
+
+	dir      string
+	trusted  files     // what the hosts trust from this step on: the files of CAs in a bundle
+	rotation *rotation // the change to another CA that is in progress, or nil
+}
+
+// caNames are the beginnings of their common names.
+func caNames() map[string]string {
+	return map[string]string{caCert: "etcd client CA of ", peerCACert: "etcd peer CA of "}
+}
+
+// newCA makes the certificate and the key of the CA with that file.
+func newCA(file string, now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -48,8 +68,8 @@ func newAuthority(now time.Time) (certPEM, keyPEM []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The date tells two authorities apart, for people; machines go by the key's identifier.
-	template.Subject = pkix.Name{CommonName: "etcd authority of " + now.UTC().Format(time.DateTime)}
+	// Operators tell two CAs apart by the date, machines by the key's identifier.
+	template.Subject = pkix.Name{CommonName: caNames()[file] + now.UTC().Format(time.DateTime)}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	if certPEM, err = sign(template, template, &key.PublicKey, key); err != nil {
@@ -62,17 +82,17 @@ func newAuthority(now time.Time) (certPEM, keyPEM []byte, err error) {
 // Create makes an authority in a directory that is not there, or is empty.
 func Create(dir string, now time.Time) error {
 	dir = filepath.Clean(dir)
-	certPEM, keyPEM, err := newAuthority(now)
-	if err != nil {
-		return err
-	}
 	temp, err := os.MkdirTemp(filepath.Dir(dir), ".quorumd-pki-") // mode 0700
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temp) }() // it is gone, where all went well
-	err = errors.Join(create(filepath.Join(temp, caKey), keyPEM, 0o600),
-		create(filepath.Join(temp, caCert), certPEM, 0o644), os.Mkdir(filepath.Join(temp, issuedDir), 0o700))
+	err = os.Mkdir(filepath.Join(temp, issuedDir), 0o700)
+	for cert, key := range map[string]string{caCert: caKey, peerCACert: peerCAKey} {
+		certPEM, keyPEM, makeErr := newCA(cert, now)
+		err = errors.Join(err, makeErr, create(filepath.Join(temp, key), keyPEM, 0o600),
+			create(filepath.Join(temp, cert), certPEM, 0o644))
+	}
 	if err != nil {
 		return err
 	}
@@ -137,17 +157,24 @@ func read(dir string, r *rotation, now time.Time) (*Authority, error) {
 	if _, err := os.Lstat(filepath.Join(dir, caCert)); errors.Is(err, fs.ErrNotExist) {
 		return nil, noAuthority(dir)
 	}
-	s, err := openSigner(dir, caCert, caKey)
+	clients, err := openSigner(dir, caCert, caKey)
 	if err != nil {
 		return nil, err
 	}
-	a := &Authority{signer: s, dir: dir, trusted: s.pem, rotation: r}
+	a := &Authority{cas: cas{clients, clients}, dir: dir, rotation: r}
+	if _, err := os.Lstat(filepath.Join(dir, peerCACert)); err == nil {
+		if a.peers, err = openSigner(dir, peerCACert, peerCAKey); err != nil {
+			return nil, err
+		}
+	}
+	a.trusted = files{caCert: a.clients.pem, peerCACert: a.peers.pem}
 	if r != nil {
 		if err := a.takeUp(r); err != nil {
 			return nil, err
 		}
 	}
-	return a, inTime("the authority's certificate", a.cert, now)
+	return a, errors.Join(inTime("the certificate in "+caCert, a.clients.cert, now),
+		inTime("the certificate in "+peerCACert, a.peers.cert, now))
 }
 
 // openSigner reads a certificate of an authority and its key.
@@ -180,12 +207,12 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 
 // issue makes the certificates of a host, and gives the files of its bundle.
 func (a *Authority) issue(host string, names sans, now time.Time) (files, error) {
-	end := now.Add(LeafDays * day)
-	if end.After(a.cert.NotAfter) { // no leaf outlives its authority
-		end = a.cert.NotAfter
-	}
-	out := files{caCert: a.trusted}
+	out := maps.Clone(a.trusted)
 	for _, l := range leaves() {
+		ca, end := a.of(l.ca), now.Add(LeafDays*day)
+		if end.After(ca.cert.NotAfter) { // no leaf outlives its CA
+			end = ca.cert.NotAfter
+		}
 		template, err := newTemplate(now, end)
 		if err != nil {
 			return nil, err
@@ -199,7 +226,7 @@ func (a *Authority) issue(host string, names sans, now time.Time) (files, error)
 		if err != nil {
 			return nil, err
 		}
-		if out[l.name+".crt"], err = sign(template, a.cert, &key.PublicKey, a.key); err != nil {
+		if out[l.name+".crt"], err = sign(template, ca.cert, &key.PublicKey, ca.key); err != nil {
 			return nil, err
 		}
 		if out[l.name+".key"], err = encodeKey(key); err != nil {

@@ -20,9 +20,12 @@ import (
 // files are those of a host, by their names.
 type files map[string][]byte
 
+// caFiles lists the files that hold whom a host trusts.
+func caFiles() []string { return []string{caCert, peerCACert} }
+
 // fileNames lists what a bundle holds, in this order.
 func fileNames() []string {
-	names := []string{caCert}
+	names := caFiles()
 	for _, l := range leaves() {
 		names = append(names, l.name+".crt", l.name+".key")
 	}
@@ -37,10 +40,11 @@ func modeOf(name string) fs.FileMode {
 	return 0o644
 }
 
-func (f files) pack(now time.Time) ([]byte, error) {
+// pack makes a tar of these files.
+func (f files) pack(names []string, now time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, name := range fileNames() {
+	for _, name := range names {
 		err := w.WriteHeader(&tar.Header{
 			Name: name, Mode: int64(modeOf(name)), Size: int64(len(f[name])), ModTime: now.Truncate(time.Second),
 			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
@@ -71,7 +75,7 @@ func readBundle(path string) (files, error) {
 		return nil, refused("make a new one with 'quorumctl pki renew'; if nobody else was here, chmod 0600 "+path,
 			"%s has mode %04o: others may have read the keys in it", path, mode)
 	}
-	f, err := unpack(data)
+	f, err := unpack(data, fileNames())
 	if err != nil {
 		return nil, refused("carry it here once more; 'quorumctl pki host' and 'renew' make bundles",
 			"%s is no bundle: %v", path, err)
@@ -79,8 +83,8 @@ func readBundle(path string) (files, error) {
 	return f, nil
 }
 
-// unpack takes a bundle apart: exactly the files of one, each once.
-func unpack(data []byte) (files, error) {
+// unpack takes a tar apart: exactly these files, each once.
+func unpack(data []byte, names []string) (files, error) {
 	f := files{}
 	for r := tar.NewReader(bytes.NewReader(data)); ; {
 		h, err := r.Next()
@@ -90,7 +94,7 @@ func unpack(data []byte) (files, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := f[h.Name]; twice || h.Typeflag != tar.TypeReg || !slices.Contains(fileNames(), h.Name) ||
+		if _, twice := f[h.Name]; twice || h.Typeflag != tar.TypeReg || !slices.Contains(names, h.Name) ||
 			h.Size > maxFile {
 			return nil, fmt.Errorf("%.40q does not belong into it", h.Name)
 		}
@@ -98,7 +102,7 @@ func unpack(data []byte) (files, error) {
 			return nil, err
 		}
 	}
-	for _, name := range fileNames() {
+	for _, name := range names {
 		if len(f[name]) == 0 {
 			return nil, fmt.Errorf("%s is missing", name)
 		}
@@ -115,13 +119,16 @@ type host struct {
 
 // check says whether the files fit together, and are good now, for each what it is for.
 func (f files) check(now time.Time) (host, error) {
-	authorities, err := parseCertificates(caCert, f[caCert])
-	if err != nil {
-		return host{}, refused("make a new bundle", "%v", err)
-	}
-	roots := x509.NewCertPool()
-	for _, c := range authorities {
-		roots.AddCert(c)
+	roots := map[string]*x509.CertPool{}
+	for _, file := range caFiles() {
+		trusted, err := parseCertificates(file, f[file])
+		if err != nil {
+			return host{}, refused("make a new bundle", "%v", err)
+		}
+		roots[file] = x509.NewCertPool()
+		for _, c := range trusted {
+			roots[file].AddCert(c)
+		}
 	}
 	certs := map[string]*x509.Certificate{}
 	for _, l := range leaves() {
@@ -136,7 +143,7 @@ func (f files) check(now time.Time) (host, error) {
 		}
 		for _, usage := range l.usages { // Verify is content with one of several
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
-				Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
+				Roots: roots[l.ca], CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 			}); err != nil {
 				return host{}, refused("make a new bundle with 'quorumctl pki renew'", "%s cannot be used: %s", file,
 					strings.TrimPrefix(err.Error(), "x509: "))

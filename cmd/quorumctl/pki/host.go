@@ -117,7 +117,7 @@ func (a *Authority) give(name string, names sans, bundle string, now time.Time) 
 	if err != nil {
 		return "", err
 	}
-	packed, err := made.pack(now)
+	packed, err := made.pack(fileNames(), now)
 	if err != nil {
 		return "", err
 	}
@@ -154,6 +154,15 @@ func HostsIn(dir string) ([]string, error) {
 
 // newest gives a host's newest certificate, which names it.
 func (a *Authority) newest(name string) (*x509.Certificate, error) {
+	all, err := a.newestOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// newestOf returns a host's newest certificates, in the order of leaves.
+func (a *Authority) newestOf(name string) ([]*x509.Certificate, error) {
 	all, err := records(a.dir)
 	if err != nil {
 		return nil, err
@@ -163,11 +172,7 @@ func (a *Authority) newest(name string) (*x509.Certificate, error) {
 		return nil, mistyped("quorumctl pki host "+name+" ADDRESS...", "%q has no certificates of this authority",
 			name)
 	}
-	certs, err := readCertificates(path)
-	if err != nil {
-		return nil, err
-	}
-	return certs[0], nil
+	return readCertificates(path)
 }
 
 // records gives the newest record of each host.

@@ -25,6 +25,8 @@ type Certificate struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Days  int       `json:"days"` // left, rounded down; below zero once it has expired
+	// Shared reports a CA that is trusted at both ports of etcd: each client's certificate opens the peer port.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Inspect gives the certificates in a directory, those that end first before the others: of an authority its own and
@@ -57,6 +59,7 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 			dir, len(paths))
 	}
 	slices.Sort(paths)
+	shared := sharedIn(dir)
 	var all []Certificate
 	for _, path := range paths {
 		certs, err := readCertificates(path)
@@ -64,11 +67,24 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 			return nil, err
 		}
 		for _, c := range certs {
-			all = append(all, describe(filepath.Base(path), c, now))
+			d := describe(filepath.Base(path), c, now)
+			d.Shared = slices.ContainsFunc(shared, func(s *certificate) bool { return same(s, c) })
+			all = append(all, d)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Certificate) int { return a.Until.Compare(b.Until) })
 	return all, nil
+}
+
+// sharedIn returns the CAs that a directory has for clients and for peers alike, none if it has no CAs.
+func sharedIn(dir string) []*certificate {
+	trusted, err := trustedIn(dir)
+	if err != nil {
+		return nil // that is said of the file itself
+	}
+	return slices.DeleteFunc(trusted[caCert], func(c *certificate) bool {
+		return !slices.ContainsFunc(trusted[peerCACert], func(p *certificate) bool { return same(p, c) })
+	})
 }
 
 // quoteGlob makes a path match itself alone.

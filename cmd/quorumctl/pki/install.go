@@ -32,9 +32,9 @@ type Installed struct {
 	Renewed bool      `json:"renewed"` // there were certificates of this host
 }
 
-// Install checks a bundle and puts its files in place, each in one step. Files of the same host and authority that are
-// older are replaced, which is a renewal; all else that is there is refused. A file of authorities that holds this one
-// stays: the operator may have added another.
+// Install checks a bundle and puts its files in place, each in one step. Files of the same host and CA that are older
+// are replaced, which is a renewal; all else that is there is refused. A file of CAs that holds this one stays: the
+// operator may have added another.
 func Install(bundle string, p Place, now time.Time) (Installed, error) {
 	f, err := readBundle(bundle)
 	if err != nil {
@@ -54,10 +54,10 @@ func Install(bundle string, p Place, now time.Time) (Installed, error) {
 	if done.Renewed, err = mayReplace(p.Dir, h); err != nil {
 		return Installed{}, err
 	}
-	names := fileNames()
-	if _, err := os.Lstat(filepath.Join(p.Dir, caCert)); err == nil {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == caCert })
-	}
+	names := slices.DeleteFunc(fileNames(), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(p.Dir, name))
+		return err == nil && slices.Contains(caFiles(), name)
+	})
 	return done, f.put(names, p)
 }
 
@@ -106,22 +106,22 @@ func makeDir(dir string) error {
 // mayReplace looks at what is there already, and tells whether it is replaced.
 func mayReplace(dir string, h host) (bool, error) {
 	const byHand = "if that is meant, move the files of that directory away first"
-	before, err := readCertificates(filepath.Join(dir, caCert))
+	before, err := trustedIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	// The file with the authorities stays as it is: what it names must have signed what comes.
-	signs := func(c *certificate) bool {
-		return h.peer.CheckSignatureFrom(c) == nil && h.server.CheckSignatureFrom(c) == nil
-	}
-	if !slices.ContainsFunc(before, signs) {
-		return false, refused("make the bundle with the authority of the cluster; where that changes, "+
-			"'quorumctl pki trust' and a restart come first; "+byHand,
-			"this host trusts another authority (%s), and with this one its peers would refuse it",
-			before[0].Subject.CommonName)
+	// The files of CAs stay as they are: what they hold must have signed what is to be installed.
+	for file, leaf := range map[string]*certificate{caCert: h.server, peerCACert: h.peer} {
+		signs := func(c *certificate) bool { return leaf.CheckSignatureFrom(c) == nil }
+		if !slices.ContainsFunc(before[file], signs) {
+			return false, refused("make the bundle with the CAs of the cluster; if those change, 'quorumctl pki "+
+				"trust' and a restart come first; "+byHand,
+				"this host trusts another CA (%s in %s), and with this one the other hosts would refuse it",
+				before[file][0].Subject.CommonName, file)
+		}
 	}
 	peer, err := readCertificates(filepath.Join(dir, "peer.crt"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ func TestAnAuthorityIsChangedByOneAtATime(t *testing.T) {
 	mustRefuse(t, err, busy)
 	_, err = Open(dir, today()) // it would see the key of one authority beside the certificate of another
 	mustRefuse(t, err, busy)
-	if err := a.Begin(today()); err != nil {
+	if err := a.Begin(false, today()); err != nil {
 		t.Fatal(err)
 	}
 	done()
@@ -49,7 +49,7 @@ func TestAnAuthorityThatCannotBeOpenedIsNotKeptLocked(t *testing.T) {
 	_, dir := authority(t)
 	for range 2 {
 		_, _, err := OpenToChange(dir, today().AddDate(AuthorityYears+1, 0, 0))
-		mustRefuse(t, err, "the authority's certificate expired on")
+		mustRefuse(t, err, "the certificate in ca.crt expired on")
 	}
 	_, done, err := OpenToChange(dir, today().Add(time.Hour))
 	if err != nil {

@@ -63,9 +63,10 @@ type Port struct {
 	Why   string `json:"why,omitempty"` // what was in the way
 }
 
-// Look makes handshakes with the client and the peer port of every member, with a certificate of each authority that is
-// made for it and forgotten. The members are those that are listed by any of the hosts, asked at these addresses
-// (HOST:PORT of the peer port), or by the addresses in their certificates and the port 2380.
+// Look makes handshakes with the client and the peer port of every member, with a certificate of each CA that is made
+// for it and forgotten; with the peer ports alone if only their CA changes. The members are those that are listed by
+// any of the hosts, asked at these addresses (HOST:PORT of the peer port), or by the addresses in their certificates
+// and the port 2380.
 func (a *Authority) Look(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
 	if a.rotation == nil {
 		return nil, nil
@@ -91,29 +92,44 @@ func (a *Authority) Look(ctx context.Context, addresses []string, now time.Time)
 	return ports, nil
 }
 
-// look is what a look needs: what to show, and by what to judge what is shown.
+// look is what a look needs: what to show at each of the two ports, and by what to judge what is shown.
 type look struct {
-	now                time.Time
+	now            time.Time
+	clients, peers probes
+	peersOnly      bool // the clients' CA does not change
+}
+
+// probes are for one of etcd's two ports.
+type probes struct {
 	old, next          tls.Certificate
 	trusted            tls.Certificate // the one of these that every host lets in, from before this step on
 	oldRoots, newRoots *x509.CertPool
 }
 
-func (a *Authority) newLook(now time.Time) (l look, err error) {
-	l.now = now
-	if l.old, err = a.rotation.old.probe(now); err != nil {
-		return l, err
+func (a *Authority) newLook(now time.Time) (look, error) {
+	r := a.rotation
+	l := look{now: now, peersOnly: r.Peers}
+	var clientsErr, peersErr error
+	l.clients, clientsErr = r.newProbes(caCert, now)
+	l.peers, peersErr = r.newProbes(peerCACert, now)
+	return l, errors.Join(clientsErr, peersErr)
+}
+
+func (r *rotation) newProbes(file string, now time.Time) (p probes, err error) {
+	old, next := r.old.of(file), r.next.of(file)
+	if p.old, err = old.probe(now); err != nil {
+		return p, err
 	}
-	if l.next, err = a.rotation.next.probe(now); err != nil {
-		return l, err
+	if p.next, err = next.probe(now); err != nil {
+		return p, err
 	}
-	if l.trusted = l.old; a.rotation.Step > stepBoth {
-		l.trusted = l.next
+	if p.trusted = p.old; r.Step > stepBoth {
+		p.trusted = p.next
 	}
-	l.oldRoots, l.newRoots = x509.NewCertPool(), x509.NewCertPool()
-	l.oldRoots.AddCert(a.rotation.old.cert)
-	l.newRoots.AddCert(a.rotation.next.cert)
-	return l, nil
+	p.oldRoots, p.newRoots = x509.NewCertPool(), x509.NewCertPool()
+	p.oldRoots.AddCert(old.cert)
+	p.newRoots.AddCert(next.cert)
+	return p, nil
 }
 
 // probe makes a certificate as quorumd's on a host, which is good for minutes and kept in memory alone.
@@ -188,7 +204,7 @@ func texts(errs []error) (all []string) {
 
 // listed asks at a peer port for the members.
 func (l look) listed(ctx context.Context, at string) ([]Port, error) {
-	body, _, _, err := l.exchange(ctx, at, l.trusted, "/members")
+	body, _, _, err := exchange(ctx, at, l.peers.trusted, "/members")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -208,6 +224,9 @@ func (l look) listed(ctx context.Context, at string) ([]Port, error) {
 		for _, u := range m.PeerURLs {
 			all = append(all, Port{Host: m.Name, URL: u, For: "peer", Old: Unknown, New: Unknown})
 		}
+		if l.peersOnly {
+			continue
+		}
 		for _, u := range m.ClientURLs {
 			all = append(all, Port{Host: m.Name, URL: u, For: "client", Old: Unknown, New: Unknown})
 		}
@@ -222,14 +241,17 @@ func (l look) port(ctx context.Context, p *Port) {
 		p.Why = "it is not https"
 		return
 	}
-	at := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
+	at, of := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), l.clients
+	if p.For == "peer" {
+		of = l.peers
+	}
 	for _, probe := range []struct {
 		shown tls.Certificate
 		into  *Answer
-	}{{l.old, &p.Old}, {l.next, &p.New}} {
-		_, leaf, asked, err := l.exchange(ctx, at, probe.shown, "/version")
+	}{{of.old, &p.Old}, {of.next, &p.New}} {
+		_, leaf, asked, err := exchange(ctx, at, probe.shown, "/version")
 		if leaf != nil {
-			p.Shows = l.whose(leaf, u.Hostname())
+			p.Shows = of.whose(leaf, u.Hostname(), l.now)
 			p.Host = cmp.Or(p.Host, leaf.Subject.CommonName)
 		}
 		remote, refusal := errors.AsType[*net.OpError](err)
@@ -246,11 +268,11 @@ func (l look) port(ctx context.Context, p *Port) {
 	}
 }
 
-// whose says of which authority a certificate is that is shown at an address.
-func (l look) whose(leaf *x509.Certificate, name string) string {
-	for by, roots := range map[string]*x509.CertPool{ByOld: l.oldRoots, ByNew: l.newRoots} {
+// whose returns of which CA a certificate is that is shown at an address.
+func (p probes) whose(leaf *x509.Certificate, name string, now time.Time) string {
+	for by, roots := range map[string]*x509.CertPool{ByOld: p.oldRoots, ByNew: p.newRoots} {
 		if _, err := leaf.Verify(x509.VerifyOptions{
-			DNSName: name, Roots: roots, CurrentTime: l.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			DNSName: name, Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}); err == nil {
 			return by
 		}
@@ -260,7 +282,7 @@ func (l look) whose(leaf *x509.Certificate, name string) string {
 
 // exchange asks for a path, showing a certificate. It gives what is answered, what is shown there, and whether a
 // certificate was asked for. With TLS 1.3 a refusal comes only after the handshake, so nothing but an answer is a yes.
-func (l look) exchange(ctx context.Context, at string, show tls.Certificate, path string) (body []byte,
+func exchange(ctx context.Context, at string, show tls.Certificate, path string) (body []byte,
 	shown *x509.Certificate, asked bool, err error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -366,19 +388,19 @@ func (p Port) lacks(step int) string {
 	case p.Shows == "":
 		return "cannot be seen: " + cmp.Or(p.Why, "nothing answers")
 	case p.Shows == ByOther:
-		return "shows a certificate that neither authority made for that address"
+		return "shows a certificate that neither CA signed for that address"
 	case p.New == Refuses:
-		return "does not trust the new authority"
+		return "does not trust the new CA"
 	case p.New == Unknown:
-		return "does not tell whether it trusts the new authority: " + cmp.Or(p.Why, "no answer")
+		return "does not tell whether it trusts the new CA: " + cmp.Or(p.Why, "no answer")
 	case step == stepBoth && p.Old != Accepts:
-		return "does not trust the old authority any more"
+		return "no longer trusts the old CA"
 	case step >= stepLeaves && p.Shows != ByNew:
-		return "shows a certificate of the old authority"
+		return "shows a certificate of the old CA"
 	case step == stepNewOnly && p.Old == Accepts:
-		return "still trusts the old authority"
+		return "still trusts the old CA"
 	case step == stepNewOnly && p.Old == Unknown:
-		return "does not tell whether it still trusts the old authority: " + cmp.Or(p.Why, "no answer")
+		return "does not tell whether it still trusts the old CA: " + cmp.Or(p.Why, "no answer")
 	}
 	return ""
 }

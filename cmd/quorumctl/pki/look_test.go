@@ -54,7 +54,7 @@ func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byNew := &Authority{signer: r.next}
+	byNew := &Authority{cas: r.next, trusted: files{}}
 	stranger, _ := authority(t)
 	old := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 	open := func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }
@@ -64,22 +64,22 @@ func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
 		old, new Answer
 		why      string
 	}{
-		"old alone":      {member(t, a, nil, r.old), ByOld, Accepts, Refuses, ""},
-		"both":           {member(t, a, nil, r.old, r.next), ByOld, Accepts, Accepts, ""},
-		"new alone":      {member(t, byNew, nil, r.next), ByNew, Refuses, Accepts, ""},
-		"TLS 1.2":        {member(t, byNew, old, r.next), ByNew, Refuses, Accepts, ""},
-		"neither":        {member(t, stranger, nil, stranger.signer), ByOther, Refuses, Refuses, ""},
+		"old alone":      {member(t, a, nil, r.old.peers), ByOld, Accepts, Refuses, ""},
+		"both":           {member(t, a, nil, r.old.peers, r.next.peers), ByOld, Accepts, Accepts, ""},
+		"new alone":      {member(t, byNew, nil, r.next.peers), ByNew, Refuses, Accepts, ""},
+		"TLS 1.2":        {member(t, byNew, old, r.next.peers), ByNew, Refuses, Accepts, ""},
+		"neither":        {member(t, stranger, nil, stranger.peers), ByOther, Refuses, Refuses, ""},
 		"asks for none":  {member(t, a, open), ByOld, Unknown, Unknown, "asks for no"},
 		"nobody is here": {"127.0.0.1:1", "", Unknown, Unknown, "refused"},
 	} {
-		p := Port{URL: "https://" + c.at, Old: Unknown, New: Unknown}
+		p := Port{URL: "https://" + c.at, For: "peer", Old: Unknown, New: Unknown}
 		l.port(t.Context(), &p)
 		if p.Shows != c.shows || p.Old != c.old || p.New != c.new || !strings.Contains(p.Why, c.why) {
 			t.Errorf("%s: %+v", what, p)
 		}
 	}
-	elsewhere := strings.Replace(member(t, a, nil, r.old), "127.0.0.1", "localhost", 1)
-	p := Port{URL: "https://" + elsewhere}
+	elsewhere := strings.Replace(member(t, a, nil, r.old.peers), "127.0.0.1", "localhost", 1)
+	p := Port{URL: "https://" + elsewhere, For: "peer"}
 	if l.port(t.Context(), &p); p.Shows != ByOther {
 		t.Errorf("a certificate for another name: %+v", p)
 	}
@@ -92,7 +92,7 @@ func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
 func TestTheMembersAreThoseThatAnyHostLists(t *testing.T) {
 	t.Parallel()
 	a, _ := advanced(t, stepBoth)
-	at := member(t, a, nil, a.rotation.old)
+	at := member(t, a, nil, a.rotation.old.peers)
 	ports, err := a.Look(t.Context(), []string{"127.0.0.1:1", at, at}, today())
 	if err != nil || len(ports) != 2 || ports[1].Host != "n1" || ports[1].Old != Accepts {
 		t.Errorf("%+v %v", ports, err)

@@ -1,17 +1,18 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki is a small certificate authority for one etcd cluster, in a directory on the operator's machine.
+// Package pki issues the certificates of one etcd cluster, from two small CAs in a directory on the operator's machine.
+//
+// The members of etcd have a CA of their own. Whoever etcd's peer port lets in may send raft messages, and etcd's
+// authentication does not apply there: with one CA, quorumd's certificate, or any user's, would open it. etcd could
+// refuse by name instead (--peer-cert-allowed-cn, --peer-cert-allowed-hostname). A CA is simpler and safer: the same
+// file and flag in every etcd from 3.4 to 3.7, no name that all members share and that a certificate issued later may
+// happen to have, and a member's certificate, which names its host, is no user at the client port. A directory made
+// before has one CA for both; a rotation of the peers' CA separates them.
 //
 // It promises:
-//   - No key travels but in the one bundle made for its host, and the authority's own never leaves its directory.
-//   - Nothing is overwritten: not an authority, not a bundle, not the record of what was issued. Only what an install
-//     has put on a host gives way, to the install of a newer bundle of the same host and authority.
-//   - What a host is given fits together: an install checks each key against its certificate, each certificate against
-//     the authority, its usage, its dates and this host's addresses, before it changes a file.
-//   - On a host each user reads its own keys alone: root owns them, and one group may read.
 //
-// A bundle is a tar of seven files. Peers of etcd are server and client to each other, and so is etcd's gateway to its
+// A bundle is a tar of eight files. Peers of etcd are server and client to each other, and so is etcd's gateway to its
 // own server; the certificate of quorumd is for a client alone.
 package pki
 
@@ -41,11 +42,13 @@ const (
 	day = 24 * time.Hour
 )
 
-// The files of an authority.
+// The files of the two CAs: the clients' and the peers'.
 const (
-	caCert    = "ca.crt"
-	caKey     = "ca.key"
-	issuedDir = "issued"
+	caCert     = "ca.crt"
+	caKey      = "ca.key"
+	peerCACert = "peer-ca.crt"
+	peerCAKey  = "peer-ca.key"
+	issuedDir  = "issued"
 )
 
 // User is the common name in quorumd's certificate: in an etcd with authentication its user.
@@ -74,6 +77,7 @@ func mistyped(remedy, format string, args ...any) error {
 type leaf struct {
 	name   string // of its files
 	owner  string // who shows it, for people
+	ca     string // the file of the CA that signs it
 	usages []x509.ExtKeyUsage
 	common func(host string) string
 }
@@ -83,9 +87,12 @@ type leaf struct {
 func leaves() []leaf {
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	return []leaf{
-		{"server", "etcd server", both, func(string) string { return "" }},
-		{"peer", "etcd peer", both, func(host string) string { return host }},
-		{"client", "quorumd", []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, func(string) string { return User }},
+		{"server", "etcd server", caCert, both, func(string) string { return "" }},
+		{"peer", "etcd peer", peerCACert, both, func(host string) string { return host }},
+		{
+			"client", "quorumd", caCert, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			func(string) string { return User },
+		},
 	}
 }
 

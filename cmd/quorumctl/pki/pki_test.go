@@ -65,7 +65,7 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 	t.Parallel()
 	a, _ := authority(t)
 	pairs := map[string]tls.Certificate{}
-	pool := x509.NewCertPool()
+	pools := map[string]*x509.CertPool{"server": x509.NewCertPool(), "peer": x509.NewCertPool()}
 	for i, name := range []string{"n1", "n2"} {
 		p := place(t)
 		if _, err := Install(bundle(t, a, name, fmt.Sprintf("10.0.0.%d", i+1)), p, today()); err != nil {
@@ -78,9 +78,11 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 			}
 			pairs[name+" "+kind] = pair
 		}
-		ca, err := os.ReadFile(filepath.Join(p.Dir, "ca.crt"))
-		if err != nil || !pool.AppendCertsFromPEM(ca) {
-			t.Fatal("no authority", err)
+		for at, file := range map[string]string{"server": caCert, "peer": peerCACert} {
+			ca, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil || !pools[at].AppendCertsFromPEM(ca) {
+				t.Fatal("no CA", err)
+			}
 		}
 	}
 	for _, c := range []struct {
@@ -93,7 +95,12 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 		{"n2 server", "n2 server", "localhost", true}, // etcd's gateway
 		{"n1 client", "n2 server", "10.0.0.1", false},
 		{"n1 client", "n2 client", "10.0.0.2", false}, // quorumd's is no server's
+		{"n1 client", "n2 peer", "10.0.0.2", false},   // the peer port is for members alone
+		{"n1 server", "n2 peer", "10.0.0.2", false},
+		{"n1 peer", "n2 server", "10.0.0.2", false}, // nor is a member a user of etcd
 	} {
+		_, port, _ := strings.Cut(c.server, " ")
+		pool := pools[map[string]string{"server": "server", "peer": "peer", "client": "server"}[port]]
 		err := handshake(&tls.Config{
 			Certificates: []tls.Certificate{pairs[c.client]}, RootCAs: pool, ServerName: c.at, Time: today,
 		}, &tls.Config{
@@ -195,7 +202,7 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 		t.Errorf("%v %v", certs, err)
 	}
 	all, err := Inspect(dir, later)
-	if err != nil || len(all) != 4 || all[0].Days != 365 || all[0].What != "etcd server of n1" ||
+	if err != nil || len(all) != 5 || all[0].Days != 365 || all[0].What != "etcd server of n1" ||
 		!slices.Equal(all[0].Names, []string{"10.0.0.1", "n1", "n1.example.com"}) {
 		t.Errorf("%+v %v", all, err)
 	}
@@ -251,7 +258,7 @@ func TestAHostTakesNoCertificatesThatAreNotItsOwn(t *testing.T) {
 	_, err = Install(bundle(t, a, "n5", "10.0.0.1"), p, today())
 	mustRefuse(t, err, "this host has the certificates of n1")
 	_, err = Install(bundle(t, other, "n1", "10.0.0.1"), p, today())
-	mustRefuse(t, err, "trusts another authority")
+	mustRefuse(t, err, "trusts another CA")
 }
 
 func TestAnAuthorityThatTheOperatorAddedOutlivesARenewal(t *testing.T) {
@@ -262,15 +269,20 @@ func TestAnAuthorityThatTheOperatorAddedOutlivesARenewal(t *testing.T) {
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
 	}
-	both := slices.Concat(a.pem, next.pem)
-	if err := os.WriteFile(filepath.Join(p.Dir, caCert), both, 0o644); err != nil {
-		t.Fatal(err)
+	both := map[string][]byte{}
+	for _, file := range caFiles() {
+		both[file] = slices.Concat(a.of(file).pem, next.of(file).pem)
+		if err := os.WriteFile(filepath.Join(p.Dir, file), both[file], 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := Install(bundle(t, next, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := os.ReadFile(filepath.Join(p.Dir, caCert)); err != nil || !bytes.Equal(now, both) {
-		t.Errorf("the file of authorities has changed: %v", err)
+	for file, want := range both {
+		if now, err := os.ReadFile(filepath.Join(p.Dir, file)); err != nil || !bytes.Equal(now, want) {
+			t.Errorf("%s has changed: %v", file, err)
+		}
 	}
 }
 
@@ -292,7 +304,7 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 		t.Errorf("a clock that is an hour behind: %v", err)
 	}
 	_, err := Open(dir, today().AddDate(-1, 0, 0))
-	mustRefuse(t, err, "the authority's certificate is good from")
+	mustRefuse(t, err, "the certificate in ca.crt is good from")
 	old, err := Open(dir, today().AddDate(9, 11, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +362,7 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 			changed[n] = d
 		}
 		changed[name] = data
-		packed, err := changed.pack(today())
+		packed, err := changed.pack(fileNames(), today())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +373,7 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 		clientAsServer[n] = d
 	}
 	clientAsServer["server.crt"], clientAsServer["server.key"] = good["client.crt"], good["client.key"]
-	wrongUsage, err := clientAsServer.pack(today())
+	wrongUsage, err := clientAsServer.pack(fileNames(), today())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +384,9 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 		says string
 	}{
 		"a foreign key":   {with("peer.key", foreign["peer.key"]), "peer.crt does not go with peer.key"},
-		"other authority": {with("ca.crt", foreign["ca.crt"]), "server.crt cannot be used"},
+		"other clients":   {with("ca.crt", foreign["ca.crt"]), "server.crt cannot be used"},
+		"other peers":     {with("peer-ca.crt", foreign["peer-ca.crt"]), "peer.crt cannot be used"},
+		"one CA for both": {with("peer-ca.crt", good["ca.crt"]), "peer.crt cannot be used"},
 		"missing usage":   {wrongUsage, "server.crt cannot be used: certificate specifies"},
 		"no certificate":  {with("ca.crt", []byte("hello")), "no certificate in it"},
 		"half of it":      {whole[:len(whole)/2], "is no bundle"},

@@ -4,7 +4,6 @@
 package pki
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +15,10 @@ import (
 	"time"
 )
 
-// A cluster changes to another authority in three steps, each of which leaves every host able to speak to every other:
-// all trust both, all show certificates of the new one, all trust the new one alone. etcd reads whom it trusts when it
-// starts, so the first and the last are a restart of each host.
+// A cluster changes to another CA in three steps, each of which leaves every host able to speak to every other: all
+// trust both, all show certificates of the new one, all trust the new one alone. etcd reads whom it trusts when it
+// starts, so the first and the last are a restart of each host. Until the last has ended, the change can be turned
+// round: then the old CA is the one to arrive at, and the hosts take the same steps from where they are.
 const (
 	stepBoth    = 1 // the hosts come to trust both
 	stepLeaves  = 2 // the hosts get certificates of the new one
@@ -26,35 +26,39 @@ const (
 	stepEnding  = 4 // all is done: the files of the new one take the place of those of the old one
 )
 
-// The files of a change, in the directory of the authority.
+// The files of a change, in the directory of the CAs.
 const (
 	rotationFile = "rotation.json"
 	nextCert     = "next.crt"
 	nextKey      = "next.key"
+	nextPeerCert = "next-peer.crt"
+	nextPeerKey  = "next-peer.key"
 	retiredDir   = "retired"
-	trustBoth    = "trust-both.pem"
-	trustNew     = "trust-new.pem"
+	trustBoth    = "trust-both.tar"
+	trustNew     = "trust-new.tar"
 )
 
-// rotation is a change to another authority that is under way.
+// rotation is a change to another CA that is in progress.
 type rotation struct {
 	Step  int       `json:"step"`
 	Since time.Time `json:"since"`
+	// Peers reports that the peers' CA alone changes, and the clients' stays.
+	Peers bool `json:"peers,omitempty"`
+	// Back reports that the change was turned round: it leads back to the CAs that were there when it began.
+	Back bool `json:"back,omitempty"`
 
-	old, next signer
+	old, next cas // whom the hosts leave, and whom they arrive at
 }
 
-// Rotation says how far the change to another authority is, and what it waits for.
+// Rotation says how far the change to another CA is, and what it waits for.
 type Rotation struct {
-	// Step is 1 while the hosts come to trust both authorities, 2 while they get certificates of the new one, 3 while
-	// they cease to trust the old one, and 0 when no change is under way.
+	// Step is 1 while the hosts come to trust both CAs, 2 while they get certificates of the new one, 3 while they
+	// cease to trust the old one, and 0 when no change is in progress.
 	Step  int       `json:"step"`
 	Since time.Time `json:"since,omitzero"`
-	Old   string    `json:"old,omitempty"` // the names of the authorities
-	New   string    `json:"new,omitempty"`
-	// OldFingerprint and NewFingerprint are the SHA-256 of their certificates.
-	OldFingerprint string `json:"oldFingerprint,omitempty"`
-	NewFingerprint string `json:"newFingerprint,omitempty"`
+	// Back reports that the change was turned round: what is new here is what was there when it began.
+	Back bool     `json:"back,omitempty"`
+	CAs  []Change `json:"cas,omitempty"` // that change
 	// Trust is the file that goes to every host in this step, if one does; Bundles go to one host each.
 	Trust   string   `json:"trust,omitempty"`
 	Bundles []string `json:"bundles,omitempty"`
@@ -65,6 +69,32 @@ type Rotation struct {
 	Unseen []string `json:"unseen,omitempty"`
 	// Behind is what was seen of hosts that were left out, and is not as the step wants it.
 	Behind []string `json:"behind,omitempty"`
+}
+
+// Change is one of the two CAs, which gives way to another.
+type Change struct {
+	For string `json:"for"` // clients or peers
+	Old string `json:"old"` // their names
+	New string `json:"new"`
+	// OldFingerprint and NewFingerprint are the SHA-256 of their certificates.
+	OldFingerprint string `json:"oldFingerprint"`
+	NewFingerprint string `json:"newFingerprint"`
+}
+
+// changes lists what changes.
+func (r *rotation) changes() []Change {
+	var all []Change
+	for i, file := range caFiles() {
+		if file == caCert && r.Peers {
+			continue
+		}
+		old, next := r.old.of(file).cert, r.next.of(file).cert
+		all = append(all, Change{
+			For: []string{"clients", "peers"}[i], Old: old.Subject.CommonName, New: next.Subject.CommonName,
+			OldFingerprint: fingerprint(old), NewFingerprint: fingerprint(next),
+		})
+	}
+	return all
 }
 
 // readRotation gives the change that is under way, or nil.
@@ -106,39 +136,66 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// takeUp makes an authority sign and trust what the step asks for.
+// takeUp makes the CAs sign and trust what the step asks for. The CAs in use are those that were there at the
+// beginning.
 func (a *Authority) takeUp(r *rotation) (err error) {
-	r.old = a.signer
-	if r.next, err = openSigner(a.dir, nextCert, nextKey); err != nil {
+	before := a.cas
+	after := before
+	if after.peers, err = openSigner(a.dir, nextPeerCert, nextPeerKey); err != nil {
 		return err
 	}
-	a.trusted = slices.Concat(r.old.pem, r.next.pem)
-	if r.Step >= stepLeaves {
-		a.signer = r.next
+	if !r.Peers {
+		if after.clients, err = openSigner(a.dir, nextCert, nextKey); err != nil {
+			return err
+		}
 	}
-	if r.Step >= stepNewOnly {
-		a.trusted = r.next.pem
+	if r.old, r.next = before, after; r.Back {
+		r.old, r.next = after, before
+	}
+	if a.cas = r.old; r.Step >= stepLeaves {
+		a.cas = r.next
+	}
+	for _, file := range caFiles() {
+		old, next := r.old.of(file), r.next.of(file)
+		if a.trusted[file] = next.pem; r.Step < stepNewOnly && !same(old.cert, next.cert) {
+			a.trusted[file] = slices.Concat(old.pem, next.pem)
+		}
 	}
 	return nil
 }
 
-// Begin makes the new authority beside the old one. From now on bundles hold both. Where a change is under way already
-// it makes nothing but the file of whom to trust, which an attempt that was cut short may not have left.
-func (a *Authority) Begin(now time.Time) error {
+// beginning returns the CAs that were there when the change began.
+func (r *rotation) beginning() cas {
+	if r.Back {
+		return r.next
+	}
+	return r.old
+}
+
+// Begin makes new CAs beside the old ones, or for the peers alone. From now on bundles hold both. If a change is in
+// progress already it makes nothing but the file of whom to trust, which an attempt that was cut short may not have
+// left.
+func (a *Authority) Begin(peersOnly bool, now time.Time) error {
 	if a.rotation != nil {
 		return a.leaveTrust()
 	}
-	// Without the record of the step, what an earlier attempt has left is no authority of anything.
-	certPEM, keyPEM, err := newAuthority(now)
-	if err != nil {
-		return err
+	// Without the record of the step, what an earlier attempt has left is no CA of anything.
+	makes := [][3]string{{peerCACert, nextPeerCert, nextPeerKey}}
+	if !peersOnly {
+		makes = append(makes, [3]string{caCert, nextCert, nextKey})
 	}
-	r := &rotation{Step: stepBoth, Since: now.UTC().Truncate(time.Second)}
-	err = errors.Join(replace(filepath.Join(a.dir, nextKey), keyPEM, 0o600),
-		replace(filepath.Join(a.dir, nextCert), certPEM, 0o644))
-	if err != nil {
-		return err
+	for _, m := range makes {
+		certPEM, keyPEM, err := newCA(m[0], now)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(replace(filepath.Join(a.dir, m[2]), keyPEM, 0o600),
+			replace(filepath.Join(a.dir, m[1]), certPEM, 0o644))
+		if err != nil {
+			return err
+		}
 	}
+	r := &rotation{Step: stepBoth, Since: now.UTC().Truncate(time.Second), Peers: peersOnly}
 	if err := r.write(a.dir); err != nil {
 		return err
 	}
@@ -149,6 +206,31 @@ func (a *Authority) Begin(now time.Time) error {
 	return a.leaveTrust()
 }
 
+// Undo turns the change round: it leads back to the CAs that were there when it began, or forward again if it was
+// turned round before. No host has to be seen for it, because at any moment every host can speak to every other.
+func (a *Authority) Undo(now time.Time) (Rotation, error) {
+	r := a.rotation
+	if r == nil {
+		return Rotation{}, refused("quorumctl pki rotate begin", "no change to another CA is in progress")
+	}
+	a.cas = r.beginning()
+	// All that is undone of a first step is that hosts trust the new one too, and of a last that they do so alone.
+	r.Step, r.Back = stepEnding-r.Step, !r.Back
+	if err := r.write(a.dir); err != nil {
+		return Rotation{}, err
+	}
+	if err := a.takeUp(r); err != nil {
+		return Rotation{}, err
+	}
+	bundles, err := a.leave(now)
+	if err != nil {
+		return Rotation{}, err
+	}
+	s, err := a.Status(nil, nil)
+	s.Bundles, s.Missing = bundles, nil // nobody has looked
+	return s, err
+}
+
 // Status says how far the change is. ports are what [Authority.Look] has seen, and without names hosts that need not be
 // seen.
 func (a *Authority) Status(ports []Port, without []string) (Rotation, error) {
@@ -157,10 +239,8 @@ func (a *Authority) Status(ports []Port, without []string) (Rotation, error) {
 		return s, nil
 	}
 	r := a.rotation
-	s.Step, s.Since = r.Step, r.Since
-	s.Old, s.New = r.old.cert.Subject.CommonName, r.next.cert.Subject.CommonName
-	s.OldFingerprint, s.NewFingerprint = fingerprint(r.old.cert), fingerprint(r.next.cert)
-	s.Trust = a.trustFile()
+	s.Step, s.Since, s.Back = r.Step, r.Since, r.Back
+	s.CAs, s.Trust = r.changes(), a.trustFile()
 	hosts, err := a.Hosts()
 	if err != nil {
 		return s, err
@@ -175,7 +255,7 @@ func (a *Authority) Status(ports []Port, without []string) (Rotation, error) {
 func (a *Authority) Next(ports []Port, without []string, now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
-		return Rotation{}, refused("quorumctl pki rotate begin", "no change to another authority is under way")
+		return Rotation{}, refused("quorumctl pki rotate begin", "no change to another CA is in progress")
 	}
 	bundles, err := a.leave(now)
 	if err != nil {
@@ -196,11 +276,12 @@ func (a *Authority) Next(ports []Port, without []string, now time.Time) (Rotatio
 		return s, err
 	}
 	if r.Step == stepEnding {
-		a.rotation, a.signer, a.trusted = nil, r.next, r.next.pem
+		a.rotation, a.cas = nil, r.next
+		a.trusted = files{caCert: a.clients.pem, peerCACert: a.peers.pem}
 		s.Step, s.Since, s.Trust = 0, time.Time{}, ""
 		return s, r.end(a.dir)
 	}
-	a.signer = r.old
+	a.cas = r.beginning()
 	if err := a.takeUp(r); err != nil {
 		return s, err
 	}
@@ -223,11 +304,14 @@ func (a *Authority) leave(now time.Time) (bundles []string, err error) {
 		return nil, err
 	}
 	for _, name := range hosts {
-		leaf, err := a.newest(name)
+		newest, err := a.newestOf(name)
 		if err != nil {
 			return bundles, err
 		}
-		if leaf.CheckSignatureFrom(a.cert) == nil {
+		signed := func(i int, l leaf) bool {
+			return i < len(newest) && newest[i].CheckSignatureFrom(a.of(l.ca).cert) == nil
+		}
+		if all := leaves(); signed(0, all[0]) && signed(1, all[1]) && signed(2, all[2]) {
 			continue
 		}
 		bundle, err := a.Renew(name, nil, now)
@@ -256,26 +340,26 @@ func (a *Authority) leaveTrust() error {
 	if path == "" {
 		return nil
 	}
-	return replace(path, a.trusted, 0o644)
+	packed, err := a.trusted.pack(caFiles(), a.rotation.Since)
+	if err != nil {
+		return err
+	}
+	return replace(path, packed, 0o644)
 }
 
-// end puts the files of the new authority in the place of those of the old one, which are kept aside. It may be cut
-// short anywhere, and does the rest when it is called again.
+// end puts the files of the new CA in the place of those of the old one. The old certificate is kept aside, for whoever
+// finds one that it signed. The old key is not: nothing needs it when no host trusts it, and until a host that was left
+// out has been seen, it would open that one. The change that was turned round leaves what was there at its beginning.
+// end may be cut short anywhere, and does the rest when it is called again.
 func (r *rotation) end(dir string) error {
 	aside := filepath.Join(dir, retiredDir)
 	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	for _, names := range [][2]string{{nextKey, caKey}, {nextCert, caCert}} {
-		from, to := filepath.Join(dir, names[0]), filepath.Join(dir, names[1])
-		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-			continue // it is done
-		}
-		kept := filepath.Join(aside, r.Since.UTC().Format(stampLayout)+"-"+names[1])
-		if err := os.Link(to, kept); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if err := os.Rename(from, to); err != nil {
+	for _, names := range [][2]string{
+		{nextKey, caKey}, {nextCert, caCert}, {nextPeerKey, peerCAKey}, {nextPeerCert, peerCACert},
+	} {
+		if err := r.take(dir, aside, names[0], names[1]); err != nil {
 			return err
 		}
 	}
@@ -290,10 +374,33 @@ func (r *rotation) end(dir string) error {
 	return syncDir(dir)
 }
 
+// take puts one file of the new CA in the place of the old one's, or removes it if the change was turned round.
+func (r *rotation) take(dir, aside, next, old string) error {
+	from, to := filepath.Join(dir, next), filepath.Join(dir, old)
+	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil // it is done, or this one stays
+	}
+	gone := to
+	if r.Back {
+		gone = from
+	}
+	if strings.HasSuffix(old, ".crt") {
+		kept := filepath.Join(aside, r.Since.UTC().Format(stampLayout)+"-"+old)
+		err := os.Link(gone, kept)
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) { // it may be the first
+			return err
+		}
+	}
+	if r.Back {
+		return os.Remove(from)
+	}
+	return os.Rename(from, to)
+}
+
 // remedy says what ends a step.
 func (a *Authority) remedy() string {
 	const again = "; a host that has no etcd now, or is gone for good, is left out by --without NAME"
-	restart := "quorumctl rollout start restart --reason 'another authority' on one of them, and ask again"
+	restart := "quorumctl rollout start restart --reason 'another CA' on one of them, and ask again"
 	switch a.rotation.Step {
 	case stepBoth:
 		return "on every host: quorumctl pki trust " + trustBoth + "; then " + restart + again
@@ -311,9 +418,4 @@ func sum(all []string) string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
-}
-
-// same tells whether two lists of authorities are the same one.
-func sameAuthorities(a, b []*certificate) bool {
-	return slices.EqualFunc(a, b, func(x, y *certificate) bool { return bytes.Equal(x.Raw, y.Raw) })
 }

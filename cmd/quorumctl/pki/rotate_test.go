@@ -4,8 +4,6 @@
 package pki
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +33,7 @@ func advanced(t *testing.T, step int) (*Authority, string) {
 	a, dir := authority(t)
 	bundle(t, a, "n1", "10.0.0.1")
 	now := today().Add(time.Minute)
-	if err := a.Begin(now); err != nil {
+	if err := a.Begin(false, now); err != nil {
 		t.Fatal(err)
 	}
 	for a.rotation.Step < step {
@@ -58,20 +56,20 @@ func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *tes
 		says string // empty: it is taken
 	}{
 		{stepBoth, port("n1", ByOld, Accepts, Accepts), ""},
-		{stepBoth, port("n1", ByOld, Accepts, Refuses), "does not trust the new authority"},
+		{stepBoth, port("n1", ByOld, Accepts, Refuses), "does not trust the new CA"},
 		{stepBoth, port("n1", ByOld, Accepts, Unknown), "does not tell whether it trusts the new"},
-		{stepBoth, port("n1", ByNew, Refuses, Accepts), "does not trust the old authority any more"},
-		{stepBoth, port("n1", ByOther, Accepts, Accepts), "neither authority made for that address"},
+		{stepBoth, port("n1", ByNew, Refuses, Accepts), "no longer trusts the old CA"},
+		{stepBoth, port("n1", ByOther, Accepts, Accepts), "neither CA signed for that address"},
 		{stepBoth, port("n1", "", Unknown, Unknown), "cannot be seen"},
 		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates, and is no member"},
 		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates, and is no member"},
 		{stepLeaves, port("n1", ByNew, Accepts, Accepts), ""},
-		{stepLeaves, port("n1", ByOld, Accepts, Accepts), "shows a certificate of the old authority"},
-		{stepLeaves, port("n1", ByNew, Accepts, Refuses), "does not trust the new authority"},
+		{stepLeaves, port("n1", ByOld, Accepts, Accepts), "shows a certificate of the old CA"},
+		{stepLeaves, port("n1", ByNew, Accepts, Refuses), "does not trust the new CA"},
 		{stepNewOnly, port("n1", ByNew, Refuses, Accepts), ""},
-		{stepNewOnly, port("n1", ByNew, Accepts, Accepts), "still trusts the old authority"},
+		{stepNewOnly, port("n1", ByNew, Accepts, Accepts), "still trusts the old CA"},
 		{stepNewOnly, port("n1", ByNew, Unknown, Accepts), "does not tell whether it still trusts the old"},
-		{stepNewOnly, port("n1", ByOld, Refuses, Accepts), "shows a certificate of the old authority"},
+		{stepNewOnly, port("n1", ByOld, Refuses, Accepts), "shows a certificate of the old CA"},
 	} {
 		a, dir := advanced(t, c.step)
 		_, err := a.Next([]Port{c.seen}, nil, today().Add(time.Hour))
@@ -143,7 +141,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 			[]Port{done, port("n4", ByNew, Accepts, Accepts)},
 			[]string{"n4"},
 			nil,
-			[]string{"n4 at n4:2380 still trusts the old authority"},
+			[]string{"n4 at n4:2380 still trusts the old CA"},
 		},
 	} {
 		a, _ := advanced(t, stepNewOnly)
@@ -158,8 +156,8 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[int]struct {
-		authorities int
-		byNew       bool
+		cas   int
+		byNew bool
 	}{stepBoth: {2, false}, stepLeaves: {2, true}, stepNewOnly: {1, true}} {
 		a, _ := advanced(t, step)
 		f, err := readBundle(bundle(t, a, "n7", "10.0.0.7"))
@@ -169,12 +167,14 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 		if _, err := f.check(today()); err != nil {
 			t.Error(err)
 		}
-		certs, err := parseCertificates(caCert, f[caCert])
-		if err != nil || len(certs) != want.authorities {
-			t.Errorf("step %d: %d authorities, %v", step, len(certs), err)
+		for _, file := range caFiles() {
+			certs, err := parseCertificates(file, f[file])
+			if err != nil || len(certs) != want.cas {
+				t.Errorf("step %d: %d CAs in %s, %v", step, len(certs), file, err)
+			}
 		}
 		leaf, err := parseCertificates("peer", f["peer.crt"])
-		if err != nil || (leaf[0].CheckSignatureFrom(a.rotation.next.cert) == nil) != want.byNew {
+		if err != nil || (leaf[0].CheckSignatureFrom(a.rotation.next.peers.cert) == nil) != want.byNew {
 			t.Errorf("step %d: a new one by the new authority: %v, %v", step, !want.byNew, err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 func TestBundlesThatWereNotMadeAreMadeByTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	a, dir := advanced(t, stepLeaves)
-	a.signer = a.rotation.old // as if it had been cut short before this host
+	a.cas = a.rotation.old // as if it had been cut short before this host
 	if _, err := a.Host("n2", []string{"10.0.0.2"}, today()); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, trustBoth)); err != nil { // which Begin leaves last
 		t.Fatal(err)
 	}
-	if err := a.Begin(today().Add(time.Hour)); err != nil {
+	if err := a.Begin(false, today().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, trustBoth)); err != nil {
@@ -213,14 +213,14 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 	if after, err := os.ReadFile(filepath.Join(dir, nextCert)); err != nil || !slices.Equal(before, after) {
 		t.Error("there is another authority", err)
 	}
-	for _, name := range []string{nextKey, rotationFile} {
+	for _, name := range []string{nextKey, nextPeerKey, rotationFile} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != 0o600 {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
 	quiet, _ := authority(t)
 	_, err = quiet.Next(nil, nil, today())
-	mustRefuse(t, err, "no change to another authority is under way")
+	mustRefuse(t, err, "no change to another CA is in progress")
 }
 
 func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T) {
@@ -239,7 +239,7 @@ func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T)
 			t.Fatal(err)
 		}
 		a = reopen(t, dir, today().Add(time.Hour))
-		if err := a.Begin(today().Add(time.Hour)); err != nil {
+		if err := a.Begin(false, today().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(s.Trust); err != nil || !slices.Equal(got, want) {
@@ -250,9 +250,9 @@ func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T)
 
 func TestAChangeThatWasCutShortAsItEndedIsEndedByTheNextCommand(t *testing.T) {
 	t.Parallel()
-	for done := range 6 {
+	for done := range 8 {
 		a, dir := advanced(t, stepNewOnly)
-		name, old := a.cert.Subject.CommonName, a.rotation.old.cert.Subject.CommonName
+		name, old := a.clients.cert.Subject.CommonName, a.rotation.old.clients.cert
 		a.rotation.Step = stepEnding
 		if err := a.rotation.write(dir); err != nil {
 			t.Fatal(err)
@@ -261,10 +261,12 @@ func TestAChangeThatWasCutShortAsItEndedIsEndedByTheNextCommand(t *testing.T) {
 		stamp := a.rotation.Since.Format(stampLayout) + "-"
 		for i, do := range []func() error{
 			func() error { return os.Mkdir(in(retiredDir), 0o700) },
-			func() error { return os.Link(in(caKey), filepath.Join(dir, retiredDir, stamp+caKey)) },
 			func() error { return os.Rename(in(nextKey), in(caKey)) },
 			func() error { return os.Link(in(caCert), filepath.Join(dir, retiredDir, stamp+caCert)) },
 			func() error { return os.Rename(in(nextCert), in(caCert)) },
+			func() error { return os.Rename(in(nextPeerKey), in(peerCAKey)) },
+			func() error { return os.Link(in(peerCACert), filepath.Join(dir, retiredDir, stamp+peerCACert)) },
+			func() error { return os.Rename(in(nextPeerCert), in(peerCACert)) },
 		} {
 			if i >= done {
 				break
@@ -274,19 +276,175 @@ func TestAChangeThatWasCutShortAsItEndedIsEndedByTheNextCommand(t *testing.T) {
 			}
 		}
 		b := reopen(t, dir, today().Add(time.Hour))
-		if b.cert.Subject.CommonName != name || b.rotation != nil {
-			t.Errorf("after %d: the authority is %s, want %s", done, b.cert.Subject.CommonName, name)
+		if b.clients.cert.Subject.CommonName != name || b.rotation != nil {
+			t.Errorf("after %d: the CA is %s, want %s", done, b.clients.cert.Subject.CommonName, name)
 		}
-		kept, err := openSigner(filepath.Join(dir, retiredDir), stamp+caCert, stamp+caKey)
-		if err != nil || kept.cert.Subject.CommonName != old {
-			t.Errorf("after %d: the old one is not kept: %v", done, err)
+		kept, err := readCertificates(filepath.Join(dir, retiredDir, stamp+caCert))
+		if err != nil || !same(kept[0], old) {
+			t.Errorf("after %d: the old certificate is not kept: %v", done, err)
 		}
-		for _, gone := range []string{nextKey, nextCert, rotationFile, trustBoth, trustNew} {
-			if _, err := os.Lstat(in(gone)); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("after %d: %s is left", done, gone)
+		wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
+		wantFiles(t, filepath.Join(dir, retiredDir), stamp+caCert, stamp+peerCACert)
+	}
+}
+
+// wantFiles wants these in a directory, renewed bundles beside, and nothing else: no key of a CA that has retired.
+func wantFiles(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "n1-") {
+			got = append(got, e.Name())
+		}
+	}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("%s holds %q, want %q", dir, got, want)
+	}
+}
+
+// seenAt is n1 as it is seen when it is done with a step.
+func seenAt(step int) []Port {
+	return []Port{map[int]Port{
+		stepBoth: port("n1", ByOld, Accepts, Accepts), stepLeaves: port("n1", ByNew, Accepts, Accepts),
+		stepNewOnly: port("n1", ByNew, Refuses, Accepts),
+	}[step]}
+}
+
+func TestAChangeThatIsUndoneLeadsBackFromEveryStep(t *testing.T) {
+	t.Parallel()
+	for from := stepBoth; from <= stepNewOnly; from++ {
+		a, dir := advanced(t, from)
+		before, abandoned := a.rotation.old, a.rotation.next
+		later := today().Add(time.Hour)
+		s, err := a.Undo(later)
+		if err != nil || !s.Back || s.Step != stepEnding-from {
+			t.Fatalf("undone in step %d: %+v %v", from, s, err)
+		}
+		for step := stepEnding - from; step < stepEnding; step++ {
+			a = reopen(t, dir, later)
+			if a.rotation.Step != step || !same(a.rotation.next.peers.cert, before.peers.cert) {
+				t.Fatalf("undone in step %d: step %d, want %d towards what was", from, a.rotation.Step, step)
+			}
+			later = later.Add(time.Minute)
+			if _, err := a.Next(seenAt(step), nil, later); err != nil {
+				t.Fatalf("undone in step %d: %v", from, err)
+			}
+		}
+		a = reopen(t, dir, later)
+		if a.rotation != nil || !same(a.clients.cert, before.clients.cert) || !same(a.peers.cert, before.peers.cert) {
+			t.Errorf("undone in step %d: the CAs are not those of before", from)
+		}
+		leaf, err := a.newest("n1")
+		if err != nil || leaf.CheckSignatureFrom(before.clients.cert) != nil {
+			t.Errorf("undone in step %d: n1's newest certificate is not of the CA of before: %v", from, err)
+		}
+		wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
+		kept, err := filepath.Glob(filepath.Join(dir, retiredDir, "*Z-"+caCert))
+		if err != nil || len(kept) != 1 {
+			t.Fatal(kept, err)
+		}
+		if c, err := readCertificates(kept[0]); err != nil || !same(c[0], abandoned.clients.cert) {
+			t.Errorf("undone in step %d: the certificate that was abandoned is not kept: %v", from, err)
+		}
+	}
+	quiet, _ := authority(t)
+	_, err := quiet.Undo(today())
+	mustRefuse(t, err, "no change to another CA is in progress")
+}
+
+func TestAnUndoneChangeCanBeTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	a, dir := advanced(t, stepLeaves)
+	next := a.rotation.next
+	for i := range 2 {
+		if _, err := a.Undo(today().Add(time.Duration(i+1) * time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		a = reopen(t, dir, today().Add(2*time.Hour))
+	}
+	if a.rotation.Back || !same(a.peers.cert, next.peers.cert) {
+		t.Error("it does not lead forward again")
+	}
+}
+
+// sharedAuthority is a directory as quorumctl pki made it before peers had a CA of their own, with n1.
+func sharedAuthority(t *testing.T) (*Authority, string) {
+	t.Helper()
+	_, dir := authority(t)
+	for _, name := range []string{peerCACert, peerCAKey} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return reopen(t, dir, today()), dir
+}
+
+func sharedSeen(all []Certificate) bool {
+	return slices.ContainsFunc(all, func(c Certificate) bool { return c.Shared })
+}
+
+func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
+	t.Parallel()
+	a, dir := sharedAuthority(t)
+	p, now := place(t), today()
+	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // as it was before
+		t.Fatal(err)
+	}
+	clients := a.clients.cert
+	for _, in := range []string{dir, p.Dir} {
+		if all, err := Inspect(in, now); err != nil || !sharedSeen(all) {
+			t.Errorf("nothing says that %s has one CA for both: %+v %v", in, all, err)
+		}
+	}
+	if err := a.Begin(true, now); err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := Trust(filepath.Join(dir, trustBoth), p.Dir, now)
+	if err != nil || len(trusted.Files[0].Added) != 0 || len(trusted.Files[1].Added) != 1 || !trusted.Files[1].New {
+		t.Errorf("%+v %v", trusted, err)
+	}
+	for step := stepBoth; step < stepEnding; step++ {
+		now = now.Add(time.Minute)
+		a = reopen(t, dir, now)
+		s, err := a.Next(seenAt(step), nil, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Bundles) > 0 {
+			if _, err := Install(s.Bundles[0], p, now); err != nil {
+				t.Error(err)
+			}
+		}
+		if step == stepLeaves {
+			if all, err := Inspect(p.Dir, now); err != nil || !sharedSeen(all) {
+				t.Errorf("half-way, the host's peers still trust the clients' CA: %+v %v", all, err)
+			}
+			if trusted, err = Trust(s.Trust, p.Dir, now); err != nil || len(trusted.Files[1].Dropped) != 1 {
+				t.Errorf("%+v %v", trusted, err)
 			}
 		}
 	}
+	a = reopen(t, dir, now)
+	if a.Shared() || !same(a.clients.cert, clients) {
+		t.Error("the peers have no CA of their own, or the clients another one")
+	}
+	for _, in := range []string{dir, p.Dir} {
+		if all, err := Inspect(in, now); err != nil || sharedSeen(all) {
+			t.Errorf("%s is said to have one CA for both: %+v %v", in, all, err)
+		}
+	}
+	leaf, err := readCertificates(filepath.Join(p.Dir, "peer.crt"))
+	if err != nil || leaf[0].CheckSignatureFrom(a.peers.cert) != nil {
+		t.Errorf("n1's certificate for peers is not of their CA: %v", err)
+	}
+	wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
 }
 
 func TestARecordOfAStepThatNobodyKnowsStopsAll(t *testing.T) {

@@ -14,91 +14,140 @@ import (
 
 // Trusted says whom a host trusts from now on.
 type Trusted struct {
-	Dir         string   `json:"dir"`
-	Authorities []string `json:"authorities"`
+	Dir   string        `json:"dir"`
+	Files []TrustedFile `json:"files"`
+}
+
+// TrustedFile is one of the host's two files of CAs: for clients, and for etcd's peers.
+type TrustedFile struct {
+	File string   `json:"file"`
+	CAs  []string `json:"cas"`
 	// Fingerprints are the SHA-256 of the certificates of these, in the same order.
 	Fingerprints []string `json:"fingerprints"`
 	Added        []string `json:"added,omitempty"`
 	Dropped      []string `json:"dropped,omitempty"`
+	// New reports that the file was not there before, so that etcd does not read it unless it is told to.
+	New bool `json:"new,omitempty"`
 }
 
-// Trust puts a file of authorities in the place of a host's, in one step. It is refused when one of this host's own
-// certificates is of none of them, or when none of them is trusted already: then the host would be alone. The file must
-// belong to root, to who runs this, or to who became root by sudo, and nobody else may write to it.
+// Trust puts the files of CAs from a file of [Authority.Next] in the place of a host's, each in one step. It is refused
+// when one of this host's own certificates is of none of them, or when none of them is trusted already: then the host
+// would be alone. The file must belong to root, to who runs this, or to who became root by sudo, and nobody else may
+// write to it.
 func Trust(file, dir string, now time.Time) (Trusted, error) {
 	return trust(file, dir, owners(os.Geteuid(), os.Getenv("SUDO_UID")), now)
 }
 
 // trust takes the file of any of these users.
 func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
-	data, info, err := readBounded(file, maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Trusted{}, mistyped("'quorumctl pki rotate' makes one; carry it here, and name it",
-			"there is no %s", file)
-	}
+	after, err := readTrust(file, users)
 	if err != nil {
-		return Trusted{}, err
-	}
-	if err := own(file, info, users); err != nil {
 		return Trusted{}, err
 	}
 	if err := makeDir(dir); err != nil {
 		return Trusted{}, err
 	}
-	before, err := readCertificates(filepath.Join(dir, caCert))
+	before, err := trustedIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Trusted{}, refused("quorumctl pki install its bundle, which brings the authorities with it",
+		return Trusted{}, refused("quorumctl pki install its bundle, which brings the CAs with it",
 			"this host has no certificates in %s", dir)
 	}
 	if err != nil {
 		return Trusted{}, err
 	}
-	after, err := parseCertificates(file, data)
+	t := Trusted{Dir: dir}
+	for _, name := range caFiles() {
+		certs, err := parseCertificates(file, after[name])
+		if err != nil {
+			return Trusted{}, refused("carry it here once more", "%v", err)
+		}
+		if err := mayTrust(dir, name, before[name], certs, now); err != nil {
+			return Trusted{}, err
+		}
+		_, err = os.Lstat(filepath.Join(dir, name))
+		one := TrustedFile{
+			File: name, CAs: namesNotIn(certs, nil), Added: namesNotIn(certs, before[name]),
+			Dropped: namesNotIn(before[name], certs), New: errors.Is(err, fs.ErrNotExist),
+		}
+		for _, c := range certs {
+			one.Fingerprints = append(one.Fingerprints, fingerprint(c))
+		}
+		t.Files = append(t.Files, one)
+	}
+	for _, one := range t.Files {
+		if len(one.Added) == 0 && len(one.Dropped) == 0 && !one.New {
+			continue
+		}
+		if err := replace(filepath.Join(dir, one.File), after[one.File], modeOf(one.File)); err != nil {
+			return Trusted{}, err
+		}
+	}
+	return t, nil
+}
+
+// readTrust reads the files of CAs that were carried here.
+func readTrust(file string, users []int) (files, error) {
+	data, info, err := readBounded(file, maxBundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, mistyped("'quorumctl pki rotate' makes one; carry it here, and name it",
+			"there is no %s", file)
+	}
 	if err != nil {
-		return Trusted{}, refused("carry it here once more", "%v", err)
+		return nil, err
 	}
-	if err := mayTrust(dir, before, after, now); err != nil {
-		return Trusted{}, err
+	if err := own(file, info, users); err != nil {
+		return nil, err
 	}
-	t := Trusted{
-		Dir: dir, Authorities: namesNotIn(after, nil), Added: namesNotIn(after, before),
-		Dropped: namesNotIn(before, after),
+	f, err := unpack(data, caFiles())
+	if err != nil {
+		return nil, refused("take the file that 'quorumctl pki rotate' names, and carry it here once more",
+			"%s holds no CAs: %v", file, err)
 	}
-	for _, c := range after {
-		t.Fingerprints = append(t.Fingerprints, fingerprint(c))
-	}
-	if sameAuthorities(before, after) {
-		return t, nil
-	}
-	return t, replace(filepath.Join(dir, caCert), data, modeOf(caCert))
+	return f, nil
 }
 
 // mayTrust refuses what would cut this host off.
-func mayTrust(dir string, before, after []*certificate, now time.Time) error {
+func mayTrust(dir, file string, before, after []*certificate, now time.Time) error {
 	for _, c := range after {
 		if !c.IsCA {
-			return refused("take the file that 'quorumctl pki rotate' names", "%q is no authority",
-				c.Subject.CommonName)
+			return refused("take the file that 'quorumctl pki rotate' names", "%q is no CA", c.Subject.CommonName)
 		}
-		if err := inTime("the authority's certificate", c, now); err != nil {
+		if err := inTime("the CA's certificate", c, now); err != nil {
 			return err
 		}
 	}
 	if len(namesNotIn(before, after)) == len(before) {
-		return refused("take the file that 'quorumctl pki rotate' names; the old authority is dropped after the new "+
-			"one is trusted everywhere", "this host trusts none of these now, so its peers would refuse it")
+		return refused("take the file that 'quorumctl pki rotate' names; the old CA is dropped after the new one is "+
+			"trusted everywhere", "this host trusts none of these in %s now, so the other hosts would refuse it", file)
 	}
 	for _, l := range leaves() {
+		if l.ca != file {
+			continue
+		}
 		own, err := readCertificates(filepath.Join(dir, l.name+".crt"))
 		if err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(after, func(c *certificate) bool { return own[0].CheckSignatureFrom(c) == nil }) {
 			return refused("quorumctl pki install this host's newest bundle first",
-				"%s.crt of this host is of an authority that is not in it (%s)", l.name, own[0].Issuer.CommonName)
+				"%s.crt of this host is of a CA that is not in it (%s)", l.name, own[0].Issuer.CommonName)
 		}
 	}
 	return nil
+}
+
+// trustedIn returns the CAs that a host trusts, by file. A host that was installed before peers had a CA of their own
+// has the same for both.
+func trustedIn(dir string) (map[string][]*certificate, error) {
+	clients, err := readCertificates(filepath.Join(dir, caCert))
+	if err != nil {
+		return nil, err
+	}
+	peers, err := readCertificates(filepath.Join(dir, peerCACert))
+	if errors.Is(err, fs.ErrNotExist) {
+		peers, err = clients, nil
+	}
+	return map[string][]*certificate{caCert: clients, peerCACert: peers}, err
 }
 
 // namesNotIn names those of the first that are not among the others.

@@ -5,6 +5,7 @@ package pki
 
 import (
 	"crypto/x509"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,39 +21,61 @@ func TestAHostTrustsBothAndThenTheNewAuthorityAlone(t *testing.T) {
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, later); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Begin(later); err != nil {
+	if err := a.Begin(false, later); err != nil {
 		t.Fatal(err)
 	}
 	both := filepath.Join(dir, trustBoth)
-	done, err := Trust(both, p.Dir, later)
-	if err != nil || len(done.Fingerprints) != 2 || len(done.Added) != 1 || len(done.Dropped) != 0 {
-		t.Errorf("%+v %v", done, err)
+	// each wants so many CAs, added ones and dropped ones in both files.
+	each := func(file string, cas, added, dropped int) {
+		t.Helper()
+		done, err := Trust(file, p.Dir, later)
+		if err != nil || len(done.Files) != 2 {
+			t.Fatalf("%+v %v", done, err)
+		}
+		for _, f := range done.Files {
+			if len(f.CAs) != cas || len(f.Fingerprints) != cas || len(f.Added) != added || len(f.Dropped) != dropped ||
+				f.New {
+				t.Errorf("%+v, want %d CAs, %d added, %d dropped", f, cas, added, dropped)
+			}
+		}
 	}
-	if done, err = Trust(both, p.Dir, later); err != nil || len(done.Added)+len(done.Dropped) != 0 {
-		t.Errorf("the same once more: %+v %v", done, err)
-	}
+	each(both, 2, 1, 0)
+	each(both, 2, 0, 0)
 	s, err := a.Next([]Port{port("n1", ByOld, Accepts, Accepts)}, nil, later)
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := filepath.Join(t.TempDir(), "alone.pem")
-	if err := os.WriteFile(alone, a.rotation.next.pem, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Trust(alone, p.Dir, later)
-	mustRefuse(t, err, "server.crt of this host is of an authority that is not in it")
+	next := a.rotation.next
+	_, err = Trust(trustTar(t, files{caCert: next.clients.pem, peerCACert: next.peers.pem}), p.Dir, later)
+	mustRefuse(t, err, "server.crt of this host is of a CA that is not in it")
 	if _, err := Install(s.Bundles[0], p, later); err != nil {
 		t.Fatal(err)
 	}
 	if s, err = a.Next([]Port{port("n1", ByNew, Accepts, Accepts)}, nil, later); err != nil {
 		t.Fatal(err)
 	}
-	if done, err = Trust(s.Trust, p.Dir, later); err != nil || len(done.Authorities) != 1 || len(done.Dropped) != 1 {
-		t.Errorf("%+v %v", done, err)
-	}
+	each(s.Trust, 1, 0, 1)
 	if info, err := os.Stat(filepath.Join(p.Dir, caCert)); err != nil || info.Mode() != 0o644 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
+}
+
+// trustTar makes a file of CAs as a rotation does, whatever they are.
+func trustTar(t *testing.T, f files) string {
+	t.Helper()
+	names := slices.Sorted(maps.Keys(f))
+	packed, err := f.pack(names, today())
+	file := filepath.Join(t.TempDir(), "trust.tar")
+	if err == nil {
+		err = os.WriteFile(file, packed, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
@@ -60,7 +83,8 @@ func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
 	a, _ := authority(t)
 	stranger, _ := authority(t)
 	p := place(t)
-	_, err := Trust(filepath.Join(a.dir, caCert), p.Dir, today())
+	own := trustTar(t, a.trusted)
+	_, err := Trust(own, p.Dir, today())
 	mustRefuse(t, err, "has no certificates")
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
@@ -73,16 +97,16 @@ func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for says, data := range map[string][]byte{
-		"trusts none of these":   stranger.pem,
-		"is no authority":        append(leaf, before...),
-		"no certificate in it":   []byte("hello"),
-		"a damaged certificate:": []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"),
+	damaged := []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n")
+	for says, f := range map[string]files{
+		"trusts none of these in ca.crt":      {caCert: stranger.clients.pem, peerCACert: a.peers.pem},
+		"trusts none of these in peer-ca.crt": {caCert: a.clients.pem, peerCACert: a.clients.pem},
+		"is no CA":                            {caCert: slices.Concat(leaf, before), peerCACert: a.peers.pem},
+		"no certificate in it":                {caCert: []byte("hello"), peerCACert: a.peers.pem},
+		"a damaged certificate:":              {caCert: damaged, peerCACert: a.peers.pem},
+		"peer-ca.crt is missing":              {caCert: a.clients.pem},
 	} {
-		file := filepath.Join(t.TempDir(), "trust.pem")
-		if err := os.WriteFile(file, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		file := trustTar(t, f)
 		_, err := Trust(file, p.Dir, today())
 		mustRefuse(t, err, says)
 		if err := os.Chmod(file, 0o666); err != nil {
@@ -91,8 +115,10 @@ func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
 		_, err = Trust(file, p.Dir, today())
 		mustRefuse(t, err, "others may have written it")
 	}
-	_, err = Trust(filepath.Join(a.dir, caCert), p.Dir, today().AddDate(11, 0, 0))
-	mustRefuse(t, err, "the authority's certificate expired on")
+	_, err = Trust(own, p.Dir, today().AddDate(11, 0, 0))
+	mustRefuse(t, err, "the CA's certificate expired on")
+	_, err = Trust(filepath.Join(a.dir, caCert), p.Dir, today())
+	mustRefuse(t, err, "holds no CAs")
 	_, err = Trust(filepath.Join(a.dir, "nope"), p.Dir, today())
 	mustRefuse(t, err, "there is no")
 	if after, err := os.ReadFile(filepath.Join(p.Dir, caCert)); err != nil || string(after) != string(before) {
@@ -107,7 +133,7 @@ func TestAFileOfAnotherUserIsRefused(t *testing.T) {
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(a.dir, caCert) // mode 0644, and of who runs the test
+	file := trustTar(t, a.trusted) // mode 0644, and of who runs the test
 	others := []int{os.Geteuid() + 1, os.Geteuid() + 2}
 	_, err := trust(file, p.Dir, others, today())
 	mustRefuse(t, err, "belongs to the user "+strconv.Itoa(os.Geteuid()))
@@ -146,8 +172,8 @@ func TestFingerprintsAreThoseThatOpensslShows(t *testing.T) {
 	}
 	a, _ := advanced(t, stepBoth)
 	s, err := a.Status(nil, nil)
-	if err != nil || s.OldFingerprint != fingerprint(a.rotation.old.cert) ||
-		s.NewFingerprint != fingerprint(a.rotation.next.cert) {
+	if err != nil || len(s.CAs) != 2 || s.CAs[0].OldFingerprint != fingerprint(a.rotation.old.clients.cert) ||
+		s.CAs[1].NewFingerprint != fingerprint(a.rotation.next.peers.cert) {
 		t.Errorf("%+v %v", s, err)
 	}
 }

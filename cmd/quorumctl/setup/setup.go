@@ -39,6 +39,7 @@ type Answers struct {
 	Voters  int    // 0: three, or one of fewer than three hosts
 	Mode    string // observe or manage
 	TLS     string // directory with the files of a bundle; empty: without TLS
+	OneCA   bool   // that directory has no CA for the peers alone
 	DataDir string // empty: the default
 	Binary  string // empty: the default
 }
@@ -140,8 +141,11 @@ func (a Answers) Text() ([]byte, error) {
 		in := func(name string) string { return filepath.Join(a.TLS, name) }
 		f.Cluster.TLS = files{"ca": in("ca.crt"), "cert": in("client.crt"), "key": in("client.key")}
 		f.Etcd.TLS = files{
-			"ca": in("ca.crt"), "cert": in("server.crt"), "key": in("server.key"), "peerCert": in("peer.crt"),
-			"peerKey": in("peer.key"),
+			"ca": in("ca.crt"), "cert": in("server.crt"), "key": in("server.key"), "peerCA": in("peer-ca.crt"),
+			"peerCert": in("peer.crt"), "peerKey": in("peer.key"),
+		}
+		if a.OneCA {
+			delete(f.Etcd.TLS, "peerCA")
 		}
 	}
 	var out bytes.Buffer
