@@ -171,8 +171,9 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 	}
 	h.member.Options.ClientURL = c.Etcd.ClientURL // with what is written quorumd speaks to it
 	h.serves(t, testbed.CertFiles(*c.Cluster.TLS))
-	if out, err := asProgram(t, "PATH="+h.dir, "config", "check", file); err != nil ||
-		!strings.HasPrefix(out, file+": OK\n") || os.Geteuid() == 0 && out != file+": OK\n" {
+	// The other hosts have addresses of their own, and this one that of every machine: all else is right.
+	if out, err := asProgram(t, "PATH="+h.dir, "config", "check", file); err == nil ||
+		!strings.Contains(out, ": 2 mistakes\n") || strings.Count(out, "no other host reaches 127.") != 2 {
 		t.Errorf("config check: %v: %s", err, out)
 	}
 }

@@ -88,8 +88,8 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "q.yaml")
-	text := "host:\n  id: h\ncluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: " +
-		"http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
+	text := "host:\n  id: h\ncluster:\n  name: prod\n  endpoints: [http://127.0.0.1:2379]\netcd:\n  clientURL: " +
+		"http://127.0.0.1:2379\n  peerURL: http://127.0.0.1:2380\n  binary: " + program(t) + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
 		Long: "Report every mistake in a configuration file, " + defaultConfig + " unless given, and in the\n" +
-			"certificates it names. Exits with 78 if there is one. quorumd itself is not asked.\n" +
+			"certificates it names, and what is missing on this host: etcd's program, unit and user, and addresses\n" +
+			"of its own. Exits with 78 if there is anything. quorumd itself is not asked.\n" +
 			"Run by root, it looks at the files with the eyes of the user that runs the service, and at\n" +
 			"those of etcd.tls with the eyes of etcd's user.",
 		Args: cobra.MaximumNArgs(1),
@@ -58,6 +59,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 			doc := verdictOnConfig{File: file, Warnings: orEmpty(c.Warnings)}
 			if err == nil && !elsewhere {
 				err = doc.look(cmd.Context(), c, as)
+				err = withMissing(err, setup.Missing(cmd.Context(), file, c))
 			}
 			if err != nil {
 				return misconfigured(file, doc.As, err)
@@ -72,6 +74,15 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false,
 		"it is another host's file: do not look at the certificates it names")
 	return cmd
+}
+
+// withMissing adds what is missing on this host to the mistakes of a file. Another failure stays as it is.
+func withMissing(err error, missing config.Errors) error {
+	problems, ok := errors.AsType[config.Errors](err)
+	if err != nil && !ok || len(missing) == 0 {
+		return err
+	}
+	return slices.Concat(problems, missing)
 }
 
 // verdictOnConfig is the document of config check.

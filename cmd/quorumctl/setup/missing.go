@@ -1,0 +1,142 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/user"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/reach"
+)
+
+// Missing returns what of a configuration cannot work on this host, although the file is right by itself: an address of
+// the documentation or of another host, and a program, unit, user or directory that does not exist.
+func Missing(ctx context.Context, file string, c config.Config) config.Errors {
+	var m missing
+	m.modes(file)
+	m.addresses(c, ownAddresses())
+	if c.Etcd.Runner != config.RunnerExternal {
+		m.program(c.Etcd.Binary)
+	}
+	if c.Etcd.Runner == config.RunnerSystemd {
+		m.unit(ctx, c.Etcd.Unit)
+	}
+	if dir := c.Backup.Store.Directory; dir != "" {
+		if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+			m.add("backup.store.directory", "%s is no directory; create it, or mount it, on every host", dir)
+		}
+	}
+	return m.problems
+}
+
+type missing struct{ problems config.Errors }
+
+func (m *missing) add(key, format string, args ...any) {
+	m.problems = append(m.problems, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// modes checks that no other user can change the file: root's helper acts by it.
+func (m *missing) modes(file string) {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm()&0o022 == 0 {
+		return
+	}
+	m.problems = append(m.problems, config.Problem{Message: fmt.Sprintf(
+		"%s has mode %04o, so other users can change it; chmod go-w %s", file, info.Mode().Perm(), file)})
+}
+
+// addresses checks the URLs of this host, and those of all for addresses that are no host's.
+func (m *missing) addresses(c config.Config, own []netip.Addr) {
+	remote := slices.ContainsFunc(c.Cluster.Endpoints, func(u string) bool {
+		a, is := addressOf(u)
+		return !is || !a.IsLoopback()
+	})
+	for _, u := range []struct{ key, url string }{
+		{"etcd.clientURL", c.Etcd.ClientURL}, {"etcd.peerURL", c.Etcd.PeerURL},
+	} {
+		a, is := addressOf(u.url)
+		switch {
+		case !is: // a name is for a resolver, here and on the other hosts
+		case isExample(a):
+			m.add(u.key, "%s is an address of the documentation; put this host's own", a)
+		case a.IsLoopback() && remote:
+			m.add(u.key, "no other host reaches %s; put the address at which they reach this host", a)
+		case own != nil && !a.IsLoopback() && !slices.Contains(own, a):
+			m.add(u.key, "no interface of this host has %s; put this host's own address", a)
+		}
+	}
+	for _, u := range c.Cluster.Endpoints {
+		if a, is := addressOf(u); is && isExample(a) {
+			m.add("cluster.endpoints", "%s is an address of the documentation; put the client URLs of your hosts", a)
+			return
+		}
+	}
+}
+
+// isExample reports whether RFC 5737 or RFC 3849 sets the address aside for documentation: no host has it.
+func isExample(a netip.Addr) bool {
+	return slices.ContainsFunc([]string{"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32"},
+		func(p string) bool { return netip.MustParsePrefix(p).Contains(a) })
+}
+
+// addressOf returns the address of a URL; is is false of one with a name, and of localhost as well.
+func addressOf(text string) (a netip.Addr, is bool) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	if u.Hostname() == "localhost" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
+	}
+	a, err = netip.ParseAddr(u.Hostname())
+	return a.Unmap(), err == nil
+}
+
+// ownAddresses returns those of this host's interfaces; nil when they cannot be read.
+func ownAddresses() []netip.Addr {
+	nets, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	own := []netip.Addr{}
+	for _, n := range nets {
+		if prefix, err := netip.ParsePrefix(n.String()); err == nil {
+			own = append(own, prefix.Addr().Unmap())
+		}
+	}
+	return own
+}
+
+func (m *missing) program(path string) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		m.add("etcd.binary", "%s does not exist; install etcd, for example the package quorumd-etcd, or correct the path",
+			path)
+	case err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0):
+		m.add("etcd.binary", "%s is no program; correct the path", path)
+	}
+}
+
+// unit checks that systemd knows etcd's unit, and that the user that it runs as exists. Without systemd nothing is known.
+func (m *missing) unit(ctx context.Context, unit string) {
+	switch show(ctx, unit)["LoadState"] {
+	case "not-found":
+		m.add("etcd.unit", "there is no %s; install etcd, for example the package quorumd-etcd, or correct the name", unit)
+	case "loaded":
+		name := reach.EtcdUser(ctx, unit)
+		if _, err := user.Lookup(name); errors.As(err, new(user.UnknownUserError)) {
+			m.add("etcd.unit", "%s runs as user %s, which does not exist; useradd --system %s", unit, name, name)
+		}
+	}
+}
