@@ -49,7 +49,7 @@ func declareDiscovery() declaration {
 		DiscoveryFaulty, Network, Warm, "What tells where etcd's members are does not do so.",
 		"There is no answer, none in time, one that is refused, or one that names fewer endpoints than the cluster " +
 			"has members. This host goes on with those that it knows; one that starts anew may not find the cluster.",
-		"see what the name server, the file or the program of cluster.discovery says (quorumctl config show); let it " +
+		"see what the name server, the file or the program of cluster.discovery in quorumd.yaml returns; let it " +
 			"name all members, and in time",
 	}
 	limit := Limit{Of: "members that are not named", Unit: "of all"}

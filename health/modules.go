@@ -64,8 +64,8 @@ func declareBroken() declaration {
 					MemoryBroken, Machine, Failed, "The memory has errors that cannot be corrected.",
 					"What was in that memory is lost or wrong. An etcd that runs here may write it to its disk and " +
 						"send it to the others.",
-					"take the host down with 'quorumctl maintenance on' and replace the module; a boot, or " +
-						"'quorumctl health reset', puts the machine to the proof again",
+					"take the host down with 'quorumctl maintenance on' and replace the module; the next " +
+						"boot counts its errors from zero",
 				},
 			},
 			Runbook: findingRunbook,

@@ -45,8 +45,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
 		Long: "Report every mistake in a configuration file, " + defaultConfig + " unless given, and in the\n" +
-			"certificates it names, and what is missing on this host: etcd's program, unit and user, and addresses\n" +
-			"of its own. Exits with 78 if there is anything. quorumd itself is not asked.\n" +
+			"certificates it names, and what is missing on this host: etcd's program, unit and user, and an\n" +
+			"address of its own. Exits with 78 if there is one. quorumd itself is not asked.\n" +
 			"Run by root, it looks at the files with the eyes of the user that runs the service, and at\n" +
 			"those of etcd.tls with the eyes of etcd's user.",
 		Args: cobra.MaximumNArgs(1),

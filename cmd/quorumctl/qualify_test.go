@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -78,6 +79,23 @@ func TestThisMachineIsExamined(t *testing.T) {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	vacant(t, dir)
+}
+
+func TestAMachineThatHasNoDirectoryForEtcdYetIsExaminedInTheOneAbove(t *testing.T) {
+	t.Parallel()
+	above := t.TempDir()
+	dir := filepath.Join(above, "etcd", "default")
+	r := quorumctl(t, "none", "qualify", dir, "--duration", "1s", "--writers", "1", "-o", "json")
+	var doc qualify.Report
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
+		t.Fatalf("%v: exit %d: %s%s", err, r.code, r.stdout, r.stderr)
+	}
+	first := doc.Findings[0]
+	if doc.Dir != above || len(doc.Runs) != 1 || doc.Runs[0].Writes == 0 || first.Result != qualify.Warn ||
+		first.Text != dir+" does not exist: this is the disk of "+above {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+	vacant(t, above)
 }
 
 // TestThisMachineIsExaminedBesideFio types what the page does, for a shorter time. Where fio is not installed, that is

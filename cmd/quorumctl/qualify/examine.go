@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -80,7 +81,13 @@ func (o Options) Check() error {
 
 // Examine examines the machine. An error is an [Error].
 func Examine(ctx context.Context, o Options) (Report, error) {
+	wanted := o.Dir
+	o.Dir = existing(o.Dir)
 	r := Report{Dir: o.Dir, Limit: Limit.Seconds(), Runs: []Run{}, Findings: []Finding{}}
+	if o.Dir != wanted {
+		r.find("directory", Warn, "if etcd is to have a disk of its own, mount it there first",
+			"%s does not exist: this is the disk of %s", wanted, o.Dir)
+	}
 	if err := safeFor(os.Geteuid(), o.Dir); err != nil {
 		return r, err
 	}
@@ -131,6 +138,17 @@ func (o Options) say(what, text string, left time.Duration) {
 	if o.Said != nil {
 		o.Said(Stage{What: what, Text: text, Left: max(left, 0)})
 	}
+}
+
+// existing returns the directory, or the nearest one above it that exists: etcd need not be installed yet.
+func existing(dir string) string {
+	for dir != "/" {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // safeFor refuses to write as root where others could put a link in the way: into a directory of root's in which they

@@ -73,7 +73,6 @@ func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, dir, as, message, remedy string }{
-		{"missing", filepath.Join(t.TempDir(), "none"), asChild, "no such file or directory", "create the directory"},
 		{"file", file, asChild, "not a directory", "create the directory"},
 		{"closed", closed, asNobodyChild, "permission denied", "run it as the user of etcd, or as root"},
 		{"too large", t.TempDir(), asSmallChild, "file too large", "free some space or raise the limit"},

@@ -1,0 +1,45 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/catalog"
+)
+
+// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. What follows the command may be
+// a flag, an argument or the rest of a sentence; where only subcommands may follow, it is one.
+func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
+	t.Parallel()
+	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
+	quoted := regexp.MustCompile(`'quorumctl ([^']*)'`)
+	command := regexp.MustCompile(`quorumctl((?: [a-z]+(?:-[a-z]+)*\b)+)`)
+	seen := 0
+	for _, c := range catalog.Codes() {
+		for _, m := range command.FindAllStringSubmatch(c.Remedy, -1) {
+			seen++
+			cmd, rest, err := root.Find(strings.Fields(m[1]))
+			onlySubcommands := cmd.HasSubCommands() && cmd.Name() != "health" // which shows all by itself
+			if err != nil || cmd == root || onlySubcommands && len(rest) > 0 {
+				t.Errorf("%s: there is no quorumctl%s: %v", c.Code, m[1], err)
+			}
+		}
+		for _, m := range quoted.FindAllStringSubmatch(c.Remedy, -1) {
+			cmd, rest, err := root.Find(strings.Fields(m[1]))
+			if err == nil && len(rest) > 0 && !strings.ContainsAny(m[1], "-<") { // else they may be of a flag
+				err = cmd.ValidateArgs(rest)
+			}
+			if err != nil {
+				t.Errorf("%s: quorumctl %s is refused: %v", c.Code, m[1], err)
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d commands were found: the expression is wrong", seen)
+	}
+}
