@@ -28,6 +28,9 @@ type Contents struct {
 	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
 	MemberID  uint64 `json:"memberID,omitempty"`
 	Problem   string `json:"problem,omitempty"` // why it cannot be understood
+	// Mount is where the file systems of both directories are mounted, or would be once they are made; empty when that
+	// cannot be told.
+	Mount string `json:"mount,omitempty"`
 	// bytes that its file system has left for etcd; -1 when that cannot be told
 	Free int64 `json:"free"`
 }
@@ -38,7 +41,54 @@ type Contents struct {
 func Inspect(dataDir, walDir string) Contents {
 	c := look(dataDir, walDir)
 	c.Free = free(dataDir)
+	c.Mount = mounts(dataDir, walDir)
 	return c
+}
+
+// mounts gives where the file systems of these directories are mounted, once each; empty when that cannot be told.
+func mounts(dirs ...string) string {
+	var all []string
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		at, err := mountOf(dir)
+		if err != nil {
+			return ""
+		}
+		if !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// mountOf gives the uppermost directory above one, or above where it will be made, that is on the same device: what is
+// mounted there, whichever disk that is. A sandbox that mounts a directory over itself changes nothing.
+func mountOf(dir string) (string, error) {
+	var stat unix.Stat_t
+	err := unix.Stat(dir, &stat)
+	for errors.Is(err, unix.ENOENT) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		err = unix.Stat(dir, &stat)
+	}
+	if err != nil {
+		return "", err
+	}
+	device := stat.Dev
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	for dir != filepath.Dir(dir) {
+		if err := unix.Stat(filepath.Dir(dir), &stat); err != nil {
+			return "", err
+		}
+		if stat.Dev != device {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir, nil
 }
 
 // free gives what is left on the file system that a directory is on, or will be on once it is made.

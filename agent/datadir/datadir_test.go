@@ -77,7 +77,7 @@ func TestTheDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Contents{ClusterID: list.Header.ClusterId, MemberID: list.Members[0].ID, Free: got.Free}
+	want := Contents{ClusterID: list.Header.ClusterId, MemberID: list.Members[0].ID, Mount: got.Mount, Free: got.Free}
 	if got != want {
 		t.Fatalf("found %+v, want %+v", got, want)
 	}

@@ -50,7 +50,7 @@ type Keeper struct {
 	files  *local.State
 	tooNew string // ID of the rollout of which it was told that this agent does not know its work
 
-	met, member, founding, standby, domains, stretch, hold, request, removal, mutes beside.Look[struct{}]
+	met, member, lost, mount, founding, standby, domains, stretch, hold, request, removal, mutes beside.Look[struct{}]
 }
 
 // New makes one that has noted nothing.

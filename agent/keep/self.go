@@ -42,6 +42,14 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
 			func(context.Context) error { return k.files.SetMembership(id, note.MemberID) })
 	}
+	if note.Lost != 0 {
+		k.note(ctx, &k.lost, "lost member", "cannot note on the disk that the data of this host's member is gone",
+			func(context.Context) error { return k.files.SetLost(note.Lost) })
+	}
+	if note.Mount != "" {
+		k.note(ctx, &k.mount, "mount", "cannot note on the disk where the member's data is mounted",
+			func(context.Context) error { return k.files.SetMount(note.Mount) })
+	}
 	if note.Domains {
 		domains := domainsOf(r)
 		k.note(ctx, &k.domains, "failure domains", "cannot note on the disk in which failure domains the members are",

@@ -16,6 +16,10 @@ type clusterFile struct {
 	Member ID `json:"member"` // the member that this host is; 0 when it is none any more
 	// Standby is the learner as which it is a standby, and has not begun to join since; 0 when it is none.
 	Standby ID `json:"standby,omitzero"`
+	// Lost is the member that this host has given up, since its data is gone; 0 when there is none.
+	Lost ID `json:"lost,omitzero"`
+	// Mount is where the file systems were mounted that held the member's data; empty when it was never seen.
+	Mount string `json:"mount,omitempty"`
 }
 
 // Membership gives the cluster that this host belongs to and the member that it is, or zeros.
@@ -25,19 +29,9 @@ func (f *State) Membership() (cluster, member uint64) {
 	return uint64(f.cluster.ID), uint64(f.cluster.Member)
 }
 
-// SetMembership notes both.
+// SetMembership notes both. A member that was given up is forgotten with that.
 func (f *State) SetMembership(cluster, member uint64) error {
-	defer f.writes()()
-	f.mu.Lock()
-	next := clusterFile{ID: ID(cluster), Member: ID(member), Standby: f.cluster.Standby}
-	f.mu.Unlock()
-	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cluster = next
-	return nil
+	return f.setCluster(func(c *clusterFile) { c.ID, c.Member, c.Lost = ID(cluster), ID(member), 0 })
 }
 
 // Standby gives the member as which this host is a standby, or 0.
@@ -49,16 +43,34 @@ func (f *State) Standby() uint64 {
 
 // SetStandby notes it; 0 when the host begins a join.
 func (f *State) SetStandby(id uint64) error {
+	if err := f.setCluster(func(c *clusterFile) { c.Standby = ID(id) }); err != nil {
+		return fmt.Errorf("cannot note what this host's member is: %w", err)
+	}
+	return nil
+}
+
+// SetLost notes that this host has given up a member, since its data is gone.
+func (f *State) SetLost(id uint64) error {
+	return f.setCluster(func(c *clusterFile) { c.Lost = ID(id) })
+}
+
+// SetMount notes where the file systems are mounted that hold the member's data.
+func (f *State) SetMount(mount string) error {
+	return f.setCluster(func(c *clusterFile) { c.Mount = mount })
+}
+
+// setCluster writes a change, if it is one.
+func (f *State) setCluster(change func(*clusterFile)) error {
 	defer f.writes()()
 	f.mu.Lock()
-	next := f.cluster
+	before := f.cluster
 	f.mu.Unlock()
-	if next.Standby == ID(id) {
+	next := before
+	if change(&next); next == before {
 		return nil
 	}
-	next.Standby = ID(id)
 	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
-		return fmt.Errorf("cannot note what this host's member is: %w", err)
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

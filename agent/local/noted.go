@@ -10,6 +10,8 @@ type Noted struct {
 	Cluster, Member uint64 // that it was last a member of
 	Met             uint64 // the cluster that last answered
 	Standby         uint64 // this host's learner, if it is a standby
+	Lost            uint64 // the member that this host has given up, since its data is gone
+	Mount           string // where the file systems were mounted that held the member's data
 	Instances       []string
 	Backoff         time.Duration     // before the next join
 	Stretch         Stretch           // of a host that was taken out
@@ -26,6 +28,6 @@ func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n.Cluster, n.Member = f.Membership()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n.Domains = f.domains
+	n.Domains, n.Lost, n.Mount = f.domains, uint64(f.cluster.Lost), f.cluster.Mount
 	return n
 }

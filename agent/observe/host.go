@@ -94,8 +94,9 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 
 // judgeHealth judges what the probe and all other sensors have measured, and reads which findings are muted.
 func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
-	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
-	member := policy.HoldsMember(r.Listed, listed, stateOfData(r.Data))
+	own, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
+	lost := listed && own.ID == r.Noted.Lost
+	member := policy.HoldsMember(r.Listed, listed, lost, stateOfData(r.Data))
 	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()
 	r.Verdict = o.judge.observe(ctx, r, member)
 	r.Mutes, r.MutesOver = o.opt.Local.Mutes(r.Verdict.Findings, r.Wall)

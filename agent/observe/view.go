@@ -93,6 +93,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
 			Drives: c.Etcd.Runner != config.RunnerExternal || r.UnitErr == nil && r.Unit.ByPrograms,
 			Binary: c.Etcd.Binary, MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, StandbyID: r.Noted.Standby,
+			LostID: r.Noted.Lost, DataMount: r.Noted.Mount,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
@@ -104,6 +105,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
 		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
 	}
+	v.Data = v.Data.Mounted(v.Self)
 	if r.Binary.OK {
 		v.Self.Etcd = policy.ParseVersion(r.Binary.Value)
 	}

@@ -96,6 +96,9 @@ func dataOf(r *round.Round) policy.Data {
 	if f.OK && found.Free >= 0 {
 		d.Free, d.FreeKnown = uint64(found.Free), true
 	}
+	if f.OK {
+		d.Mount = found.Mount
+	}
 	switch {
 	case !f.OK && f.Err != nil:
 		d.Detail = f.Err.Error()
@@ -141,6 +144,7 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)
 	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
+	v.OverFor = b.since.truth(said+"asked/over", v.Over, r.At, r.Number)
 	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	return &v
 }

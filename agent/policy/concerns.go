@@ -27,6 +27,7 @@ func concerns() []concern {
 		{"etcd has no room", fullDatabase},
 		{"what was left over is taken away", leftover},
 		{"a standby is lost", letGo},
+		{"this host's own member has lost its data", rejoin},
 		{"a voter is dead or sick", replace},
 		{"the cluster has its size", join},
 	}

@@ -22,7 +22,8 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
 		"etcd of this host's member runs",
 		"members may differ", "etcd has no room",
-		"what was left over is taken away", "a standby is lost", "a voter is dead or sick", "the cluster has its size",
+		"what was left over is taken away", "a standby is lost", "this host's own member has lost its data",
+		"a voter is dead or sick", "the cluster has its size",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q", names)

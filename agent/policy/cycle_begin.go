@@ -20,19 +20,21 @@ type Asked struct {
 	Program string
 	Command Hooks
 
-	KeepRunning bool   // only the turn is wanted, etcd goes on
-	External    bool   // somebody else reboots the machine
-	Hurried     bool   // within seconds, whatever is decided here: only what is about safety keeps it from its turn
-	Over        bool   // nothing more is to be taken down for it
-	Ended       bool   // a person has said that it is over, or its operation is about to be ended
-	TooLate     bool   // somebody else was to reboot the machine, and has, before its turn had come
-	Seen        bool   // its operation was seen in etcd
-	Unbegun     bool   // its operation has not begun
-	Rollout     string // the one that has asked for it; empty when none has
-	Overdue     bool   // it has lasted longer than was said; that is told, and changes nothing
-	Retimed     bool   // the record of its operation names another end
-	Stopped     bool   // this agent has stopped etcd for it, and has not started it since
-	Released    bool   // a person has released its operation: it takes no turn any more
+	KeepRunning bool // only the turn is wanted, etcd goes on
+	External    bool // somebody else reboots the machine
+	Hurried     bool // within seconds, whatever is decided here: only what is about safety keeps it from its turn
+	Over        bool // nothing more is to be taken down for it
+	// OverFor is since when that has been so, as this agent has seen it; 0 while it is not.
+	OverFor  time.Duration
+	Ended    bool   // a person has said that it is over, or its operation is about to be ended
+	TooLate  bool   // somebody else was to reboot the machine, and has, before its turn had come
+	Seen     bool   // its operation was seen in etcd
+	Unbegun  bool   // its operation has not begun
+	Rollout  string // the one that has asked for it; empty when none has
+	Overdue  bool   // it has lasted longer than was said; that is told, and changes nothing
+	Retimed  bool   // the record of its operation names another end
+	Stopped  bool   // this agent has stopped etcd for it, and has not started it since
+	Released bool   // a person has released its operation: it takes no turn any more
 	// its operation stands by this host's disk, and etcd shows none, or another's: somebody has deleted its record
 	Noted    bool
 	Rebooted bool // the machine has rebooted since its operation began
@@ -130,6 +132,7 @@ func cycleVetoes() []veto {
 		vetoHostConflict(),
 		vetoCorrupt(),
 		vetoMemberUnitUnusable(),
+		vetoMemberLost(),
 		vetoRestartOfStopped(),
 		vetoStrangerRuns(),
 		vetoOperationInFlight(),

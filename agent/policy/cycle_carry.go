@@ -250,6 +250,9 @@ func end(v View, outcome ReasonCode) Decision {
 
 // startMember starts the etcd of a member whose data is there.
 func startMember(v View, m Member) Decision {
+	if v.gaveUp(m) || v.givesUp(m) {
+		return endLost(v, m)
+	}
 	// a voter on an empty disk has forgotten what it acknowledged
 	if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),

@@ -59,7 +59,7 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		return 0, "it answers this host"
 	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
 		return 0, "a record in etcd cannot be read, which may be of its host"
-	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL):
+	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.saysLost(m):
 		return 0, "it is taken down in order"
 	}
 	since = m.AgentGoneFor
@@ -75,6 +75,12 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		return 0, "its host record has only just expired, so its own quorumd may still run"
 	}
 	return since, ""
+}
+
+// saysLost tells whether the host of a member says that it can never come back.
+func (v View) saysLost(m Member) bool {
+	h, present := v.hostOf(m)
+	return present && h.MemberLostFor > 0
 }
 
 // wordAwaited gives how soon a voter's host looks again while its word on who is dead is waited for: by an operation,
@@ -217,11 +223,11 @@ func (v View) isMember(peerURL string) bool {
 // OwnMemberLost tells whether this host's member can never come back, for the others to know.
 func OwnMemberLost(v View) bool {
 	m, listed := v.member()
-	if !listed || m.Live {
+	if !listed || m.Live || v.workUnderWay() {
 		return false
 	}
 	_, gone := dataGone(v, m)
-	return gone
+	return gone || v.gaveUp(m)
 }
 
 // SaysWhoIsLost tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One

@@ -194,6 +194,9 @@ func ownUnit(v View) (Decision, bool) {
 	if v.Cluster.Reachable && !v.listed(v.Data.MemberID) {
 		return stopRemoved(v)
 	}
+	if m, _ := v.member(); v.gaveUp(m) && !unitRuns(v) { // a disk that is back does not bring it back
+		return Decision{}, false
+	}
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
 		// Nobody can say now whether this member still is one. One that was removed could form
 		// the old quorum with others like it.

@@ -29,12 +29,14 @@ func wantHold(v View, request RequestNote) Hold {
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
 	futile := v.Unit.State == UnitActivating && v.Cluster.Reachable
 	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
-	_, listed := v.member()
+	m, listed := v.member()
 	switch {
 	case v.Recovery != nil && down && v.Recovery.outOfService(v): // where etcd was down before, no step is due
 		return HoldBack
 	case v.Recovery != nil: // its steps say it: see guardOf
 		return HoldAsIs
+	case listed && v.gaveUp(m) && v.Self.Mode == Manage && !v.foreign() && (down || futile):
+		return HoldBack // its etcd would vote, and has forgotten what it acknowledged
 	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
 		// its steps say it
 		return HoldAsIs
@@ -59,6 +61,8 @@ func wantHold(v View, request RequestNote) Hold {
 func guardOf(v View, s Step, request RequestNote, hold Hold) Hold {
 	switch {
 	case s.Kind == StepTakeDown && v.Asked.Work.info().byWord:
+		return HoldBack
+	case s.Kind == StepEndOp && s.Outcome == MemberLost:
 		return HoldBack
 	case s.Kind == StepEndOp && request.Change == RequestEnding && hold == HoldNot,
 		s.Kind == StepEndRecovery && s.Outcome == RecoveryGivenUp && v.Recovery.old(v.Data):

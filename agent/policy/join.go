@@ -319,7 +319,7 @@ func (op *Op) concerns(v View, m Member) bool {
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch {
-		case !v.Op.concerns(v, m):
+		case !v.Op.concerns(v, m) || v.Op.takesOut(m):
 			continue
 		case !m.Learner: // a promotion that had timed out has landed
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})

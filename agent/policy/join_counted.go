@@ -49,5 +49,7 @@ func JoinBackoff(failed int, base time.Duration) time.Duration {
 // countsRepair tells whether a step is the one from which on etcd may be told that the member goes whose place this
 // host takes: with it is written that it does, once for a member, since the agent may die in between.
 func countsRepair(v View, s Step) bool {
-	return s.Kind == StepSetPhase && s.Phase == PhaseRemoving && v.Op.Replaces != 0 && v.Op.Phase != PhaseRemoving
+	m, _ := v.member()
+	return s.Kind == StepSetPhase && s.Phase == PhaseRemoving && v.Op.Replaces != 0 && v.Op.Phase != PhaseRemoving &&
+		m.ID != v.Op.Replaces // a host that takes its own place was not taken out by another
 }

@@ -53,6 +53,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{HostConflict, true},
 			{EtcdCorrupt, false},
 			{UnitUnusable, true},
+			{MemberLost, true},
 			{UnitStopped, true},
 			{UnitBusy, true},
 			{OperationInFlight, false},

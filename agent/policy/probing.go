@@ -7,9 +7,9 @@ import "github.com/quorumd/quorumd/health"
 
 // HoldsMember tells whether this host holds a member, a learner included: the list names it, or while nobody has read
 // the list, its disk may hold one. In doubt it does: the disk of a member must not be written to in bursts.
-func HoldsMember(read, listed bool, data DataState) bool {
+func HoldsMember(read, listed, lost bool, data DataState) bool {
 	if read {
-		return listed
+		return listed && !lost
 	}
 	return data != DataEmpty
 }

@@ -12,10 +12,11 @@ import (
 func TestAHostHoldsAMemberWhereNobodyCanSayThatItHoldsNone(t *testing.T) {
 	t.Parallel()
 	for _, data := range []DataState{DataUnknown, DataEmpty, DataRemains, DataMember, DataUnreadable} {
-		if !HoldsMember(true, true, data) || HoldsMember(true, false, data) {
+		if !HoldsMember(true, true, false, data) || HoldsMember(true, false, false, data) ||
+			HoldsMember(true, true, true, data) {
 			t.Errorf("data %q: the list was read, and is not what counts", data)
 		}
-		if HoldsMember(false, false, data) == (data == DataEmpty) {
+		if HoldsMember(false, false, false, data) == (data == DataEmpty) {
 			t.Errorf("data %q, and nobody has read the list: it holds a member: %t", data, data == DataEmpty)
 		}
 	}

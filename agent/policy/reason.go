@@ -332,8 +332,9 @@ func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
 			MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back",
-			"mount its disk, if it is only that; else, on another host: quorumctl member remove NAME --reason " +
-				"'<why>', and this host joins anew",
+			"after a maintenance this host has it removed and joins anew by itself, as soon as the other voters allow " +
+				"that; else mount its disk, if it is only that, or on another host: quorumctl member remove NAME " +
+				"--reason '<why>', and this host joins anew",
 		},
 		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
 		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},

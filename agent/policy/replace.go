@@ -284,8 +284,11 @@ func replaces() operation {
 }
 
 func replaceTitle(t Titled) string {
-	if t.Target == "" {
+	switch t.Target {
+	case "":
 		return "removal of a voter too many by " + t.HostName
+	case string(RoleSpare):
+		return "removal of its own member, whose data was lost, by " + t.HostName
 	}
 	return joinTitle(t)
 }
@@ -299,6 +302,9 @@ func carryReplace(v View) Decision {
 		return giveBack(v)
 	}
 	m, listed := v.member()
+	if listed && !m.Learner && m.ID == v.Op.Replaces {
+		return removeLost(v, m)
+	}
 	who, there := v.memberByID(v.Op.Replaces)
 	switch votes := listed && !m.Learner; {
 	case v.Op.Target != RoleVoter: // nobody joins by it, also where this host votes no more

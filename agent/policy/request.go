@@ -45,12 +45,16 @@ func noteRequest(v View, step Step) RequestNote {
 		return RequestNote{Change: turnIn(v)}
 	}
 	own := v.Op != nil && v.Op.Host == v.Self.ID
-	_, listed := v.member()
+	m, listed := v.member()
 	up := v.Unit.State == UnitActive
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // of one that is over, the end is on its way
 		return RequestNote{Change: RequestSeen}
 	case own, a.Noted: // its record is gone, and it is not
+	case a.workOver() && v.gaveUp(m):
+		return ends(MemberLost, gaveUpText(m))
+	case a.Unbegun && !a.Stopped && againstLost(v, a.Work) != nil:
+		return ends(MemberLost, againstLost(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().byWord):
 		return ends(Withdrawn, "its operation was released")
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
@@ -82,7 +86,7 @@ func halted(v View) bool {
 // failed, it waits for another turn.
 func endsWith(outcome ReasonCode) RequestChange {
 	switch outcome {
-	case Cycled, Withdrawn, HookFailed, CommandFailed:
+	case Cycled, Withdrawn, HookFailed, CommandFailed, MemberLost:
 		return RequestEnding
 	}
 	return RequestRetried
@@ -93,7 +97,7 @@ func turnIn(v View) RequestChange {
 	r := v.Rollout
 	switch {
 	case r == nil || !r.Runs || !v.Looked || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
-		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign(),
+		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign() || r.Work != "" && againstLost(v, r.Work) != nil,
 		RolloutNext(v, r.Waiting) != v.Self.ID:
 		return RequestStays
 	case waitsForSnapshot(v):

@@ -22,6 +22,8 @@ func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
 		return conflicts(EtcdExternal,
 			"others run this host's etcd, and quorumd cannot stop it for a "+string(wish.Work),
 			"quorumctl maintenance on gives the turn to whoever runs it; "+EtcdExternal.Info().Remedy)
+	case againstLost(v, wish.Work) != nil:
+		return againstLost(v, wish.Work)
 	case !asked && v.owns(KindCycle):
 		return conflicts("", "the last one is just coming to its end", "try again in a few seconds")
 	}

@@ -31,6 +31,8 @@ func RolloutAfter(t RolloutTurn, step Step) RolloutEnd {
 		return RolloutEnd{Stopped: t.Host + " was withdrawn from it"}
 	case step.Outcome == HookFailed || step.Outcome == CommandFailed:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
+	case step.Outcome == MemberLost:
+		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
 	case step.Outcome != Cycled:
 		return RolloutEnd{}
 	case t.Wants != "" && t.Member && t.Runs != t.Wants:

@@ -13,6 +13,8 @@ type SelfNote struct {
 	MemberID uint64
 	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
 	Domains  bool   // in which failure domain each member's host is, as the view says
+	Lost     uint64 // the listed member that this host gives up: its data is gone, and it never starts again
+	Mount    string // where the file systems are mounted that hold the member's data
 	Clean    bool   // for how long it has been well since it was taken out, as the view says; 0: that it is not
 }
 
@@ -26,12 +28,18 @@ func noteSelf(v View) SelfNote {
 	}
 	made := v.Bootstrap.Requested && v.Bootstrap.Lists
 	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: notesClean(v), Domains: newDomain(v)}
+	if m, _ := v.member(); m.ID != v.Self.LostID && v.givesUp(m) {
+		n.Lost = m.ID
+	}
 	if !c.Reachable || data.State != DataMember || data.ClusterID != c.ID {
 		return n
 	}
+	if !v.foreign() && data.Mount != v.Self.DataMount {
+		n.Mount = data.Mount
+	}
 	m, listed := v.memberByID(data.MemberID)
 	known := v.Self.ClusterID == c.ID && v.Self.MemberID == m.ID || v.Self.ClusterID == 0 && !listed
-	if !v.foreign() && !known {
+	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) { // a person may have started it with its old disk
 		n.Member, n.MemberID = true, m.ID
 	}
 	if v.Op == nil && !v.cannotRead(RecordOp) && m.Learner && m.Name != "" && m.ID != v.Self.StandbyID {

@@ -161,8 +161,11 @@ func (s Step) String() string {
 // Text says in a clause for people what the step does.
 func (s Step) Text() string {
 	text := s.Kind.Info().Doing
-	if s.Kind == StepBeginReplace && s.Target == "" {
+	switch {
+	case s.Kind == StepBeginReplace && s.Target == "":
 		text = "recording that a voter too many is removed"
+	case s.Kind == StepBeginReplace && s.Target == RoleSpare:
+		text = "recording that this host's own member is removed"
 	}
 	if s.Phase != "" {
 		text += ": " + string(s.Phase)

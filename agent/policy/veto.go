@@ -39,6 +39,7 @@ func vetoSettling() veto            { return veto{Settling, false, settling} }
 func vetoNotMyTurn() veto           { return veto{NotMyTurn, false, notMyTurn} }
 func vetoEvenVoters() veto          { return veto{EvenVoters, false, evenVoters} }
 func vetoMemberUnitUnusable() veto  { return veto{UnitUnusable, true, memberUnitUnusable} }
+func vetoMemberLost() veto          { return veto{MemberLost, true, memberLost} }
 func vetoRestartOfStopped() veto    { return veto{UnitStopped, true, restartOfStopped} }
 func vetoStrangerRuns() veto        { return veto{UnitBusy, true, strangerRuns} }
 func vetoQuorumAtRisk() veto        { return veto{QuorumAtRisk, false, quorumAtRisk} }

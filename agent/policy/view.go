@@ -85,6 +85,10 @@ type Self struct {
 	// From its own disk: the member this host was last known to be, the cluster that this was in, and the learner as
 	// which it is a standby; 0 when there is none.
 	MemberID, ClusterID, StandbyID uint64
+	// LostID is the listed member that this host has given up, because its data is gone; 0 when there is none.
+	LostID uint64
+	// DataMount is where the file systems were mounted that held the member's data; empty when it was never seen.
+	DataMount string
 }
 
 // Target is what the cluster shall look like.
@@ -171,6 +175,7 @@ type Data struct {
 	State     DataState
 	ClusterID uint64
 	MemberID  uint64
+	Mount     string        // where its file systems are mounted; empty when that is not known
 	Age       time.Duration // since it was looked at
 	Free      uint64        // bytes free on its file system
 	FreeKnown bool

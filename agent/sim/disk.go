@@ -214,7 +214,8 @@ func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
 	defer w.mu.Unlock()
 	return datadir.Contents{
 		Empty: a.d.member == 0 && !a.d.remains, ClusterID: a.d.cluster, MemberID: a.d.member,
-		Free: int64(a.d.host.disk.free), //nolint:gosec // no disk is that large
+		Mount: "/var/lib/etcd",
+		Free:  int64(a.d.host.disk.free), //nolint:gosec // no disk is that large
 	}, nil
 }
 

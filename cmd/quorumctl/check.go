@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -70,7 +71,7 @@ func graded(s control.Status) (grade, string) {
 	c, h := s.Cluster, s.Health
 	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
 	late := s.Op != nil && !s.Op.Deadline.IsZero() && s.Time.After(s.Op.Deadline)
-	planned := words.TakenDown(s.Op) && !late
+	planned := words.TakenDown(s.Op) && !late && len(unexplained(s)) == 0
 	switch {
 	case hung:
 		return gradeUnknown, fmt.Sprintf("quorumd has done nothing for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
@@ -87,6 +88,14 @@ func graded(s control.Status) (grade, string) {
 		return gradeWarning, fmt.Sprintf("the %s of %s lasts longer than was said", s.Op.Kind, s.Op.HostName)
 	case c.Voters < c.Target:
 		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, first(s))
+	}
+	if down := unexplained(s); len(down) > 0 {
+		return gradeWarning, "of the voters these do not answer: " + strings.Join(down, ", ") + first(s)
+	}
+	for _, r := range s.Reasons {
+		if slices.Contains(stranded(), policy.ReasonCode(r.Code)) {
+			return gradeWarning, r.Code + ": " + r.Text
+		}
 	}
 	if names := agentless(s, late); len(names) > 0 {
 		return gradeWarning, "no agent runs beside the etcd of " + strings.Join(names, ", ")
@@ -105,6 +114,25 @@ func graded(s control.Status) (grade, string) {
 	}
 	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail%s", s.Host.Name, s.Role, h.State,
 		c.Voters, c.Target, c.FailureTolerance, words.After(", muted: ", strings.Join(known, ", ")))
+}
+
+// unexplained names the voters that do not answer, but for the one that the operation in flight has taken down.
+func unexplained(s control.Status) (names []string) {
+	for _, m := range s.Cluster.Members {
+		taken := words.TakenDown(s.Op) && (m.ID == s.Op.MemberID || m.Name != "" && m.Name == s.Op.HostName)
+		if m.Role == control.RoleVoter && !m.Live && !taken {
+			names = append(names, cmp.Or(m.Name, m.ID))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// stranded are the reasons of a host whose member does not come back by itself, whatever it was taken down for.
+func stranded() []policy.ReasonCode {
+	return []policy.ReasonCode{
+		policy.MemberLost, policy.NotBack, policy.DataUnusable, policy.DataNotKnown, policy.HookFailed,
+	}
 }
 
 // agentless names the members whose agents are gone, but for the host whose turn it is. etcd there runs on, and nobody

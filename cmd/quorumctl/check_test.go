@@ -104,3 +104,45 @@ func TestFiguresForAMonitoringSystemHaveNoExponentsAndNoLimitThatIsNotKnown(t *t
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestAnOperationExplainsTheOneVoterThatItHasTakenDownAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := scene(t, "steady").status
+	s.Op = &control.Op{Kind: "cycle", HostName: "n3", Deadline: s.Time.Add(1)}
+	s.Cluster.Voters, s.Cluster.Target, s.Cluster.FailureTolerance = 5, 5, 1
+	s.Cluster.Members = slices.Clone(s.Cluster.Members)
+	says := func(want grade, text string) {
+		t.Helper()
+		if g, said := graded(s); g != want || !strings.Contains(said, text) {
+			t.Errorf("got %s: %s; want %s: %s", g, said, want, text)
+		}
+	}
+	down := func(name string) {
+		for i := range s.Cluster.Members {
+			if m := &s.Cluster.Members[i]; m.Name == name {
+				m.Role, m.Live, m.Leader = control.RoleVoter, false, false
+			}
+		}
+	}
+	down("n3")
+	says(gradeOK, "")
+	down("n2")
+	says(gradeWarning, "n2")
+	s.Cluster.FailureTolerance = 0
+	says(gradeCritical, "none more may fail")
+	down("n1")
+	s.Op = nil
+	says(gradeCritical, "none more may fail")
+}
+
+func TestAMemberThatDoesNotComeBackByItselfIsAWarningInItsTurn(t *testing.T) {
+	t.Parallel()
+	for _, code := range stranded() {
+		s := scene(t, "steady").status
+		s.Op = &control.Op{Kind: "cycle", HostName: s.Host.Name, Deadline: s.Time.Add(1)}
+		s.Reasons = []control.Reason{{Code: string(code), Text: "measured"}}
+		if g, said := graded(s); g != gradeWarning || !strings.Contains(said, string(code)+": measured") {
+			t.Errorf("%s: %s: %s", code, g, said)
+		}
+	}
+}

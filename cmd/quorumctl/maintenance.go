@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/agent/words"
 )
@@ -218,8 +219,12 @@ func fault(s control.Status, since time.Time) error {
 	if end.Code == control.CodeCycled || end.Code == control.CodeWithdrawn {
 		return nil
 	}
+	hint := "quorumctl explain"
+	if end.Code == string(policy.MemberLost) {
+		hint = "this host joins anew by itself; quorumctl explain says what it waits for"
+	}
 	return &failure{
-		code: exitFault, hint: "quorumctl explain",
+		code: exitFault, hint: hint,
 		message: fmt.Sprintf("cannot bring %s back: %s: %s", s.Host.Name, end.Code, end.Text),
 	}
 }

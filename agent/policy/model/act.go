@@ -340,8 +340,8 @@ func (w *world) put(h int, step uint8, gone bool) {
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:
 		w.putRemoval(h, step)
-	case beginReplace:
-		w.putReplacement(h, gone)
+	case beginReplace, beginLeave:
+		w.putReplacement(h, step, gone)
 	case endJoined, endFailed:
 		w.op = 0
 	}

@@ -118,7 +118,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 func (w *world) noteHold(i int, want policy.Hold) {
 	h := &w.hosts[i]
 	switch {
-	case want == policy.HoldBack && (h.data == current || h.data == old):
+	case want == policy.HoldBack && (h.data == current || h.data == old || h.bereft()):
 		h.held = 1
 	case want == policy.HoldNot:
 		h.held = 0
@@ -331,6 +331,8 @@ func (w *world) boots(i int) breach {
 	h := &w.hosts[i]
 	h.down, h.agent, h.unit = 0, up, inactive
 	switch {
+	case h.gaveUp() && h.ask == nothing && h.held == 0:
+		return startedEmpty
 	case h.data != current && h.data != old:
 		return fine
 	case h.held != 0 && h.data == old: // it is no member any more

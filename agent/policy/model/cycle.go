@@ -245,6 +245,9 @@ func (w *world) judgeLanding(h int) breach {
 func (w *world) judgeEnd(h int, c choice) breach {
 	a := &w.hosts[h]
 	switch {
+	case c.outcome == policy.MemberLost && a.gaveUp() && w.workDone(h):
+	case c.outcome == policy.MemberLost:
+		return endedEarly
 	case a.ask == command && a.did != ranWell && c.outcome == policy.Cycled:
 		return notRun
 	case a.list != voter || a.ask == keeping:

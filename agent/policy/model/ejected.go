@@ -36,7 +36,7 @@ func (w *world) mayBeTakenOut(i int) bool {
 
 // putOut is what is written beside the record of a replacement: whose member goes.
 func (w *world) putOut(step uint8) {
-	if step == setRemoving && w.opReplace != 0 && w.rpGone == 0 {
+	if step == setRemoving && w.opReplace != 0 && w.rpGone == 0 && !w.replacesItself() {
 		w.hosts[w.rpWho].out = soiled
 	}
 }
@@ -44,7 +44,7 @@ func (w *world) putOut(step uint8) {
 // unwritten tells whether a voter is replaced of which nothing is written.
 func (w *world) unwritten(i int) bool {
 	h := &w.hosts[i]
-	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0
+	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0 && !w.replacesItself()
 }
 
 // ejected tells whether a host has been taken out, and must wait.

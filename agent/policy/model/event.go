@@ -76,6 +76,7 @@ const (
 	evAlarm   // etcd raises the alarm that the scenario has
 	evForged  // somebody writes the record of a join that its host has not begun
 	evDeleted // somebody deletes the record of the operation
+	evSwapped // the disk of a host that is in maintenance is replaced by an empty one
 	kinds
 )
 
@@ -108,6 +109,7 @@ const (
 	Forgery                            // somebody writes or deletes the record of an operation
 	AllFaults              = 1<<iota - 1
 	Alarm           Faults = AllFaults + 1 // etcd raises an alarm: no class of all scopes
+	Swap            Faults = 2 * Alarm     // the disk of a host that is in maintenance is replaced: no class of all scopes
 )
 
 // class gives the class of faults that an event belongs to; 0 for none.
@@ -144,6 +146,8 @@ func (e event) class() Faults {
 		return Alarm
 	case evForged, evDeleted:
 		return Forgery
+	case evSwapped:
+		return Swap
 	}
 	return 0
 }
@@ -284,6 +288,8 @@ func (w *world) possible(k kind, i int) bool {
 		return h.ask == external
 	case evOthersStop:
 		return w.lent(i)
+	case evSwapped:
+		return h.inMaintenance() && h.unit == taken && h.list == voter && h.data == current && h.known != 0
 	}
 	return true
 }

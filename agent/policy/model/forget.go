@@ -12,7 +12,7 @@ package model
 // be asked whose they are; everywhere else both are down, and such data never become a member's again. While something
 // is asked of the host, a person's stop of it is told apart.
 func (h *host) tidyUnit() {
-	if h.unit == failed && h.data != current && h.known == 0 && h.ask == nothing {
+	if h.unit == failed && !h.bereft() && h.data != current && h.known == 0 && h.ask == nothing {
 		h.unit = inactive
 	}
 }

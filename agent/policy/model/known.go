@@ -19,7 +19,7 @@ const (
 	compared    = "constant: the clock has been compared"
 	manages     = "constant: every agent manages"
 	comesBack   = "constant: local steps end at once"
-	readable    = "constant: data can be read, and never vanishes from under a voter"
+	readable    = "constant: data can be read"
 	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock " +
 		"does"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
@@ -73,7 +73,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.LearnerStalled: Explored, policy.JoinTooLong: Explored, policy.HealthLost: Explored,
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Disowned: Explored, policy.Joined: Explored,
 		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
-		policy.MemberLost:   readable,
+		policy.MemberLost:   Explored,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored,
 		policy.InMaintenance:      Explored,
 		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: Explored,

@@ -72,6 +72,7 @@ func Mistakes() []Mistake {
 	list = append(list, requestMistakes()...)
 	list = append(list, externalMistakes()...)
 	list = append(list, alarmMistakes()...)
+	list = append(list, lostMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		sickMistakes(), giveWayMistakes(), quietMistakes())...)

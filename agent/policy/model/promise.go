@@ -61,6 +61,7 @@ const (
 	rebootedAgain
 	startedEarly
 	startedMeanwhile
+	startedEmpty
 	ranMeanwhile
 	drivenForOthers
 	joinsUnstartable
@@ -169,6 +170,7 @@ func promises() map[breach]promise {
 		rebootedAgain:     {"P2", "a machine that has rebooted for what was asked is rebooted again"},
 		startedEarly:      {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
 		startedMeanwhile:  {"P4", "an etcd is started while the command runs that it was stopped for"},
+		startedEmpty:      {"P2", "the etcd of a voter starts, or may at a boot, though its data is gone"},
 		ranMeanwhile:      {"P2", "a command is run while the etcd of its host runs"},
 		drivenForOthers:   {"P4", "a step starts or stops an etcd that others run"},
 		joinsUnstartable:  {"P2", "a join is begun on a host whose etcd nobody there can start"},
@@ -276,6 +278,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.did == runs {
 			return startedMeanwhile
 		}
+		if a.bereft() {
+			return startedEmpty
+		}
 		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since, but for a
 		// boot.
 		noted := a.stopped != 0 && !a.ranAfterReboot()
@@ -296,14 +301,14 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeGiveWay(h, int(c.target))
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
-	case beginReplace:
+	case beginReplace, beginLeave:
 		if w.ejected(h) {
 			return ejectedJoins
 		}
 		return w.judgeReplacement(h, c, leads)
 	case beginRemoval, setRemoving, removeMember, endRemoval:
 		if w.opReplace != 0 {
-			if c.step == setRemoving && w.rpGone == 0 && !c.repairs {
+			if c.step == setRemoving && w.rpGone == 0 && !c.repairs && !w.replacesItself() {
 				return ejectionForgotten
 			}
 			return w.judgeReplacement(h, c, leads)
@@ -363,11 +368,12 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	down := a.stopped != 0 && a.list != unlisted && a.unit != active
 	done := a.ended != 0 || a.begun == tooLate || a.begun == begunBefore && a.forReboot()
 	freed := a.seen != 0 && a.freed != 0
+	down = down && !a.gaveUp()
 	switch {
 	case note == policy.RequestEnds && (!reaches || cycles || w.noted(h) || down || !done && !freed):
 		return forgotten
 	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Withdrawn &&
-		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed:
+		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.MemberLost:
 		return forgotten
 	case c.step == endCycle || c.step == endKeep: // with its operation
 	case a.ask != nothing && a.ended == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
@@ -394,6 +400,9 @@ func (w *world) judgeNoted(h int, step uint8) breach {
 func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	after := w.hosts[h]
 	after.noteSelf(note)
+	if after.bereft() {
+		return fine // judgeEnd asks whether its disk says so
+	}
 	if w.reaches(h) && after.known != bit(after.list != unlisted && after.data == current) {
 		return selfUnnoted
 	}

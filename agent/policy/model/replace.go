@@ -126,13 +126,16 @@ func (w *world) told() bool {
 func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
 
 // putReplacement records that a host takes the place of another.
-func (w *world) putReplacement(h int, gone bool) {
+func (w *world) putReplacement(h int, step uint8, gone bool) {
 	a := &w.hosts[h]
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
 	// one that was added late, after it had decided, is none yet
 	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
-	w.opVotes = bit(a.list == voter)
+	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginLeave)
 }
+
+// replacesItself tells whether the host of the replacement takes its own place.
+func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpWho == w.opHost }
 
 // calledDead tells whether a host, by all that it sees, must find that the one that is called dead is.
 func (w *world) calledDead(h int) bool {
@@ -186,7 +189,10 @@ func (s *sight) replacementOp() *policy.Op {
 	if s.rpGone != 0 {
 		op.Replaces = goneID
 	}
-	if s.opVotes != 0 {
+	switch itself := s.rpWho == s.opHost; {
+	case itself && s.opVotes != 0:
+		op.Target = policy.RoleSpare
+	case s.opVotes != 0:
 		op.Target = ""
 	}
 	switch s.opPhase {
@@ -215,9 +221,12 @@ func (s *sight) wordOf(i int) []policy.Sight {
 // judgeReplacement holds a step that takes a dead voter out, or is about to, against the world at the moment of the
 // view.
 func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
-	who := int(w.rpWho)
-	if c.step == beginReplace {
+	who, begins := int(w.rpWho), c.step == beginReplace || c.step == beginLeave
+	if begins {
 		who = int(c.target)
+	}
+	if who == h && (begins || w.replaces(h)) {
+		return w.judgeOwnPlace(h, c)
 	}
 	others, serving, sick, known := 0, 0, 0, 0 // whoever is replaced counts for nothing
 	for i := range w.n {
@@ -260,6 +269,39 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		return fine
 	}
 	return w.judgeStandsReady(h)
+}
+
+// judgeOwnPlace holds a step by which a host takes its own place against the world: its data is gone and its disk says
+// so, the others do without it, and it stands ready itself, or a standby does.
+func (w *world) judgeOwnPlace(h int, c choice) breach {
+	a := &w.hosts[h]
+	if c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0) {
+		return removedUnasked
+	}
+	others, serving, sick := 0, 0, 0
+	for i := range w.n {
+		g := &w.hosts[i]
+		sick += int(bit(i != h && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
+		if i != h && g.list == voter {
+			others++
+			serving += int(bit(w.serves(i)))
+		}
+	}
+	l := w.learnerAt()
+	switch {
+	case !a.gaveUp() || w.runs(h):
+		return liveReplaced
+	case sick > 0:
+		return replacedInCommon
+	case serving < others || serving < majority(others+1):
+		return removedAtRisk
+	case (c.step == beginReplace || c.step == beginLeave) && w.stable == 0:
+		return unsettled
+	case c.step == beginReplace && (a.fit != fit || l >= 0),
+		c.step == beginLeave && (l < 0 || w.hosts[l].prog != steady || !w.answers(l)):
+		return replacedForNothing
+	}
+	return fine
 }
 
 // isDead tells whether a voter is the one that is called dead, and it is.

@@ -54,6 +54,14 @@ func smallCycles() []Scenario {
 		},
 		{Name: "two hosts taken down", Hosts: 3, Voters: 3, Target: three, Asks: 2, Liveness: true},
 		{
+			Name: "one host taken down, its disk replaced", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Faults: Swap, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "one host taken down, its disk replaced, a standby to be made", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Faults: Swap, Budget: 1, Liveness: true,
+		},
+		{
 			Name: "one host taken down, a standby to be made", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Liveness: true,
 		},
@@ -71,6 +79,10 @@ func Cycles() []Scenario {
 		Scenario{
 			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "one host taken down, its disk replaced, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Faults: Swap | AllFaults, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults,

@@ -27,7 +27,8 @@ type sight struct {
 	reachable  uint8
 	hosts      [maxHosts]seen
 	unit, data uint8
-	known      uint8
+	known      uint8 // of a voter without data: its disk says that the data is gone
+	bereft     uint8
 	env        uint8
 	fit        uint8
 	backoff    uint8
@@ -70,7 +71,7 @@ func (w *world) look(h int) sight {
 	s := sight{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
 		cycling: own.cycling, unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit,
-		backoff: own.backoff, request: own.request, env: own.env,
+		backoff: own.backoff, request: own.request, env: own.env, bereft: bit(own.bereft()),
 	}
 	if own.down != 0 {
 		s.unit = inactive
@@ -123,6 +124,7 @@ const (
 	tokenNow  = 7
 	tokenPast = 3
 	goneID    = 0xdead
+	mount     = "/"              // it is always mounted
 	ages      = 1000 * time.Hour // longer than every limit
 )
 
@@ -169,7 +171,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	}
 	me := hostName(int(s.self))
 	v := policy.View{
-		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion()},
+		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(), DataMount: mount},
 		Target: target,
 		Limits: limits(),
 		Unit: policy.Unit{
@@ -192,7 +194,11 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	if s.out != 0 {
 		v.TakenOut = policy.TakenOut{Times: 1, WellFor: long(bit(s.out == clean))}
 	}
-	if s.known != 0 {
+	switch bereft := s.bereft != 0; {
+	case bereft:
+		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = memberID(int(s.self)), clusterID, true
+		v.Self.LostID = v.Self.MemberID * uint64(s.known)
+	case s.known != 0:
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.leads != 0 {
@@ -206,7 +212,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	v.Removal = s.removalView()
 	if s.reachable == 0 {
 		v.Cluster.Error = "no voter answers"
-		if s.known != 0 {
+		if s.known|s.bereft != 0 {
 			v.Cluster.ExpectedID = clusterID
 		}
 		return v
@@ -239,7 +245,7 @@ func environment(v policy.View) uint8 {
 }
 
 func (s *sight) dataView() policy.Data {
-	d := policy.Data{State: policy.DataEmpty, Free: 1 << 40, FreeKnown: true}
+	d := policy.Data{State: policy.DataEmpty, Free: 1 << 40, FreeKnown: true, Mount: mount}
 	switch s.data {
 	case current:
 		d.State, d.ClusterID, d.MemberID = policy.DataMember, clusterID, memberID(int(s.self))

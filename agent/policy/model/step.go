@@ -55,6 +55,7 @@ const (
 	takeDownHeld // take-down, with the start guard
 	startAsIs    // start-unit that leaves the start guard, which only a mistake does
 	setBegun     // a host steps back, whose turn it was beside another's
+	beginLeave   // a replacement by which a host has its own lost member removed, and a standby votes next
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -63,7 +64,7 @@ func writesRecord(step uint8) bool {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
 		endJoined, endFailed,
 		beginCycle, setReady, setDown, setBack, setBegun, endCycle, endKeep, beginAgain,
-		beginRemoval, setRemoving, endRemoval, beginReplace:
+		beginRemoval, setRemoving, endRemoval, beginReplace, beginLeave:
 		return true
 	}
 	return false
@@ -72,7 +73,7 @@ func writesRecord(step uint8) bool {
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
-		step == beginAgain || step == beginRemoval || step == beginReplace
+		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginLeave
 }
 
 // changesMembership tells the steps that no transaction can fence.
@@ -89,7 +90,7 @@ func underLock(step uint8) bool {
 // namesTarget tells the steps that name the member of a host, which may be another one.
 func namesTarget(step uint8) bool {
 	switch step {
-	case removeLearner, rollBackLeft, removeMember, giveWay, beginReplace:
+	case removeLearner, rollBackLeft, removeMember, giveWay, beginReplace, beginLeave:
 		return true
 	}
 	return false
@@ -108,6 +109,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
 		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit, policy.StepSetPhase,
+		policy.StepBeginReplace,
 	}[step]
 }
 
@@ -189,6 +191,9 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 	case policy.StepGiveWay:
 		return giveWay, uint8(step.MemberID - 1)
 	case policy.StepBeginReplace:
+		if step.Target == policy.RoleSpare {
+			return beginLeave, uint8(step.MemberID - 1)
+		}
 		return beginReplace, uint8(step.MemberID - 1)
 	case policy.StepRemoveMember:
 		return removeMember, uint8(step.MemberID - 1)

@@ -195,6 +195,7 @@ func eventText() map[kind]string {
 		evOperatorStops:    "the operator stops etcd on %s",
 		evForged:           "fault: somebody writes the record of a join of %s that is to be taken back",
 		evDeleted:          "fault: somebody deletes the record of the operation (%s)",
+		evSwapped:          "fault: the disk of %s is replaced by an empty one",
 	}
 }
 

@@ -221,6 +221,8 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		h.prog = behind
 	case evAlarm:
 		ok = w.quorum() && take(&w.alarm, 0, 1)
+	case evSwapped:
+		h.data, h.known = empty, 0
 	case evForged:
 		return w.forge(i)
 	case evDeleted:

@@ -125,7 +125,16 @@ func (h *host) noteSelf(note policy.SelfNote) {
 	if note.Member {
 		h.known = bit(note.MemberID != 0)
 	}
+	if note.Lost != 0 {
+		h.known = bit(h.bereft())
+	}
 }
+
+// bereft tells whether a host is listed as a voter whose data is gone. known says then that its disk says so.
+func (h *host) bereft() bool { return h.list == voter && h.data != current && h.data != old }
+
+// gaveUp tells whether its disk says so.
+func (h *host) gaveUp() bool { return h.bereft() && h.known != 0 }
 
 // world is a state of the model.
 type world struct {
@@ -462,7 +471,7 @@ func (w *world) tidy() {
 		}
 		if h.data == current || h.data == old {
 			h.env = noEnv
-		} else {
+		} else if h.list != voter {
 			h.known = 0
 		}
 		if h.belief == 0 {

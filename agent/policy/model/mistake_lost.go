@@ -1,0 +1,131 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// swapped is a scope in which the disk of a voter that is in maintenance is replaced, with so many faults of these
+// classes beside.
+func swapped(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Asks, sc.Faults, sc.Budget = 3, 3, 1, Swap|class, n+1
+		sc.Target = policy.Target{Voters: 3}
+	}
+}
+
+// ownVoter is the deciding host's member, if it votes.
+func ownVoter(v *policy.View) (policy.Member, bool) {
+	for _, m := range v.Cluster.Members {
+		if m.PeerURL == v.Self.PeerURL && !m.Learner {
+			return m, true
+		}
+	}
+	return policy.Member{}, false
+}
+
+// seesLoss changes what a host sees whose own voter's data is gone.
+func seesLoss(change func(v *policy.View, m policy.Member)) rules {
+	return seeing(func(v *policy.View) {
+		if m, votes := ownVoter(v); votes && v.Data.State == policy.DataEmpty {
+			change(v, m)
+		}
+	})
+}
+
+// lostMistakes are mistakes about a voter whose data is gone when its host is to be brought back.
+func lostMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter starts on its empty disk", breach: startedEmpty, scope: swapped(0, 0),
+			rules: seesLoss(func(v *policy.View, m policy.Member) {
+				v.Data.State, v.Data.ClusterID, v.Data.MemberID = policy.DataMember, clusterID, m.ID
+			}),
+		},
+		{
+			Name: "a host whose data is gone waits for ever", breach: notBack, scope: lively(swapped(0, 0)),
+			rules: seeing(func(v *policy.View) { v.Self.DataMount = "" }),
+		},
+		{
+			Name: "a disk is taken for lost while somebody replaces it", breach: endedEarly, scope: swapped(0, 0),
+			rules: seesLoss(func(v *policy.View, _ policy.Member) {
+				if v.Asked != nil {
+					asked := *v.Asked
+					asked.Over, asked.Ended, asked.OverFor = true, true, ages
+					v.Asked = &asked
+				}
+			}),
+		},
+		{
+			Name: "an operation ends with a loss that its host's disk does not tell of", breach: endedEarly,
+			scope: swapped(0, 0),
+			rules: seesLoss(func(v *policy.View, m policy.Member) { v.Self.LostID = m.ID }),
+		},
+		{
+			Name: "an operation ends with a loss as if its host were back", breach: endedEarly, scope: swapped(0, 0),
+			rules: rules{say: func(d *policy.Decision) {
+				if d.Step.Outcome == policy.MemberLost {
+					d.Step.Outcome = policy.Cycled
+				}
+			}},
+		},
+		{
+			Name: "a voter that is down is given up though its data is there", breach: liveReplaced,
+			scope: swapped(0, EtcdCrash|OperatorStop),
+			rules: rules{past: []breach{heldBack}, view: func(v *policy.View) {
+				if m, votes := ownVoter(v); votes && v.Asked == nil && !m.Live {
+					v.Self.LostID = m.ID
+				}
+			}},
+		},
+		{
+			Name: "a lost voter is removed though another one is down", breach: removedAtRisk,
+			scope: swapped(1, EtcdCrash),
+			rules: seesLoss(func(v *policy.View, own policy.Member) {
+				eachMember(v, func(m *policy.Member) { m.Live = m.Live || m.ID != own.ID })
+			}),
+		},
+		{
+			Name: "a lost voter is removed though its host could not join", breach: replacedForNothing,
+			scope: swapped(1, ClockChange),
+			rules: seesLoss(func(v *policy.View, _ policy.Member) { v.Clock.Offset = 0 }),
+		},
+		{
+			Name: "a lost voter is removed for a standby that is not ready", breach: replacedForNothing,
+			scope: func(sc *Scenario) {
+				swapped(1, Slowness)(sc)
+				sc.Hosts, sc.Target.Standbys = 4, 1
+			},
+			rules: seesLoss(func(v *policy.View, _ policy.Member) {
+				eachMember(v, func(m *policy.Member) {
+					if m.Learner && m.Name != "" {
+						m.Live, m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = true, 0, true, ages, ages
+					}
+				})
+			}),
+		},
+		{
+			Name: "a host forgets that its voter is lost once its operation has ended", breach: targetMissed,
+			scope: lively(swapped(0, 0)),
+			rules: seesLoss(func(v *policy.View, _ policy.Member) {
+				if v.Asked == nil {
+					v.Self.LostID = 0
+				}
+			}),
+		},
+		{
+			Name: "nothing holds a lost voter's etcd back at a boot", breach: startedEmpty, scope: swapped(1, HostCrash),
+			rules: rules{say: func(d *policy.Decision) {
+				if d.Notes.Request.Change == policy.RequestEnds {
+					d.Notes.Request.Guard = policy.HoldNot
+				}
+				if d.Step.Outcome == policy.MemberLost || d.Notes.Self.Lost != 0 {
+					d.Notes.Hold = policy.HoldNot
+				}
+				if d.Notes.Hold == policy.HoldBack {
+					d.Notes.Hold = policy.HoldAsIs
+				}
+			}},
+		},
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// takesDiskOut moves a member's data away, as if its disk were another one. It gives where the data is now.
+func (h *host) takesDiskOut() (away string) {
+	h.w.t.Helper()
+	member := filepath.Join(h.DataDir(), "member")
+	away = filepath.Join(h.DataDir(), "member.quorumd-old-disk")
+	if err := os.Rename(member, away); err != nil {
+		h.w.t.Fatal(err)
+	}
+	return away
+}
+
+// swapsDisk takes a host down for maintenance and empties its disk meanwhile, as a person does who replaces it.
+func (w *world) swapsDisk(h *host) (away string) {
+	w.t.Helper()
+	h.askFor(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
+	w.eventually(h.Options.Name+" may be touched", func() bool { return h.maintenance() == control.MaintenanceSafe })
+	return h.takesDiskOut()
+}
+
+// memberOf gives the member of a host in etcd's list; 0 when there is none.
+func (w *world) memberOf(h *host) uint64 {
+	for _, m := range w.members() {
+		if m.PeerURLs[0] == h.Options.PeerURL {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// rejoins waits until a host votes again as another member than before, and nothing is in flight.
+func (w *world) rejoins(h *host, before uint64) {
+	w.t.Helper()
+	began := time.Now()
+	w.within(3*bound, h.Options.Name+" is a voter again", func() bool {
+		id := w.memberOf(h)
+		return id != 0 && id != before && w.isVoter(h) && h.role() == control.RoleVoter && !w.busy()
+	})
+	w.t.Logf("%s is a voter again %s later", h.Options.Name, time.Since(began).Round(100*time.Millisecond))
+}
+
+// TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended is the README's own example: no other host is
+// ready, and voters are not replaced by themselves.
+func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n3 := w.hosts[2]
+	before := w.memberOf(n3)
+	load := w.load()
+	away := w.swapsDisk(n3)
+	w.never(3*time.Second, "n3 gives its member up while it is worked on", func() bool {
+		return n3.maintenance() != control.MaintenanceSafe || w.memberOf(n3) != before
+	})
+	n3.over()
+	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.ended(policy.MemberLost) })
+	w.rejoins(n3, before)
+	if report := load.Stop(); report.Failed > 0 {
+		t.Errorf("%d of %d writes failed", report.Failed, report.Acked+report.Failed)
+	}
+	if _, err := os.Stat(away); err != nil {
+		t.Errorf("the old data is not where it was: %v", err)
+	}
+	w.rolesAgree()
+	w.verify(3, 0)
+	n3.ask(control.WorkRestart)
+	w.eventually("n3 is taken down and is back", func() bool { return n3.ended(policy.Cycled) })
+}
