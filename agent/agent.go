@@ -167,6 +167,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.opt.Founding.Tell(policy.FoundingWord(r.View))
 	}
 	a.keeper.Decided(ctx, r)
+	a.RememberSnapshots(ctx, r)
 	a.TakeDue(ctx, r)
 	a.DrillDue(ctx, r)
 	a.observer.Done(r)

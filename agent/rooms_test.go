@@ -73,7 +73,7 @@ func house() []room {
 		{"plugins", "launch health span"},
 		{"discovery", "span"},
 		{"backup/drill", "backup private database"},
-		{"backup", "database span"},
+		{"backup", "record database span"},
 		{"launch", ""},
 		{"recovery", "policy record database"},
 		{"policy", "health span"},

@@ -6,12 +6,14 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/database"
@@ -44,6 +46,9 @@ type Manifest struct {
 	StoredSize   int64    `json:"storedSize"`   // of the data object, in bytes
 	StoredSHA256 string   `json:"storedSha256"` // of the data object, in hexadecimal
 	EncryptedTo  []string `json:"encryptedTo,omitempty"`
+
+	// SHA256 is that of the manifest itself as it is stored, in hexadecimal.
+	SHA256 string `json:"-"`
 }
 
 // Contents are what a database holds, as found in it.
@@ -65,13 +70,25 @@ func (m Manifest) check(name string) error {
 	case m.Version != Version:
 		return fmt.Errorf("its version is %d, and this quorumd reads %d", m.Version, Version)
 	case m.Name != name:
-		return fmt.Errorf("it is the manifest of %q", m.Name)
+		return fmt.Errorf("%w: it is the manifest of %q", ErrExchanged, m.Name)
+	case !strings.HasPrefix(name, m.beginning()):
+		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrExchanged, m.beginning())
 	case err != nil || len(sum) != 32:
 		return errors.New("its checksum is none")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
 		return errors.New("its sizes are none")
 	}
 	return nil
+}
+
+// beginning returns what the name of a snapshot begins with: the manifest says it, too.
+func (m Manifest) beginning() string {
+	return fmt.Sprintf("%019d-%s-%s-", m.Revision, m.TakenAt.UTC().Format("20060102T150405Z"), m.Host)
+}
+
+func hexSum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 func (m Manifest) encode() ([]byte, error) {
@@ -111,7 +128,7 @@ func readManifest(ctx context.Context, store Source, name string) (Manifest, err
 	if len(text) > maxManifest {
 		return Manifest{}, fmt.Errorf("it has more than %d bytes", maxManifest)
 	}
-	var m Manifest
+	m := Manifest{SHA256: hexSum(text)}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {
 		return Manifest{}, err
 	}

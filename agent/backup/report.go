@@ -18,6 +18,11 @@ type Snapshot struct {
 
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"` // when it was last opened and held against its manifest
 	ProvenAt   *time.Time `json:"provenAt,omitempty"`   // when an etcd last served it and was held against it
+
+	ManifestSHA256 string     `json:"manifestSha256,omitempty"` // of the manifest as it is stored
+	Origin         Origin     `json:"origin,omitempty"`
+	RecordedAt     *time.Time `json:"recordedAt,omitempty"` // when its hash was, if it was
+	RecordedBy     string     `json:"recordedBy,omitempty"` // the host
 }
 
 // Outcome is what came of a job.

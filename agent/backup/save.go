@@ -90,7 +90,7 @@ func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, e
 	o.remains(storings * database.size)
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails
-	m.Name = fmt.Sprintf("%019d-%s-%s-%x", m.Revision, m.TakenAt.Format("20060102T150405Z"), m.Host, random)
+	m.Name = fmt.Sprintf("%s%x", m.beginning(), random)
 	if !nameOf.MatchString(m.Name) {
 		return Manifest{}, fmt.Errorf("%.300q cannot be the name of an object: the host's name is in it", m.Name)
 	}
@@ -131,6 +131,7 @@ func put(ctx context.Context, store Store, m *Manifest, database *spool, o Optio
 	if err != nil {
 		return err
 	}
+	m.SHA256 = hexSum(text)
 	return store.PutIfAbsent(ctx, m.ManifestName(), text)
 }
 

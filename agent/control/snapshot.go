@@ -20,6 +20,13 @@ const (
 	SnapshotDrill  = "drill"
 )
 
+// The origins of a snapshot.
+const (
+	OriginRecorded  = "recorded"
+	OriginUnproven  = "unproven"
+	OriginExchanged = "exchanged"
+)
+
 // CodeSnapshotRunning says that another job with snapshots is running.
 const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 
@@ -80,6 +87,12 @@ type Snapshot struct {
 	Encrypted  bool       `json:"encrypted"`
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ProvenAt   *time.Time `json:"provenAt,omitempty"` // when an etcd last served it
+
+	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as it is stored
+	// Origin says whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or exchanged.
+	Origin     string     `json:"origin,omitempty"`
+	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded
+	RecordedBy string     `json:"recordedBy,omitempty"` // the name of the host
 }
 
 // Backup is how the last snapshots of the cluster went.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -47,6 +48,7 @@ type State struct {
 	recovery  Recoveries
 	mutes     []health.Mute     // replaced, never changed
 	domains   map[uint64]string // of the members; as above
+	manifests record.Manifests  // as above
 }
 
 // Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept
@@ -93,6 +95,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	}
 	f.openMutes()
 	f.openDomains()
+	f.openManifests()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}

@@ -128,21 +128,26 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 	}
 }
 
-// rewrite changes a record of how jobs went; somebody else may write it meanwhile.
-func rewrite[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T)) error {
+// also returns what a transaction does besides changing a record, and on what condition.
+type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
+
+// rewrite changes a record of how jobs went; another agent may write it meanwhile.
+func rewrite[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T),
+	more ...also,
+) error {
 	var err error
 	for range 3 {
 		var done bool
-		if done, err = rewriteOnce(ctx, o, key, change); done || err != nil {
+		if done, err = rewriteOnce(ctx, o, key, change, more); done || err != nil {
 			break
 		}
 	}
 	return err
 }
 
-func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T)) (
-	done bool, err error,
-) {
+func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T),
+	more []also,
+) (done bool, err error) {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: key})
 	if err != nil {
 		return false, err
@@ -160,7 +165,15 @@ func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operato
 	if err != nil {
 		return false, err
 	}
-	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
-		clientv3.OpPut(key, string(value)))
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)}
+	puts := []clientv3.Op{clientv3.OpPut(key, string(value))}
+	for _, other := range more {
+		on, do, err := other(ctx)
+		if err != nil {
+			return false, err
+		}
+		conditions, puts = append(conditions, on...), append(puts, do...)
+	}
+	answer, err := o.opt.Etcd.Txn(ctx, conditions, puts...)
 	return err == nil && answer.Succeeded, err
 }

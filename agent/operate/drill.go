@@ -46,6 +46,7 @@ func (o *Operator) DrillDue(ctx context.Context, r *round.Round) {
 
 // drill proves the snapshot of that name, or the newest, unless some agent of the cluster is proving one.
 func (o *Operator) drill(ctx context.Context, by, name string) (control.SnapshotJob, error) {
+	o.refreshManifests(ctx)
 	var args []string
 	if name != "" {
 		args = []string{name}

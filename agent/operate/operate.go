@@ -110,6 +110,7 @@ type Operator struct {
 	due  beside.Look[struct{}] // the snapshot that is due
 
 	dueDrill beside.Look[struct{}]
+	remember beside.Look[struct{}] // the manifests of snapshots
 }
 
 // New makes one. It does nothing by itself.

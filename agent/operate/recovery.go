@@ -40,6 +40,8 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 		Taken:  o.opt.Wall().UTC(),
 		Quorum: r.View.Cluster.Reachable || r.View.Cluster.Listed, Known: record.MemberID(r.Noted.Cluster),
 	}
+	remembered := o.opt.Files.Manifests()
+	f.Manifests = remembered[max(0, len(remembered)-recovery.MaxManifests):]
 	f.Plans = plansTold(o.opt.Files.Recoveries())
 	if r.View.Self.Etcd.Known() {
 		f.Etcd = r.View.Self.Etcd.String()

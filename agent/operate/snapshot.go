@@ -46,6 +46,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 	case req.Do == control.SnapshotDrill:
 		return o.drill(ctx, by, req.Name)
 	}
+	o.refreshManifests(ctx)
 	var args []string
 	switch {
 	case req.Do == control.SnapshotVerify && req.Name != "":
@@ -150,6 +151,15 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 	} else {
 		o.note(ctx, "SNAPSHOT_SAVED", fmt.Sprintf("snapshot %s saved by %s", j.Outcome.Snapshots[0].Name, j.By))
 	}
+	var more []also
+	if j.Err == nil {
+		s := j.Outcome.Snapshots[0]
+		one := record.Manifest{
+			Name: s.Name, SHA256: s.ManifestSHA256, Saved: s.TakenAt, Host: o.opt.Config.Host.Name,
+		}
+		more = append(more, o.recorded(one))
+		_ = o.remembers(ctx, one) // it is logged
+	}
 	err := rewrite(ctx, o, o.keys.Backup(), func(b *record.Backup) {
 		b.Failed, b.FailedHost, b.Cause = time.Time{}, "", ""
 		if j.Err != nil {
@@ -158,7 +168,8 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 		}
 		s := j.Outcome.Snapshots[0]
 		b.Name, b.Saved, b.Host, b.Revision, b.Size = s.Name, s.TakenAt, s.Host, s.Revision, s.Size
-	})
+		b.ManifestSHA256 = s.ManifestSHA256
+	}, more...)
 	if err != nil {
 		o.opt.Logger.Error("cannot tell the cluster how the snapshot went", "error", err)
 	}
@@ -183,7 +194,8 @@ func shownJob(j backup.Job) control.SnapshotJob {
 			Name: s.Name, TakenAt: s.TakenAt, Host: s.Host, Member: s.Member, ClusterID: s.ClusterID,
 			Etcd: s.EtcdVersion, Revision: s.Revision, Keys: s.Keys, Hash: s.Hash, Size: s.Size,
 			StoredSize: s.StoredSize, Encrypted: s.Encrypted(), VerifiedAt: s.VerifiedAt,
-			ProvenAt: s.ProvenAt,
+			ProvenAt: s.ProvenAt, ManifestSHA256: s.ManifestSHA256, Origin: string(s.Origin),
+			RecordedAt: s.RecordedAt, RecordedBy: s.RecordedBy,
 		})
 	}
 	for _, s := range j.Outcome.Strays {

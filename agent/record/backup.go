@@ -14,6 +14,8 @@ type Backup struct {
 	Host     string    `json:"host,omitempty"` // the name of the host whose agent has saved it
 	Revision int64     `json:"revision,omitempty"`
 	Size     int64     `json:"size,omitempty"` // of the database, in bytes
+	// ManifestSHA256 is the SHA-256 of its manifest as it was stored, in hexadecimal.
+	ManifestSHA256 string `json:"manifestSha256,omitempty"`
 
 	Failed     time.Time `json:"failed,omitzero"` // when one was tried in vain since
 	FailedHost string    `json:"failedHost,omitempty"`

@@ -79,6 +79,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 		return sightsWithin(v, value, strictly)
 	case []Repair:
 		return repairsWithin(v, value, strictly)
+	case []Manifest:
+		return manifestsWithin(v, value, strictly)
 	case []RolloutHost:
 		return hostsWithin(v, value, strictly)
 	case Extra:

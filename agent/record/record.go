@@ -220,7 +220,8 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Saving | Drill | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving | Drill |
+		Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
@@ -362,6 +363,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Recovered:
 		return &r.Version, &r.Extra
 	case *Backup:
+		return &r.Version, &r.Extra
+	case *Manifests:
 		return &r.Version, &r.Extra
 	case *Saving:
 		return &r.Version, &r.Extra

@@ -77,7 +77,7 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 // anyRecord is each kind of record that lies in etcd.
 type anyRecord interface {
 	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release |
-		record.Repairs | record.Backup | record.Saving | record.Line
+		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Line
 }
 
 func expect[T anyRecord](t *testing.T, text string, r T) {
@@ -296,6 +296,7 @@ func FuzzDecode(f *testing.F) {
 		`{"version":1,"state":"running","hosts":[{"id":"a","state":"done","seconds":1.23456,"turn":1e9,"new":1}],"x":[[[]]]}`,
 		`{"version":1,"last":[{"time":"2026-11-23T03:00:00Z","host":"n4","member":"7","peerURL":"http://n3","new":1}],` +
 			`"x":1}`,
+		`{"version":1,"saved":[{"name":"a","sha256":"` + strings.Repeat("0a", 32) + `","saved":"2026-11-23T03:00:00Z"}]}`,
 		`{"version":1,"since":"0001-01-01T00:00:00+01:00","until":"0000-01-01T00:00:00-23:59","memberID":"0000"}`,
 	} {
 		f.Add([]byte(seed))
@@ -310,6 +311,7 @@ func FuzzDecode(f *testing.F) {
 		roundTrips[record.Release](t, b)
 		roundTrips[record.Repairs](t, b)
 		roundTrips[record.Backup](t, b)
+		roundTrips[record.Manifests](t, b)
 		roundTrips[record.Saving](t, b)
 		roundTrips[record.Line](t, b)
 	})

@@ -58,23 +58,25 @@ type Log struct {
 
 // Facts are what one host knows when a majority is lost.
 type Facts struct {
-	Version  int             `json:"version"`
-	HostID   string          `json:"hostID"`
-	Host     string          `json:"host"`
-	Cluster  string          `json:"cluster"` // its name
-	PeerURL  string          `json:"peerURL"`
-	DataDir  string          `json:"dataDir"`
-	Boot     string          `json:"bootID"`
-	Quorumd  string          `json:"quorumd"`
-	Etcd     string          `json:"etcd,omitempty"` // version; empty when unknown
-	Taken    time.Time       `json:"taken"`
-	Quorum   bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost     time.Time       `json:"quorumLost,omitzero"` // since when it has not; zero when it never did
-	Log      Log             `json:"log"`
-	Members  []Member        `json:"members,omitempty"` // as they were last listed
-	Known    record.MemberID `json:"knownClusterID,omitzero"`
-	Plans    []PlanTold      `json:"plans,omitempty"` // that this host was told and has not carried out to the end
-	Checksum string          `json:"checksum"`
+	Version int             `json:"version"`
+	HostID  string          `json:"hostID"`
+	Host    string          `json:"host"`
+	Cluster string          `json:"cluster"` // its name
+	PeerURL string          `json:"peerURL"`
+	DataDir string          `json:"dataDir"`
+	Boot    string          `json:"bootID"`
+	Quorumd string          `json:"quorumd"`
+	Etcd    string          `json:"etcd,omitempty"` // version; empty when unknown
+	Taken   time.Time       `json:"taken"`
+	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
+	Lost    time.Time       `json:"quorumLost,omitzero"` // since when it has not; zero when it never did
+	Log     Log             `json:"log"`
+	Members []Member        `json:"members,omitempty"` // as they were last listed
+	Known   record.MemberID `json:"knownClusterID,omitzero"`
+	Plans   []PlanTold      `json:"plans,omitempty"` // that this host was told and has not carried out to the end
+	// Manifests are the hashes of the manifests of the last snapshots that this host remembers.
+	Manifests []record.Manifest `json:"manifests,omitempty"`
+	Checksum  string            `json:"checksum"`
 }
 
 // PlanTold is a plan that was applied on a host.
@@ -105,11 +107,18 @@ func ReadFacts(r io.Reader) (Facts, error) {
 	if f.Checksum != f.Sealed().Checksum {
 		return f, errors.New("cannot read the facts: the checksum does not fit, the file was changed")
 	}
+	if len(f.Manifests) > MaxManifests {
+		return f, fmt.Errorf("cannot read the facts: they tell of %d snapshots, at most %d are told of",
+			len(f.Manifests), MaxManifests)
+	}
 	if !fit(f.Plans) {
 		return f, errors.New("cannot read the facts: no quorumd tells of earlier plans like that, the file was changed")
 	}
 	return f, nil
 }
+
+// MaxManifests bounds the snapshots of which a host tells.
+const MaxManifests = 8
 
 // mostPlans is how many a host can tell of: the one in force and the last one.
 const mostPlans = 2

@@ -24,6 +24,7 @@ type Snapshot struct {
 
 	Size   int64           `json:"size"`     // of the database with its checksum, in bytes
 	SHA256 string          `json:"sha256"`   // of what is stored under that name, or of the file
+	Origin string          `json:"origin"`   // what proves that it is the snapshot that was saved
 	Member record.MemberID `json:"memberID"` // that the only member of the new cluster gets
 }
 

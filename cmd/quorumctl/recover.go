@@ -81,6 +81,7 @@ func whileReading(ctx context.Context, ask func(context.Context) error) error {
 func (a *app) recoverPlanCommand() *cobra.Command {
 	var wish recovery.Wish
 	var out, snapshot string
+	var unproven bool
 	cmd := &cobra.Command{
 		Use:   "plan FACTS...",
 		Short: "Compare the hosts' facts, and make a plan of them",
@@ -100,7 +101,7 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 				return err
 			}
 			if snapshot != "" {
-				if wish.Snapshot, err = a.findSnapshot(cmd.Context(), snapshot); err != nil {
+				if wish.Snapshot, err = a.findSnapshot(cmd.Context(), snapshot, facts, unproven); err != nil {
 					return err
 				}
 			}
@@ -114,6 +115,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 		"hosts that an earlier plan lets go on alone and that never start again as they are, by name")
 	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
 	flags.StringVar(&snapshot, "from-snapshot", "", "a snapshot to go on with, where no data are left")
+	flags.BoolVar(&unproven, "unproven-origin", false,
+		"accept a snapshot of which no host has a record: whoever can write to the store may have put it there")
 	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")
 	completesBy(cmd, "gone", completeGone)
 	completesBy(cmd, "survivor", completeSurvivor)

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,21 +15,27 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // newestSnapshot is how the newest snapshot in the store is named.
 const newestSnapshot = "newest"
 
-// findSnapshot tells what a snapshot is that a cluster is to go on with: one in the store of this host, or a file here.
-func (a *app) findSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) {
+// findSnapshot returns a snapshot that a cluster is to go on with: one in the store of this host, or a file here. One
+// that was exchanged is refused, and so is one of which no host remembers anything, unless that is accepted.
+func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Facts, unproven bool) (
+	*recovery.Snapshot, error,
+) {
 	const what = "plan the recovery"
 	if strings.ContainsRune(name, filepath.Separator) {
 		if dir := hidden(name); dir != "" && sandboxed() {
@@ -40,6 +47,7 @@ func (a *app) findSnapshot(ctx context.Context, name string) (*recovery.Snapshot
 			return nil, usage("name a file that etcdctl snapshot save has written", "cannot %s: %s: %v", what, name,
 				err)
 		}
+		s.Origin = "a file: quorumd does not know where it comes from"
 		return s, nil
 	}
 	started, err := a.client().StartSnapshot(ctx, control.SnapshotRequest{Do: control.SnapshotList})
@@ -57,11 +65,78 @@ func (a *app) findSnapshot(ctx context.Context, name string) (*recovery.Snapshot
 	}
 	for _, s := range job.Snapshots {
 		if name == s.Name || name == newestSnapshot {
-			return storedSnapshot(s)
+			origin, err := originOf(s, facts, unproven)
+			if err != nil {
+				return nil, err
+			}
+			found, err := storedSnapshot(s)
+			if err == nil {
+				found.Origin = origin + newerThan(s, job.Snapshots, facts)
+			}
+			return found, err
 		}
 	}
 	return nil, usage("quorumctl snapshot list; for a file write a / into its path",
 		"cannot %s: there is no snapshot %q in the store", what, name)
+}
+
+// originOf compares a snapshot in the store with what this host and the others remember of it, and returns what proves
+// that it is the one that was saved.
+func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
+	exchanged := func(by string, at time.Time) error {
+		return &failure{
+			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was exchanged in the "+
+				"store: its manifest is not the one that was recorded by %s at %s", s.Name, by, words.Stamp(at)),
+			hint: "take another one: quorumctl snapshot list; find out who can write to the store",
+		}
+	}
+	origin := ""
+	switch s.Origin {
+	case control.OriginExchanged:
+		return "", exchanged(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
+	case control.OriginRecorded:
+		origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s",
+			words.Stamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
+	}
+	for _, f := range facts {
+		for _, m := range f.Manifests {
+			switch {
+			case m.Name != s.Name:
+			case m.SHA256 != s.ManifestSHA256:
+				return "", exchanged(m.Host, m.Saved)
+			case origin == "":
+				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, which %s remembers",
+					words.Stamp(m.Saved), m.Host, f.Host)
+			}
+		}
+	}
+	switch {
+	case origin != "":
+		return origin, nil
+	case unproven:
+		return "unproven: no host remembers it, and it is accepted by your word", nil
+	}
+	return "", usage("collect the facts of more hosts, or add --unproven-origin if only you can write to the store",
+		"cannot plan the recovery: no host has a record of the snapshot %s: its origin is unproven, and encryption to "+
+			"a recipient proves none", s.Name)
+}
+
+// newerThan names the newest snapshot that a host remembers and the store lacks, if it is newer than the chosen one.
+func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
+	newest := record.Manifest{Saved: s.TakenAt}
+	for _, f := range facts {
+		for _, m := range f.Manifests {
+			if m.Saved.After(newest.Saved) &&
+				!slices.ContainsFunc(stored, func(s control.Snapshot) bool { return s.Name == m.Name }) {
+				newest = m
+			}
+		}
+	}
+	if newest.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("; a newer one, %s, was saved at %s, and is not in the store", newest.Name,
+		words.Stamp(newest.Saved))
 }
 
 // hidden gives the directory above a file that the sandbox of quorumd's services hides from them, or nothing: they

@@ -69,6 +69,9 @@ func goesOn(p *page, plan recovery.Plan) {
 		"its revision is raised by a thousand million, so that watchers notice. If it has data they are moved aside. "+
 		"All others of these hosts move theirs aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
 		s.SHA256)
+	if s.Origin != "" {
+		p.line("Origin of the snapshot: %s.", s.Origin)
+	}
 	if !s.Taken.IsZero() {
 		p.line("%s", word{"Every write since " + words.Stamp(s.Taken) + " is lost.", warn})
 	}

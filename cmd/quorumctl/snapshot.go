@@ -208,6 +208,7 @@ func writeVerified(p *page, j control.SnapshotJob) {
 		p.line("%s %s", word{"whole", good}, s.Name)
 		p.line("    %d keys at revision %d with hash %s, as when it was taken; read in %s", s.Keys, s.Revision,
 			fmt.Sprintf("%08x", s.Hash), jobTime(j))
+		writeOrigin(p, s)
 	}
 }
 
@@ -216,6 +217,24 @@ func writeProven(p *page, j control.SnapshotJob) {
 		p.line("%s %s", word{"proven", good}, s.Name)
 		p.line("    etcd %s has served %d keys at revision %d with hash %s; in %s", j.Served, s.Keys, s.Revision,
 			fmt.Sprintf("%08x", s.Hash), jobTime(j))
+		writeOrigin(p, s)
+	}
+}
+
+// writeOrigin says what proves that a snapshot is the one that was saved.
+func writeOrigin(p *page, s control.Snapshot) {
+	switch s.Origin {
+	case control.OriginRecorded:
+		at := "?"
+		if s.RecordedAt != nil {
+			at = words.Stamp(*s.RecordedAt)
+		}
+		p.line("    origin: its manifest matches the hash recorded at %s by %s", at, s.RecordedBy)
+	case control.OriginUnproven:
+		p.line("    %s", word{"no record of this snapshot: origin unproven", warn})
+		if s.Encrypted {
+			p.line("    encryption does not prove it: anyone can encrypt to a recipient")
+		}
 	}
 }
 
@@ -223,14 +242,22 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	if len(j.Snapshots) == 0 {
 		p.line("the store holds no snapshot of this cluster")
 	}
-	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "PROVEN", "NAME"}}
+	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "PROVEN", "ORIGIN", "NAME"}}
 	if p.wide {
 		t.head = append(t.head, "TAKEN", "REVISION", "KEYS", "HASH", "HOST", "MEMBER", "ETCD", "ENCRYPTED")
 	}
 	now := j.Started
 	for _, s := range j.Snapshots {
 		row := cells(words.Span(now.Sub(s.TakenAt)), words.Size(float64(s.Size)), words.Size(float64(s.StoredSize)),
-			ago(now, s.VerifiedAt), ago(now, s.ProvenAt), s.Name)
+			ago(now, s.VerifiedAt), ago(now, s.ProvenAt))
+		origin := word{Text: s.Origin}
+		switch s.Origin {
+		case control.OriginUnproven:
+			origin.Tone = warn
+		case control.OriginExchanged:
+			origin.Tone = bad
+		}
+		row = append(row, origin, word{Text: s.Name})
 		if p.wide {
 			row = append(row, cells(words.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
 				strconv.FormatInt(s.Keys, 10),
@@ -239,6 +266,12 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 		t.add(row...)
 	}
 	p.table(t)
+	for _, s := range j.Snapshots {
+		if s.Origin == control.OriginExchanged {
+			p.line("%s %s: its manifest is not the one that was recorded by %s; do not restore it",
+				word{"exchanged:", bad}, s.Name, s.RecordedBy)
+		}
+	}
 	writeLeftovers(p, j)
 }
 

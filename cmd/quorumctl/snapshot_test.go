@@ -20,9 +20,11 @@ func jobs() control.SnapshotJob {
 		Member: "801595c3b5d588bf", ClusterID: "a1", Etcd: "3.6.16", Revision: 4711, Keys: 1200, Hash: 0xbeef,
 		Size: 700 << 20, StoredSize: 90 << 20,
 	}
+	one.Origin, one.RecordedAt, one.RecordedBy = control.OriginRecorded, &one.TakenAt, "n4"
 	two := one
 	two.Name, two.TakenAt = "0000000000000000815-20261121T060000Z-n4-fedcba9876543210", began.Add(-54*time.Hour)
 	two.Revision, two.VerifiedAt, two.Encrypted = 815, &verified, true
+	two.Origin, two.RecordedAt, two.RecordedBy = control.OriginUnproven, nil, ""
 	return control.SnapshotJob{Started: began, Ended: &ended, Bytes: 1, Snapshots: []control.Snapshot{one, two}}
 }
 
@@ -42,9 +44,13 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 		j.Strays, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
 		proven := j.Started.Add(-6 * time.Hour)
 		j.Snapshots[1].ProvenAt = &proven
+		exchanged := j.Snapshots[0]
+		exchanged.Name, exchanged.Origin = "0000000000000000814-20261121T050000Z-n4-fedcba9876543210", "exchanged"
+		j.Snapshots = append(j.Snapshots, exchanged)
 	}, "snapshot list", "snapshot list -o wide", "snapshot list -o json", "snapshot prune --dry-run", "snapshot prune")
 	told(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot drill",
 		"snapshot drill 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
+	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[1:] }, "snapshot verify")
 	told(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune")
 	told(func(j *control.SnapshotJob) {
 		j.Snapshots, j.Error = nil, "cannot save a snapshot: no space left on device"

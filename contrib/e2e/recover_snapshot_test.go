@@ -124,6 +124,8 @@ func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]strin
 	me().ctl(n1, args...).is(t, "without a snapshot", 70, "no host has data of a voter")
 	me().ctl(n1, append(args, "--from-snapshot", "none")...).is(t, "another snapshot", 64, "snapshot list")
 	args = append(args, "--from-snapshot", "newest", "--out", plan)
+	me().ctl(n1, args...).is(t, "of which no host has a record", 64, "its origin is unproven", "--unproven-origin")
+	args = append(args, "--unproven-origin") // every disk is lost, and with them what the hosts remembered
 	shown := me().ctl(n1, args...)
 	shown.is(t, "without the name", 64, "proposed: gets the snapshot", saved.Name, "is lost", "--cluster NAME")
 	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)
@@ -169,7 +171,8 @@ func snapshotStruck(t *testing.T, what victim) {
 				from = filepath.Join(w.dir, keptFile)
 			}
 			args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
-			me().ctl(n1, append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName)...).is(t,
+			args = append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName, "--unproven-origin")
+			me().ctl(n1, args...).is(t,
 				"the plan", 0, "Nothing was changed yet")
 			n1.struckInARecovery(what, side, snapshotSteps(), func() {
 				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "goes on alone with the snapshot")
@@ -189,7 +192,7 @@ func TestASnapshotThatIsDamagedIsNotUsedUntilTheStoreIsMended(t *testing.T) {
 	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), false)
 	n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
-	args = append(args, "--from-snapshot", saved.Name, "--out", plan, "--cluster", clusterName)
+	args = append(args, "--from-snapshot", saved.Name, "--out", plan, "--cluster", clusterName, "--unproven-origin")
 	me().ctl(n1, args...).is(t, "the plan", 0, "Nothing was changed yet")
 	data := filepath.Join(dir, clusterName, saved.Name+".db.zst")
 	text, err := os.ReadFile(data)

@@ -21,6 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -87,7 +88,7 @@ func runFetch(ctx context.Context, path string, args []string, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	m, err := backup.ReadManifest(ctx, j.store, args[0])
+	m, err := j.manifest(ctx, args[0])
 	if err != nil {
 		return err
 	}
@@ -146,9 +147,10 @@ func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Sn
 
 // job is what a job with snapshots needs.
 type job struct {
-	conf    config.Config
-	store   backup.Store
-	options backup.Options
+	conf     config.Config
+	store    backup.Store
+	options  backup.Options
+	evidence backup.Evidence // of this host
 }
 
 func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
@@ -165,6 +167,9 @@ func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 		if j.options.Identities, err = backup.ReadIdentities(path); err != nil {
 			return j, fmt.Errorf("cannot use backup.identityFile (%s): %w", path, err)
 		}
+	}
+	if j.evidence, err = local.ReadManifests(local.HostFiles{}, conf.Paths.State); err != nil {
+		return j, err
 	}
 	j.store, err = openStore(conf)
 	return j, err
@@ -240,7 +245,7 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	if err != nil {
 		return backup.Outcome{}, err
 	}
-	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m}}}, nil
+	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m, ManifestSHA256: m.SHA256}}}, nil
 }
 
 func (j job) list(ctx context.Context) (backup.Outcome, error) {
@@ -248,7 +253,11 @@ func (j job) list(ctx context.Context) (backup.Outcome, error) {
 	if err != nil {
 		return backup.Outcome{}, err
 	}
-	return outcomeOf(l), nil
+	out := outcomeOf(l)
+	for i, s := range out.Snapshots {
+		out.Snapshots[i] = j.evidence.Seen(s)
+	}
+	return out, nil
 }
 
 func outcomeOf(l backup.Listing) backup.Outcome {
@@ -271,11 +280,20 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 	if err := backup.MarkVerified(ctx, j.store, m); err != nil {
 		return backup.Outcome{}, err
 	}
-	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m, VerifiedAt: &j.options.Now}}}, nil
+	verified := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: &j.options.Now})
+	return backup.Outcome{Snapshots: []backup.Snapshot{verified}}, nil
 }
 
-// manifest gives that of the snapshot of that name, or of the newest.
+// manifest returns that of the snapshot of that name, or of the newest, unless the snapshot was exchanged.
 func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
+	m, err := j.readManifest(ctx, name)
+	if err == nil {
+		err = j.evidence.Refuse(m)
+	}
+	return m, err
+}
+
+func (j job) readManifest(ctx context.Context, name string) (backup.Manifest, error) {
 	if name != "" {
 		return backup.ReadManifest(ctx, j.store, name)
 	}

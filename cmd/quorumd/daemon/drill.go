@@ -33,9 +33,8 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 		return backup.Outcome{}, err
 	}
 	now := &j.options.Now
-	return backup.Outcome{
-		Snapshots: []backup.Snapshot{{Manifest: m, VerifiedAt: now, ProvenAt: now}}, Served: served,
-	}, nil
+	proven := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: now, ProvenAt: now})
+	return backup.Outcome{Snapshots: []backup.Snapshot{proven}, Served: served}, nil
 }
 
 // unproven tells what keeps this host from proving anything from what speaks against a snapshot.

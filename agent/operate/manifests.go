@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// RememberSnapshots keeps on this host's disk the hashes of manifests that are recorded in etcd, beside the loop: when
+// etcd is lost they are the evidence of which snapshots were saved.
+func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
+	b := r.Backup
+	if b == nil || b.ManifestSHA256 == "" || r.View.Cluster.Foreign() ||
+		slices.ContainsFunc(o.opt.Files.Manifests(), func(m record.Manifest) bool { return m.Name == b.Name }) {
+		return
+	}
+	last := record.Manifest{Name: b.Name, SHA256: b.ManifestSHA256, Saved: b.Saved, Host: b.Host}
+	o.remember.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, o.remembers(ctx, last)
+	})
+}
+
+// remembers notes what is recorded in etcd, and those beside it.
+func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error {
+	recorded, _, err := o.manifests(ctx)
+	if err == nil {
+		more = append(recorded.Saved, more...)
+	}
+	err = errors.Join(err, local.Within(ctx, func() error { return o.opt.Files.NoteManifests(more...) }))
+	if err != nil {
+		o.opt.Logger.Warn("cannot keep the hashes of all manifests on this host", "error", err)
+	}
+	return err
+}
+
+// refreshManifests has this host remember what is recorded in etcd before a job compares a snapshot with it. Without a
+// quorum what it remembers already must do.
+func (o *Operator) refreshManifests(ctx context.Context) {
+	if r := o.opt.Rounds.Current(); r == nil || !r.View.Cluster.Reachable || r.View.Cluster.Foreign() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	_ = o.remembers(ctx) // it is logged
+}
+
+// manifests reads what is recorded in etcd, and the revision of that.
+func (o *Operator) manifests(ctx context.Context) (record.Manifests, int64, error) {
+	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Manifests()})
+	if err != nil || len(found.Pairs) != 1 {
+		return record.Manifests{}, 0, err
+	}
+	at := found.Pairs[0].ModRevision
+	m, err := record.Decode[record.Manifests](found.Pairs[0].Value)
+	if err != nil && !errors.Is(err, record.ErrVersion) {
+		return record.Manifests{}, at, nil // nothing an agent has written: it is written over
+	}
+	return m, at, err
+}
+
+// recorded returns what adds a manifest to those in etcd, in the transaction that tells of its snapshot.
+func (o *Operator) recorded(one record.Manifest) also {
+	return func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error) {
+		all, at, err := o.manifests(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		value, err := record.Encode(all.Add(one))
+		if err != nil {
+			return nil, nil, err
+		}
+		key := o.keys.Manifests()
+		return []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
+			[]clientv3.Op{clientv3.OpPut(key, string(value))}, nil
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// Manifests are the hashes of the manifests of the last snapshots. A store cannot prove that a snapshot is the one that
+// was saved: whoever can write there can exchange it. It has no lease.
+type Manifests struct {
+	Version int        `json:"version"`
+	Saved   []Manifest `json:"saved"` // the newest at the end
+	Extra   Extra      `json:"-"`
+}
+
+// Manifest is what was recorded when a snapshot was saved.
+type Manifest struct {
+	Name   string    `json:"name"`   // of the snapshot
+	SHA256 string    `json:"sha256"` // of its manifest as it was stored, in hexadecimal
+	Saved  time.Time `json:"saved"`
+	Host   string    `json:"host"` // the name of the host whose agent has saved it
+}
+
+// Bounds of the manifests that are remembered.
+const (
+	MaxManifests     = 200
+	maxManifestBytes = 48 << 10
+	manifestBytes    = 160 // that one takes beside its names
+)
+
+// Manifests is the key of the hashes of manifests. It sorts before the keys that are read in every round.
+func (k Keys) Manifests() string { return k.prefix + "backup-manifests" }
+
+// Add returns the manifests with more, the newest at the end. What was recorded of a snapshot first is kept; the oldest
+// are forgotten.
+func (m Manifests) Add(more ...Manifest) Manifests {
+	all := slices.Clone(m.Saved)
+	for _, one := range more {
+		if one.check() == nil && !slices.ContainsFunc(all, func(had Manifest) bool { return had.Name == one.Name }) {
+			all = append(all, one)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Manifest) int { return a.Saved.Compare(b.Saved) })
+	kept, left := len(all), maxManifestBytes
+	for kept > 0 && len(all)-kept < MaxManifests {
+		if left -= all[kept-1].bytes(); left < 0 {
+			break
+		}
+		kept--
+	}
+	m.Saved = all[kept:]
+	return m
+}
+
+// bytes returns how many bytes one takes in JSON. Its names are made of letters, digits, dots, dashes and underscores
+// as far as a snapshot can have them; others are escaped.
+func (m Manifest) bytes() int { return manifestBytes + jsonLen(m.Name) + jsonLen(m.Host) }
+
+// check reports why a manifest cannot be one that an agent has recorded.
+func (m Manifest) check() error {
+	sum, err := hex.DecodeString(m.SHA256)
+	if m.Name == "" || err != nil || len(sum) != 32 {
+		return errors.New("it is no name of a snapshot with a SHA-256")
+	}
+	return nil
+}
+
+// manifestsWithin leaves the list as it is for its owner.
+func manifestsWithin(v reflect.Value, manifests []Manifest, strictly bool) error {
+	if len(manifests) > MaxManifests {
+		return fmt.Errorf("%d manifests, the bound is %d", len(manifests), MaxManifests)
+	}
+	held := slices.Clone(manifests)
+	for i := range held {
+		err := within(&held[i], strictly)
+		if err == nil {
+			err = held[i].check()
+		}
+		if err != nil {
+			return fmt.Errorf("manifest %d: %w", i, err)
+		}
+	}
+	v.Set(reflect.ValueOf(held))
+	return nil
+}

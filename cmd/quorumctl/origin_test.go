@@ -1,0 +1,65 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted has the evidence of this host, and of others.
+func TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	sum := func(i int) string { return fmt.Sprintf("%064x", i) }
+	remembers := func(name string, i int) []recovery.Facts {
+		return []recovery.Facts{{Host: "n2"}, {Host: "n3", Manifests: []record.Manifest{
+			{Name: name, SHA256: sum(i), Saved: at, Host: "n1"},
+		}}}
+	}
+	for name, c := range map[string]struct {
+		origin   string
+		facts    []recovery.Facts
+		unproven bool
+		want     string // in what proves it
+		refused  string
+	}{
+		"recorded here":           {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
+		"exchanged, as seen here": {control.OriginExchanged, nil, true, "", "was exchanged"},
+		"remembered by another":   {control.OriginUnproven, remembers("one", 1), false, "which n3 remembers", ""},
+		"exchanged, as another remembers": {
+			control.OriginRecorded, remembers("one", 2), true, "", "was exchanged",
+		},
+		"remembered by nobody": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
+		"accepted":             {control.OriginUnproven, nil, true, "unproven: no host remembers it", ""},
+	} {
+		s := control.Snapshot{
+			Name: "one", ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",
+		}
+		got, err := originOf(s, c.facts, c.unproven)
+		if c.refused != "" {
+			if f, is := errors.AsType[*failure](err); !is || !strings.Contains(f.message+f.hint, c.refused) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	s := control.Snapshot{Name: "one", TakenAt: at.Add(-time.Hour)}
+	if got := newerThan(s, []control.Snapshot{s}, remembers("two", 1)); !strings.Contains(got, "two, was saved") {
+		t.Errorf("of a newer one that is not in the store: %q", got)
+	}
+	if got := newerThan(s, []control.Snapshot{s, {Name: "two"}}, remembers("two", 1)); got != "" {
+		t.Errorf("of one in the store: %q", got)
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched has a whole snapshot whose manifest is not the one that
+// this host remembers.
+func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
+	t.Parallel()
+	noError := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	noError(os.Chmod(dir, 0o700))
+	store, err := backup.OpenDirectory(dir, "prod")
+	noError(err)
+	defer store.Close()
+	r, err := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Client(t).Snapshot(t.Context())
+	noError(err)
+	defer r.Close()
+	o := backup.Options{Spool: t.TempDir(), Now: time.Now()}
+	m, err := backup.Save(t.Context(), store, backup.Stream{Reader: r, Cluster: "prod", Host: "n1"}, o)
+	noError(err)
+	j := job{store: store, options: o, evidence: backup.Evidence{{
+		Name: m.Name, SHA256: fmt.Sprintf("%064x", 1), Saved: o.Now, Host: "n1",
+	}}}
+	for _, kind := range []string{"verify", "drill"} {
+		for _, name := range []string{m.Name, ""} {
+			if _, err := j.do(t.Context(), kind, []string{name}); !errors.Is(err, backup.ErrExchanged) {
+				t.Errorf("%s %q: %v", kind, name, err)
+			}
+		}
+	}
+	marks, err := filepath.Glob(filepath.Join(dir, "prod", "*ed"))
+	if err != nil || len(marks) != 0 {
+		t.Errorf("it is marked: %v, %v", marks, err)
+	}
+	out, err := j.do(t.Context(), "list", nil)
+	if err != nil || len(out.Snapshots) != 1 || out.Snapshots[0].Origin != backup.OriginExchanged {
+		t.Errorf("listed: %+v, %v", out.Snapshots, err)
+	}
+	j.evidence = backup.Evidence{record.Manifest{Name: m.Name, SHA256: m.SHA256, Saved: o.Now, Host: "n1"}}
+	out, err = j.do(t.Context(), "verify", nil)
+	if err != nil || out.Snapshots[0].Origin != backup.OriginRecorded || out.Snapshots[0].RecordedBy != "n1" {
+		t.Errorf("the one that was saved: %+v, %v", out.Snapshots, err)
+	}
+	j.evidence = nil
+	out, err = j.do(t.Context(), "verify", nil)
+	if err != nil || out.Snapshots[0].Origin != backup.OriginUnproven {
+		t.Errorf("one that nothing is known of: %+v, %v", out.Snapshots, err)
+	}
+}
