@@ -23,6 +23,8 @@ const (
 	ConsistentIndex = "consistent_index"
 	Term            = "term"
 	ConfState       = "confState"
+	// StorageVersion is the minor version of etcd that the database was made for, such as 3.6.0; none before 3.6.
+	StorageVersion = "storageVersion"
 
 	// Auth holds AuthEnabled, a byte that is 1 where etcd asks for a password.
 	Auth        = "auth"
@@ -41,6 +43,14 @@ func RevisionOf(key []byte) int64 {
 		return 0
 	}
 	return int64(binary.BigEndian.Uint64(key)) //nolint:gosec // etcd writes it from an int64
+}
+
+// IndexOf returns the consistent index that a value holds; 0 if it is none.
+func IndexOf(value []byte) uint64 {
+	if len(value) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
 }
 
 // RevisionKey gives the key of a main revision, which is not negative.

@@ -22,10 +22,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/coreos/go-semver/semver"
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -33,6 +36,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/quorumd/quorumd/agent/database"
 )
 
 // Place is where a member's data lie.
@@ -64,7 +69,7 @@ const maxLog = 4 << 30
 type history struct {
 	member, cluster uint64
 	state           *raftpb.HardState
-	from            *walpb.Snapshot // the newest snapshot that is there; the entries follow it
+	from            *walpb.Snapshot // the snapshot entry that the entries follow; an empty one if there is none
 	entries         []*raftpb.Entry
 }
 
@@ -76,9 +81,9 @@ func (h history) last() (term, index uint64) {
 	return h.from.GetTerm(), h.from.GetIndex()
 }
 
-// readLog reads the log of a member without locking or changing it. Etcd's package panics on some records that are not
-// its own; that is an error here.
-func readLog(p Place) (h history, err error) {
+// readLog reads the log of a member without locking or changing it, from the newest snapshot entry that the database
+// allows. Etcd's package panics on some records that are not its own; that is an error here.
+func readLog(p Place, db applied) (h history, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("cannot read the write-ahead log in %s: it is not one: %v", p.log(), r)
@@ -87,7 +92,7 @@ func readLog(p Place) (h history, err error) {
 	if size := sizeOf(p.log(), ".wal"); size > maxLog {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: it has %d bytes, over %d", p.log(), size, maxLog)
 	}
-	if h.from, err = newestSnapshot(p); err != nil {
+	if h.from, err = newestSnapshot(p, db); err != nil {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
 	}
 	log, err := wal.OpenForRead(zap.NewNop(), p.log(), h.from)
@@ -110,20 +115,61 @@ func readLog(p Place) (h history, err error) {
 	return h, nil
 }
 
-// newestSnapshot gives the newest snapshot that the log names and whose file is there; an empty one when there is none.
-func newestSnapshot(p Place) (*walpb.Snapshot, error) {
+// applied is how far a database has followed the log of its member.
+type applied struct {
+	index uint64 // the consistent index
+	// files means that the etcd of this database starts only from a snapshot entry that has its .snap file: 3.6 and
+	// earlier. 3.7 does not read these files, and 3.8 does not write them.
+	files bool
+}
+
+// unread stands for a database that cannot be read, because an etcd has it open.
+func unread() applied { return applied{index: math.MaxUint64} }
+
+// appliedOf returns how far the database has followed the log.
+func appliedOf(tx *bolt.Tx) applied {
+	meta := tx.Bucket([]byte(database.Meta))
+	if meta == nil {
+		return applied{}
+	}
+	version, err := semver.NewVersion(string(meta.Get([]byte(database.StorageVersion))))
+	files := err != nil || version.LessThan(semver.Version{Major: 3, Minor: 7}) // before 3.6 there was none
+	return applied{database.IndexOf(meta.Get([]byte(database.ConsistentIndex))), files}
+}
+
+// appliedIn returns how far the database in a file has followed the log.
+func appliedIn(path string) (db applied, err error) {
+	err = withDatabase(path, false, func(tx *bolt.Tx) error {
+		db = appliedOf(tx)
+		return nil
+	})
+	return db, err
+}
+
+// newestSnapshot returns the newest valid snapshot entry of the log that is not above the consistent index of the
+// database, as etcd takes it; an empty one if there is none. One above it counts if the database that the leader sent
+// with it lies in the directory: etcd puts that in the place of the older one when it starts.
+func newestSnapshot(p Place, db applied) (*walpb.Snapshot, error) {
 	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
 	if err != nil {
 		return nil, err
 	}
-	for i := len(named) - 1; i >= 0; i-- {
-		s := named[i]
-		file := fmt.Sprintf("%016x-%016x.snap", s.GetTerm(), s.GetIndex())
-		if info, err := os.Stat(filepath.Join(p.snap(), file)); err == nil && info.Size() > 0 {
+	var newest *walpb.Snapshot
+	for _, s := range slices.Backward(named) {
+		if s.GetIndex() > db.index && sizeOf(p.snap(), fmt.Sprintf("%016x.snap.db", s.GetIndex())) == 0 {
+			continue
+		}
+		if !db.files || sizeOf(p.snap(), fmt.Sprintf("%016x-%016x.snap", s.GetTerm(), s.GetIndex())) > 0 {
 			return s, nil
 		}
+		if newest == nil {
+			newest = s
+		}
 	}
-	return &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}, nil
+	if newest == nil {
+		newest = &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}
+	}
+	return newest, nil
 }
 
 // writeLog writes a log into a directory that is not there yet.

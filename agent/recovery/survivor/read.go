@@ -29,16 +29,10 @@ func Read(p Place) (recovery.Log, error) {
 	if sizeOf(p.log(), ".wal") == 0 && !exists(p.database()) {
 		return recovery.Log{Empty: true}, nil
 	}
-	h, err := readLog(p)
-	if err != nil {
-		return recovery.Log{}, err
-	}
-	l := recovery.Log{
-		Cluster: record.MemberID(h.cluster), Member: record.MemberID(h.member), Commit: h.state.GetCommit(),
-		Database: sizeOf(p.snap(), "db"), Bytes: sizeOf(p.log(), ".wal"),
-	}
-	l.Term, l.Index = h.last()
-	err = withDatabase(p.database(), false, func(tx *bolt.Tx) error {
+	l := recovery.Log{Database: sizeOf(p.snap(), "db"), Bytes: sizeOf(p.log(), ".wal")}
+	db := unread()
+	err := withDatabase(p.database(), false, func(tx *bolt.Tx) (err error) {
+		db = appliedOf(tx)
 		l.Revision = revisionOf(tx)
 		l.Members, err = membersOf(tx)
 		return err
@@ -46,6 +40,12 @@ func Read(p Place) (recovery.Log, error) {
 	if err != nil && !errors.Is(err, berrors.ErrTimeout) {
 		return recovery.Log{}, fmt.Errorf("cannot read the database %s: %w", p.database(), err)
 	}
+	h, err := readLog(p, db)
+	if err != nil {
+		return recovery.Log{}, err
+	}
+	l.Cluster, l.Member, l.Commit = record.MemberID(h.cluster), record.MemberID(h.member), h.state.GetCommit()
+	l.Term, l.Index = h.last()
 	return l, nil
 }
 

@@ -94,7 +94,7 @@ func stillSo(p, c Place, w recovery.Work) error {
 
 // planned reads the log, if it is the one that the plan was made for.
 func planned(p Place, w recovery.Work) (history, error) {
-	h, err := readLog(p)
+	h, err := readLog(p, unread()) // which snapshot entry it begins with makes no difference to its end
 	if err != nil {
 		return h, err
 	}
@@ -110,8 +110,7 @@ func planned(p Place, w recovery.Work) (history, error) {
 // fill copies the database and the snapshots, and writes the log anew with its commit raised to its last entry. What an
 // earlier try has left of the copy is taken away: it is nobody's data.
 func fill(p, c Place, w recovery.Work, how *Progress) error {
-	h, err := planned(p, w)
-	if err != nil {
+	if _, err := planned(p, w); err != nil {
 		return err
 	}
 	if err := clean(p, c, sizeOf(p.snap(), ""), 2*sizeOf(p.log(), ".wal")+2*logFile); err != nil {
@@ -129,6 +128,14 @@ func fill(p, c Place, w recovery.Work, how *Progress) error {
 		if err := copyFile(filepath.Join(p.snap(), e.Name()), filepath.Join(c.snap(), e.Name()), how); err != nil {
 			return fmt.Errorf("cannot copy %s: %w", p.DataDir, err)
 		}
+	}
+	db, err := appliedIn(c.database())
+	if err != nil {
+		return err
+	}
+	h, err := readLog(p, db)
+	if err != nil {
+		return err
 	}
 	_, index := h.last()
 	h.state.Commit = &index
@@ -172,7 +179,11 @@ const (
 // a watcher that resumes is told so, and does not see a rewound history.
 func renew(c Place, w recovery.Work) (recovery.Made, error) {
 	made := recovery.Made{Plan: w.Plan, Cluster: w.Cluster, Member: w.Member}
-	h, err := readLog(c)
+	db, err := appliedIn(c.database())
+	if err != nil {
+		return made, err
+	}
+	h, err := readLog(c, db)
 	if err != nil {
 		return made, err
 	}
