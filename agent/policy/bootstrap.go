@@ -47,7 +47,8 @@ func bootstrap(v View) (Decision, bool) {
 		return wait(DataUnusable,
 			"etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
 	}
-	if r, holds := vetoed(v, vetoHostConflict, vetoVersionUnknown, vetoVersionUnsafe, vetoHealthUnknown,
+	if r, holds := vetoed(v, vetoHostConflict, vetoVersionUnknown, vetoVersionUnsafe, vetoVersionUntested,
+		vetoHealthUnknown,
 		vetoNotQualified, vetoHealthBad, vetoSpaceLow, vetoUnitUnusable, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}, true
 	}

@@ -8,6 +8,7 @@ package policy
 func cautions() []veto {
 	return []veto{
 		vetoTooOld(),
+		vetoTooNew(),
 		vetoUnitDisabled(),
 		vetoEtcdExternal(),
 		vetoLeaderSlow(),

@@ -29,6 +29,10 @@ func restingVoter() View {
 func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
 	t.Parallel()
 	old := func(v *View) { v.Self.Etcd = ParseVersion("3.4.23") }
+	newer := func(v *View) {
+		v.Self.Etcd = ParseVersion("3.8.0")
+		v.Cluster.Members[0].Version = ParseVersion("3.8.0")
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*View)
@@ -47,6 +51,11 @@ func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
 		{"another voter's old etcd", func(v *View) {
 			v.Cluster.Members[1].Version = ParseVersion("3.5.0")
 		}, []ReasonCode{AtRest, VersionUnsafe}},
+		{"an etcd newer than tested", newer, []ReasonCode{AtRest, VersionUntested}},
+		{"an etcd newer than tested that is allowed", func(v *View) {
+			newer(v)
+			v.Limits.AllowUnsafe = true
+		}, []ReasonCode{AtRest, VersionUntested}},
 		{"a disabled unit", func(v *View) { v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, UnitDisabled}},
 		{"both", func(v *View) { old(v); v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, VersionUnsafe, UnitDisabled}},
 		{"a disabled unit that has ended", func(v *View) {

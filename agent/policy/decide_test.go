@@ -58,6 +58,21 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 		{"a voter is below the floor", func(v *View) {
 			v.Cluster.Members[1].Version = Version{3, 5, 30}
 		}, StepNone, VersionUnsafe},
+		{"its etcd is newer than tested", func(v *View) {
+			v.Self.Etcd = Version{3, 8, 0}
+			for i := range v.Cluster.Members {
+				v.Cluster.Members[i].Version = Version{3, 7, 3}
+			}
+		}, StepNone, VersionUntested},
+		{"a voter's etcd is newer than tested", func(v *View) {
+			v.Self.Etcd, v.Cluster.Members[1].Version = Version{3, 7, 3}, Version{3, 8, 0}
+		}, StepNone, VersionUntested},
+		{"a newer one than tested is allowed", func(v *View) {
+			v.Limits.AllowUnsafe, v.Self.Etcd = true, Version{3, 8, 0}
+			for i := range v.Cluster.Members {
+				v.Cluster.Members[i].Version = Version{3, 8, 0}
+			}
+		}, StepTakeLock, ""},
 		{"the floor is waived", func(v *View) { v.Limits.AllowUnsafe, v.Self.Etcd = true, v36(11) }, StepTakeLock, ""},
 		{"its etcd is a minor version newer", func(v *View) { v.Self.Etcd = Version{3, 7, 3} }, StepTakeLock, ""},
 		{"its etcd is two minor versions newer", func(v *View) {

@@ -105,6 +105,7 @@ func unfit() []veto {
 		vetoVersionUnknown(), // before a qualifying run, which takes a while
 		vetoVersionUnsafe(),
 		vetoVersionIncompatible(),
+		vetoVersionUntested(),
 		vetoHealthUnknown(),
 		vetoNotQualified(),
 		vetoHealthBad(),
@@ -308,12 +309,33 @@ func versionUnsafe(v View) (string, bool) {
 
 // tooOld names an etcd that is too old, whether that is allowed or not.
 func tooOld(v View) (string, bool) {
-	if e := v.Self.Etcd; e.Known() && !e.Safe() {
+	if e := v.Self.Etcd; e.Known() && e.Tested() && !e.Safe() {
 		return fmt.Sprintf("this host's etcd is %s%s", e, v.startsAnother()), true
 	}
 	for m := range v.Cluster.voters() {
-		if m.Version.Known() && !m.Version.Safe() {
+		if m.Version.Known() && m.Version.Tested() && !m.Version.Safe() {
 			return fmt.Sprintf("voter %s runs etcd %s", m.Name, m.Version), true
+		}
+	}
+	return "", false
+}
+
+func versionUntested(v View) (string, bool) {
+	if v.Limits.AllowUnsafe {
+		return "", false
+	}
+	return tooNew(v)
+}
+
+// tooNew names an etcd of a minor version after the newest tested one, whether that is allowed or not.
+func tooNew(v View) (string, bool) {
+	limit := fmt.Sprintf("newest tested %d.%d", newestTested().Major, newestTested().Minor)
+	if e := v.Self.Etcd; e.Known() && !e.Tested() {
+		return fmt.Sprintf("this host's etcd is %s, %s%s", e, limit, v.startsAnother()), true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Version.Known() && !m.Version.Tested() {
+			return fmt.Sprintf("voter %s runs etcd %s, %s", m.Name, m.Version, limit), true
 		}
 	}
 	return "", false

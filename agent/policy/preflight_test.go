@@ -29,6 +29,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{VersionUnknown, true},
 			{VersionUnsafe, true},
 			{VersionIncompatible, true},
+			{VersionUntested, true},
 			{HealthUnknown, true},
 			{NotQualified, true},
 			{HealthBad, true},
@@ -84,6 +85,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 		}},
 		"from nothing": {cautions(), []own{
 			{VersionUnsafe, true},
+			{VersionUntested, true},
 			{UnitDisabled, true},
 			{EtcdExternal, true},
 			{LeaderSlow, true},

@@ -32,6 +32,7 @@ const (
 	CommonCause         ReasonCode = "COMMON_CAUSE"
 	VersionUnknown      ReasonCode = "VERSION_UNKNOWN"
 	VersionUnsafe       ReasonCode = "VERSION_UNSAFE"
+	VersionUntested     ReasonCode = "VERSION_UNTESTED"
 	VersionIncompatible ReasonCode = "VERSION_INCOMPATIBLE"
 	ClockUnknown        ReasonCode = "CLOCK_UNKNOWN"
 	ClockSkew           ReasonCode = "CLOCK_SKEW"
@@ -198,6 +199,10 @@ func hostReasons() []ReasonInfo {
 		{
 			VersionUnsafe, "etcd is older than membership can be managed with safely",
 			"upgrade to at least 3.5.31 or 3.6.12 (package quorumd-etcd), or set cluster.allowUnsafeVersion: true",
+		},
+		{
+			VersionUntested, "etcd is newer than this quorumd is tested with",
+			"upgrade quorumd, or install the newest etcd it is tested with; cluster.allowUnsafeVersion: true overrides",
 		},
 		{
 			VersionIncompatible, "this host's etcd must not join that cluster",

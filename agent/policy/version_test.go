@@ -9,10 +9,17 @@ func TestWhichVersionsAreSafeAndWhichAreOlder(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"2.3.8": false, "3.4.99": false, "3.5.30": false, "3.5.31": true, "3.6.11": false, "3.6.12": true,
-		"3.7.0": true, "3.8.0": true, "4.0.0": true, "2.9.99": false, "3.1.0": false,
+		"3.7.0": true, "3.7.99": true, "3.8.0": false, "4.0.0": false, "2.9.99": false, "3.1.0": false,
 	} {
 		if got := ParseVersion(text).Safe(); got != want {
 			t.Errorf("%s is safe: %v", text, got)
+		}
+	}
+	for text, want := range map[string]bool{
+		"2.3.8": true, "3.4.23": true, "3.7.99": true, "3.8.0": false, "3.10.0": false, "4.0.0": false,
+	} {
+		if got := ParseVersion(text).Tested(); got != want {
+			t.Errorf("%s is tested: %v", text, got)
 		}
 	}
 	order := []string{"2.9.9", "3.4.99", "3.5.3", "3.5.31", "3.6.0", "4.0.0"}

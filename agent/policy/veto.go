@@ -17,6 +17,7 @@ func vetoVoterNotLive() veto        { return veto{VoterNotLive, true, voterNotLi
 func vetoTargetMet() veto           { return veto{TargetMet, false, targetMet} }
 func vetoVersionUnknown() veto      { return veto{VersionUnknown, true, versionUnknown} }
 func vetoVersionUnsafe() veto       { return veto{VersionUnsafe, true, versionUnsafe} }
+func vetoVersionUntested() veto     { return veto{VersionUntested, true, versionUntested} }
 func vetoVersionIncompatible() veto { return veto{VersionIncompatible, true, versionIncompatible} }
 func vetoHealthUnknown() veto       { return veto{HealthUnknown, true, healthUnknown} }
 func vetoNotQualified() veto        { return veto{NotQualified, true, notQualified} }
@@ -51,6 +52,7 @@ func vetoRemovesEarly() veto        { return veto{MemberLive, false, removesEarl
 func vetoRemovalAtRisk() veto       { return veto{QuorumAtRisk, false, removalAtRisk} }
 func vetoListUnsettled() veto       { return veto{Settling, false, listUnsettled} }
 func vetoTooOld() veto              { return veto{VersionUnsafe, true, tooOld} }
+func vetoTooNew() veto              { return veto{VersionUntested, true, tooNew} }
 func vetoSeveralDown() veto         { return veto{CommonCause, false, severalDown} }
 func vetoReplaceAtRisk() veto       { return veto{QuorumAtRisk, false, replaceAtRisk} }
 func vetoReplacesLive() veto        { return veto{MemberLive, false, replacesLive} }

@@ -117,7 +117,7 @@ type Limits struct {
 	ReturnStable time.Duration // a member that was taken down must have served again for so long
 	ReturnMax    time.Duration // one that has not come back for so long is reported
 	ClockOffset  time.Duration // a host whose clock is further off joins not, and replaces nobody
-	AllowUnsafe  bool          // etcd below the safe floor is accepted
+	AllowUnsafe  bool          // etcd below the safe floor, or newer than tested, is accepted
 	// DeadGrace is for how long a voter must have been dead before another takes its place; 0 when none does.
 	DeadGrace time.Duration
 	// SickGrace is for how long a voter must have been SLOW, by more than its own word, before another takes its
