@@ -142,6 +142,8 @@ type Plugins interface {
 type Machine interface {
 	// Reboot asks for an orderly reboot and returns once it is under way.
 	Reboot(ctx context.Context) error
+	// CheckReboot returns why it would be refused now.
+	CheckReboot(ctx context.Context) error
 }
 
 // Hooks are the operator's own programs that run before etcd is stopped and after it is back. Its

@@ -150,7 +150,7 @@ func New(opt Options) (*Agent, error) {
 	}
 	asks := operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
-		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
+		Commands: opt.Hooks, Machine: opt.Machine, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
 		Now: opt.Now, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger, Version: opt.Version,
 	}
 	if opt.Recovery != nil {

@@ -82,14 +82,24 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 	})
 }
 
-func TestQuorumdMayDelayAShutdownAndRebootAndForceNothing(t *testing.T) {
-	t.Parallel()
-	h := hostWithEtcd(t)
+func TestQuorumdMayDelayAShutdownAndRebootIfRootSaysSoAndForceNothing(t *testing.T) {
+	onEachDebian(t, delaysAndReboots)
+}
+
+func delaysAndReboots(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb")
 	can := "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
-	if out := h.run(asQuorumd + can + "CanReboot"); out != `s "yes"` {
-		t.Errorf("quorumd may reboot: %s", out)
+	if out := h.run(asQuorumd + can + "CanReboot"); out == `s "yes"` {
+		t.Errorf("quorumd may reboot before root allows it: %s", out)
 	}
+	if out, err := h.try(asQuorumd + can + "Reboot b false"); err == nil {
+		t.Fatalf("quorumd reboots the machine: %s", out)
+	}
+	h.run("cp /usr/share/quorumd/polkit/51-quorumd-reboot.rules /etc/polkit-1/rules.d/")
+	h.waitUntil(30*time.Second, "quorumd may reboot by root's rule", func() bool {
+		out, _ := h.try(asQuorumd + can + "CanReboot")
+		return out == `s "yes"`
+	})
 	if out := h.run(asQuorumd + can + "CanPowerOff"); out == `s "yes"` {
 		t.Errorf("quorumd may power the machine off: %s", out)
 	}

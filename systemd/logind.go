@@ -66,6 +66,31 @@ func (l *Logind) Reboot(ctx context.Context) error {
 	return explainLogind("reboot this machine", preferContext(ctx, err))
 }
 
+// rebootRule is what lets quorumd's user reboot the machine, once root installs it.
+const rebootRule = "cp /usr/share/quorumd/polkit/51-quorumd-reboot.rules /etc/polkit-1/rules.d/"
+
+// CheckReboot returns why Reboot would be refused now, with the same errors; nil if it would not.
+func (l *Logind) CheckReboot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	defer cancel()
+	const doing = "reboot this machine"
+	conn, err := l.dial(ctx)
+	if err != nil {
+		return explainLogind(doing, preferContext(ctx, err))
+	}
+	defer func() { _ = conn.Close() }()
+	var can string
+	err = conn.Object(logindName, logindPath).CallWithContext(ctx, logindInterface+".CanReboot", 0).Store(&can)
+	if err != nil {
+		return explainLogind(doing, preferContext(ctx, err))
+	}
+	if can != "yes" {
+		return fmt.Errorf("cannot %s: %w: logind says %q to user quorumd, or a lock forbids it "+
+			"(systemd-inhibit --list) → %s", doing, ErrNotPermitted, can, rebootRule)
+	}
+	return nil
+}
+
 // explainLogind turns the error of a call to logind into one that names a sentinel and ends with the remedy.
 func explainLogind(doing string, err error) error {
 	reply, is := errors.AsType[godbus.Error](err)
@@ -76,8 +101,8 @@ func explainLogind(doing string, err error) error {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
 		"org.freedesktop.DBus.Error.AuthFailed":
 		return fmt.Errorf("cannot %s: %w: logind says: %w: look with \"systemd-inhibit --list\" who forbids it, and "+
-			"whether the polkit rules "+
-			"of quorumd are installed; see quorumd(8) how to do without polkit", doing, ErrNotPermitted, reply)
+			"whether quorumd's polkit rules are installed, for a reboot: %s; see quorumd(8) how to do without polkit",
+			doing, ErrNotPermitted, reply, rebootRule)
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
 		"org.freedesktop.systemd1.NoSuchUnit",
 		"org.freedesktop.systemd1.UnitMasked":

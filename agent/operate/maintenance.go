@@ -27,7 +27,10 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, err
 	}
 	asked, _ := o.opt.Files.Asked()
-	against := policy.AgainstAsking(r.View, asked != nil, wish.Standing, o.opt.Reboots)
+	against := policy.AgainstAsking(r.View, asked != nil, wish.Standing, o.opt.Machine != nil)
+	if against == nil && wish.Work == policy.WorkReboot && !wish.External {
+		against = o.unfitToReboot(ctx, "")
+	}
 	if against == nil && wish.Work.RunsProgram() {
 		against = o.unfitFor(ctx, req.Command, "")
 	}
@@ -74,6 +77,18 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 // Unhurry says that the machine does not go down after all: what is asked waits for its turn as any other.
 func (o *Operator) Unhurry(ctx context.Context) error {
 	return local.Within(ctx, o.opt.Files.Unhurry)
+}
+
+// unfitToReboot returns why the reboot of this host would fail when etcd is stopped already, or nothing.
+func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refusal {
+	if o.opt.Machine == nil {
+		return nil
+	}
+	cause := ""
+	if err := o.opt.Machine.CheckReboot(ctx); err != nil {
+		cause = err.Error()
+	}
+	return policy.AgainstReboot(where, cause)
 }
 
 // unfitFor tells why a command could not be run on this host, or nothing.

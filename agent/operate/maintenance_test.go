@@ -4,6 +4,7 @@
 package operate
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -69,5 +70,44 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 		if now, _ := h.files.Asked(); now == nil || *now != *before || h.woken != 1 {
 			t.Errorf("%s: what is asked is %+v, and the loop was woken %d times", name, now, h.woken)
 		}
+	}
+}
+
+// locked is a machine whose rules let quorumd reboot it, or not.
+type locked struct{ err error }
+
+func (l locked) CheckReboot(context.Context) error { return l.err }
+
+func TestARebootThatTheMachineWouldRefuseIsRefusedBeforeEtcdIsStopped(t *testing.T) {
+	t.Parallel()
+	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: time.Hour}
+	byHand := reboot
+	byHand.External = true
+	for name, c := range map[string]struct {
+		machine Machine
+		req     control.MaintenanceRequest
+		says    string
+	}{
+		"no rule":           {locked{errors.New("logind says no → cp RULE")}, reboot, "logind says no → cp RULE"},
+		"a rule":            {locked{}, reboot, ""},
+		"root's own reboot": {locked{errors.New("no")}, byHand, ""},
+	} {
+		h := newHost(t)
+		h.opt.Machine = c.machine
+		h.told.Show(managed())
+		_, err := h.AskMaintenance(t.Context(), c.req, "root")
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if asked, _ := h.files.Asked(); (asked == nil) != (c.says != "") {
+			t.Errorf("%s: noted is %+v", name, asked)
+		}
+	}
+	h := newHost(t)
+	h.opt.Machine = locked{errors.New("logind says no")}
+	h.told.Show(managed())
+	_, err := h.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+	if err == nil || !strings.Contains(err.Error(), "on this host, logind says no") {
+		t.Errorf("a rollout of reboots: %v", err)
 	}
 }

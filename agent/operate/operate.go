@@ -80,6 +80,12 @@ type Commands interface {
 	Find(name string) error
 }
 
+// Machine is the host itself.
+type Machine interface {
+	// CheckReboot returns why a reboot would be refused now.
+	CheckReboot(ctx context.Context) error
+}
+
 // Options are the parts of an Operator.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
@@ -92,7 +98,7 @@ type Options struct {
 	Version  string   // of quorumd
 	Data     Data     // nil when etcd's files cannot be reached
 	Commands Commands // nil when there is no way to run one
-	Reboots  bool     // this machine can be rebooted from here
+	Machine  Machine  // nil: this machine cannot be rebooted from here
 	// Snapshots are the jobs with them; nil when there is no place for any.
 	Snapshots Snapshots
 	Checks    []health.Check

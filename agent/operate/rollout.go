@@ -29,6 +29,11 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 			return control.Rollout{}, err
 		}
 	}
+	if policy.Work(req.Work) == policy.WorkReboot {
+		if err := refused(cannot, o.unfitToReboot(ctx, "on this host, ")); err != nil {
+			return control.Rollout{}, err
+		}
+	}
 	found, at, err := o.readRollout(ctx)
 	if err != nil {
 		return control.Rollout{}, o.refuseRead(cannot, err)

@@ -59,6 +59,14 @@ func AgainstProgram(where, cause string) *Refusal {
 		"root and writable by nobody else")
 }
 
+// AgainstReboot returns the refusal of a reboot for which the machine's own rules leave no way, or nil.
+func AgainstReboot(where, cause string) *Refusal {
+	if cause == "" {
+		return nil
+	}
+	return conflicts("", where+cause, "quorumctl maintenance on, and reboot by hand")
+}
+
 // RolloutBegins gives how a rollout for which so many hosts wait stands when it is recorded, with a text for people.
 func RolloutBegins(waiting int) (RolloutState, string) {
 	if waiting > 0 {

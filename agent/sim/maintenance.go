@@ -181,6 +181,8 @@ func (w *world) stillAsked() string {
 type machine struct{ p *process }
 
 // Reboot takes the host down in a moment, and up again after a while.
+func (m machine) CheckReboot(context.Context) error { return nil }
+
 func (m machine) Reboot(context.Context) error {
 	m.p.gate(laneStep)
 	h, w := m.p.host, m.p.host.world

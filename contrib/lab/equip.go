@@ -60,7 +60,7 @@ func (h *Host) UseEtcd(binary string) error {
 		0o644))
 }
 
-// Install installs a package of quorumd as an operator does. Nothing is started by that.
+// Install installs a package of quorumd as an operator does, and lets it reboot the machine. Nothing is started by that.
 func (h *Host) Install(ctx context.Context, deb string) error {
 	path := "/var/cache/apt/archives/" + filepath.Base(deb)
 	if err := h.Write("/etc/systemd/system/quorumd.service.d/boot.conf", bootDropIn, 0o644); err != nil {
@@ -69,7 +69,10 @@ func (h *Host) Install(ctx context.Context, deb string) error {
 	if err := h.Copy(deb, path); err != nil {
 		return err
 	}
-	_, err := h.Run(ctx, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--install", path)
+	if _, err := h.Run(ctx, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--install", path); err != nil {
+		return err
+	}
+	_, err := h.Run(ctx, "cp", "/usr/share/quorumd/polkit/51-quorumd-reboot.rules", "/etc/polkit-1/rules.d/")
 	return err
 }
 
