@@ -27,10 +27,14 @@ import (
 //
 // Its clock is the probe's.
 type judge struct {
-	opt    Options
-	log    *slog.Logger
-	shown  beside.Look[health.CertificateReading]
-	shows  []string // the URLs at which certificates are looked at
+	opt   Options
+	log   *slog.Logger
+	shown beside.Look[health.CertificateReading]
+	shows []string // the URLs at which certificates are looked at
+
+	answered map[uint64]bool // the members that answered in the last round
+	returned time.Duration   // when one last answered that had not before
+
 	health *health.Judge
 	path   string
 	now    func() time.Duration

@@ -138,8 +138,8 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is how often certificates are looked at, and expiredEvery while one is not valid: somebody is
-// about to put another in its place.
+// certificatesEvery is how often certificates are looked at, and expiredEvery while one is not valid, since an operator
+// is about to replace it, and while a member answers again that did not at the last look.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second
@@ -156,7 +156,11 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 		j.shown.Forget()
 	}
 	urls, every := j.shows, certificatesEvery
-	if last, _, _ := j.shown.Get(j.opt.Now(), certificatesEvery); slices.ContainsFunc(last.All, expired) {
+	if j.hasReturned(r) {
+		j.returned = j.opt.Now()
+	}
+	last, _, _ := j.shown.Get(j.opt.Now(), certificatesEvery)
+	if slices.ContainsFunc(last.All, expired) || j.shown.Age(j.opt.Now()) > j.opt.Now()-j.returned {
 		every = expiredEvery
 	}
 	j.shown.Refresh(ctx, j.opt.Now, every, lookTimeout,
@@ -172,6 +176,19 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 }
 
 func expired(c health.Certificate) bool { return c.Left <= 0 }
+
+// hasReturned reports whether a member answers that did not in the last round.
+func (j *judge) hasReturned(r *round.Round) (returned bool) {
+	answers := map[uint64]bool{}
+	for _, m := range r.Membership.Members {
+		if _, ok := answer(r.Statuses, m.ID); ok {
+			answers[m.ID] = true
+			returned = returned || !j.answered[m.ID]
+		}
+	}
+	j.answered = answers
+	return returned
+}
 
 // membersURLs is where certificates are shown. While nobody can tell who is a member it is where it was.
 func (j *judge) membersURLs(r *round.Round) []string {

@@ -163,6 +163,62 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 	})
 }
 
+func TestTheCertificatesOfAVoterThatReturnsAreListedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, up := time.Now(), false
+		looked := 0
+		const returns = "https://n2:2379"
+		j := &judge{opt: Options{
+			Config: config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}},
+			Now:    func() time.Duration { return time.Since(began) + time.Hour },
+			Certificates: func(_ context.Context, urls []string) health.CertificateReading {
+				looked++
+				out := health.CertificateReading{Known: true}
+				for _, url := range urls {
+					if up || url != returns {
+						out.All = append(out.All, health.Certificate{Name: url, Left: time.Hour})
+					}
+				}
+				return out
+			},
+		}}
+		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
+		r.Listed = true
+		r.Membership.Members = []cluster.Member{
+			{ID: 1, PeerURLs: []string{"https://n1:2380"}, ClientURLs: []string{"https://n1:2379"}},
+			{ID: 2, ClientURLs: []string{returns}},
+		}
+		r.Statuses = map[uint64]cluster.Status{1: {MemberID: 1}, 2: {MemberID: 2, Err: context.DeadlineExceeded}}
+		listed := func() bool {
+			j.certificates(t.Context(), r)
+			synctest.Wait()
+			seen := j.certificates(t.Context(), r) // the next round
+			time.Sleep(2 * time.Second)            //nolint:forbidigo // virtual time
+			return slices.ContainsFunc(seen.All, func(c health.Certificate) bool { return c.Name == returns })
+		}
+		for range 30 {
+			if listed() {
+				t.Fatal("a voter that is down is listed")
+			}
+		}
+		if looked != 1 {
+			t.Errorf("%d looks in a minute, want 1", looked)
+		}
+		up = true
+		r.Statuses[2] = cluster.Status{MemberID: 2}
+		if !listed() {
+			t.Error("a voter that has returned is not listed in the next round")
+		}
+		for range 30 {
+			listed()
+		}
+		if looked != 2 {
+			t.Errorf("%d looks, want one more than before the return", looked)
+		}
+	})
+}
+
 // A voter that does not answer makes every round long. What is asked is noted in the midst of one, as is what etcd
 // tells.
 func TestWhatEtcdHasToldSinceItWasAskedIsNotTakenForOlder(t *testing.T) {
