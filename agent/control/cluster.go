@@ -58,7 +58,10 @@ type HostRecord struct {
 	// SilentSeconds is for how long the host may have been gone although its record has not expired: its member does not
 	// answer. Bounded by the lease of the record; absent when its member answers, and for a host without a member.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
-	Waiting       string   `json:"waiting,omitempty"` // the code of the reason it waits for
+	// Former reports that the cluster does not list the member that the host's record names, as of hosts that were lost
+	// before a recovery: what the record says is of before, so role and health are unknown.
+	Former  bool   `json:"former,omitempty"`
+	Waiting string `json:"waiting,omitempty"` // the code of the reason it waits for
 	// its place among those that are ready to vote, from 1 on: who goes first; absent of one that votes or is not ready
 	Rank int `json:"rank,omitempty"`
 	// how it reaches the other members; one that it has not looked at is not in it

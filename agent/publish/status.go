@@ -70,6 +70,7 @@ func (p *Publisher) Picture() control.Status {
 	s.Cluster = p.clusterStatus(s.Cluster, r)
 	if reached := p.reached.Load(); reached != nil { // what lies in etcd, as it was last read
 		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.PresenceTTL)
+		markFormer(s.Hosts, c.Host.ID, reached)
 		ownRow(s.Hosts, c.Host.ID, r)
 		s.Hosts, s.Omitted = boundHosts(s.Hosts, c.Host.ID, reached)
 		s.Lock, s.Op, s.Pause = recordsStatus(reached)
@@ -211,6 +212,28 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 		}
 	}
 	return nil
+}
+
+// markFormer shows nothing of a record whose member the cluster does not list: after a recovery the records of lost hosts
+// come back with etcd's data, and their leases begin anew.
+func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
+	if !r.Listed {
+		return
+	}
+	listed := map[string]bool{"": true}
+	for _, m := range r.Membership.Members {
+		listed[memberText(m.ID)] = true
+	}
+	for i, h := range hosts {
+		if h.ID == own || listed[h.MemberID] {
+			continue
+		}
+		hosts[i] = control.HostRecord{
+			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.RoleUnknown, Health: health.Unknown.String(),
+			HealthText: "its record is of member " + h.MemberID + ", which the cluster does not list",
+			Mode:       h.Mode, Version: h.Version, EtcdVersion: h.EtcdVersion, MemberID: h.MemberID, Former: true,
+		}
+	}
 }
 
 // ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -65,6 +66,32 @@ func TestAHostWhoseMemberIsSilentWasLastSeenThenAndNotWhenItsRecordWasRead(t *te
 		if got := words.LastSeen(hosts[1]); got != "≤ "+words.Span(time.Duration(want)*time.Second) {
 			t.Errorf("after %s it shows %q", down, got)
 		}
+	}
+}
+
+// After a recovery the records of the hosts that were lost are there again, with leases that begin anew.
+func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{}
+	r.Hosts = []record.Host{
+		{ID: "1", MemberID: 10, Role: "voter", Health: "OK"}, {ID: "2", MemberID: 20, Role: "voter", Health: "OK"},
+		{ID: "3", Role: "spare", Health: "OK"}, {ID: "4", MemberID: 40, Role: "voter", Health: "OK"},
+	}
+	r.View.Cluster = policy.Cluster{Reachable: true, Members: []policy.Member{{ID: 10, Live: true}}}
+	hosts := hostsStatus(r, 1, time.Minute)
+	if markFormer(hosts, "4", r); hosts[1].Role != control.RoleVoter {
+		t.Errorf("while the members are not known: %+v", hosts[1])
+	}
+	r.Listed, r.Membership.Members = true, []cluster.Member{{ID: 10}}
+	markFormer(hosts, "4", r)
+	for i, former := range []bool{false, true, false, false} { // the last one answers itself
+		if hosts[i].Former != former || (hosts[i].Health == "OK") == former {
+			t.Errorf("host %d: %+v", i+1, hosts[i])
+		}
+	}
+	if h := hosts[1]; h.Role != control.RoleUnknown || h.AgeSeconds != nil || words.LastSeen(h) != "-" ||
+		words.RoleOf(h, control.Member{}, false).Text != "unknown" {
+		t.Errorf("the host that is gone: %+v, last seen %s", h, words.LastSeen(h))
 	}
 }
 

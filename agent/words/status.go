@@ -110,6 +110,9 @@ func RoleOf(h control.HostRecord, m control.Member, isMember bool) Word {
 // LastSeen returns how long ago a host was last known to run: when its record was read, or before its member fell
 // silent.
 func LastSeen(h control.HostRecord) string {
+	if h.Former {
+		return "-"
+	}
 	if h.SilentSeconds != nil && *h.SilentSeconds >= 1 {
 		return "≤ " + Age(h.SilentSeconds)
 	}

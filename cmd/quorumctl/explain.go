@@ -66,6 +66,10 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 // writeHost says what a host has told of itself, as this one has last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
 	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, words.Verdict(h.Health))
+	if h.Former {
+		p.line("%s: nothing newer is known of the host", h.HealthText)
+		return
+	}
 	switch {
 	case h.Rank == 1:
 		p.line("It goes first when a place is free.")
