@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -33,6 +34,9 @@ func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 			cmd, rest, err := root.Find(strings.Fields(m[1]))
 			if err == nil && len(rest) > 0 && !strings.ContainsAny(m[1], "-<") { // else they may be of a flag
 				err = cmd.ValidateArgs(rest)
+			}
+			if err == nil && len(rest) > 0 && cmd.HasSubCommands() && strings.ToLower(rest[0]) == rest[0] {
+				err = fmt.Errorf("%s has no subcommand %s", cmd.Name(), rest[0])
 			}
 			if err != nil {
 				t.Errorf("%s: quorumctl %s is refused: %v", c.Code, m[1], err)
