@@ -7,6 +7,7 @@
 package reach
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -52,6 +53,15 @@ type key struct {
 	path     string
 	mode     os.FileMode
 	uid, gid uint32
+}
+
+// KeyOwner returns the user that must own the client key: the one that runs the service, if the configuration is that of
+// one. A configuration of no service is me's own when etcd is a child process of quorumd, as in a demo.
+func KeyOwner(c config.Config, service, me string) string {
+	if service == "" && c.Etcd.Runner != config.RunnerProcess {
+		return DefaultUser
+	}
+	return cmp.Or(service, me)
 }
 
 // open says to whom but its user a key is open and what to type, or nothing.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -138,7 +137,7 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, reach.Hidden(c)...)
 	}
-	if problems = append(problems, reach.OpenKey(c, keeper(c, user, me))...); len(problems) > 0 {
+	if problems = append(problems, reach.OpenKey(c, reach.KeyOwner(c, user, me))...); len(problems) > 0 {
 		return problems
 	}
 	return nil
@@ -194,14 +193,6 @@ func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) 
 		Message: "proxy.listen (" + c.Proxy.Listen + ") and the etcd that runs here (" + c.Etcd.Unit + ", " + url +
 			") listen on the same address and port; give proxy.listen another port",
 	}}
-}
-
-// keeper gives the user who shall have the key alone.
-func keeper(c config.Config, user, me string) string {
-	if user == "" && c.Etcd.Runner != config.RunnerProcess {
-		return reach.DefaultUser
-	}
-	return cmp.Or(user, me)
 }
 
 func asProblems(err error) (config.Errors, error) {
