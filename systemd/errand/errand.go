@@ -25,6 +25,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"strconv"
 	"time"
 
@@ -77,7 +78,7 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	answer := make([]byte, 64)
 	n, err := conn.Read(answer)
 	if errors.Is(err, io.EOF) || (err == nil && n == 0) {
-		err = errors.New("the service has ended without an answer")
+		err = unanswered(user.Lookup)
 	}
 	if err != nil {
 		return fail(err)
@@ -86,6 +87,19 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 		return fail(err)
 	}
 	return code, nil
+}
+
+// etcdUser is the user of quorumd-errand@.service, unless a drop-in names another.
+const etcdUser = "etcd"
+
+// unanswered returns why the service ended without an answer. systemd does not start it for a user that does not exist,
+// as on a host where etcd was never installed: that is for the operator to read in the status, and not in the journal
+// of another unit.
+func unanswered(lookup func(string) (*user.User, error)) error {
+	if _, err := lookup(etcdUser); errors.As(err, new(user.UnknownUserError)) {
+		return errors.New("there is no user etcd, who owns etcd's files; install etcd, for example the package quorumd-etcd")
+	}
+	return errors.New("the service has ended without an answer")
 }
 
 func first(args []string) string {

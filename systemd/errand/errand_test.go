@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -172,5 +173,23 @@ func send(t *testing.T, conn *net.UnixConn, text string, files ...*os.File) {
 	}
 	if _, _, err := conn.WriteMsgUnix([]byte(text), unix.UnixRights(fds...), nil); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAMissingUserEtcdIsNamed(t *testing.T) {
+	t.Parallel()
+	for want, lookup := range map[string]error{
+		"there is no user etcd, who owns etcd's files; install etcd": user.UnknownUserError("etcd"),
+		"the service has ended without an answer":                    nil,
+	} {
+		err := unanswered(func(name string) (*user.User, error) {
+			if name != "etcd" {
+				t.Errorf("it looks for %s", name)
+			}
+			return nil, lookup
+		})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
