@@ -210,14 +210,14 @@ func (a *app) sources(ctx context.Context, c config.Config, confErr error, file 
 			return written(history, err)(ctx)
 		}},
 	}
-	config := diagnose.Source{Name: "quorumd.yaml", Get: diagnose.FromFile(file, false)}
-	if confErr != nil {
-		read := config.Get
-		config.Get = func(ctx context.Context) ([]byte, error) {
-			text, err := read(ctx)
-			return text, cmp.Or(err, confErr)
+	read := diagnose.FromFile(file, false)
+	config := diagnose.Source{Name: "quorumd.yaml", Get: func(ctx context.Context) ([]byte, error) {
+		text, err := read(ctx)
+		if err == nil && confErr != nil { // it shows lines of the file
+			err = errors.New(string(diagnose.WithoutComments([]byte(confErr.Error()))))
 		}
-	}
+		return diagnose.WithoutComments(text), err
+	}}
 	return append(append(list, config), diagnose.OfHost(hostOf(c))...)
 }
 

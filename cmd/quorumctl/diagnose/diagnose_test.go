@@ -36,7 +36,19 @@ func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
 		"a -----BEGIN EC PRIVATE KEY-----\nM\n-----END EC PRIVATE KEY----- b": "a [removed] b",
 		"a -----BEGIN PRIVATE KEY-----\nMHc\n":                                "a [removed]",
 		"MHc\nxyz\n-----END PRIVATE KEY----- b":                               "[removed] b",
+		"tok ghp_16C7e42F292c6912E7710c838347Ae178B4a.":                       "tok [removed].",
+		"glpat-ABCDEFGHIJKLMNOPQRST and xoxb-123456789012-abcdef":             "[removed] and [removed]",
+		"hvs.CAESIJRMabcdefghijklmnop!":                                       "[removed]!",
+		"POST https://hooks.slack.com/services/T0/B0/XX done":                 "POST https://hooks.slack.com/[removed] done",
+		"root:$6$saltsalt$abcdefghijk:19000:0":                                "root:[removed]:19000:0",
+		"etcdctl --user root:hunter22 get a":                                  "etcdctl --user root:[removed] get a",
+		"curl -u bob:hunter22 x":                                              "curl -u bob:[removed] x",
+		"ETCDCTL_USER=root:hunter22":                                          "ETCDCTL_USER=root:[removed]",
+		"GET /b?X-Amz-Signature=abcdef0123&x=1":                               "GET /b?X-Amz-Signature=[removed]&x=1",
+		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nM\n":                          "[removed]",
+		"key AIzaSyA1234567890abcdefghijklmnopqrstuv of":                      "key [removed] of",
 		// what is none
+		"-u quorumd.service: 3 lines": "-u quorumd.service: 3 lines", "costs $5 and $6": "costs $5 and $6",
 		"passwordFile: /etc/quorumd/password": "passwordFile: /etc/quorumd/password",
 		`"token": 4711`:                       `"token": 4711`,
 		"http://n1:2379 is down":              "http://n1:2379 is down",
@@ -50,6 +62,25 @@ func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
 		again, n := NewRedactor().Clean(got)
 		if !bytes.Equal(again, got) {
 			t.Errorf("%q is cleaned again, %d times: %q", got, n, again)
+		}
+	}
+}
+
+func TestTheCommentsOfAConfigurationAreNotPacked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"# call bob\nmode: observe # hunter22\n":  "\nmode: observe\n",
+		"a: \"x # y\" # z\n":                      "a: \"x # y\"\n",
+		"a: 'it''s # y' # z":                      "a: 'it''s # y'",
+		"a: it's # hunter22":                      "a: it's",
+		"a: http://x/#frag\r\n  #b\r\n":           "a: http://x/#frag\r\n\r\n",
+		"a: \"open # hunter22\nb: 1 # c":          "a: \"open\nb: 1",
+		"a: [\"x\", 'y # z'] # hunter22":          "a: [\"x\", 'y # z']",
+		"a: \"x \\\" # y\" # z":                   "a: \"x \\\" # y\"",
+		"x.yaml:3: no such key\n    | a: 1 # bob": "x.yaml:3: no such key\n    | a: 1",
+	} {
+		if got := WithoutComments([]byte(text)); string(got) != want {
+			t.Errorf("%q becomes %q, and not %q", text, got, want)
 		}
 	}
 }

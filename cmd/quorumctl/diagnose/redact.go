@@ -65,6 +65,19 @@ func shapes() []shape {
 		{"$2", regexp.MustCompile(`\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}`), removed},
 		{"@", regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@"']+@`), "${1}" + removed + "@"},
 		{"bearer ", regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + removed},
+		{
+			"private key block", regexp.MustCompile(
+				`(?s)-----BEGIN PGP PRIVATE KEY BLOCK-----.*?(?:-----END PGP PRIVATE KEY BLOCK-----|\z)`), removed,
+		},
+		{ // tokens that say whose they are: GitHub, GitLab, Slack, Vault, npm, Stripe
+			"", regexp.MustCompile(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|` +
+				`xox[a-z]-[A-Za-z0-9-]{10,}|hv[sbr]\.[\w-]{20,}|npm_[A-Za-z0-9]{20,}|[rs]k_live_[A-Za-z0-9]{16,})`), removed,
+		},
+		{"aiza", regexp.MustCompile(`\bAIza[\w-]{30,}`), removed},
+		{"hooks.", regexp.MustCompile(`(https://hooks\.[a-z0-9.-]+/)[^\s"']+`), "${1}" + removed},
+		{"$", regexp.MustCompile(`\$(?:1|5|6|7|y|apr1|argon2(?:id|i|d)|scrypt)\$[^\s:"']{8,}`), removed}, // as in /etc/shadow
+		// etcdctl --user root:password, curl -u root:password
+		{"u", regexp.MustCompile(`((?:\s|^|")(?:--user|-u|ETCDCTL_USER)[\s=]+["']?[\w.@-]+:)[^\s"'\[]+`), "${1}" + removed},
 		{"basic ", regexp.MustCompile(`(?i)(\bbasic\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + removed},
 	}
 }
@@ -74,7 +87,7 @@ func names() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "api_key", "api-key",
 		"access_key", "access-key", "accesskey", "private_key", "private-key", "privatekey", "auth", "cookie",
-		"identit",
+		"identit", "signature", "webhook", "otp",
 	}
 }
 
@@ -82,7 +95,48 @@ func names() []string {
 func named() *regexp.Regexp {
 	one := "(?:" + strings.Join(names(), "|") + ")"
 	return regexp.MustCompile(`(?i)([\w.-]*` + one + `[\w.-]*["']?\s*[:=]\s*|--?[\w-]*` + one + `[\w-]*\s+)` +
-		`("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,;}\]"']+)`)
+		`("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,;}\]"'&]+)`)
+}
+
+// WithoutComments returns a YAML text without its comments, in which people note what is nobody else's business. Lines
+// keep their numbers. It needs no YAML that is right: of a line that cannot be told, too much is taken rather than
+// too little.
+func WithoutComments(text []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(text) {
+		body, end := bytes.TrimRight(line, "\r\n"), line[len(bytes.TrimRight(line, "\r\n")):]
+		if at := commentIn(body); at >= 0 {
+			body = bytes.TrimRight(body[:at], " \t")
+		}
+		out = append(append(out, body...), end...)
+	}
+	return out
+}
+
+// commentIn returns where the comment of a line begins, or -1: at a # that begins a word and is not between quotes.
+func commentIn(line []byte) int {
+	var quote byte
+	first, closed := -1, -1 // the first # that begins a word, quoted or not; the last quote that closed
+	for i, c := range line {
+		begins := i == 0 || bytes.IndexByte([]byte(" \t[{,:"), line[i-1]) >= 0
+		switch {
+		case c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t'):
+			if quote == 0 {
+				return i
+			}
+			if first < 0 {
+				first = i
+			}
+		case quote == 0 && (begins || c == '\'' && closed == i-1) && (c == '"' || c == '\''): // '' stands for one '
+			quote = c
+		case c == quote && (c == '\'' || line[i-1] != '\\'):
+			quote, closed = 0, i
+		}
+	}
+	if quote != 0 { // it is not closed: what it quotes is not known
+		return first
+	}
+	return -1
 }
 
 // Clean gives a text without its secrets, and how many were taken out.
