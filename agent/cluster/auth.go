@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -18,7 +20,11 @@ import (
 )
 
 // Login is the user as whom etcd is asked. The zero value is nobody, or whom the client certificate names.
-type Login struct{ User, PasswordFile string }
+type Login struct {
+	User, PasswordFile string
+	// AllowUnencrypted has the password sent to endpoints that are http and were discovered.
+	AllowUnencrypted bool
+}
 
 // ErrRefused means that etcd's authentication or its roles do not allow what was asked.
 var ErrRefused = errors.New("etcd does not allow it")
@@ -77,6 +83,17 @@ func ReadPassword(path string) (string, error) {
 		return "", fmt.Errorf("cannot use the password: %s has more than one line", path)
 	}
 	return string(text), nil
+}
+
+// ErrUnencrypted means that an endpoint is not asked, since it would be sent the password, or what etcd gives for it,
+// unencrypted, and nothing but discovery says that it belongs to the cluster.
+var ErrUnencrypted = errors.New("it is http and was discovered, so etcd's password would be sent unencrypted to " +
+	"whoever answers there; use https, or set etcd.allowUnencryptedPassword: true")
+
+// exposes reports whether an endpoint is one that must not be sent the password.
+func (o Options) exposes(endpoint string) bool {
+	return o.Login.User != "" && !o.Login.AllowUnencrypted && o.Discovers && !slices.Contains(o.Endpoints, endpoint) &&
+		!strings.HasPrefix(endpoint, "https://")
 }
 
 // loginSource keeps the password that was last read.
@@ -162,7 +179,8 @@ func (c *Client) authenticate(ctx context.Context, before string) error {
 	for _, endpoint := range c.endpoints() {
 		conn, err := c.conn(endpoint)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		answer, err := conn.Authenticate(ctx, user, password)
 		switch {

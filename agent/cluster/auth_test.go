@@ -4,6 +4,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -241,5 +242,28 @@ func TestAPasswordThatOthersCouldReadIsNotUsed(t *testing.T) {
 	}
 	if _, err := cluster.ReadPassword(fifo); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a FIFO: %v", err)
+	}
+}
+
+// TestAPasswordIsNotSentUnencryptedToWhatWasDiscovered has a lying DNS server name an etcd that takes the password.
+func TestAPasswordIsNotSentUnencryptedToWhatWasDiscovered(t *testing.T) {
+	t.Parallel()
+	etcd := withAuth(t, "v3.6")
+	for _, allowed := range []bool{false, true} {
+		o := login(t, "limited", etcd)
+		o.Endpoints, o.Discovers, o.Login.AllowUnencrypted = []string{"http://127.0.0.1:1"}, true, allowed
+		c := connectWith(t, o)
+		c.Discovered(etcd.Endpoints(), nil)
+		_, err := c.Members(within(t))
+		if sent := err == nil; sent != allowed || !sent && !errors.Is(err, cluster.ErrUnencrypted) {
+			t.Errorf("allowed %t: %v", allowed, err)
+		}
+	}
+	o := login(t, "limited", etcd) // what is configured is trusted
+	o.Discovers = true
+	c := connectWith(t, o)
+	c.Discovered(etcd.Endpoints(), nil)
+	if _, err := c.Members(within(t)); err != nil {
+		t.Errorf("of one that is configured: %v", err)
 	}
 }

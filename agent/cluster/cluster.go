@@ -140,6 +140,9 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 	if conn := c.conns[endpoint]; conn != nil {
 		return conn, nil
 	}
+	if c.opt.exposes(endpoint) {
+		return nil, fmt.Errorf("cannot use endpoint %s: %w", endpoint, ErrUnencrypted)
+	}
 	config := clientv3.Config{
 		Endpoints:            []string{endpoint},
 		DialKeepAliveTime:    keepaliveTime,

@@ -291,6 +291,13 @@ func (d *decoder) urlRules(c *Config) []rule {
 		return rules
 	}
 	rules = append(rules, d.schemeRules(c)...)
+	rules = append(rules, rule{
+		[]string{"etcd.user", "cluster.discovery", "cluster.endpoints"},
+		c.Etcd.User == "" || c.Etcd.AllowUnencryptedPassword || !c.Cluster.Discovery.Any() ||
+			scheme(c.Cluster.Endpoints[0]) == "https",
+		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, which would be sent " +
+			"it unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
+	})
 	if c.Cluster.TLS == nil {
 		return rules
 	}
@@ -590,6 +597,7 @@ func warnings(c *Config) []string {
 		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client opens etcd's peer port, where "+
 			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate begin --peers)")
 	}
+	w = append(w, unprovenWarnings(c)...)
 	if c.Cluster.AllowUnsafeVersion {
 		w = append(w,
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
@@ -607,6 +615,25 @@ func warnings(c *Config) []string {
 			fmt.Sprintf("etcd.environmentFile (%s) lies in paths.state, where quorumd may write and so root does not: "+
 				"choose a place in /var/lib/quorumd-etcd, and name it and its .hold in the drop-in of %s",
 				c.Etcd.EnvironmentFile, c.Etcd.Unit))
+	}
+	return w
+}
+
+// unprovenWarnings remarks on places whose identity or secrecy nothing proves.
+func unprovenWarnings(c *Config) []string {
+	var w []string
+	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
+		w = append(w, "cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
+			"CA is trusted: whoever answers DNS or writes that list can name a host of its own; set cluster.tls.ca to "+
+			"the CA of etcd's servers")
+	}
+	if c.Etcd.User != "" && c.Etcd.AllowUnencryptedPassword && c.Cluster.Discovery.Any() && c.Cluster.TLS == nil {
+		w = append(w, "etcd.allowUnencryptedPassword is set: the password of "+c.Etcd.User+" is sent unencrypted to "+
+			"endpoints that cluster.discovery finds")
+	}
+	if s := c.Backup.Store.S3; s != nil && scheme(s.Endpoint) == "http" && len(c.Backup.EncryptTo) == 0 {
+		w = append(w, "backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in "+
+			"etcd goes over the network unencrypted; use https, or set backup.encryptTo")
 	}
 	return w
 }

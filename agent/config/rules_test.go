@@ -166,3 +166,39 @@ func TestAListedHostAnswersOnThePortOfItsURL(t *testing.T) {
 		t.Errorf("a host that is not listed listens on %s", got)
 	}
 }
+
+func TestPlacesThatNothingProvesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config Config
+		warned string
+	}{
+		"discovery with the CAs of the system": {
+			Config{Cluster: Cluster{Discovery: Discovery{SRV: "example.org"}, TLS: &TLS{}}}, "cluster.tls.ca is empty",
+		},
+		"discovery with a CA": {
+			Config{Cluster: Cluster{Discovery: Discovery{SRV: "example.org"}, TLS: &TLS{CA: "/ca"}}}, "",
+		},
+		"the CAs of the system without discovery": {Config{Cluster: Cluster{TLS: &TLS{}}}, ""},
+		"a password over http": {
+			Config{
+				Cluster: Cluster{Discovery: Discovery{File: "/list"}},
+				Etcd:    Etcd{User: "quorumd", AllowUnencryptedPassword: true},
+			}, "etcd.allowUnencryptedPassword is set",
+		},
+		"a store over http": {
+			Config{Backup: Backup{Store: BackupStore{S3: &S3{Endpoint: "http://s3:80"}}}}, "is http",
+		},
+		"a store over http, encrypted": {
+			Config{Backup: Backup{
+				Store: BackupStore{S3: &S3{Endpoint: "http://s3:80"}}, EncryptTo: []string{"age1x"},
+			}}, "",
+		},
+		"a store over https": {Config{Backup: Backup{Store: BackupStore{S3: &S3{Endpoint: "https://s3:443"}}}}, ""},
+	} {
+		got := strings.Join(unprovenWarnings(&c.config), "\n")
+		if (got == "") != (c.warned == "") || !strings.Contains(got, c.warned) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -221,6 +221,10 @@ type Etcd struct {
 	// 0600). It is read again when it changes.
 	PasswordFile string `yaml:"passwordFile" default:"" is:"path"`
 
+	// Send that password unencrypted to endpoints that are discovered. Without https, whoever answers DNS, or writes the
+	// file of cluster.discovery, is sent it.
+	AllowUnencryptedPassword bool `yaml:"allowUnencryptedPassword" default:"false"`
+
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
 	ClientURL string `yaml:"clientURL" required:"true" example:"http://192.0.2.1:2379" is:"url"`
 

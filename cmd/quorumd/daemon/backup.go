@@ -360,7 +360,10 @@ func clusterOptions(conf config.Config, log *slog.Logger) cluster.Options {
 	}
 	return cluster.Options{
 		Endpoints: conf.Cluster.Endpoints, Discovers: conf.Cluster.Discovery.Any(), TLS: tls,
-		Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
+		Login: cluster.Login{
+			User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile,
+			AllowUnencrypted: conf.Etcd.AllowUnencryptedPassword,
+		},
 		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
 	}
 }
