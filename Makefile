@@ -34,7 +34,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,12 +47,16 @@ bin/quorumd bin/quorumctl: bin/%: FORCE
 # A version of a package orders: a release by its tag, anything else by its day, below every release.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 PACKAGE_VERSION ?= $(shell git describe --tags --exact-match --match 'v*' 2>/dev/null | sed 's/^v//; s/-/~/g' | grep . || \
-  TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M%S --format='0.0.0~git%cd.%h' --abbrev=7)
+  TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M%S --format='0.0.0~git%cd.%h' --abbrev=7 2>/dev/null)
 PACKAGES ?= bin/packages
 NFPM   := $(CACHE)/packaging/bin/nfpm
 MD2MAN := $(CACHE)/packaging/bin/go-md2man
 
-packages: $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
+package-version:
+	@[ -n '$(PACKAGE_VERSION)' ] || { echo 'cannot tell the version of the packages: this needs git and a git checkout' \
+	  '→ make packages PACKAGE_VERSION=1.2.3' >&2; exit 1; }
+
+packages: package-version $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
 	$(GO) run ./packaging/build -version $(PACKAGE_VERSION) -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
 etcd-package: $(NFPM) $(MD2MAN) ## deb and rpm of the pinned etcd with a hardened unit, for hosts whose distribution's is too old
@@ -91,7 +95,7 @@ $(MD2MAN): packaging/tools/go.mod
 	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/cpuguy83/go-md2man/v2
 
 # What tests write lies in the checkout, where there is room: /tmp is often small, or memory.
-TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
+TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
@@ -153,9 +157,12 @@ NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
-	@# make lint vets.
-	$(TESTS) $(GOTEST) -p 6 -vet=off -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT)
-	$(TESTS) $(GOTEST) -vet=off -timeout 15m -skip '$(MORE)' $(E2E)
+	@# make lint vets. The time is for a test that hangs: on a busy machine a package may take half an hour.
+	@echo 'unit tests of $(words $(UNIT)) packages; make test-more and make test-long have what takes minutes'
+	@$(TESTS) $(GOTEST) -p 6 -vet=off -timeout 1h -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT) || red='unit tests'; \
+	echo 'end-to-end tests: real agents and real etcd on loopback'; \
+	$(TESTS) $(GOTEST) -vet=off -timeout 1h -skip '$(MORE)' $(E2E) || red="$${red:+$$red and }end-to-end tests"; \
+	[ -z "$$red" ] || { echo "red: $$red"; exit 1; }
 
 test-more: etcd build ## what takes a minute each: scopes of the model, lost majorities, cuts, another authority, kubelets
 	$(TESTS) $(GOTEST) -p 1 -timeout 15m -run '^($(MORE))$$' ./agent/policy/model ./agent/sim ./health $(E2E)

@@ -23,6 +23,9 @@ import (
 // bound is how long a test waits for something that should take a second at most.
 const bound = 30 * time.Second
 
+// patience bounds what a busy machine delays, and judges nothing.
+const patience = 5 * time.Minute
+
 // Names under which the test binary is no test but a program that somebody took for etcd.
 const (
 	asHanging  = "program-that-hangs"

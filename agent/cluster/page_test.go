@@ -20,12 +20,13 @@ import (
 
 var oversized = flag.Int("cluster.oversized", 40, "values of 1.4 MB that are planted")
 
-// put writes values under keys.
+// put writes a value, however many calls that takes: a large one may not reach a busy disk within one.
 func put(t *testing.T, c *cluster.Client, key, value string) {
 	t.Helper()
-	if _, err := c.Txn(within(t), nil, clientv3.OpPut(key, value)); err != nil {
-		t.Fatal(err)
-	}
+	testbed.Eventually(t, patience, key+" is written", func() bool {
+		_, err := c.Txn(within(t), nil, clientv3.OpPut(key, value))
+		return err == nil
+	})
 }
 
 // peak gives the largest heap while something is done.
@@ -142,7 +143,9 @@ func TestALargeFleetIsReadInPagesAtOneRevision(t *testing.T) {
 
 func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 	t.Parallel()
-	c := connect(t, testbed.StartCluster(t, 1, quick()).Endpoints()...)
+	c := connectWith(t, cluster.Options{
+		Endpoints: testbed.StartCluster(t, 1, quick()).Endpoints(), CallTimeout: patience,
+	})
 	members(t, c)
 	big := strings.Repeat("x", 1_400_000)
 	for i := range 300 {
@@ -152,17 +155,16 @@ func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 		}
 		put(t, c, fmt.Sprintf("/q/history/%016x-h-%d", i+1, i), value)
 	}
-	found, err := c.ReadLast(within(t), "/q/history/", 20)
+	found, err := c.ReadLast(t.Context(), "/q/history/", 20)
 	if err != nil || len(found.Pairs) != 20 || found.Pairs[0].Key != fmt.Sprintf("/q/history/%016x-h-299", 300) ||
 		found.Pairs[19].Key != fmt.Sprintf("/q/history/%016x-h-280", 281) {
 		t.Errorf("got %d lines, %v", len(found.Pairs), err)
 	}
 	var all cluster.Range
-	for range 10 { // on a busy machine so much does not come within one call
-		if all, err = c.ReadLast(within(t), "/q/history/", 1000); err == nil && all.Rest == "" {
-			break
-		}
-	}
+	testbed.Eventually(t, patience, "all is read: each read skips what the one before has found too large", func() bool {
+		all, err = c.ReadLast(t.Context(), "/q/history/", 1000)
+		return err != nil || all.Rest == ""
+	})
 	if err != nil || len(all.Pairs) != 300 || all.Pairs[299].Oversized == 0 {
 		t.Errorf("of all there are %d, up to %q: %v", len(all.Pairs), all.Rest, err)
 	}

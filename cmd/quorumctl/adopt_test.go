@@ -98,7 +98,7 @@ func (h *adopted) serves(t *testing.T, files testbed.CertFiles) (version string)
 func (h *adopted) init(t *testing.T, name string, more ...string) (string, error) {
 	t.Helper()
 	return asProgram(t, "PATH="+h.dir, append([]string{
-		"init", "-o", "wide", "--mode", "manage", "--name", name,
+		"init", "-o", "wide", "--mode", "manage", "--name", name, "--id", name,
 		"--hosts", fmt.Sprintf("%s=%s,n3=10.0.0.3,n4=10.0.0.4", name, h.address),
 	}, more...)...)
 }

@@ -42,7 +42,7 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "q.yaml")
-	text := "cluster: {name: prod, endpoints: [\"http://127.0.0.1:2379\"]}\netcd: {clientURL: " +
+	text := "host: {id: n1}\ncluster: {name: prod, endpoints: [\"http://127.0.0.1:2379\"]}\netcd: {clientURL: " +
 		"\"http://127.0.0.1:2379\", peerURL: \"http://127.0.0.1:2380\", runner: process, binary: " + program(t) + "}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

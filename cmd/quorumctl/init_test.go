@@ -21,7 +21,8 @@ import (
 // threeHosts are the flags for a host that has the address of every machine.
 func threeHosts(file string, more ...string) []string {
 	return append([]string{
-		"init", "-o", "wide", "--name", "n1", "--hosts", "n1=127.0.0.1,n2=10.0.0.2,n3=10.0.0.3", "--file", file,
+		"init", "-o", "wide", "--name", "n1", "--id", "id-1", "--hosts", "n1=127.0.0.1,n2=10.0.0.2,n3=10.0.0.3",
+		"--file", file,
 	}, more...)
 }
 
@@ -43,7 +44,8 @@ func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) 
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c, err := config.Load(file)
-	if err != nil || c.Mode != config.ModeManage || c.Host.Name != "n1" || c.Cluster.Voters != 3 ||
+	if err != nil || c.Mode != config.ModeManage || c.Host.Name != "n1" || c.Host.ID != "id-1" ||
+		c.Cluster.Voters != 3 ||
 		len(c.Cluster.Endpoints) != 3 || c.Etcd.PeerURL != "http://127.0.0.1:2380" || len(c.Warnings) > 0 ||
 		time.Duration(c.Repair.Dead) != 10*time.Minute {
 		t.Errorf("%+v %v", c, err)
@@ -108,7 +110,7 @@ func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
 		"n1=0.0.0.0":              "is no address at which others reach n1",
 		"n1=a b,n2=10.0.0.2":      "it would be wrong",
 	} {
-		r := quorumctl(t, "SOCKET", "init", "--name", "n1", "--hosts", hosts, "--file", file)
+		r := quorumctl(t, "SOCKET", "init", "--name", "n1", "--id", "id-1", "--hosts", hosts, "--file", file)
 		if r.code != exitUsage || !strings.Contains(r.stderr, says) || !strings.Contains(r.stderr, "→ ") {
 			t.Errorf("%q: exit %d, want %q\n%s%s", hosts, r.code, says, r.stdout, r.stderr)
 		}
@@ -180,7 +182,7 @@ func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	}
 	initAt := func(address string) (string, error) {
 		hosts := "n1=" + address + ",n3=10.0.0.3"
-		return asProgram(t, "PATH="+dir, "init", "--name", "n1", "--hosts", hosts, "--file", file, "--tls", tls)
+		return asProgram(t, "PATH="+dir, "init", "--name", "n1", "--id", "id-1", "--hosts", hosts, "--file", file, "--tls", tls)
 	}
 	out, err := initAt("10.0.0.9")
 	exit, _ := errors.AsType[*exec.ExitError](err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
@@ -178,7 +179,7 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 func TestATerminalIsToldHowLongAnExaminationStillTakes(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
-	dir := t.TempDir()
+	dir := tempdir.New(t) // a longer name has line breaks
 	code, out, seen := besideTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s", "--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {
 		t.Errorf("exit %d: %s", code, out)

@@ -58,19 +58,103 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build", "GO="+program)
-			cmd.Dir = root
-			for _, v := range os.Environ() { // of a make that runs this test
-				if !strings.HasPrefix(v, "MAKE") && !strings.HasPrefix(v, "MFLAGS=") {
-					cmd.Env = append(cmd.Env, v)
-				}
-			}
-			out, err := cmd.CombinedOutput()
-			if refused := err != nil; refused != (c.says != "") || !strings.Contains(string(out), c.says) ||
-				refused && strings.Count(string(out), "\n") != 1 {
+			out, err := runMake(t, root, "-n", "build", "GO="+program)
+			if refused := err != nil; refused != (c.says != "") || !strings.Contains(out, c.says) ||
+				refused && strings.Count(out, "\n") != 1 {
 				t.Errorf("%v: %s; want one line with %q", err, out, c.says)
 			}
 		})
+	}
+}
+
+// runMake returns what make prints, without the variables of a make that runs this test.
+func runMake(t *testing.T, root string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory"}, args...)...)
+	cmd.Dir = root
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "MAKE") && !strings.HasPrefix(v, "MFLAGS=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// fakeGo writes a Go that builds nothing, and whose tests of packages like red fail.
+func fakeGo(t *testing.T, red string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "go")
+	script := `#!/bin/sh
+case "$1" in
+version) echo "go version go1.126.3 linux/amd64" ;;
+list) printf 'example.org/a\nexample.org/contrib/e2e\n' ;;
+test) for last; do :; done; echo "tested $last"; case "$last" in ` + red + `) exit 1 ;; esac ;;
+esac
+`
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// TestMakeTestRunsAllAndIsRedAtTheEnd has a Go whose tests fail. No line is a long command.
+func TestMakeTestRunsAllAndIsRedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for red, says := range map[string]string{
+		"none": "", "*/a": "\nred: unit tests\n", "*/e2e": "\nred: end-to-end tests\n",
+		"*": "\nred: unit tests and end-to-end tests\n",
+	} {
+		out, err := runMake(t, root, "test", "GO="+fakeGo(t, red))
+		if (err != nil) != (says != "") || !strings.Contains(out, says) || !strings.Contains(out, "tested example.org/a\n") ||
+			!strings.Contains(out, "tested ./contrib/e2e\n") {
+			t.Errorf("%s: %v: %s", red, err, out)
+		}
+		for line := range strings.Lines(out) {
+			if len(line) > 400+len(root) {
+				t.Errorf("make test prints %d bytes in a line: %.80s", len(line), line)
+			}
+		}
+	}
+}
+
+// pathWithout makes a directory with a link to every program of PATH but one.
+func pathWithout(t *testing.T, program string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, from := range filepath.SplitList(os.Getenv("PATH")) {
+		entries, _ := os.ReadDir(from)
+		for _, entry := range entries {
+			if name := entry.Name(); name != program {
+				_ = os.Symlink(filepath.Join(from, name), filepath.Join(dir, name)) // the first of a name counts
+			}
+		}
+	}
+	return dir
+}
+
+// TestMakeNeedsGitForAPackageAlone has a PATH without git.
+func TestMakeNeedsGitForAPackageAlone(t *testing.T) { //nolint:paralleltest // it sets PATH
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", pathWithout(t, "git"))
+	goes := fakeGo(t, "none")
+	out, err := runMake(t, root, "packages", "GO="+goes)
+	if err == nil || !strings.Contains(out, "cannot tell the version of the packages: this needs git") ||
+		strings.Count(out, "\n") != 2 { // the second is make's own
+		t.Errorf("make packages: %v: %s", err, out)
+	}
+	for _, args := range [][]string{{"test"}, {"build"}, {"packages", "PACKAGE_VERSION=1.2.3"}} {
+		if out, err := runMake(t, root, append(args, "GO="+goes)...); err != nil ||
+			strings.Contains(out, "not found") {
+			t.Errorf("make %q: %v: %s", args, err, out)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 // Answers are what a person says of a new cluster.
 type Answers struct {
 	Name    string   // of this host
+	ID      string   // of this host; empty: from the machine ID
 	Hosts   []string // NAME=ADDRESS of all that may hold a member, this one included
 	Cluster string
 	Voters  int    // 0: three, or one of fewer than three hosts
@@ -122,6 +123,9 @@ func (a Answers) Text() ([]byte, error) {
 	}
 	url := func(address, port string) string { return scheme + "://" + net.JoinHostPort(address, port) }
 	f := file{Mode: a.Mode, Host: map[string]string{"name": here.Name}}
+	if a.ID != "" {
+		f.Host["id"] = a.ID
+	}
 	f.Cluster.Name, f.Cluster.Voters = a.Cluster, a.Voters
 	f.Repair = map[string]string{"dead": deadAfter}
 	if f.Cluster.Voters == 0 {
