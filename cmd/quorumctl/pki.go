@@ -58,9 +58,14 @@ func (a *app) pkiInitCommand() *cobra.Command {
 		if err := pki.Create(*dir, time.Now()); err != nil {
 			return uncertified("create the CAs", err)
 		}
-		return a.emit(authority{*dir}, func(p *page) {
+		made, err := pki.Open(*dir, time.Now())
+		if err != nil {
+			return uncertified("read the CAs", err)
+		}
+		return a.emit(authority{*dir, made.CAs()}, func(p *page) {
 			p.line("%s: a CA for clients and one for peers, good for %d years", *dir, pki.AuthorityYears)
 			p.line("  whoever has its keys may do anything in the cluster: keep them off the hosts, and a copy safe")
+			writeCAs(p, made.CAs())
 			p.line("→ quorumctl pki host NAME ADDRESS..., for each host")
 		})
 	}
@@ -69,7 +74,20 @@ func (a *app) pkiInitCommand() *cobra.Command {
 
 // authority is the document of what makes one.
 type authority struct {
-	Dir string `json:"dir"`
+	Dir string   `json:"dir"`
+	CAs []pki.CA `json:"cas"`
+}
+
+// writeCAs shows CAs by what a host compares.
+func writeCAs(p *page, cas []pki.CA) {
+	for _, ca := range cas {
+		writeFingerprint(p, ca.Name, ca.Fingerprint)
+	}
+}
+
+// daysFlag is for how long the certificates that a command makes are good.
+func daysFlag(cmd *cobra.Command) *int {
+	return cmd.Flags().Int("days", pki.LeafDays, "for how many `days` the certificates are good")
 }
 
 // given is the document of what makes bundles.
@@ -81,6 +99,7 @@ type given struct {
 type bundleOf struct {
 	Host string `json:"host"`
 	File string `json:"file"`
+	Days int    `json:"days"` // for which its certificates are good
 }
 
 func (a *app) pkiHostCommand() *cobra.Command {
@@ -93,6 +112,7 @@ func (a *app) pkiHostCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 	}
 	dir := authorityFlag(cmd)
+	days := daysFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
@@ -100,11 +120,12 @@ func (a *app) pkiHostCommand() *cobra.Command {
 			return uncertified("make certificates", err)
 		}
 		defer done()
+		authority.Days = *days
 		file, err := authority.Host(args[0], args[1:], now)
 		if err != nil {
 			return uncertified("make certificates", err)
 		}
-		return a.emitBundles(given{[]bundleOf{{args[0], file}}})
+		return a.emitBundles(given{[]bundleOf{{args[0], file, *days}}})
 	}
 	return cmd
 }
@@ -119,6 +140,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 	}
 	dir := authorityFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "for every host")
+	days := daysFlag(cmd)
 	cmd.ValidArgsFunction = completeCertified(dir)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
@@ -130,6 +152,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 			return uncertified("renew certificates", err)
 		}
 		defer done()
+		authority.Days = *days
 		var names, addresses []string
 		if all {
 			if names, err = authority.Hosts(); err != nil {
@@ -144,7 +167,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 			if err != nil {
 				return errors.Join(a.emitBundles(made), uncertified("renew the certificates of "+name, err))
 			}
-			made.Bundles = append(made.Bundles, bundleOf{name, file})
+			made.Bundles = append(made.Bundles, bundleOf{name, file, *days})
 		}
 		return a.emitBundles(made)
 	}
@@ -155,7 +178,7 @@ func (a *app) emitBundles(made given) error {
 	made.Bundles = append([]bundleOf{}, made.Bundles...)
 	return a.emit(made, func(p *page) {
 		for _, b := range made.Bundles {
-			p.line("%s: the certificates and keys of %s, good for %d days", b.File, b.Host, pki.LeafDays)
+			p.line("%s: the certificates and keys of %s, good for %d days", b.File, b.Host, b.Days)
 		}
 		if len(made.Bundles) > 0 {
 			p.line("→ carry each to its host (scp), and there: quorumctl pki install FILE")
@@ -172,7 +195,8 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 		Short: "Put the certificates of a bundle in place on its host",
 		Long: "Check a bundle and put its files into " + hostTLS + ": root owns them, and the keys are\n" +
 			"readable for the group of etcd and for that of quorumd, each its own. A newer bundle of the same\n" +
-			"host takes the place of an older one, and is taken up without a restart.",
+			"host takes the place of an older one, and is taken up without a restart. The file must belong to\n" +
+			"root, you, or who called sudo. Compare the fingerprints with those of \"pki init\", or give them.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
@@ -192,6 +216,8 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.Dir, "dir", hostTLS, "`directory` for the files")
 	cmd.Flags().StringVar(&etcd, "etcd-group", "etcd", "`group` that reads etcd's keys")
 	cmd.Flags().StringVar(&quorumd, "quorumd-group", "quorumd", "`group` that reads quorumd's key")
+	cmd.Flags().StringSliceVar(&o.Fingerprints, "fingerprint", nil,
+		"SHA-256 `fingerprints` of the CAs: refuse a bundle with another")
 	cmd.Flags().BoolVar(&anyAddress, "any-address", false, "take a bundle that is for no address of this host")
 	return cmd
 }
@@ -242,6 +268,7 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 		what = "newer certificates of"
 	}
 	p.line("%s: %s %s, good until %s", done.Dir, what, done.Host, date(done.Until))
+	writeCAs(p, done.CAs)
 	if done.Renewed {
 		p.line("  etcd and quorumd take them up by themselves, at the next connection")
 	}

@@ -4,6 +4,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -47,6 +48,8 @@ func (c cas) Shared() bool { return same(c.clients.cert, c.peers.cert) }
 // Authority is the opened directory of a cluster's CAs.
 type Authority struct {
 	cas // sign the certificates of hosts
+
+	Days int // for how long the certificates of hosts are good; LeafDays if 0
 
 	dir      string
 	trusted  files     // what the hosts trust from this step on: the files of CAs in a bundle
@@ -209,7 +212,7 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 func (a *Authority) issue(host string, names sans, now time.Time) (files, error) {
 	out := maps.Clone(a.trusted)
 	for _, l := range leaves() {
-		ca, end := a.of(l.ca), now.Add(LeafDays*day)
+		ca, end := a.of(l.ca), now.Add(time.Duration(cmp.Or(a.Days, LeafDays))*day)
 		if end.After(ca.cert.NotAfter) { // no leaf outlives its CA
 			end = ca.cert.NotAfter
 		}

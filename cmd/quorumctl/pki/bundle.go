@@ -62,13 +62,17 @@ func (f files) pack(names []string, now time.Time) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readBundle reads a bundle that was carried here. One that others may read is refused: its keys may be known.
-func readBundle(path string) (files, error) {
+// readBundle reads a bundle that was carried here, of any of these users. One that others may read is refused: its keys
+// may be known.
+func readBundle(path string, users []int) (files, error) {
 	data, info, err := readBounded(path, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mistyped("make one with 'quorumctl pki host', carry it here, and name it", "there is no %s", path)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := own(path, info, users); err != nil {
 		return nil, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {

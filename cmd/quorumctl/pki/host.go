@@ -42,6 +42,10 @@ func namesOf(host string, addresses []string) (sans, error) {
 	if !isName(host) {
 		return sans{}, mistyped("take letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
 	}
+	if slices.ContainsFunc([]string{"root", User}, func(user string) bool { return strings.EqualFold(user, host) }) {
+		return sans{}, mistyped("name the host otherwise, as n1", "%q cannot be the name of a host: etcd would take its "+
+			"certificate for the user of that name", host)
+	}
 	if len(addresses) == 0 {
 		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address of %s is given", host)
 	}
@@ -108,6 +112,10 @@ func (a *Authority) Renew(name string, addresses []string, now time.Time) (strin
 // give issues, and writes the bundle and the record. The bundle comes first: a record without one would make a host of
 // which nobody has the keys.
 func (a *Authority) give(name string, names sans, bundle string, now time.Time) (string, error) {
+	if a.Days < 0 || a.Days > MaxLeafDays {
+		return "", mistyped(fmt.Sprintf("give 1 to %d", MaxLeafDays), "certificates of hosts are not made for %d days",
+			a.Days)
+	}
 	path := filepath.Join(a.dir, bundle)
 	record := filepath.Join(a.dir, issuedDir, name+"-"+now.UTC().Format(stampLayout)+".crt")
 	if _, err := os.Lstat(record); err == nil {

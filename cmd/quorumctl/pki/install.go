@@ -22,6 +22,8 @@ type Place struct {
 	Etcd, Quorumd int
 	// Addresses are those of this host; one of them must be in the certificates. Empty: not looked at.
 	Addresses []netip.Addr
+	// Fingerprints are the SHA-256 of the CAs that a bundle may hold, as 'pki init' shows them. Empty: any.
+	Fingerprints []string
 }
 
 // Installed says what was installed.
@@ -30,13 +32,57 @@ type Installed struct {
 	Dir     string    `json:"dir"`
 	Until   time.Time `json:"until"`
 	Renewed bool      `json:"renewed"` // there were certificates of this host
+	CAs     []CA      `json:"cas"`     // of the bundle
+}
+
+// CA is one of those that a directory or a bundle holds.
+type CA struct {
+	File        string `json:"file"`
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"` // SHA-256 of its certificate
+}
+
+// cas returns the CAs of a bundle.
+func (f files) cas() (all []CA) {
+	for _, file := range caFiles() {
+		certs, _ := parseCertificates(file, f[file]) // check has said what is wrong with it
+		for _, c := range certs {
+			all = append(all, CA{file, c.Subject.CommonName, fingerprint(c)})
+		}
+	}
+	return all
+}
+
+// CAs returns the CAs of an opened directory that sign now.
+func (a *Authority) CAs() []CA { return files{caCert: a.clients.pem, peerCACert: a.peers.pem}.cas() }
+
+// mayTrust refuses a bundle with another CA than those whose fingerprints were given.
+func (p Place) mayTrust(cas []CA) error {
+	plain := strings.NewReplacer(":", "", " ", "")
+	for _, ca := range cas {
+		if len(p.Fingerprints) > 0 && !slices.ContainsFunc(p.Fingerprints, func(given string) bool {
+			return strings.EqualFold(plain.Replace(given), plain.Replace(ca.Fingerprint))
+		}) {
+			return refused("compare with 'quorumctl pki status' where the CAs are; if they changed, the bundle is not "+
+				"yours", "%s of the bundle (%s) has the fingerprint %s, which is not among those given", ca.File, ca.Name,
+				ca.Fingerprint)
+		}
+	}
+	return nil
 }
 
 // Install checks a bundle and puts its files in place, each in one step. Files of the same host and CA that are older
 // are replaced, which is a renewal; all else that is there is refused. A file of CAs that holds this one stays: the
 // operator may have added another.
+//
+// The bundle must belong to root, to who runs this, or to who became root by sudo.
 func Install(bundle string, p Place, now time.Time) (Installed, error) {
-	f, err := readBundle(bundle)
+	return install(bundle, p, owners(os.Geteuid(), os.Getenv("SUDO_UID")), now)
+}
+
+// install takes the bundle of any of these users.
+func install(bundle string, p Place, users []int, now time.Time) (Installed, error) {
+	f, err := readBundle(bundle, users)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -47,7 +93,10 @@ func Install(bundle string, p Place, now time.Time) (Installed, error) {
 	if err := h.isHere(p.Addresses); err != nil {
 		return Installed{}, err
 	}
-	done := Installed{Host: h.name, Dir: p.Dir, Until: h.server.NotAfter}
+	done := Installed{Host: h.name, Dir: p.Dir, Until: h.server.NotAfter, CAs: f.cas()}
+	if err := p.mayTrust(done.CAs); err != nil {
+		return Installed{}, err
+	}
 	if err := makeDir(p.Dir); err != nil {
 		return Installed{}, err
 	}

@@ -30,8 +30,11 @@ import (
 const (
 	// AuthorityYears is for how long an authority is good.
 	AuthorityYears = 10
-	// LeafDays is for how long the certificates of a host are good.
-	LeafDays = 365
+	// LeafDays is for how long the certificates of a host are good unless another number is given, MaxLeafDays at most.
+	// An operator carries each bundle to its host, so they cannot live for days; half a year bounds for how long a key
+	// that was stolen is of use, and leaves the month before the end in which checks warn.
+	LeafDays    = 180
+	MaxLeafDays = 365
 	// backDate is how far the clock of a host may be behind that of the operator's machine.
 	backDate = time.Hour
 

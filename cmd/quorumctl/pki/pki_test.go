@@ -116,11 +116,11 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 func TestEachHostHasItsOwnKeysAndQuorumdsCertificateNamesItsUser(t *testing.T) {
 	t.Parallel()
 	a, _ := authority(t)
-	one, err := readBundle(bundle(t, a, "n1", "10.0.0.1"))
+	one, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), us())
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := readBundle(bundle(t, a, "n2", "10.0.0.2"))
+	two, err := readBundle(bundle(t, a, "n2", "10.0.0.2"), us())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 	if _, err := Install(first, p, today()); err != nil {
 		t.Fatal(err)
 	}
-	later := today().AddDate(0, 11, 0)
+	later := today().AddDate(0, 5, 0)
 	second, err := a.Renew("n1", nil, later)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 		t.Errorf("%v %v", certs, err)
 	}
 	all, err := Inspect(dir, later)
-	if err != nil || len(all) != 5 || all[0].Days != 365 || all[0].What != "etcd server of n1" ||
+	if err != nil || len(all) != 5 || all[0].Days != LeafDays || all[0].What != "etcd server of n1" ||
 		!slices.Equal(all[0].Names, []string{"10.0.0.1", "n1", "n1.example.com"}) {
 		t.Errorf("%+v %v", all, err)
 	}
@@ -239,6 +239,75 @@ func TestKeysAreForTheirOwnersAlone(t *testing.T) {
 	}
 	_, err = Open(dir, today())
 	mustRefuse(t, err, "may make certificates for anybody")
+}
+
+// us are the users whose files the test takes.
+func us() []int { return []int{os.Geteuid()} }
+
+func TestABundleOfAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
+	_, err := install(path, p, []int{os.Geteuid() + 1}, today())
+	mustRefuse(t, err, "belongs to the user ")
+	if _, err := os.Stat(p.Dir); err == nil {
+		t.Error("what was refused has left a directory")
+	}
+	if _, err := install(path, p, us(), today()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestABundleOfOtherCAsThanThoseWhoseFingerprintsWereGivenIsRefused(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	stranger, _ := authority(t)
+	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
+	cas := a.CAs()
+	if len(cas) != 2 || cas[0].File != caCert || cas[1].File != peerCACert || cas[0] == cas[1] {
+		t.Fatalf("%+v", cas)
+	}
+	for _, given := range [][]string{
+		{stranger.CAs()[0].Fingerprint, stranger.CAs()[1].Fingerprint},
+		{cas[0].Fingerprint},
+		{cas[1].Fingerprint},
+		{""},
+	} {
+		p.Fingerprints = given
+		_, err := Install(path, p, today())
+		mustRefuse(t, err, "which is not among those given")
+	}
+	p.Fingerprints = []string{strings.ToLower(cas[1].Fingerprint), strings.ReplaceAll(cas[0].Fingerprint, ":", "")}
+	done, err := Install(path, p, today())
+	if err != nil || !slices.Equal(done.CAs, cas) {
+		t.Errorf("%+v %v", done, err)
+	}
+}
+
+func TestCertificatesLiveAsLongAsIsSaid(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	for name, days := range map[string]int{"n1": 0, "n2": 7, "n3": MaxLeafDays} {
+		a.Days = days
+		f, err := readBundle(bundle(t, a, name, "10.0.0.1"), us())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if days == 0 {
+			days = LeafDays
+		}
+		for _, l := range leaves() {
+			certs, err := parseCertificates(l.name, f[l.name+".crt"])
+			if err != nil || !certs[0].NotAfter.Equal(today().AddDate(0, 0, days)) {
+				t.Errorf("%s of %s: %v %v", l.name, name, certs, err)
+			}
+		}
+	}
+	for _, days := range []int{-1, MaxLeafDays + 1} {
+		a.Days = days
+		_, err := a.Host("n9", []string{"10.0.0.1"}, today())
+		mustRefuse(t, err, "are not made for")
+	}
 }
 
 func TestAHostTakesNoCertificatesThatAreNotItsOwn(t *testing.T) {
@@ -295,7 +364,7 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 		says string
 	}{
 		{today().Add(-2 * time.Hour), "server.crt is good from 2030-03-01 11:00:00Z; this machine's clock says"},
-		{today().AddDate(1, 0, 1), "server.crt expired on 2031-03-01 12:00:00Z; this machine's clock says 2031-03-02"},
+		{today().AddDate(0, 0, 181), "server.crt expired on 2030-08-28 12:00:00Z; this machine's clock says 2030-08-29"},
 	} {
 		_, err := Install(path, place(t), c.now)
 		mustRefuse(t, err, c.says)
@@ -326,6 +395,9 @@ func TestNamesAndAddressesThatCannotBeAreRefused(t *testing.T) {
 		{"-n", "10.0.0.1"},
 		{strings.Repeat("n", 65), "10.0.0.1"},
 		{"n1"},
+		{"root", "10.0.0.1"}, // etcd's user that may do anything
+		{"Root", "10.0.0.1"},
+		{"quorumd", "10.0.0.1"},
 		{"n1", "10.0.0.1:2380"},
 		{"n1", "https://n1"},
 		{"n1", "0.0.0.0"},
@@ -348,11 +420,11 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 	t.Parallel()
 	a, _ := authority(t)
 	stranger, _ := authority(t)
-	good, err := readBundle(bundle(t, a, "n1", "10.0.0.1"))
+	good, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), us())
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := readBundle(bundle(t, stranger, "n1", "10.0.0.1"))
+	foreign, err := readBundle(bundle(t, stranger, "n1", "10.0.0.1"), us())
 	if err != nil {
 		t.Fatal(err)
 	}
