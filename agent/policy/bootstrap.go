@@ -86,6 +86,10 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 			"try again in a few seconds",
 		}
 	case v.Data.State != DataEmpty:
+		if text, stray := strayDefault(v); stray {
+			return conflicts(DefaultCluster, text,
+				"if nothing was stored in it, stop etcd and move member in "+dataDir+" to another name")
+		}
 		return conflicts(ClusterExists, "there is data in "+dataDir,
 			"start etcd on it, or move it away if nobody needs it")
 	}

@@ -22,6 +22,7 @@ func concerns() []concern {
 		{"a person has a member removed", removal},
 		{"this host is to be taken down", cycle},
 		{"another host's operation is in flight", othersOperation},
+		{"etcd has made a cluster of its own here", ownDefault},
 		{"etcd of this host's member runs", ownUnit},
 		{"members may differ", corruption},
 		{"etcd has no room", fullDatabase},

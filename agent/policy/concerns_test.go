@@ -20,7 +20,7 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 		"a cluster is made", "the listed hosts make a cluster",
 		"this host's operation is in flight", "a leader that is not well gives way",
 		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
-		"etcd of this host's member runs",
+		"etcd has made a cluster of its own here", "etcd of this host's member runs",
 		"members may differ", "etcd has no room",
 		"what was left over is taken away", "a standby is lost", "this host's own member has lost its data",
 		"a voter is dead or sick", "the cluster has its size",

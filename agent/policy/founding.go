@@ -62,6 +62,8 @@ func past(v View) string {
 		return "it has a plan to bring a cluster back"
 	case data == DataUnknown:
 		return "its data directory has not been looked at yet"
+	case data == DataMember && hasDefaultData(v.Data.MemberID, v.Data.ClusterID):
+		return "etcd has made a cluster of one there by default"
 	case data != DataEmpty:
 		return "there is data in its data directory"
 	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:

@@ -113,6 +113,7 @@ func unfit() []veto {
 		vetoClockSkew(),
 		vetoSpaceLow(),
 		vetoUnitUnusable(),
+		vetoDefaultCluster(),
 		vetoUnitBusy(),
 		vetoDataUnusable(),
 		vetoEjected(),

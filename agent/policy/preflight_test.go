@@ -37,6 +37,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{ClockSkew, true},
 			{SpaceLow, true},
 			{UnitUnusable, true},
+			{DefaultCluster, true},
 			{UnitBusy, true},
 			{DataUnusable, true},
 			{Ejected, true},

@@ -44,6 +44,7 @@ const (
 	UnitDisabled        ReasonCode = "UNIT_DISABLED"
 	UnitBusy            ReasonCode = "UNIT_BUSY"
 	UnitStopped         ReasonCode = "UNIT_STOPPED"
+	DefaultCluster      ReasonCode = "DEFAULT_CLUSTER"
 	DataUnusable        ReasonCode = "DATA_UNUSABLE"
 	DataNotKnown        ReasonCode = "DATA_UNKNOWN"
 	BackingOff          ReasonCode = "BACKING_OFF"
@@ -233,6 +234,12 @@ func hostReasons() []ReasonInfo {
 		{
 			UnitStopped, "somebody has stopped etcd here, so it stays stopped",
 			"when it is to run again: systemctl start " + OurUnit,
+		},
+		{
+			DefaultCluster, "etcd was started here without settings and has made a cluster of one on localhost",
+			"if nothing was stored in it: systemctl stop " + OurUnit + ", move the directory member in etcd.dataDir " +
+				"to another name, and this host goes on as one without data (see 'A cluster that etcd made by " +
+				"default' in the runbook of QuorumdNeedsSomebody)",
 		},
 		{
 			DataUnusable, "there is data that quorumd will not touch",

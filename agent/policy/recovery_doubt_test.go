@@ -44,6 +44,13 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 		"a host twice": {
 			func(l *left) { l.all = append(l.all, l.all[0]) }, func(l *left) { l.all = l.all[:2] },
 		},
+		"clusters that etcd made by default": {
+			func(l *left) {
+				l.all[1].MemberID, l.all[1].ClusterID = defaultMemberID, defaultClusterID
+				l.all[1].InData = []ListedMember{{ID: defaultMemberID, Name: "default", PeerURL: defaultPeerURL}}
+			},
+			func(l *left) { l.all[1].Empty, l.wish.Gone = true, append(l.wish.Gone, "n2") },
+		},
 		"the same data twice": {
 			func(l *left) { l.all[1].MemberID = 1 },
 			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },

@@ -23,7 +23,7 @@ type SelfNote struct {
 // in flight.
 func noteSelf(v View) SelfNote {
 	c, data := v.Cluster, v.Data
-	if !c.Listed || !c.Fresh {
+	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
 		return SelfNote{}
 	}
 	made := v.Bootstrap.Requested && v.Bootstrap.Lists

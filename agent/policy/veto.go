@@ -28,6 +28,7 @@ func vetoSpaceLow() veto            { return veto{SpaceLow, true, spaceLow} }
 func vetoUnitUnusable() veto        { return veto{UnitUnusable, true, unitUnusable} }
 func vetoEtcdExternal() veto        { return veto{EtcdExternal, true, etcdExternal} }
 func vetoUnitBusy() veto            { return veto{UnitBusy, true, unitBusy} }
+func vetoDefaultCluster() veto      { return veto{DefaultCluster, true, strayDefault} }
 func vetoDataUnusable() veto        { return veto{DataUnusable, true, dataUnusable} }
 func vetoEjected() veto             { return veto{Ejected, true, ejected} }
 func vetoBackingOff() veto          { return veto{BackingOff, true, backingOff} }

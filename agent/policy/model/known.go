@@ -65,7 +65,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.SpaceNotKnown: enoughSpace,
 		policy.UnitUnusable:  usable, policy.UnitNotKnown: usable, policy.UnitDisabled: usable,
 		policy.EtcdExternal: Explored, policy.UnitBusy: Explored, policy.UnitStopped: Explored,
-		policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored,
+		policy.DefaultCluster: oneCluster, policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored,
 		policy.Ejected:      Explored,
 		policy.VoterNotLive: Explored,
 		policy.Settling:     Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,

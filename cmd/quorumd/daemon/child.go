@@ -102,6 +102,8 @@ func Child(args []string) (code int, is bool) {
 		})
 	case helperCommand:
 		err = serveOrders()
+	case guardCommand:
+		code, err = guardStart(args[1:])
 	case backup.Command:
 		err = runBackup(args[1:], os.Stdout)
 	case smartCommand:

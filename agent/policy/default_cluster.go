@@ -1,0 +1,77 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An etcd that starts on an empty disk without an environment makes a cluster of one. Its member and its cluster have
+// the same IDs on every host, because etcd derives them from the default peer URL and the default token.
+const (
+	defaultMemberID  = 0x8e9e05c52164694d
+	defaultClusterID = 0xcdf818194e3a8c32
+	defaultPeerURL   = "http://localhost:2380"
+)
+
+// hasDefaultData reports whether data are those of such a cluster, or of one that has grown out of it: a member keeps
+// its ID when its peer URL changes.
+func hasDefaultData(member, cluster uint64) bool {
+	return member == defaultMemberID && cluster == defaultClusterID
+}
+
+// strayDefault reports whether etcd has made a cluster of its own here, to which no configured URL leads. One that
+// quorumd has known as this host's is none, nor one that its etcd lists at another peer URL.
+func strayDefault(v View) (string, bool) {
+	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
+		v.Self.PeerURL == defaultPeerURL {
+		return "", false
+	}
+	if m, listed := v.memberByID(defaultMemberID); v.Cluster.ID == defaultClusterID && listed {
+		if m.PeerURL != defaultPeerURL {
+			return "", false
+		}
+	} else if v.Cluster.ExpectedID == defaultClusterID {
+		return "", false
+	}
+	return fmt.Sprintf("etcd was started here without settings and made a cluster of one: member %x, peer URL %s",
+		uint64(defaultMemberID), defaultPeerURL), true
+}
+
+// ownDefault keeps such a cluster from being taken for this host's: nothing is started, joined or brought back.
+func ownDefault(v View) (Decision, bool) {
+	text, stray := strayDefault(v)
+	if !stray {
+		return Decision{}, false
+	}
+	return wait(DefaultCluster, "%s", text), true
+}
+
+// strayRemains finds hosts whose data are such clusters. They are no copies of each other, although their members have
+// the same ID.
+func strayRemains(all []Remains, _ RecoveryWish) (text, about string) {
+	var strays []string
+	unlisted := 0
+	for _, r := range all {
+		if r.Empty || !hasDefaultData(r.MemberID, r.ClusterID) || r.PeerURL == defaultPeerURL {
+			continue
+		}
+		lists := slices.Concat(r.InData, r.LastSeen)
+		switch at := slices.IndexFunc(lists, r.is); {
+		case at < 0 && len(r.InData) > 0, at >= 0 && lists[at].PeerURL != defaultPeerURL:
+			continue
+		case at < 0:
+			unlisted++
+		}
+		strays = append(strays, r.Host)
+	}
+	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // of one alone nothing shows what it is
+		return "", ""
+	}
+	return fmt.Sprintf("on %s etcd was started without settings and made a cluster of one (member %x, %s), "+
+		"which is no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
+		all[0].Cluster), strings.Join(strays, ", ")
+}

@@ -1,0 +1,108 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	strayMember  = 0x8e9e05c52164694d
+	strayCluster = 0xcdf818194e3a8c32
+	strayURL     = "http://localhost:2380"
+)
+
+// strayView is a spare on which etcd has made a cluster of its own, beside the cluster that there is.
+func strayView() View {
+	v := spareView()
+	v.Unit.State = UnitActive
+	v.Data = Data{State: DataMember, MemberID: strayMember, ClusterID: strayCluster}
+	return v
+}
+
+func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
+	t.Parallel()
+	silent := func(v *View) { v.Cluster = Cluster{Fresh: true} }
+	itself := func(v *View) {
+		v.Cluster.ID, v.Cluster.ExpectedID = strayCluster, strayCluster
+		v.Cluster.Members = []Member{{ID: strayMember, Name: "default", PeerURL: strayURL, Live: true}}
+	}
+	for what, c := range map[string]struct {
+		change func(v *View)
+		stray  bool
+	}{
+		"beside a cluster":     {func(*View) {}, true},
+		"while etcd is down":   {func(v *View) { v.Unit.State = UnitFailed }, true},
+		"without a cluster":    {silent, true},
+		"the endpoints are it": {itself, true},
+		"its host is meant to be on localhost": {func(v *View) {
+			itself(v)
+			v.Self.PeerURL = strayURL
+		}, false},
+		"it has grown into this cluster": {func(v *View) {
+			itself(v)
+			v.Cluster.Members[0].PeerURL = v.Self.PeerURL
+		}, false},
+		"this host has belonged to it, and it is silent": {func(v *View) {
+			silent(v)
+			v.Cluster.ExpectedID = strayCluster
+		}, false},
+		"another member's data": {func(v *View) { v.Data.MemberID = 1 }, false},
+	} {
+		v := strayView()
+		c.change(&v)
+		d := Decide(v)
+		named := len(d.Reasons) == 1 && d.Reasons[0].Code == DefaultCluster
+		if named != c.stray {
+			t.Errorf("%s: %+v", what, d.Reasons)
+		}
+		if c.stray && (d.Step.Kind != StepNone || d.Notes.Hold == HoldBack || what == "the endpoints are it" &&
+			(d.Notes.Self.Met || d.Notes.Self.Member)) {
+			t.Errorf("%s: it does %v and notes %+v", what, d.Step, d.Notes)
+		}
+		if r := AgainstBootstrap(v, "/data", "/seen"); c.stray && what != "beside a cluster" && what != "while etcd is "+
+			"down" && what != "the endpoints are it" && (r == nil || r.Code != DefaultCluster) {
+			t.Errorf("%s: against a bootstrap is %+v", what, r)
+		}
+	}
+}
+
+func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
+	t.Parallel()
+	stray := func(name string) Remains {
+		return Remains{
+			HostID: name, Host: name, Cluster: "prod", PeerURL: "http://" + name + ":2380", ClusterID: strayCluster,
+			MemberID: strayMember, InData: []ListedMember{{ID: strayMember, Name: "default", PeerURL: strayURL}},
+		}
+	}
+	running := func(r Remains) Remains { // its database is open, so that nothing says who is listed
+		r.InData = nil
+		return r
+	}
+	grown := func(r Remains) Remains {
+		r.InData[0].PeerURL = r.PeerURL
+		return r
+	}
+	real := stray("n9")
+	real.ClusterID, real.MemberID, real.InData = 7, 9, []ListedMember{{ID: 9, Name: "n9", PeerURL: real.PeerURL}}
+	for what, c := range map[string]struct {
+		all  []Remains
+		name string // of the doubt
+	}{
+		"on all hosts":                  {[]Remains{stray("n1"), stray("n2"), stray("n3")}, "clusters that etcd made by default"},
+		"on all hosts, and they run":    {[]Remains{running(stray("n1")), running(stray("n2"))}, "clusters that etcd made by default"},
+		"on one, beside a survivor":     {[]Remains{real, stray("n1")}, "clusters that etcd made by default"},
+		"a member of before and a copy": {[]Remains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
+		"one that runs, alone":          {[]Remains{running(stray("n1"))}, "the voters are not known"},
+	} {
+		p := PlanRecovery(c.all, RecoveryWish{Cluster: "prod"})
+		if p.Doubt == nil || p.Doubt.Name != c.name {
+			t.Errorf("%s: %+v", what, p.Doubt)
+		} else if c.name == "clusters that etcd made by default" && (strings.Contains(p.Doubt.String(), "copy") ||
+			!strings.Contains(p.Doubt.String(), "n1") || !strings.Contains(p.Doubt.Ends, "quorumctl bootstrap")) {
+			t.Errorf("%s: %s", what, p.Doubt)
+		}
+	}
+}

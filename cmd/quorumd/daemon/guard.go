@@ -1,0 +1,190 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+)
+
+const (
+	// guardCommand is what the drop-in of etcd's unit asks before each start of etcd.
+	guardCommand = "guard-etcd"
+	// exitHeld is its only exit status that keeps etcd from starting. It differs from that of a crash, of a wrong
+	// command line, of timeout(1) and of a shell that does not find the program.
+	exitHeld     = 75
+	guardTimeout = 5 * time.Second
+	maxAgents    = 64 // configurations that are looked at
+)
+
+// startGuard decides whether etcd's unit may start before quorumd has ever decided for this host: both units of a new
+// host start at its first boot, and etcd without an environment makes a cluster of one on localhost.
+//
+// It runs as root in ExecCondition= of the unit and needs no agent that runs. It was chosen over a file that is laid
+// down at the installation because it keeps nothing: what decides is the disk at that moment, so that no installation,
+// upgrade, removal or rollback can leave a guard behind next to data. It was chosen over Condition…= lines because those
+// cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets etcd
+// start whenever something is not known.
+type startGuard struct {
+	files   rootfile.Tree
+	configs string // where the configurations lie
+	getenv  func(string) string
+	units   unitLooker
+	says    io.Writer
+}
+
+// unitLooker is what systemd knows of units.
+type unitLooker interface {
+	Command(ctx context.Context, unit string) ([]string, error)
+	Starts(ctx context.Context, unit string) (bool, error)
+	Mounted(ctx context.Context, path string) (bool, error)
+}
+
+func guardStart(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, errors.New("a unit is expected")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), guardTimeout)
+	defer cancel()
+	g := startGuard{rootfile.Root(), configs, os.Getenv, systemd.Units{}, os.Stderr}
+	if g.holds(ctx, args[0]) {
+		return exitHeld, nil
+	}
+	return 0, nil
+}
+
+// holds reports whether the unit must not start, and says why.
+func (g startGuard) holds(ctx context.Context, unit string) bool {
+	files, err := filepath.Glob(filepath.Join(g.configs, "*.yaml"))
+	if err != nil || len(files) > maxAgents {
+		return false
+	}
+	for _, file := range files {
+		agent := agentOf(file)
+		conf, err := trustedConfig(g.files, g.configs, agent)
+		if err != nil {
+			fmt.Fprintf(g.says, "quorumd: %s is not held back by %s: %v\n", unit, file, err)
+			continue
+		}
+		if g.facts(ctx, conf, agent, unit).Held() {
+			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided what this host becomes, and %s "+
+				"holds no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
+				unit, agentUnit(agent), conf.Etcd.DataDir, agentUnit(agent))
+			return true
+		}
+	}
+	return false
+}
+
+// facts collects what the policy decides by. The cheap ones come first: most hosts have data.
+func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit string) (f policy.FirstStart) {
+	e := conf.Etcd
+	f.Manages = e.Unit == unit && e.Runner == config.RunnerSystemd && conf.Mode == config.ModeManage
+	if !f.Manages {
+		return f
+	}
+	info, err := os.Lstat(e.EnvironmentFile)
+	f.Decided = err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+	if f.Decided {
+		return f
+	}
+	own, err := g.unitsDir(ctx, unit)
+	f.NoMember = err == nil && g.noMember(ctx, e.DataDir) && g.noMember(ctx, own)
+	if !f.NoMember {
+		return f
+	}
+	f.AgentStarts, err = g.units.Starts(ctx, agentUnit(agent))
+	f.AgentStarts = f.AgentStarts && err == nil
+	return f
+}
+
+// noMember reports whether a directory certainly holds no member: it could be looked at, and its file system is mounted.
+func (g startGuard) noMember(ctx context.Context, dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, "member")); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	real, err := resolved(dir)
+	if err != nil {
+		return false
+	}
+	for _, path := range []string{dir, real} {
+		if mounted, err := g.units.Mounted(ctx, path); err != nil || !mounted {
+			return false
+		}
+	}
+	return true
+}
+
+// resolved returns where a directory is, or will be once it is made, with all links followed. A link that leads nowhere
+// is an error: its target may lie on a file system that is not mounted.
+func resolved(dir string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+		return real, err
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return "", fmt.Errorf("%s leads nowhere", dir)
+	}
+	above, err := resolved(filepath.Dir(dir))
+	return filepath.Join(above, filepath.Base(dir)), err
+}
+
+// unitsDir returns the data directory that etcd would use as its unit is now: by the flags of its command line, which
+// outweigh the unit's environment, which this process has.
+func (g startGuard) unitsDir(ctx context.Context, unit string) (string, error) {
+	args, err := g.units.Command(ctx, unit)
+	if err != nil {
+		return "", err
+	}
+	var words []string
+	for _, arg := range args {
+		if expanded := os.Expand(arg, g.getenv); expanded != arg { // systemd makes words of $NAME
+			words = append(words, strings.Fields(expanded)...)
+		} else {
+			words = append(words, arg)
+		}
+	}
+	if cmp.Or(flagOf(words, "config-file"), g.getenv("ETCD_CONFIG_FILE")) != "" {
+		return "", errors.New("etcd reads a file of its own")
+	}
+	name := cmp.Or(flagOf(words, "name"), g.getenv("ETCD_NAME"), "default")
+	return filepath.Abs(cmp.Or(flagOf(words, "data-dir"), g.getenv("ETCD_DATA_DIR"), name+".etcd"))
+}
+
+// flagOf returns the value of a flag; the last one counts.
+func flagOf(words []string, name string) (value string) {
+	for i, word := range words {
+		word, dashed := strings.CutPrefix(word, "-")
+		got, given, has := strings.Cut(strings.TrimPrefix(word, "-"), "=")
+		switch {
+		case !dashed || got != name:
+		case has:
+			value = given
+		case i+1 < len(words):
+			value = words[i+1]
+		}
+	}
+	return value
+}
+
+// agentUnit returns the unit of the agent with that name.
+func agentUnit(agent string) string {
+	if agent == mainAgent {
+		return "quorumd.service"
+	}
+	return "quorumd@" + agent + ".service"
+}

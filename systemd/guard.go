@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	sddbus "github.com/coreos/go-systemd/v22/dbus"
+	sdunit "github.com/coreos/go-systemd/v22/unit"
+)
+
+// Units asks systemd about units other than the one that a Service drives.
+type Units struct {
+	Dial DialFunc // nil for systemd's own socket, which only root may use and which needs no bus
+}
+
+// Command returns the arguments of the unit's first command, as its ExecStart= has them: variables are not replaced.
+func (u Units) Command(ctx context.Context, name string) ([]string, error) {
+	p, err := u.look(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	commands := property[[][]any](p, "ExecStart")
+	if len(commands) == 0 || len(commands[0]) < 2 {
+		return nil, errors.New("systemd names no command of " + name)
+	}
+	args, _ := commands[0][1].([]string)
+	return args, nil
+}
+
+// Starts reports whether the unit runs, is being started, or is started by a boot.
+func (u Units) Starts(ctx context.Context, name string) (bool, error) {
+	p, err := u.look(ctx, name)
+	enabled := slices.Contains([]string{"enabled", "enabled-runtime"}, property[string](p, "UnitFileState"))
+	return enabled || p.state() == Active || p.state() == Activating, err
+}
+
+// Mounted reports whether every mount point on the way to path that systemd knows, from fstab(5) or a unit of its own,
+// is mounted.
+func (u Units) Mounted(ctx context.Context, path string) (bool, error) {
+	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
+		p, err := u.look(ctx, sdunit.UnitNamePathEscape(path)+".mount")
+		if err != nil || property[string](p, "LoadState") == "loaded" && p.state() != Active {
+			return false, err
+		}
+		if path == filepath.Dir(path) {
+			return true, nil
+		}
+	}
+}
+
+func (u Units) look(ctx context.Context, name string) (properties, error) {
+	dial := u.Dial
+	if dial == nil {
+		dial = sddbus.NewSystemdConnectionContext
+	}
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, explainBus("look at "+name, name, err)
+	}
+	defer conn.Close()
+	p, err := conn.GetAllPropertiesContext(ctx, name)
+	if err != nil {
+		return nil, explainBus("look at "+name, name, err)
+	}
+	return p, nil
+}
