@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,15 +96,15 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := BootID()
 	if err != nil {
-		return nil, fmt.Errorf("cannot run %s: cannot tell which boot this is: %w: mount /proc", o.Name, err)
+		return nil, fmt.Errorf("cannot run %s: %w", o.Name, err)
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, explainFile("make the run directory of "+o.Name, err)
 	}
 	p := &Process{
-		o: o, boot: strings.TrimSpace(string(boot)), log: o.Logger.With("process", o.Name),
+		o: o, boot: boot, log: o.Logger.With("process", o.Name),
 		state: filepath.Join(o.Dir, o.Name+".state"),
 		lock:  filepath.Join(o.Dir, o.Name+".lock"),
 		env:   filepath.Join(o.Dir, o.Name+".env"),

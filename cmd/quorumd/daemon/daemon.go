@@ -263,7 +263,7 @@ func open(conf config.Config, child []string, orders *steward.Client, hooks *hoo
 			p.close()
 		}
 	}()
-	if p.bootID, err = bootID(); err != nil {
+	if p.bootID, err = systemd.BootID(); err != nil {
 		return p, err
 	}
 	lockMemory(log)

@@ -4,22 +4,11 @@
 package daemon
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// bootID gives the name of this boot.
-func bootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("cannot read the boot ID: %w", err)
-	}
-	return string(bytes.TrimSpace(id)), nil
-}
 
 // sinceBoot is the clock of the agent: it never jumps, and runs on while the machine is
 // suspended.

@@ -1,0 +1,43 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// BootID returns the name of this boot, which differs after every start of the system.
+//
+// In a container the kernel's boot ID is that of the machine: systemd-nspawn covers the file with one of its own, but
+// not where a service has its own /proc, and other container managers cover nothing. A container that is stopped and
+// started would seem never to have gone down. So in a container whose first process is systemd, the start of that
+// process, which the kernel counts from the machine's boot, is part of the name.
+func BootID() (string, error) { return bootID("/") }
+
+func bootID(root string) (string, error) {
+	id, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the boot ID: %w: mount /proc", err)
+	}
+	name := strings.TrimSpace(string(id))
+	// systemd writes this file when it is the first process of a container. Without it nothing else is needed.
+	if _, err := os.Stat(filepath.Join(root, "run/systemd/container")); err != nil {
+		return name, nil
+	}
+	stat, err := os.ReadFile(filepath.Join(root, "proc/1/stat"))
+	if err != nil {
+		return "", fmt.Errorf("cannot tell when this container was started: %w: let quorumd see process 1 "+
+			"(ProtectProc=default)", err)
+	}
+	// The name of the program, in brackets, may hold anything; the start is the 20th field after it.
+	const start = 20
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < start {
+		return "", fmt.Errorf("cannot tell when this container was started: /proc/1/stat has %d fields", len(fields))
+	}
+	return name + "-" + fields[start-1], nil
+}
