@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/config"
+	agentconfig "github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -35,7 +35,7 @@ func TestTheLinesForACAOfThePeersChangeTheConfigurationAndWhatEtcdStartsWith(t *
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := config.Parse(conf, text)
+	before, err := agentconfig.Parse(conf, text)
 	if err != nil || before.Etcd.TLS.PeerCA != before.Etcd.TLS.CA || len(before.Warnings) != 1 {
 		t.Fatalf("%+v %v", before.Warnings, err)
 	}
@@ -62,7 +62,7 @@ func TestTheLinesForACAOfThePeersChangeTheConfigurationAndWhatEtcdStartsWith(t *
 		}
 		return text
 	}
-	after, err := config.Parse(conf, read(conf))
+	after, err := agentconfig.Parse(conf, read(conf))
 	if err != nil || len(after.Warnings) != 0 {
 		t.Fatalf("%+v %v", after.Warnings, err)
 	}
