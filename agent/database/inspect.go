@@ -63,6 +63,13 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Conten
 		return Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return Contents{}, fmt.Errorf("cannot open the database: %w", err)
+	}
+	if err := CheckPages(file, info.Size(), db.Info().PageSize); err != nil {
+		return Contents{}, err
+	}
 	err = db.View(func(tx *bbolt.Tx) (err error) {
 		c, err = contents(ctx, tx, progress)
 		return err

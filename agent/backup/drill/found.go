@@ -57,7 +57,7 @@ func id() uint64 {
 // forget takes out of a database what is of the cluster of which it was taken, and that a password is needed: that of
 // today may be another.
 func forget(file string) error {
-	db, err := bolt.Open(file, ownerRW, &bolt.Options{NoSync: true, NoFreelistSync: true})
+	db, err := database.Open(file, bolt.Options{NoSync: true, NoFreelistSync: true})
 	if err != nil {
 		return err
 	}

@@ -199,7 +199,7 @@ func withDatabase(path string, change bool, do func(*bolt.Tx) error) (err error)
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: !change, Timeout: lockWait})
+	db, err := database.Open(path, bolt.Options{ReadOnly: !change, Timeout: lockWait})
 	if err != nil {
 		return err
 	}
