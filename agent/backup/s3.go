@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -62,13 +63,15 @@ func OpenS3(o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, cannot(err)
 	}
+	transport.MaxResponseHeaderBytes = maxHeader
 	if o.CA != "" {
 		if transport.TLSClientConfig.RootCAs, err = authorities(o.CA); err != nil {
 			return nil, cannot(fmt.Errorf("certificate authorities %s: %w", o.CA, err))
 		}
 	}
 	client, err := minio.NewCore(o.Endpoint.Host, &minio.Options{
-		Creds: credentials.NewStaticV4(key, secret, ""), Secure: secure, Region: o.Region, Transport: transport,
+		Creds: credentials.NewStaticV4(key, secret, ""), Secure: secure, Region: o.Region,
+		Transport:  boundedAnswers{transport},
 		MaxRetries: tries,
 	})
 	if err != nil {
@@ -79,6 +82,40 @@ func OpenS3(o S3Options) (*S3, error) {
 		prefix = o.Prefix + "/" + prefix
 	}
 	return &S3{client: client, bucket: o.Bucket, prefix: prefix, file: o.Credentials}, nil
+}
+
+const (
+	maxHeader = 64 << 10 // what belongs to an object is in the header of its answer
+	// maxAnswer bounds an answer that is read into memory as a whole, such as a page of a listing: 1000 objects, whose
+	// names have up to 1 KiB each.
+	maxAnswer = 4 << 20
+)
+
+// boundedAnswers bounds all answers of a store but the contents of objects, which are read as a stream.
+type boundedAnswers struct{ http.RoundTripper }
+
+func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err != nil || r.Method == http.MethodGet && r.URL.RawQuery == "" && answer.StatusCode < http.StatusMultipleChoices {
+		return answer, err
+	}
+	answer.Body = &boundedBody{answer.Body, maxAnswer}
+	return answer, nil
+}
+
+// boundedBody fails when it is longer than it may be.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, fmt.Errorf("an answer of the store is over %d bytes", maxAnswer)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 // Get opens an object.

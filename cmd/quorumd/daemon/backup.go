@@ -30,6 +30,10 @@ import (
 // backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
 const backupMemory = 48 << 20
 
+// parseMemory is what a child that reads a database or a log may allocate, in bytes: less than the agent's unit has
+// (MemoryMax=512M), so that what is planted there ends the child alone. 8 million keys fit.
+const parseMemory = 384 << 20
+
 // deleted is as how many bytes a delete counts: one at a time is progress enough for a job.
 const deleted = 1 << 20
 
@@ -45,6 +49,11 @@ func runBackup(args []string, stdout io.Writer) error {
 	defer stop()
 	if args[1] == fetchJob {
 		return runFetch(ctx, args[0], args[2:], stdout) // people wait for it, and etcd is down
+	}
+	if args[1] != "drill" { // that one runs an etcd, which inherits the limit
+		if err := database.Confine(parseMemory); err != nil {
+			return err
+		}
 	}
 	giveWay()
 	return backup.Child(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
