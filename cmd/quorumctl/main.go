@@ -36,6 +36,13 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == probeCommand { // likewise
 		os.Exit(disk.ChildMain(os.Args[2:], os.Stdin, os.Stderr))
 	}
+	if len(os.Args) > 1 && os.Args[1] == inspectCommand { // likewise
+		if err := inspectMain(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(exitFault)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -7,12 +7,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,14 +187,9 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errors.New("it is no file"))
 	}
-	sum, nobody := sha256.New(), func(int64) {}
-	size, err := database.Receive(ctx, io.Discard, io.TeeReader(file, sum), nobody)
-	if err != nil {
-		return nil, err
-	}
-	contents, err := database.Inspect(ctx, file, nobody)
+	found, err := inspectFile(ctx, file)
 	return &recovery.Snapshot{
-		File: path, Contents: contents, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)), Member: randomID(),
+		File: path, Contents: found.Contents, Size: found.Size, SHA256: found.SHA256, Member: randomID(),
 	}, err
 }
 

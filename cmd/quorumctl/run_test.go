@@ -28,7 +28,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	child := len(os.Args) > 1 && (os.Args[1] == probeCommand || os.Args[1] == reach.Command)
+	child := len(os.Args) > 1 && (os.Args[1] == probeCommand || os.Args[1] == reach.Command ||
+		os.Args[1] == inspectCommand)
 	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
 		main()
 		os.Exit(exitOK)
