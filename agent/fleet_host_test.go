@@ -40,6 +40,7 @@ type fleetHost struct {
 	last   time.Duration // when the disk was last read
 	reads  int
 	slow   time.Duration // what a write takes, if that is too much
+	fsyncs fsyncCount
 
 	sensors func() health.MachineReading
 	plugins Plugins
@@ -69,7 +70,7 @@ func (h *fleetHost) boot(id string) {
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
-		Chips: h.chips, Network: h.network, Database: h.database,
+		Chips: h.chips, Network: h.network, Database: h.database, MemberMetrics: f.memberMetrics,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {

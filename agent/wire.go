@@ -58,6 +58,8 @@ type Options struct {
 	Sensors func() health.MachineReading
 	// EtcdMetrics asks the local etcd for what it tells of itself; nil when nobody can.
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
+	// MemberMetrics asks the etcd of any member, by its client URL; nil when nobody can.
+	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
 	// Plugins are the operator's own checks; nil when there are none.
 	Plugins Plugins
 	// Network tells whether the members are reached from here; nil when nobody looks.
@@ -114,7 +116,7 @@ func New(opt Options) (*Agent, error) {
 		Sensors: opt.Sensors, Devices: opt.Devices, Links: opt.Links, Hardware: opt.Hardware, Now: opt.Now,
 		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
-	looks.Chips, looks.Database = opt.Chips, opt.Database
+	looks.Chips, looks.Database, looks.MemberMetrics = opt.Chips, opt.Database, opt.MemberMetrics
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
 	looks.Discovery = opt.Discovery
 	if opt.Hooks != nil {

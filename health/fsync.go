@@ -39,6 +39,7 @@ type fsync struct {
 	dirty      time.Duration // when a slow write, or no data, last spoke against leaving SLOW
 	// the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
 	calmSince time.Duration
+	slowAt    time.Duration // when a write was last slow, for whatever reason
 	resetAt   time.Duration // when an operator last cleared FAILED, 0 if never
 
 	hung time.Duration // how long the operation that hung last had been in flight when it was seen last
@@ -47,6 +48,9 @@ type fsync struct {
 	qualified bool // passed a qualifying run, and OK or WARM ever since
 	wasWarm   bool // WARM before the data ended
 }
+
+// fsyncMinute is after how long without a slow write a disk that is SLOW recovers.
+const fsyncMinute = time.Minute
 
 // samplesKept bounds what is kept for the rules if the window is small and the probe fast.
 const samplesKept = 1 << 16
@@ -71,6 +75,9 @@ func (f *fsync) read(in Input) {
 	}
 	f.score.advance(f.now, f.pace.round, f.pace.decay)
 	f.trim()
+	if f.disk.InFlight >= f.limits.FsyncSlow {
+		f.slowAt = f.now
+	}
 	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
 		f.soil(f.now)
 	}
@@ -83,6 +90,9 @@ func (f *fsync) read(in Input) {
 
 func (f *fsync) take(s Sample) {
 	f.lastSample = max(f.lastSample, s.End)
+	if s.Latency >= f.limits.FsyncSlow {
+		f.slowAt = max(f.slowAt, s.End)
+	}
 	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL
 	if s.Contaminated {
 		if qualifying {

@@ -25,6 +25,8 @@ type Verdict struct {
 	Remedy string
 	// Qualified says that the disk passed a qualifying run and has been OK or WARM ever since.
 	Qualified bool
+	// Recovers says that the state is SLOW for the time that writes took, and that none has been slow for a minute.
+	Recovers bool
 	// Findings are all there are, the worst first, and those that advise only after all that gate something.
 	Findings []Finding
 	// Checks tells where each check stands, in the order of [Checks].
@@ -192,6 +194,7 @@ func (j *Judge) verdict() Verdict {
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy
 		for _, f := range v.Findings {
 			v.Gates |= f.Gates
+			v.Recovers = v.Recovers && (f.Gates == Nothing || f.Code == DiskFsyncSlow || Slow.WorseThan(f.State))
 		}
 	}
 	if v.State != j.state {

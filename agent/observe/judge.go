@@ -48,7 +48,6 @@ type judge struct {
 	sensors   beside.Look[health.MachineReading]
 	etcd      beside.Look[health.EtcdReading]
 	peers     peers
-	syncs     health.Recent
 	devices   beside.Look[health.DevicesReading]
 	databases beside.Look[health.DatabaseReading]
 	links     beside.Look[health.LinkReading]

@@ -32,7 +32,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
 		j.etcd.Forget() // the next one counts from zero
-		j.peers, j.syncs = peers{}, health.Recent{}
+		j.peers = peers{}
 		silent := health.SilentEtcd("etcd does not run here")
 		silent.Certificates = j.certificates(ctx, r)
 		return silent
@@ -41,7 +41,6 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	if j.opt.EtcdMetrics != nil {
 		j.peers.read(seen)
 		r.Connections = j.peers.connections(j.now(), j.opt.Now(), j.opt.Config.Timing.Interval)
-		r.EtcdFsync = slowSyncs(&j.syncs, seen, j.opt.Config.Disk.FsyncSlow)
 	}
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
 	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)

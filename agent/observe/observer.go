@@ -152,6 +152,8 @@ type Options struct {
 	BlockProgress func(device uint64) (disk.Progress, error)   // nil when that cannot be told
 	Sensors       func() health.MachineReading                 // nil when nobody can tell; it may hang
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil when nobody can tell
+	// MemberMetrics reads the metrics of the etcd that serves clients at a URL; nil when nobody can. It may hang.
+	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices func(device uint64) health.DevicesReading
 	// Database looks at the file system of etcd's database, which is another one than that of its log, or not: that has
@@ -187,6 +189,8 @@ type Observer struct {
 	parsed  parsed                // the cluster's other records, as they were read last
 	rested  time.Duration         // when this host was last not attentive
 	asked   asked
+	// witnesses are the etcds of voters that are unhealthy by their own records, by member ID.
+	witnesses map[uint64]*witness
 }
 
 // New makes an observer. It reads the verdict of the agent before and connects to nothing.
@@ -232,6 +236,7 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	o.askCommand(ctx, r)
 	o.askUnit(ctx, r)
 	o.lookAtEtcd(ctx, r)
+	o.lookAtFsyncs(ctx, r)
 	o.askHooks(ctx, r)
 	o.lookAtData(ctx, r)
 	o.askVersion(ctx, r)

@@ -4,8 +4,12 @@
 package observe
 
 import (
+	"context"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/beside"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -13,12 +17,67 @@ const (
 	syncsSpan   = 5 * time.Minute
 	syncsFewest = 100 // of fewer, the slowest alone would be 99 of 100
 	syncsFew    = 20  // of these and more, up to syncsFewest, more than half have to be slow: no disk is that by chance
+	// syncsEvery is how often the etcd of an unhealthy voter is asked, and syncsOldest how old its last answer may be.
+	syncsEvery, syncsOldest = 10 * time.Second, 35 * time.Second
+	// syncsClean is after how long without a slow fsync the evidence ends.
+	syncsClean = time.Minute
 )
 
-// slowSyncs takes what the local etcd has told last of its own syncs: a witness of how its disk is, beside the probe.
-// It gives up to what 99 of 100 of the last minutes' took; 0 unless more than one in a hundred took longer than a limit
-// for sure, or more than half of them where a disk is so slow that etcd counts few. etcd counts in buckets: one that
-// the limit lies in proves nothing.
+// witness is what this host has read of the fsyncs of one voter, in the metrics of that voter's etcd: the evidence on a
+// disk that neither its host's probe nor any record has a part in.
+type witness struct {
+	look   beside.Look[health.EtcdReading]
+	at     time.Duration // of the newest reading taken in
+	last   health.Histogram
+	recent health.Recent
+	p99    time.Duration // of the last minutes, if that is slow; else 0
+	slowAt time.Duration // when a slow fsync was last counted
+	since  time.Duration // since when the evidence has held; 0 when it does not
+	absent string
+}
+
+// take takes in a reading, once. One that says nothing counts for nothing: what is known grows old.
+func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
+	at, told := seen.At, seen.WALFsync
+	if w.absent = told.Absent; at == w.at || !told.Known {
+		return
+	}
+	if at-w.at > syncsOldest { // what happened in between is not known
+		w.recent, w.slowAt, w.since = health.Recent{}, 0, 0
+	}
+	w.at = at
+	if grown, same := told.Delta(w.last); same {
+		if worst, some := grown.Quantile(1000); some && worst.Over >= limit {
+			w.slowAt = at
+		}
+	}
+	w.last, w.p99 = told, slowSyncs(&w.recent, seen, limit)
+	switch {
+	case w.p99 == 0, w.slowAt == 0, at-w.slowAt >= syncsClean:
+		w.since = 0
+	case w.since == 0:
+		w.since = at
+	}
+}
+
+// fsyncs gives what is known of them now.
+func (w *witness) fsyncs(now time.Duration) policy.Fsyncs {
+	switch {
+	case w.at == 0, now-w.at > syncsOldest && w.absent != "":
+		return policy.Fsyncs{Absent: w.absent}
+	case now-w.at > syncsOldest:
+		return policy.Fsyncs{Absent: "its etcd has not answered for a while"}
+	}
+	f := policy.Fsyncs{Known: true, Age: now - w.at, P99: w.p99}
+	if w.since != 0 {
+		f.SlowFor = max(1, now-w.since)
+	}
+	return f
+}
+
+// slowSyncs takes what an etcd counts of its own fsyncs at a moment. It gives up to what 99 of 100 of the last minutes'
+// took; 0 unless more than one in a hundred took longer than a limit for sure, or more than half of them if the disk is
+// so slow that etcd counts few. etcd counts in buckets: one that the limit lies in proves nothing.
 func slowSyncs(own *health.Recent, told health.EtcdReading, limit time.Duration) time.Duration {
 	grown, _ := own.Take(told.At, told.WALFsync, syncsSpan)
 	p99, _ := grown.Quantile(990)
@@ -28,4 +87,54 @@ func slowSyncs(own *health.Recent, told health.EtcdReading, limit time.Duration)
 		return 0
 	}
 	return max(p99.Over, p99.Upto)
+}
+
+// lookAtFsyncs asks the etcds of the voters that are unhealthy by their own records, at the client URLs of the member
+// list, which no host record has a part in. A host that rests decides on no replacement, and asks nobody.
+func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
+	if o.opt.MemberMetrics == nil || !o.pace.attends {
+		o.witnesses = nil
+		return
+	}
+	now, suspects := o.opt.Now(), o.suspects(r)
+	if r.Reachable {
+		for id := range o.witnesses {
+			if _, is := suspects[id]; !is {
+				delete(o.witnesses, id)
+			}
+		}
+	}
+	r.Fsyncs = map[uint64]policy.Fsyncs{}
+	for id, url := range suspects {
+		w := o.witnesses[id]
+		if w == nil {
+			if w = new(witness); o.witnesses == nil {
+				o.witnesses = map[uint64]*witness{}
+			}
+			o.witnesses[id] = w
+		}
+		w.look.Refresh(ctx, o.opt.Now, syncsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
+			at := o.opt.Now()
+			seen := o.opt.MemberMetrics(ctx, url)
+			seen.At = at
+			return seen, nil
+		})
+		if seen, _, fresh := w.look.Get(now, syncsOldest); fresh {
+			w.take(seen, o.opt.Config.Disk.FsyncSlow)
+		}
+		r.Fsyncs[id] = w.fsyncs(now)
+	}
+}
+
+// suspects gives the client URLs of the voters that are unhealthy by their own records, by member ID.
+func (o *Observer) suspects(r *round.Round) map[uint64]string {
+	all := map[uint64]string{}
+	for _, h := range r.Hosts {
+		m, listed := r.Membership.ByPeerURL(h.PeerURL)
+		state, err := health.ParseState(h.Health)
+		if err == nil && listed && !m.Learner && len(m.ClientURLs) > 0 && policy.Unhealthy(state) {
+			all[m.ID] = m.ClientURLs[0]
+		}
+	}
+	return all
 }

@@ -192,7 +192,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		if _, asked := r.Statuses[m.ID]; r.StatusesAt == r.At || asked && b.recent(r) {
 			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.StatusesAt, r.Number)
 		}
-		member.AgentGoneFor = b.agentGone(r, m)
+		member.AgentGoneFor, member.Fsyncs = b.agentGone(r, m), r.Fsyncs[m.ID]
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
 }
@@ -248,7 +248,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Turn: r.Released.InTurn(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
-			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores,
+			Recovers: h.Recovers,
+			Drills:   policy.DrillAbility(h.Drills), Stores: h.Stores,
 		})
 	}
 	return out

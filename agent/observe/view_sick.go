@@ -18,7 +18,8 @@ func writesTook(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
 }
 
-// ails makes the view of what speaks against a host, and since when. What another agent there says is another word.
+// ails makes the view of since when a host has said that it harms the cluster. What another agent there says is another
+// word.
 func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.Ails {
 	since := func(what string, holds bool) time.Duration {
 		name := said + "host/" + h.ID + "/" + what
@@ -28,8 +29,7 @@ func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy
 		return max(1, b.since.Of(name, h.Instance, r.At, r.Number))
 	}
 	return policy.Ails{
-		For:      since("sick", state == health.Slow || state == health.Stalled || state == health.Failed),
+		For:      since("sick", policy.Unhealthy(state) && !h.Recovers),
 		HangsFor: since("hangs", state == health.Stalled || state == health.Failed),
-		Fsync:    writesTook(h.EtcdFsync), FsyncFor: since("syncs", h.EtcdFsync > 0),
 	}
 }

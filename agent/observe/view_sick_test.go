@@ -17,25 +17,26 @@ func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
 	for i, c := range []struct {
 		at       int // all times are in seconds
 		health   string
-		syncs    float64
+		recovers bool
 		instance string
 		sick     int // -1: it is not
 		hangs    int
-		slow     int
 	}{
-		{1, "SLOW", 0, "a", 0, -1, -1},
-		{11, "SLOW", 0.256, "a", 10, -1, 0},
-		{21, "STALLED", 0.512, "a", 20, 0, 10},
-		{31, "FAILED", 0, "a", 30, 10, -1},
-		{41, "SLOW", 0, "a", 40, -1, -1},
-		{51, "WARM", 0, "a", -1, -1, -1},
-		{61, "SLOW", 0, "a", 0, -1, -1},
-		{71, "SLOW", 0, "b", 0, -1, -1}, // the word of another agent
-		{81, "OF A LATER VERSION", 0, "b", -1, -1, -1},
+		{1, "SLOW", false, "a", 0, -1},
+		{11, "SLOW", false, "a", 10, -1},
+		{21, "STALLED", false, "a", 20, 0},
+		{31, "FAILED", false, "a", 30, 10},
+		{41, "SLOW", false, "a", 40, -1},
+		{51, "WARM", false, "a", -1, -1},
+		{61, "SLOW", false, "a", 0, -1},
+		{71, "SLOW", false, "b", 0, -1}, // the word of another agent
+		{81, "SLOW", true, "b", -1, -1},
+		{91, "SLOW", false, "b", 0, -1},
+		{101, "OF A LATER VERSION", false, "b", -1, -1},
 	} {
 		r := quiet(uint64(i)+1, time.Duration(c.at)*time.Second)
 		r.Hosts[2] = record.Host{
-			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health, EtcdFsync: c.syncs,
+			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health, Recovers: c.recovers,
 		}
 		got := b.View(r, nil).Hosts[2].Ails
 		since := func(s int) time.Duration {
@@ -44,11 +45,7 @@ func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
 			}
 			return max(1, time.Duration(s)*time.Second)
 		}
-		want := policy.Ails{
-			For: since(c.sick), HangsFor: since(c.hangs), FsyncFor: since(c.slow),
-			Fsync: time.Duration(c.syncs * float64(time.Second)),
-		}
-		if got != want {
+		if want := (policy.Ails{For: since(c.sick), HangsFor: since(c.hangs)}); got != want {
 			t.Errorf("after %d s: %+v, want %+v", c.at, got, want)
 		}
 	}

@@ -40,6 +40,9 @@ func gates(s health.State, spares, what health.Gate) bool {
 // gates tells whether this host's verdict keeps something from happening.
 func (h Health) gates(what health.Gate) bool { return gates(h.State, h.Spares, what) }
 
+// Unhealthy reports whether a health state says that the host harms the cluster.
+func Unhealthy(s health.State) bool { return sick(s) }
+
 // sick tells whether a verdict says that the host harms the cluster.
 func sick(s health.State) bool {
 	return s == health.Slow || s == health.Stalled || s == health.Failed

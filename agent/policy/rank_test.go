@@ -74,7 +74,7 @@ func TestAVoterThatIsToGoFillsNoRack(t *testing.T) {
 		"it is sick":                {func(*View) {}, "n5"},
 		"its time is not over":      {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, "n4"},
 		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
-		"nothing else says so":      {func(v *View) { v.Hosts[2].Ails.FsyncFor = 0 }, "n4"},
+		"nothing else says so":      {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
 		"its place is taken already": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{}
 			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}

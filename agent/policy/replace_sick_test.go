@@ -77,7 +77,7 @@ func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
 		scene{"nobody is replaced by default", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, TargetMet},
 		scene{"the grace is not over", func(v *View) { v.Limits.SickGrace = time.Hour }, StepNone, TargetMet},
 		scene{"its own verdict is all that says so", func(v *View) {
-			v.Hosts[2].Ails.FsyncFor = 0
+			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, TargetMet},
 		scene{"its etcd is all that says so", func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0
@@ -130,7 +130,7 @@ func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
 		{"a standby is promoted", nil, StepPromote, ""},
 		{"not when the sick one is well again", well, StepRollBack, ""},
 		{"nor while its etcd says nothing against it", func(v *View) {
-			v.Hosts[2].Ails.FsyncFor = 0
+			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, MemberLive},
 		{"nor while nothing is known of it", func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0
@@ -271,7 +271,7 @@ func TestAHostIsReadyToTakeThePlaceOfASickVoterThatIsTooSlowToAnswer(t *testing.
 		"nor where it may hang": {silentSick, VoterNotLive},
 		"nor where nothing else speaks against it": {func(v *View) {
 			unreached(v)
-			v.Hosts[2].Ails.FsyncFor = 0
+			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, VoterNotLive},
 		"nor while another one is down": {func(v *View) {
 			unreached(v)

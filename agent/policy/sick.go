@@ -12,24 +12,36 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Who is sick, and by whose word. A voter is sick by its own host's verdict and by one witness beside it, which that
-// verdict does not rest on: what its etcd has counted of its own writes, or what the deciding host has measured of it.
-// Either alone may be wrong: a probe that is kept from writing, or a way that is bad.
+// A voter is unhealthy by the health state that its own host reports, and by evidence that the deciding host has
+// measured itself: what that voter's etcd counts of its own fsyncs, its lag, its silence. Either alone may be wrong: a
+// probe that is kept from writing, or a bad network path. Nothing in a host record is evidence: a record may be forged.
+//
+// Both must be of now. A health state is left slowly, long after writes are fast again: then the record says that the
+// host recovers, and its time starts again. The evidence holds no minute without a slow fsync.
 
-// Ails is since when a host's own verdict has said that it harms the cluster, and what its etcd says of itself.
+// Ails is since when a host's own record has said that the host harms the cluster.
 type Ails struct {
-	For      time.Duration // since when it has been SLOW or worse without break; 0 when it is not
+	// For is since when it has been SLOW or worse without break, with a slow write in every minute; 0 when it is not.
+	For      time.Duration
 	HangsFor time.Duration // the same of STALLED or worse
-	// Fsync is what 99 of 100 of the syncs that its etcd has counted took, where that is beyond what a healthy disk
-	// takes, and FsyncFor since when it has been; 0 where it is not, or not known.
-	Fsync, FsyncFor time.Duration
 }
 
-// sickStall is after how long a voter may be replaced whose disk hangs, whatever the grace of one that is slow.
+// Fsyncs is what the deciding host has read of a member's fsyncs in the metrics of that member's etcd.
+type Fsyncs struct {
+	Known  bool
+	Absent string        // why it is not known; empty when nothing was asked
+	Age    time.Duration // of the newest reading
+	// P99 is what 99 of 100 of the last minutes' fsyncs took, if that is beyond what a healthy disk takes; else 0.
+	P99 time.Duration
+	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 when it is not.
+	SlowFor time.Duration
+}
+
+// sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
 const sickStall = time.Minute
 
-// unwitnessed is why a voter is not sick that is so by its own verdict alone.
-const unwitnessed = "nothing but its own verdict says so"
+// unwitnessed is why a voter is not unhealthy that only its own record calls so.
+const unwitnessed = "nothing but its own record says so"
 
 // Sick is a voter that is sick by its own verdict and by a witness.
 type Sick struct {
@@ -54,6 +66,8 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 		return s, "it is no voter"
 	case !present:
 		return s, "no quorumd on its host tells how it is"
+	case sick(h.Health) && h.Recovers:
+		return s, fmt.Sprintf("it is still %s by its own verdict, but its writes have been fast for a minute", h.Health)
 	case !sick(h.Health) || h.Ails.For == 0:
 		return s, "it is " + h.Health.String() + " by its own verdict"
 	case !gates(h.Health, h.Spares, health.Joins):
@@ -63,7 +77,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 	case h.Turn, v.Op.info().down && v.Op.names(h, m):
 		return s, "it is in an operation"
 	}
-	witness, seen := v.witness(m, h)
+	witness, seen := v.witness(m)
 	if witness == "" {
 		return s, unwitnessed
 	}
@@ -76,9 +90,6 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 
 // verdictAwaits gives for how long a verdict must stand on.
 func (v View) verdictAwaits(h Host) time.Duration {
-	if h.Health == health.Failed {
-		return -h.Ails.For
-	}
 	left := v.Limits.SickGrace - h.Ails.For
 	if h.Ails.HangsFor > 0 {
 		left = min(left, sickStall-h.Ails.HangsFor)
@@ -94,7 +105,7 @@ func (v View) silent(m Member) bool {
 }
 
 // witness gives what else speaks against a voter, and since when; the one that has for longest.
-func (v View) witness(m Member, h Host) (text string, since time.Duration) {
+func (v View) witness(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
 		text, since = "it answers no linearizable read, for "+span.Seconds(m.DownFor), m.DownFor
 	}
@@ -102,11 +113,22 @@ func (v View) witness(m Member, h Host) (text string, since time.Duration) {
 		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)
 		since = m.BehindFor
 	}
-	if h.Ails.FsyncFor > since {
-		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", span.Text(h.Ails.Fsync))
-		since = h.Ails.FsyncFor
+	if f := m.Fsyncs; f.Known && f.SlowFor > since {
+		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", span.Text(f.P99))
+		since = f.SlowFor
 	}
 	return text, since
+}
+
+// evidence says what the deciding host has read of a voter's fsyncs that does not confirm what its record says.
+func (f Fsyncs) evidence() string {
+	switch {
+	case f.Known:
+		return fmt.Sprintf("%s ago the metrics of its etcd showed no slow fsync in every minute", span.Seconds(f.Age))
+	case f.Absent != "":
+		return "the metrics of its etcd cannot be read: " + f.Absent
+	}
+	return "the metrics of its etcd have not been read yet"
 }
 
 // sickFor is calledSick for deciding: what was not seen in this round proves nothing.
@@ -191,13 +213,13 @@ func voterSuspect(v View) (string, bool) {
 		if _, why := v.calledSick(m); why != unwitnessed || v.verdictAwaits(h) > 0 || v.Op.takesPlaceOf(m) {
 			continue
 		}
-		before := fmt.Sprintf("its etcd counts slow syncs, too, or it is more than %d entries behind the leader",
-			v.Limits.PromoteLag)
+		before := fmt.Sprintf("its etcd counts slow fsyncs in every minute, or it is more than %d entries behind the "+
+			"leader", v.Limits.PromoteLag)
 		if h.Ails.HangsFor > 0 {
 			before += ", or it answers no linearizable read"
 		}
-		all = append(all, fmt.Sprintf("%s has been %s for %s by its own verdict alone; nobody takes its place before "+
-			"%s", m.label(), h.Health, span.Seconds(h.Ails.For), before))
+		all = append(all, fmt.Sprintf("%s has been %s for %s by its own record alone, and %s; no host replaces it "+
+			"before %s", m.label(), h.Health, span.Seconds(h.Ails.For), m.Fsyncs.evidence(), before))
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }

@@ -20,7 +20,10 @@ func sickView() View {
 	v.Cluster.Members[2] = voter(3, "n3")
 	h := ready("n3", RoleVoter)
 	h.Health = health.Slow
-	h.Ails = Ails{For: 11 * time.Minute, Fsync: 256 * time.Millisecond, FsyncFor: 10 * time.Minute}
+	h.Ails = Ails{For: 11 * time.Minute}
+	v.Cluster.Members[2].Fsyncs = Fsyncs{
+		Known: true, Age: 5 * time.Second, P99: 256 * time.Millisecond, SlowFor: 10 * time.Minute,
+	}
 	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), h, ready("n4", RoleSpare)}
 	v.Hosts[3].Own = true
 	return v
@@ -55,15 +58,26 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 		"it was slow before it hung": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, 1 }, true, "",
 		},
-		"it is broken just now": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Failed, 1 }, true, "",
+		"it is broken just now": {func(v *View) {
+			hangs(1)(v)
+			v.Hosts[2].Health = health.Failed
+		}, false, ""},
+		"it has been broken for a minute": {func(v *View) {
+			hangs(time.Minute)(v)
+			v.Hosts[2].Health = health.Failed
+		}, true, ""},
+		"its writes are fast again": {
+			func(v *View) { v.Hosts[2].Ails.For, v.Hosts[2].Recovers = 0, true }, false, "have been fast for a minute",
+		},
+		"the metrics of its etcd are not read": {
+			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "nothing but its own record",
 		},
 		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, false, ""},
 		"its witness is of just now": {
-			func(v *View) { v.Hosts[2].Ails.FsyncFor = 29 * time.Second }, false, "",
+			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 29 * time.Second }, false, "",
 		},
 		"its own verdict is all": {
-			func(v *View) { v.Hosts[2].Ails.Fsync, v.Hosts[2].Ails.FsyncFor = 0, 0 }, false, "nothing but its own",
+			func(v *View) { v.Cluster.Members[2].Fsyncs.P99, v.Cluster.Members[2].Fsyncs.SlowFor = 0, 0 }, false, "nothing but its own record",
 		},
 		"its etcd alone says so": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 }, false, "it is OK by its own",
@@ -75,14 +89,14 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0 }, false, "it is UNKNOWN",
 		},
 		"it is behind the leader": {func(v *View) {
-			v.Hosts[2].Ails.FsyncFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0, time.Minute, 900
+			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0, time.Minute, 900
 		}, true, ""},
 		"it hangs, and answers no read": {func(v *View) {
 			hangs(time.Minute)(v)
-			v.Hosts[2].Ails.FsyncFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
+			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
 		}, true, ""},
 		"it is slow, and does not answer this host": {func(v *View) {
-			v.Hosts[2].Ails.FsyncFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
+			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
 		}, false, "nothing but its own"},
 		"its finding would let it join": {
 			func(v *View) { v.Hosts[2].Spares = health.Joins }, false, "would let it join",
@@ -186,16 +200,30 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 
 func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *testing.T) {
 	t.Parallel()
-	const says = "n3 has been SLOW for 11m by its own verdict alone; nobody takes its place before its etcd counts " +
-		"slow syncs, too, or it is more than 500 entries behind the leader"
+	const (
+		shown  = "5s ago the metrics of its etcd showed no slow fsync in every minute"
+		before = "; no host replaces it before its etcd counts slow fsyncs in every minute, or it is more than 500 " +
+			"entries behind the leader"
+		says = "n3 has been SLOW for 11m by its own record alone, and " + shown + before
+	)
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
 	}{
 		"its own verdict is all": {func(*View) {}, says},
-		"it is broken just now": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Failed, time.Second },
-			strings.Replace(says, "SLOW for 11m", "FAILED for 1s", 1),
+		"it is broken just now": {func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, Ails{For: time.Second, HangsFor: time.Second}
+		}, ""},
+		"it has been broken for a minute": {func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, Ails{For: time.Minute, HangsFor: time.Minute}
+		}, strings.Replace(says, "SLOW for 11m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
+		"its etcd does not answer": {
+			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
+			strings.Replace(says, shown, "the metrics of its etcd cannot be read: etcd answers 403", 1),
+		},
+		"its etcd has not been asked": {
+			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} },
+			strings.Replace(says, shown, "the metrics of its etcd have not been read yet", 1),
 		},
 		"its disk hangs, and it answers": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute },
@@ -208,7 +236,7 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 			"",
 		},
 		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
-		"its etcd says so, too":       {func(v *View) { v.Hosts[2].Ails.FsyncFor = time.Second }, ""},
+		"its etcd says so, too":       {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
 		"nobody replaces sick ones":   {func(v *View) { v.Limits.SickGrace = 0 }, ""},
 		"it is well":                  {func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }, ""},
 		"it is another cluster":       {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
@@ -217,7 +245,7 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 	} {
 		v := besideSick()
 		v.Limits.PromoteLag = 500
-		v.Hosts[2].Ails.FsyncFor = 0
+		v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		c.change(&v)
 		told := ""
 		for _, r := range Decide(v).Reasons {

@@ -228,6 +228,7 @@ func wellOfSix() View {
 	v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 	v.Hosts = append(v.Hosts, ready("n5", RoleVoter), ready("n6", RoleVoter))
 	v.Hosts[4].Health, v.Hosts[4].Ails = v.Hosts[2].Health, v.Hosts[2].Ails
+	v.Cluster.Members[4].Fsyncs = v.Cluster.Members[2].Fsyncs
 	well(&v)
 	return v
 }

@@ -255,6 +255,7 @@ type Member struct {
 	StillFor   time.Duration // since when it has not moved, pauses or not; 0 when it has in this round
 	BehindFor  time.Duration // since when it has answered, and been more than PromoteLag behind, without break
 	DownFor    time.Duration // since when it has not answered
+	Fsyncs     Fsyncs        // as this host has read them itself; nothing while its host does not call it unhealthy
 	// AgentGoneFor is since when no agent of its host has been there: a record outlives its agent by the presence TTL,
 	// which is counted in. 0 while there is one, or when that is not known.
 	AgentGoneFor time.Duration
@@ -293,9 +294,11 @@ type Host struct {
 	Sees     []Sight // the other members, of a host that is a member or that decides
 	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
 	MemberLostFor time.Duration
-	Ails          Ails         // what speaks against it
-	Drills        DrillAbility // whether it can prove snapshots
-	Stores        bool         // its configuration names a place for snapshots
+	Ails          Ails // since when it says that it harms the cluster
+	// Recovers tells that it is SLOW or worse, and none of its writes has been slow for a minute.
+	Recovers bool
+	Drills   DrillAbility // whether it can prove snapshots
+	Stores   bool         // its configuration names a place for snapshots
 }
 
 // Lock is the lock as this host sees it.

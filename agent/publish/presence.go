@@ -207,7 +207,7 @@ func (p *presence) heard(ctx context.Context) {
 
 // verdict is what a host's record says of how it is.
 func (p *presence) verdict(h *record.Host, r *round.Round) {
-	h.Health, h.HealthText, h.Spares = r.Verdict.State.String(), "", nil
+	h.Health, h.HealthText, h.Spares, h.Recovers = r.Verdict.State.String(), "", nil, r.Verdict.Recovers
 	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
 		h.HealthText = string(r.Verdict.Code) // the code, not the text with its ever new numbers
 		h.Spares = health.Everything.Without(r.Verdict.Gates).Names()
@@ -236,7 +236,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
-	h.Turn, h.EtcdFsync = r.Turn(), r.EtcdFsync.Seconds()
+	h.Turn = r.Turn()
 	h.Sees = p.sights.steady(r)
 	h.MemberLost = policy.OwnMemberLost(v)
 	b := c.Backup

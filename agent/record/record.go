@@ -63,9 +63,8 @@ type Host struct {
 	Waiting string `json:"waiting,omitempty"`
 	// of a voter: the revision of the record of another host's turn that it had seen when it wrote this
 	Answers int64 `json:"answers,omitempty"`
-	// EtcdFsync is what 99 of 100 of the syncs that its etcd has counted lately took, in seconds and rounded up; only
-	// where that is beyond what a healthy disk takes.
-	EtcdFsync float64 `json:"etcdFsync,omitempty"`
+	// Recovers tells that the host is SLOW, and that none of its writes has been slow for a minute.
+	Recovers bool `json:"recovers,omitempty"`
 	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
 	// although the record of that may have been deleted. Zero when it is not.
 	Turn time.Time `json:"turn,omitzero"`

@@ -51,7 +51,8 @@ type Round struct {
 	Binary      Found[string] // the version of the local etcd
 	Clock       Found[time.Duration]
 	Programs    Programs
-	EtcdFsync   time.Duration   // what 99 of 100 of etcd's own syncs took, where a healthy disk takes less; else 0
+	// Fsyncs are those that the etcds of unhealthy voters count, by member ID, as this host has read them itself.
+	Fsyncs      map[uint64]policy.Fsyncs
 	FellSilent  bool            // a member has not answered that has in the round before
 	SightEvery  time.Duration   // how often this host looks at a member
 	Sights      []network.Sight // of the members, from this host

@@ -182,7 +182,7 @@ func (h *host) startAgent() {
 		Noting:   p.passAs,
 	}
 	if w.plan.Dead > 0 {
-		opt.Network, opt.EtcdMetrics = &sights{p: p}, p.metrics
+		opt.Network, opt.EtcdMetrics, opt.MemberMetrics = &sights{p: p}, p.metrics, p.memberMetrics
 	}
 	if w.mistake.parts != nil {
 		w.mistake.parts(p, &opt)

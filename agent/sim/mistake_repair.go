@@ -80,9 +80,9 @@ func sickMistakes() []Mistake {
 			Says: "nothing but its own verdict says that it is sick", sick: 5 * time.Minute,
 			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
 			parts: func(_ *process, opt *agent.Options) {
-				told := opt.EtcdMetrics
-				opt.EtcdMetrics = func(ctx context.Context) health.EtcdReading {
-					r := told(ctx)
+				told := opt.MemberMetrics
+				opt.MemberMetrics = func(ctx context.Context, url string) health.EtcdReading {
+					r := told(ctx, url)
 					if r.WALFsync.Known {
 						r.WALFsync.Counts = []uint64{0, 0, r.WALFsync.Count(), 0}
 					}

@@ -148,6 +148,24 @@ func (m *sighted) found(state network.State, began time.Duration) {
 	}
 }
 
+// memberMetrics are what the etcd at a client URL counts of its fsyncs, if this host reaches it.
+func (p *process) memberMetrics(_ context.Context, url string) health.EtcdReading {
+	p.passBy(laneVersion)
+	w := p.host.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == url })
+	if i < 0 || !w.carries(p.host, w.hosts[i]) || !w.carries(w.hosts[i], p.host) {
+		return health.SilentEtcd("it is not reached")
+	}
+	if m := w.hosts[i].unit.member(); m == nil || !m.runs() {
+		return health.SilentEtcd("it does not answer")
+	}
+	seen := health.SilentEtcd("it is not simulated")
+	seen.WALFsync = w.hosts[i].disk.histogram()
+	return seen
+}
+
 // metrics are what the etcd of this host tells of its syncs and of what comes from others. Who follows has nothing of
 // another that follows, though they are connected.
 func (p *process) metrics(context.Context) health.EtcdReading {

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdmetrics reads what the local etcd tells of itself at /metrics.
+// Package etcdmetrics reads what an etcd, mostly the local one, tells of itself at /metrics.
 //
 // It promises that a look takes no longer than its context allows and reads a bounded number of bytes; and that what is
 // missing, or makes no sense, is a figure that says why it is absent, never zero.
@@ -39,6 +39,15 @@ func New(base string, config func() *tls.Config) (*Reader, error) {
 		u.Host = net.JoinHostPort("localhost", u.Port())
 	}
 	return &Reader{url: u.JoinPath("metrics").String(), tls: config}, nil
+}
+
+// ReadAt asks the etcd at a URL once, as [Reader.Read] does.
+func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.EtcdReading {
+	r, err := New(base, config)
+	if err != nil {
+		return health.SilentEtcd("its client URL cannot be read")
+	}
+	return r.Read(ctx)
 }
 
 // Read asks once. What it needs beyond the context it does not wait for.

@@ -44,6 +44,17 @@ func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
+// withFsyncs changes what is seen of each member, its fsyncs among that, and of its host.
+func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
+	return eachHost(func(v *policy.View, h *policy.Host) {
+		eachMember(v, func(m *policy.Member) {
+			if m.PeerURL == h.PeerURL {
+				change(m, h)
+			}
+		})
+	})
+}
+
 // ofReplaced changes what is seen of the member that is replaced, and of its host.
 func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
@@ -90,9 +101,9 @@ func sickMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
 			Name: "a sick voter that answers no read counts as live", breach: voterDown, scope: sickness(1, EtcdCrash),
-			rules: eachHost(func(v *policy.View, h *policy.Host) {
+			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
-					if h.Ails.FsyncFor > 0 && m.PeerURL == h.PeerURL {
+					if m.Fsyncs.SlowFor > 0 {
 						m.Live, m.Version, m.DownFor = true, etcdVersion(), 0
 					}
 				})
@@ -186,21 +197,25 @@ func sickMistakes() []Mistake {
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter is replaced by its own verdict alone", breach: liveReplaced, scope: sickness(0, 0),
-			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Ails.FsyncFor = ages }),
+			Name: "what a host's own record says is taken for evidence", breach: liveReplaced, scope: sickness(0, 0),
+			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
+				if h.Health == health.Slow {
+					m.Fsyncs.SlowFor = ages
+				}
+			}),
 		},
 		{
 			Name: "a voter is replaced by the word of its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
-			rules: eachHost(func(_ *policy.View, h *policy.Host) {
-				if h.Ails.FsyncFor > 0 {
-					h.Health, h.Ails.For = health.Slow, ages
+			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
+				if m.Fsyncs.SlowFor > 0 {
+					h.Health, h.Ails.For, h.Recovers = health.Slow, ages, false
 				}
 			}),
 		},
 		{
 			Name: "a sick voter is replaced while another one is sick", breach: replacedInCommon, scope: sickness(1, 0),
-			rules: eachHost(func(_ *policy.View, h *policy.Host) {
-				if h.Ails.FsyncFor == 0 {
+			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
+				if m.Fsyncs.SlowFor == 0 {
 					h.Health = health.OK
 				}
 			}),
@@ -208,8 +223,9 @@ func witnessMistakes() []Mistake {
 		{
 			Name: "a host votes in the place of a voter that is well again", breach: wellReplaced,
 			scope: sickness(0, 0),
-			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) {
-				h.Health, h.Ails = health.Slow, policy.Ails{For: ages, Fsync: 1, FsyncFor: ages}
+			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
+				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.Ails{For: ages}
+				m.Fsyncs.SlowFor = ages
 			}),
 		},
 	}

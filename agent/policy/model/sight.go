@@ -280,6 +280,7 @@ func (s *sight) clusterView() policy.Cluster {
 		if g.named != 0 {
 			m.Name = hostName(i)
 		}
+		m.Fsyncs = policy.Fsyncs{Known: true, P99: time.Second, SlowFor: long(s.speaksAgainst(i))}
 		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ bit(s.witness != 0) &^ g.present)
 		if g.list == voter {
 			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leaves())))
@@ -317,7 +318,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
-			Ails: policy.Ails{For: long(bit(g.fit == slow)), Fsync: time.Second, FsyncFor: long(s.speaksAgainst(i))},
+			Ails: policy.Ails{For: long(bit(g.fit == slow))},
 		}
 		if g.live == 0 && s.witness != tardy {
 			h.Ails.HangsFor = h.Ails.For

@@ -121,6 +121,9 @@ func Run(ctx context.Context, opt Options) error {
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: boots.beside(kernel.Read), Devices: kernel.Devices,
 		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
+		MemberMetrics: func(ctx context.Context, url string) health.EtcdReading {
+			return etcdmetrics.ReadAt(ctx, url, parts.etcd.TLS)
+		},
 		Links:   carriers(kernel, conf.Etcd),
 		Network: prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,

@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// sickFleetGrace is after how long an unhealthy voter is replaced there.
+const sickFleetGrace = 10 * time.Minute
+
+// fsyncCount is what the etcd of a host has counted of its own fsyncs: five a second.
+type fsyncCount struct {
+	at          time.Duration
+	quick, slow uint64
+}
+
+// histogram counts the fsyncs since it was last asked for.
+func (h *fleetHost) histogram() health.Histogram {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now, made := h.f.now(), &h.fsyncs.quick
+	if h.slow >= 128*time.Millisecond {
+		made = &h.fsyncs.slow
+	}
+	*made += uint64(5 * (now - h.fsyncs.at).Seconds())
+	h.fsyncs.at = now
+	return health.Histogram{
+		Known: true, Bounds: []float64{0.016, 0.128, 0.256}, Counts: []uint64{h.fsyncs.quick, 0, h.fsyncs.slow, 0},
+	}
+}
+
+// slows makes the writes of a host's disk take so long from now on; 0 is as long as usual.
+func (f *fleet) slows(name string, write time.Duration) {
+	h := f.hosts[name]
+	h.histogram()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.slow = write
+}
+
+// memberMetrics are what the etcd at a client URL tells of itself.
+func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading {
+	name, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
+	h := f.hosts[name]
+	if h == nil || !h.runs() {
+		return health.SilentEtcd("it does not answer")
+	}
+	seen := health.SilentEtcd("it is not simulated")
+	seen.WALFsync = h.histogram()
+	return seen
+}
+
+// newSickFleet has three voters and a spare that replaces one which is unhealthy for the grace.
+func newSickFleet(t *testing.T) *fleet {
+	return newPreparedFleet(&fleet{t: t, pace: usualPace(), prepare: func(h *fleetHost) {
+		h.config = fmt.Sprintf("repair: {sick: %s}\n", sickFleetGrace)
+	}}, 1)
+}
+
+// forgeRecord writes a host's record as somebody does who may write that key, whatever its agent says.
+func (f *fleet) forgeRecord(name string, change func(h *record.Host)) {
+	f.t.Helper()
+	key := record.KeysFor("test").Host("id-" + name)
+	h, err := record.Decode[record.Host]([]byte(f.etcd.get(key)))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h.Instance = "forged" // its agent takes it for that of another agent, and leaves it alone
+	change(&h)
+	value, err := record.Encode(h)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	// what an agent of before read as its etcd's own word
+	text := strings.Replace(string(value), `"health"`, `"etcdFsync":0.512,"health"`, 1)
+	if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpPut(key, text)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
+	t.Parallel()
+	for state, reason := range map[health.State]string{
+		health.Slow:    "n3 SLOW",
+		health.Stalled: "n3 STALLED",
+		health.Failed:  "n3 FAILED",
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newSickFleet(t)
+				defer f.close()
+				f.spareReady()
+				f.forgeRecord("v3", func(h *record.Host) { h.Health, h.HealthText = state.String(), "DISK_FSYNC_SLOW" })
+				f.pass(sickFleetGrace + 5*time.Minute)
+				if v := f.voters(); !slices.Equal(v, []string{"v1", "v2", "v3"}) {
+					t.Fatalf("the voters are %v: one forged record has removed a healthy voter", v)
+				}
+				want := "v3 has been " + state.String()
+				evidence := "the metrics of its etcd showed no slow fsync in every minute; no host replaces it before"
+				for _, name := range []string{"v1", "s0000"} {
+					if got := f.reason(name, policy.VoterSuspect); !strings.Contains(got, want) ||
+						!strings.Contains(got, evidence) {
+						t.Errorf("%s says %q, want %q and which evidence is missing", name, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// spareReady waits until the spare stands ready.
+func (f *fleet) spareReady() {
+	f.t.Helper()
+	f.pass(5 * time.Minute)
+	if s := f.hosts["s0000"].agent.Status(); s.Health.State != "OK" {
+		f.t.Fatalf("the spare is %s: %s", s.Health.State, s.Health.Text)
+	}
+}
+
+// reason gives the text of a reason that a host gives; empty when it does not.
+func (f *fleet) reason(name string, code policy.ReasonCode) string {
+	for _, r := range f.hosts[name].agent.Status().Reasons {
+		if r.Code == string(code) {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+func TestAVoterThatIsSlowForGoodIsReplacedSoonAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newSickFleet(t)
+		defer f.close()
+		f.spareReady()
+		f.slows("v3", 154*time.Millisecond)
+		took := f.until(sickFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
+			return slices.Equal(f.voters(), []string{"v1", "v2", "s0000"})
+		})
+		t.Logf("it took %s of a grace of %s", took, sickFleetGrace)
+	})
+}
