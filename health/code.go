@@ -39,6 +39,13 @@ func Problems() []Problem {
 	return all
 }
 
+// Shared reports whether hosts may suffer the problem together, from one cause outside of them: it lies in the disk, the
+// processor or the network.
+func (c Code) Shared() bool {
+	p, known := c.Problem()
+	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)
+}
+
 // Problem gives the declaration of the code, and false if there is none.
 func (c Code) Problem() (Problem, bool) {
 	all := Problems()

@@ -47,7 +47,7 @@ type LaneFigures struct {
 
 func (f *fsync) report(v *Verdict) {
 	v.Qualified = f.qualified
-	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncMinute
+	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
 	to := &v.Figures
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL]), f.laneFigures(f.lanes[LaneDirect])
 	to.Limit, to.Age, to.Score = f.limits.FsyncWarm, f.now-f.lastSample, f.score.value

@@ -39,7 +39,7 @@ type fsync struct {
 	dirty      time.Duration // when a slow write, or no data, last spoke against leaving SLOW
 	// the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
 	calmSince time.Duration
-	slowAt    time.Duration // when a write was last slow, for whatever reason
+	slowAt    time.Duration // when it was last slow by the minute before
 	resetAt   time.Duration // when an operator last cleared FAILED, 0 if never
 
 	hung time.Duration // how long the operation that hung last had been in flight when it was seen last
@@ -49,8 +49,9 @@ type fsync struct {
 	wasWarm   bool // WARM before the data ended
 }
 
-// fsyncMinute is after how long without a slow write a disk that is SLOW recovers.
-const fsyncMinute = time.Minute
+// fsyncRecovers is after how long a disk that is SLOW recovers on which no sign of SLOW holds any more: each looks at the
+// last minute itself.
+const fsyncRecovers = 30 * time.Second
 
 // samplesKept bounds what is kept for the rules if the window is small and the probe fast.
 const samplesKept = 1 << 16
@@ -75,8 +76,10 @@ func (f *fsync) read(in Input) {
 	}
 	f.score.advance(f.now, f.pace.round, f.pace.decay)
 	f.trim()
-	if f.disk.InFlight >= f.limits.FsyncSlow {
-		f.slowAt = f.now
+	if f.track.State == Slow {
+		if _, slow := f.slowNow(); slow || f.disk.InFlight >= f.limits.FsyncSlow {
+			f.slowAt = f.now
+		}
 	}
 	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
 		f.soil(f.now)
@@ -90,9 +93,6 @@ func (f *fsync) read(in Input) {
 
 func (f *fsync) take(s Sample) {
 	f.lastSample = max(f.lastSample, s.End)
-	if s.Latency >= f.limits.FsyncSlow {
-		f.slowAt = max(f.slowAt, s.End)
-	}
 	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL
 	if s.Contaminated {
 		if qualifying {
@@ -138,6 +138,9 @@ func (f *fsync) entered(from State) {
 	to := f.track.State
 	f.qualified = (to == OK || to == Warm) && (f.qualified || from == Qualifying && to == OK && f.fits())
 	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
+	if to == Slow && from != Slow {
+		f.slowAt = f.now
+	}
 	if to != from {
 		f.run, f.runs, f.leftOut = nil, nil, 0
 	}

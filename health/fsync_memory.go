@@ -78,7 +78,7 @@ func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 		return fmt.Errorf("it has a disk that is qualified and %s", f.track.State)
 	}
 	f.qualified = m.Qualified && m.Run == f.limits.run()
-	f.wasWarm, f.dirty, f.slowAt, f.now = m.WasWarm, m.Dirty, m.Dirty, now
+	f.wasWarm, f.dirty, f.slowAt, f.now = m.WasWarm, m.Dirty, min(m.Dirty, now), now
 	f.lastSample, f.lastJudged = m.LastSample, m.LastJudged
 	f.score.value, f.score.began = m.Score, now
 	for _, o := range m.Outliers {

@@ -25,7 +25,8 @@ type Verdict struct {
 	Remedy string
 	// Qualified says that the disk passed a qualifying run and has been OK or WARM ever since.
 	Qualified bool
-	// Recovers says that the state is SLOW for the time that writes took, and that none has been slow for a minute.
+	// Recovers says that the state is SLOW for the time that writes took, and that they are not slow any more: their
+	// last minute alone would not make the disk SLOW.
 	Recovers bool
 	// Findings are all there are, the worst first, and those that advise only after all that gate something.
 	Findings []Finding

@@ -31,9 +31,10 @@ type Builder struct {
 	versions map[string]policy.Version
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys map[uint64]bool
-	ledAt    time.Duration // when that was last asked
-	led      *Builder      // of what this host's own member says when it leads; nil when it was never asked
-	judged   bool          // how this host is has been known, while it had been taken out
+	ledAt    time.Duration            // when that was last asked
+	led      *Builder                 // of what this host's own member says when it leads; nil when it was never asked
+	judged   bool                     // how this host is has been known, while it had been taken out
+	strains  map[string]time.Duration // when a host was last WARM or worse by disk, processor or network, by its ID
 }
 
 // NewBuilder makes a builder for the process of that name, in that boot of the host.
@@ -133,6 +134,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	v.Led = b.leader(&v, r)
 	b.markStandbys(&v, r)
 	b.since.Forget(r.Number)
+	maps.DeleteFunc(b.strains, func(_ string, at time.Duration) bool { return r.At-at > policy.CommonSpan })
 	return v
 }
 
@@ -248,8 +250,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Turn: r.Released.InTurn(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
-			Recovers: h.Recovers,
-			Drills:   policy.DrillAbility(h.Drills), Stores: h.Stores,
+			Recovers: h.Recovers, Strained: b.strained(r, h, state),
+			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores,
 		})
 	}
 	return out

@@ -18,6 +18,23 @@ func writesTook(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
 }
 
+// strained remembers when a voter's host was WARM or worse by what hosts may share, and tells whether it was lately. This
+// agent remembers what it has seen: one that has just started knows of no time before.
+func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bool {
+	m, listed := r.Membership.ByPeerURL(h.PeerURL)
+	if !listed || m.Learner {
+		return false
+	}
+	if (state == health.Warm || policy.Unhealthy(state)) && health.Code(h.HealthText).Shared() {
+		if b.strains == nil {
+			b.strains = map[string]time.Duration{}
+		}
+		b.strains[h.ID] = r.At
+	}
+	at, was := b.strains[h.ID]
+	return was && r.At-at <= policy.CommonSpan
+}
+
 // ails makes the view of since when a host has said that it harms the cluster. What another agent there says is another
 // word.
 func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.Ails {

@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
@@ -106,31 +108,66 @@ func replaceVetoes() []veto {
 	})
 }
 
-// severalDown tells whether several members look sick or dead, whose cause is probably not theirs; but for those of one
-// failure domain in which nobody else votes.
+// CommonSpan is for how long it counts that a voter's health state was WARM or worse when another one is unhealthy: the
+// hosts of a common cause cross their limits at different moments.
+const CommonSpan = 30 * time.Minute
+
+// severalDown tells whether several voters look unhealthy or dead, whose cause is probably not theirs; but for those of
+// one failure domain in which no other host votes. Beside one that is unhealthy it counts as well that another has been
+// WARM lately, if both states come from disk, processor or network; beside one that is dead it does not. How standbys
+// and spares are decides nothing: they do not vote.
 func severalDown(v View) (string, bool) {
-	down, well := []Member{}, []Member{}
-	for _, m := range v.Cluster.Members {
+	who, found := v.replaced()
+	alive := found && !v.isDead(who) && (who.Live || v.isSick(who)) // neither dead nor lost with its data
+	return v.severalUnfit(alive && v.strained(who))
+}
+
+// replaced gives the voter that is being replaced, or would be by this host.
+func (v View) replaced() (Member, bool) {
+	if v.Op != nil && v.Op.Replaces != 0 {
+		return v.memberByID(v.Op.Replaces)
+	}
+	who, found := v.outgoing()
+	return who.Member, found
+}
+
+// strained tells whether a voter has been WARM or worse lately because of its disk, processor or network.
+func (v View) strained(m Member) bool {
+	h, present := v.hostOf(m)
+	return present && h.Strained
+}
+
+// severalUnfit is severalDown, in which those count that were WARM lately, or do not.
+func (v View) severalUnfit(lately bool) (string, bool) {
+	var unfit, well []Member
+	var names []string
+	for m := range v.Cluster.voters() {
 		h, present := v.hostOf(m)
 		switch {
-		case present && sick(h.Health), !m.Learner && !m.Live:
-			down = append(down, m)
-		case !m.Learner:
+		case !m.Live:
+			names = append(names, m.label()+" does not answer")
+		case present && sick(h.Health):
+			names = append(names, m.label()+" is "+h.Health.String())
+		case lately && v.strained(m):
+			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), span.Text(CommonSpan)))
+		default:
 			well = append(well, m)
+			continue
 		}
+		unfit = append(unfit, m)
 	}
-	if len(down) < 2 {
+	if len(unfit) < 2 {
 		return "", false
 	}
-	domain := v.stoodIn(down[0])
+	domain := v.stoodIn(unfit[0])
 	elsewhere := func(m Member) bool { return v.stoodIn(m) != domain }
-	spread := slices.ContainsFunc(down, elsewhere)
+	spread := slices.ContainsFunc(unfit, elsewhere)
 	shared := slices.ContainsFunc(well, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
 	if domain != "" && !spread && !shared {
 		return "", false
 	}
-	return fmt.Sprintf("%d members look sick or dead at the same time, and not all that stands in one failure domain",
-		len(down)), true
+	return fmt.Sprintf("%d voters look unhealthy or dead together, and not all of one failure domain: %s", len(unfit),
+		strings.Join(names[:min(len(names), mostNamed)], ", ")), true
 }
 
 // replaceAtRisk tells whether the voters that are left are not all known to be well, or too few. Those that are to go

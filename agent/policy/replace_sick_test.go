@@ -55,6 +55,15 @@ func agentGone(hosts ...int) func(v *View) {
 	}
 }
 
+// strain lets hosts have been WARM or worse lately by their disks, processors or networks.
+func strain(hosts ...int) func(v *View) {
+	return func(v *View) {
+		for _, i := range hosts {
+			v.Hosts[i].Strained = true
+		}
+	}
+}
+
 func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }
 
 func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
@@ -66,6 +75,19 @@ func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
 		}, StepBeginReplace, ""},
 		{"also of one that answers no read", silentSick, StepTakeLock, ""},
 		{"another voter is sick, too", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter was WARM lately, of what they may share", strain(1, 2), StepNone, CommonCause},
+		{"another one was, and this one is sick of something else", strain(1), StepTakeLock, ""},
+		{"both were, in a failure domain of their own", func(v *View) {
+			strain(1, 2)(v)
+			v.Cluster.Members[0].Domain = "r1"
+			v.Cluster.Members[1].Domain, v.Cluster.Members[2].Domain = "r2", "r2"
+		}, StepTakeLock, ""},
+		{"a spare was, which does not vote", func(v *View) {
+			strain(2)(v)
+			other := ready("n5", RoleSpare)
+			other.Health, other.Strained, other.Waiting = health.Slow, true, HealthBad
+			v.Hosts = append(v.Hosts, other)
+		}, StepTakeLock, ""},
 		{"another voter is not known", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
 		{"this host is sick", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
 		{"as many were replaced today as may be", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
@@ -139,6 +161,7 @@ func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
 		{"nor with a second sick one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"nor when another one was WARM lately", strain(1, 2), StepNone, CommonCause},
 		{"also when the sick one is too slow to answer", unreached, StepPromote, ""},
 		{"not when it has only just fallen silent: it may have died", func(v *View) {
 			unreached(v)

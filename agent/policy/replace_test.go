@@ -177,6 +177,18 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 		{"nobody is replaced by default", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterNotLive},
 		{"one voter reaches it still", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepNone, VoterNotLive},
 		{"another voter is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter was WARM lately", func(v *View) {
+			strain(0, 1)(v)
+			v.Hosts[1].Health = health.Warm
+		}, StepTakeLock, ""},
+		{"a standby is sick, which goes first", func(v *View) {
+			m := voter(9, "n9")
+			m.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+			h := ready("n9", RoleStandby)
+			h.Health, h.Strained, h.Waiting = health.Slow, true, HealthBad
+			v.Hosts = append(v.Hosts, h)
+		}, StepNone, LearnerPresent},
 		{"another voter is not known", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
 		{"the voter that leads reports errors", func(v *View) {
 			v.Cluster.Members[0].Errors = true

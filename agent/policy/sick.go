@@ -21,7 +21,7 @@ import (
 
 // Ails is since when a host's own record has said that the host harms the cluster.
 type Ails struct {
-	// For is since when it has been SLOW or worse without break, with a slow write in every minute; 0 when it is not.
+	// For is since when it has been SLOW or worse without break, by every minute of that time; 0 when it is not.
 	For      time.Duration
 	HangsFor time.Duration // the same of STALLED or worse
 }
@@ -39,6 +39,10 @@ type Fsyncs struct {
 
 // sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
 const sickStall = time.Minute
+
+// healedBy is within what time a host whose writes are fast again says so: what it has said for the grace and so long was
+// true for the grace.
+const healedBy = 90 * time.Second
 
 // unwitnessed is why a voter is not unhealthy that only its own record calls so.
 const unwitnessed = "nothing but its own record says so"
@@ -67,7 +71,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 	case !present:
 		return s, "no quorumd on its host tells how it is"
 	case sick(h.Health) && h.Recovers:
-		return s, fmt.Sprintf("it is still %s by its own verdict, but its writes have been fast for a minute", h.Health)
+		return s, fmt.Sprintf("it is still %s by its own verdict, but its writes are fast again", h.Health)
 	case !sick(h.Health) || h.Ails.For == 0:
 		return s, "it is " + h.Health.String() + " by its own verdict"
 	case !gates(h.Health, h.Spares, health.Joins):
@@ -90,7 +94,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 
 // verdictAwaits gives for how long a verdict must stand on.
 func (v View) verdictAwaits(h Host) time.Duration {
-	left := v.Limits.SickGrace - h.Ails.For
+	left := v.Limits.SickGrace + healedBy - h.Ails.For
 	if h.Ails.HangsFor > 0 {
 		left = min(left, sickStall-h.Ails.HangsFor)
 	}
@@ -177,7 +181,10 @@ func (v View) sickHeld(m Member) string {
 	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
 		return why
 	}
-	if r, holds := vetoed(v, vetoSeveralDown, vetoRepairsUnreadable, vetoRepairsSpent); holds {
+	if text, several := v.severalUnfit(v.strained(m)); several {
+		return text
+	}
+	if r, holds := vetoed(v, vetoRepairsUnreadable, vetoRepairsSpent); holds {
 		return r.Text
 	}
 	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isSick(m) {

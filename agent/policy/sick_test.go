@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickView is what a spare, n4, sees 11 min after the disk of voter n3 has become slow, in a cluster of three that n1
+// sickView is what a spare, n4, sees 12 min after the disk of voter n3 has become slow, in a cluster of three that n1
 // leads.
 func sickView() View {
 	v := deadView()
@@ -20,7 +20,7 @@ func sickView() View {
 	v.Cluster.Members[2] = voter(3, "n3")
 	h := ready("n3", RoleVoter)
 	h.Health = health.Slow
-	h.Ails = Ails{For: 11 * time.Minute}
+	h.Ails = Ails{For: 12 * time.Minute}
 	v.Cluster.Members[2].Fsyncs = Fsyncs{
 		Known: true, Age: 5 * time.Second, P99: 256 * time.Millisecond, SlowFor: 10 * time.Minute,
 	}
@@ -67,7 +67,7 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			v.Hosts[2].Health = health.Failed
 		}, true, ""},
 		"its writes are fast again": {
-			func(v *View) { v.Hosts[2].Ails.For, v.Hosts[2].Recovers = 0, true }, false, "have been fast for a minute",
+			func(v *View) { v.Hosts[2].Ails.For, v.Hosts[2].Recovers = 0, true }, false, "are fast again",
 		},
 		"the metrics of its etcd are not read": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "nothing but its own record",
@@ -134,7 +134,7 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 
 func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 	t.Parallel()
-	const says = "n3 has been SLOW for 11m by its own verdict, and 99 of 100 syncs of its etcd's own log take up " +
+	const says = "n3 has been SLOW for 12m by its own verdict, and 99 of 100 syncs of its etcd's own log take up " +
 		"to 256ms; "
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -144,7 +144,7 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 			func(v *View) { v.Limits.SickGrace = 0 }, says + "nobody takes its place, because repair.sick is off",
 		},
 		"it waits for the grace": {
-			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host takes its place in 1m",
+			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host takes its place in 1m30s",
 		},
 		"the grace is over": {func(*View) {}, says + "another host is about to take its place"},
 		"nobody could": {
@@ -153,12 +153,12 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 		},
 		"nobody could yet": {
 			func(v *View) { v.Hosts, v.Limits.SickGrace = v.Hosts[:3], 12*time.Minute },
-			says + "another host may take its place in 1m, but: there is no standby and no spare",
+			says + "another host may take its place in 1m30s, but: there is no standby and no spare",
 		},
 		"another member is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },
-			says + "another host may take its place, but: 2 members look sick or dead at the same time, and not all " +
-				"that stands in one failure domain",
+			says + "another host may take its place, but: 2 voters look unhealthy or dead together, and not all of " +
+				"one failure domain: n2 is SLOW, n3 is SLOW",
 		},
 		"enough were replaced": {
 			func(v *View) { v.Repairs, v.Limits.RepairsPerDay = 2, 2 },
@@ -204,7 +204,7 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 		shown  = "5s ago the metrics of its etcd showed no slow fsync in every minute"
 		before = "; no host replaces it before its etcd counts slow fsyncs in every minute, or it is more than 500 " +
 			"entries behind the leader"
-		says = "n3 has been SLOW for 11m by its own record alone, and " + shown + before
+		says = "n3 has been SLOW for 12m by its own record alone, and " + shown + before
 	)
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -216,7 +216,7 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 		}, ""},
 		"it has been broken for a minute": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, Ails{For: time.Minute, HangsFor: time.Minute}
-		}, strings.Replace(says, "SLOW for 11m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
+		}, strings.Replace(says, "SLOW for 12m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
 		"its etcd does not answer": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
 			strings.Replace(says, shown, "the metrics of its etcd cannot be read: etcd answers 403", 1),

@@ -28,8 +28,9 @@ func letGo(v View) (Decision, bool) {
 
 // strayed gives for how long a standby has been lost, by what was seen last, and by what: no agent is on its host and
 // no live voter's host reaches it, as with a voter that is dead; or it answers, and says itself that it does not get
-// on, or that it is sick: then it is a poor heir, though the best there is while a voter is down. One whose agent is
-// there and whose etcd is not was stopped in order, or is about to be started.
+// on, or that it is sick: then it replaces nobody, and would keep a spare from replacing a voter that is dead; while a
+// voter is down that may be back it stays. One whose agent is there and whose etcd is not was stopped in order, or is
+// about to be started.
 func (v View) strayed(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
@@ -43,7 +44,8 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 			span.Seconds(gone))
 	case present && !h.Manage: // whoever looks after it does so by hand
 		return 0, ""
-	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) && mayChange(v.Cluster.Counts()):
+	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
+		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
 		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own verdict, and could take nobody's place",
 			h.Health, span.Seconds(h.Ails.For))
 	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:

@@ -116,6 +116,18 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 			ails(time.Hour)(v)
 			v.Cluster.Members[2].Live = false
 		}, StepNone, VoterNotLive},
+		{"it is sick, and a voter is dead, whose place the spare could take", func(v *View) {
+			ails(time.Hour)(v)
+			v.Limits.DeadGrace = 10 * time.Minute
+			m := &v.Cluster.Members[2]
+			m.Live, m.LiveFor, m.DownFor, m.AgentGoneFor = false, 0, time.Hour, time.Hour
+			v.Hosts = slices.Delete(slices.Clone(v.Hosts), 2, 3)
+			for i := range 2 {
+				v.Hosts[i].Sees = append(v.Hosts[i].Sees, Sight{
+					MemberID: 3, Lost: true, ConnectedKnown: true, For: time.Hour,
+				})
+			}
+		}, StepTakeLock, ""},
 		{"it is sick, and nobody stands ready", func(v *View) {
 			ails(time.Hour)(v)
 			v.Hosts[3].Waiting = HealthBad

@@ -295,8 +295,10 @@ type Host struct {
 	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
 	MemberLostFor time.Duration
 	Ails          Ails // since when it says that it harms the cluster
-	// Recovers tells that it is SLOW or worse, and none of its writes has been slow for a minute.
+	// Recovers tells that it is SLOW or worse by the past alone: its writes are fast again.
 	Recovers bool
+	// Strained tells that it has been WARM or worse within CommonSpan because of its disk, processor or network.
+	Strained bool
 	Drills   DrillAbility // whether it can prove snapshots
 	Stores   bool         // its configuration names a place for snapshots
 }

@@ -63,7 +63,7 @@ type Host struct {
 	Waiting string `json:"waiting,omitempty"`
 	// of a voter: the revision of the record of another host's turn that it had seen when it wrote this
 	Answers int64 `json:"answers,omitempty"`
-	// Recovers tells that the host is SLOW, and that none of its writes has been slow for a minute.
+	// Recovers tells that the host is SLOW by the past alone: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
 	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
 	// although the record of that may have been deleted. Zero when it is not.

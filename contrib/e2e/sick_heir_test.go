@@ -19,7 +19,7 @@ func (s *sickWorld) losesHeir() {
 	s.lead(s.hosts[0])
 	n4.stopAt("after promote")
 	s.sicken()
-	s.within(sickGrace+bound, "n4 stands still after promote", n4.stopped)
+	s.within(sickGrace+stillSlow+bound, "n4 stands still after promote", n4.stopped)
 	n4.kill()
 	n4.resume()
 }

@@ -25,6 +25,8 @@ import (
 const (
 	// sickGrace is the shortest that the configuration allows.
 	sickGrace = 30 * time.Second
+	// stillSlow is for how much longer a voter must have been slow: one whose writes are fast again says so within it.
+	stillSlow = 90 * time.Second
 	// sickFsync is what a sync takes then. etcd counts in buckets: all of them took more than 512 ms for sure.
 	sickFsync = 600 * time.Millisecond
 	// cleanly bounds how long a disk must have been well before its host joins again, and the join.
@@ -118,7 +120,7 @@ func (s *sickWorld) givesWay(members ...string) {
 	s.t.Helper()
 	began := time.Now()
 	n3 := s.hosts[2]
-	s.within(sickGrace+bound, "n4 votes in n3's place", func() bool {
+	s.within(sickGrace+stillSlow+bound, "n4 votes in n3's place", func() bool {
 		listed, _ := s.is(n3)
 		return !listed && s.has(3, 0) && !s.busy()
 	})

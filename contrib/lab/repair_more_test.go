@@ -54,7 +54,7 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 		}
 		f.check(f.powerLoss(apart))
 		f.within(grace+bound, fmt.Sprintf("nobody takes the place of two in %q, as is told", domains), func() bool {
-			return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 members look sick or dead at the same time")
+			return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 voters look unhealthy or dead together")
 		})
 		t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
 		f.never(10*time.Second, "anything begins", func() bool { return f.op() != nil })

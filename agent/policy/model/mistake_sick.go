@@ -216,7 +216,21 @@ func witnessMistakes() []Mistake {
 			Name: "a sick voter is replaced while another one is sick", breach: replacedInCommon, scope: sickness(1, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor == 0 {
-					h.Health = health.OK
+					h.Health, h.Strained = health.OK, false
+				}
+			}),
+		},
+		{
+			Name: "a sick voter is replaced though another one was WARM lately", breach: replacedInCommon,
+			scope: sickness(1, ClockChange),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Strained = h.Health == health.Slow }),
+		},
+		{
+			Name: "a voter that is SLOW by the past alone counts as slow now", breach: liveReplaced,
+			scope: sickness(1, ClockChange),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) {
+				if h.Recovers {
+					h.Recovers, h.Ails.For = false, ages
 				}
 			}),
 		},

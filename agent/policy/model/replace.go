@@ -231,7 +231,8 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	others, serving, sick, known := 0, 0, 0, 0 // whoever is replaced counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
-		sick += int(bit(i != who && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
+		strained := g.fit == slow || g.fit == off && w.isSick(who)
+		sick += int(bit(i != who && g.list == voter && strained && w.present(i)))
 		if i != who && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
@@ -387,7 +388,7 @@ func repairPromises() map[breach]promise {
 			"P2", "a voter is replaced that answers, or whose agent does, or that not all others call dead",
 		},
 		replacedUntold:     {"P2", "a voter is removed on words that are older than the record of its replacement"},
-		replacedInCommon:   {"P7", "a voter is replaced, though another member looks sick"},
+		replacedInCommon:   {"P7", "a voter is replaced, though another one looks sick, or did when it is sick itself"},
 		replacedForNothing: {"P2", "a voter is removed, and nobody stands ready to take its place"},
 		ejectedJoins: {
 			"P2", "a host begins to join that was taken out, and has not been well for its time since",

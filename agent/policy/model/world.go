@@ -50,7 +50,8 @@ const (
 	newEnv
 )
 
-// Verdicts and the clock: all that makes a host unfit. Off means that its clock is off.
+// Verdicts and the clock: all that makes a host unfit. Off means that its clock is off, and that it was WARM lately; of
+// one against which a witness speaks still, that it is SLOW for what is over.
 const (
 	fit uint8 = iota
 	slow

@@ -1,0 +1,243 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// A night is some time of three voters, whose disks are judged by package health, and whose view a spare's agent makes:
+// all in virtual time, and all but the disks, etcd and its records is the code that runs.
+type night struct {
+	limits   health.Thresholds
+	length   time.Duration
+	replaced time.Duration // when a spare would first have replaced a voter; 0 when it never would
+	slow     bool          // a voter was SLOW
+}
+
+const (
+	nightLook  = 5 * time.Second
+	nightGrace = 10 * time.Minute
+	nightBegin = time.Hour // of the clock
+)
+
+// nightDisk gives how long a write takes that begins at a moment since the begin; nil is a disk that is always quick.
+type nightDisk func(at time.Duration, draw *rand.Rand) time.Duration
+
+// around draws what a write takes that mostly takes so long.
+func around(median time.Duration, draw *rand.Rand) time.Duration {
+	return time.Duration(float64(median) * math.Exp(0.35*draw.NormFloat64()))
+}
+
+// nightVoter is a voter with its disk, its agent's judge and what its etcd has counted.
+type nightVoter struct {
+	disk    nightDisk
+	draw    *rand.Rand // of its disk
+	judge   *health.Judge
+	counted health.Histogram
+	witness witness
+}
+
+func newNightVoter(t *testing.T, limits health.Thresholds, disk nightDisk, seed uint64) *nightVoter {
+	t.Helper()
+	judge, err := health.New(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &nightVoter{disk: disk, judge: judge, draw: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // no secret
+	v.counted = health.Histogram{Known: true, Counts: make([]uint64, 15)}
+	for i := range 14 { // as etcd's
+		v.counted.Bounds = append(v.counted.Bounds, 0.001*math.Pow(2, float64(i)))
+	}
+	return v
+}
+
+// passes lets the time since the last look pass, and gives what its host publishes then.
+func (v *nightVoter) passes(since time.Duration) (h record.Host, verdict health.Verdict) {
+	in := health.Input{Now: nightBegin + since, Member: true}
+	in.Disk = health.DiskReading{Alive: true, NextIn: time.Second, Total: 1 << 40, Free: 1 << 39}
+	for at := since - nightLook + time.Second; at <= since; at += time.Second {
+		lane := health.LaneDirect
+		if at%(10*time.Second) == 0 {
+			lane = health.LaneWAL
+		}
+		in.Disk.Samples = append(in.Disk.Samples, health.Sample{
+			Lane: lane, End: nightBegin + at, Latency: v.disk(at, v.draw),
+		})
+		for range 5 { // fsyncs of etcd's own in a second
+			i, took := 0, v.disk(at, v.draw).Seconds()
+			for i < len(v.counted.Bounds) && took > v.counted.Bounds[i] {
+				i++
+			}
+			v.counted.Counts[i]++
+		}
+	}
+	verdict, _ = v.judge.Observe(in)
+	return record.Host{
+		Health: verdict.State.String(), HealthText: string(verdict.Code), Recovers: verdict.Recovers,
+		Spares: health.Everything.Without(verdict.Gates).Names(),
+	}, verdict
+}
+
+// plays lets a night pass.
+func (n *night) plays(t *testing.T, seed uint64, disks [3]nightDisk) {
+	t.Helper()
+	c := hostConfig()
+	c.Cluster.Voters, c.Repair.Sick, c.Repair.PerDay = 3, config.Grace(nightGrace), 2
+	c.Timing.Interval, c.Timing.LockTTL, c.Timing.PromoteLag = nightLook, 30*time.Second, 100
+	c.Host.ID, c.Host.Name, c.Etcd.PeerURL = "id-n4", "n4", "http://p4"
+	b := NewBuilder(c, "boot-1", "i", false)
+	var voters [3]*nightVoter
+	for i, disk := range disks {
+		if disk != nil {
+			voters[i] = newNightVoter(t, n.limits, disk, seed<<2+uint64(i))
+		}
+	}
+	for round := uint64(1); n.replaced == 0; round++ {
+		since := time.Duration(round) * nightLook
+		if since > n.length {
+			return
+		}
+		r := quiet(round, nightBegin+since)
+		r.Fsyncs = map[uint64]policy.Fsyncs{}
+		for i := range r.Hosts {
+			h := record.Host{Health: "OK"}
+			if v := voters[i]; v != nil {
+				var verdict health.Verdict
+				h, verdict = v.passes(since)
+				n.slow = n.slow || verdict.State == health.Slow
+				if since%(2*nightLook) == 0 {
+					told := v.counted
+					told.Counts = append([]uint64(nil), told.Counts...)
+					v.witness.take(health.EtcdReading{At: r.At, WALFsync: told}, n.limits.FsyncSlow)
+				}
+				r.Fsyncs[uint64(i)+1] = v.witness.fsyncs(r.At)
+			}
+			h.ID, h.PeerURL, h.Role = r.Hosts[i].ID, r.Hosts[i].PeerURL, "voter"
+			h.Mode, h.Qualified = "manage", true
+			r.Hosts[i] = h
+		}
+		r.Hosts = append(r.Hosts, record.Host{
+			ID: "id-n4", Name: "n4", PeerURL: "http://p4", Role: "spare", Mode: "manage", Health: "OK", Qualified: true,
+		})
+		for _, s := range policy.SickVoters(b.View(r, nil)) {
+			if s.In == 0 && s.Held == "" {
+				n.replaced = since
+			}
+		}
+	}
+}
+
+// ssd is a quick disk on which every write takes longer for a while.
+func ssd(from, length, longer time.Duration) nightDisk {
+	return func(at time.Duration, draw *rand.Rand) time.Duration {
+		took := around(time.Millisecond, draw)
+		if at >= from && at < from+length {
+			took += longer
+		}
+		return took
+	}
+}
+
+const seeds = 24
+
+func TestAVoterThatIsSlowOnceForFiveToTenMinutesIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(seeds) {
+		for name, length := range map[string]time.Duration{
+			"8 min":      8 * time.Minute,
+			"5 - 10 min": 5*time.Minute + time.Duration(seed)*5*time.Minute/seeds,
+		} {
+			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
+				t.Parallel()
+				n := night{limits: health.DefaultThresholds(), length: 40 * time.Minute}
+				n.plays(t, seed, [3]nightDisk{nil, nil, ssd(10*time.Minute, length, 150*time.Millisecond)})
+				if n.replaced > 0 || !n.slow {
+					t.Errorf("slow for %s from minute 10 on: replaced after %s; it was SLOW: %t", length, n.replaced,
+						n.slow)
+				}
+			})
+		}
+	}
+}
+
+func TestAVoterThatIsSlowForGoodIsReplacedWithinTheGraceAndThreeMinutes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(seeds / 4) {
+		n := night{limits: health.DefaultThresholds(), length: 40 * time.Minute}
+		from := 10 * time.Minute
+		n.plays(t, seed, [3]nightDisk{nil, nil, ssd(from, time.Hour, 150*time.Millisecond)})
+		if n.replaced < from+nightGrace || n.replaced > from+nightGrace+3*time.Minute {
+			t.Errorf("seed %d: slow from minute 10 on, and replaced after %s", seed, n.replaced)
+		}
+	}
+}
+
+// TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced makes the writes of two of three disks take ten times as
+// long. The second one follows within five minutes, and is WARM before it is SLOW.
+func TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			draw := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // no secret
+			slows := func(from, median time.Duration) nightDisk {
+				return func(at time.Duration, draw *rand.Rand) time.Duration {
+					if at >= from {
+						return around(10*median, draw)
+					}
+					return around(median, draw)
+				}
+			}
+			later := time.Duration(draw.Int64N(int64(5 * time.Minute)))
+			// the first is SLOW soon; the second may be WARM only
+			n := night{limits: health.DefaultThresholds(), length: time.Hour}
+			second := 3*time.Millisecond + time.Duration(draw.Int64N(int64(4*time.Millisecond)))
+			n.limits.FsyncWarm, n.limits.FsyncLeave = 30*time.Millisecond, 20*time.Millisecond
+			n.plays(t, seed, [3]nightDisk{
+				nil, slows(10*time.Minute+later, second), slows(10*time.Minute, 15*time.Millisecond),
+			})
+			if n.replaced > 0 || !n.slow {
+				t.Errorf("the first is slow from minute 10 on, the second %s later: replaced after %s; SLOW: %t", later,
+					n.replaced, n.slow)
+			}
+		})
+	}
+}
+
+// TestHealthyHDDsWithANightlyBackupAreNotReplaced lets one of three rotating disks be read by a backup for 20 to 60 min:
+// writes take three times as long, and 3 of 100 take 100 to 400 ms.
+func TestHealthyHDDsWithANightlyBackupAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			n := night{limits: health.DefaultThresholds(), length: 80 * time.Minute}
+			n.limits.FsyncWarm, n.limits.FsyncLeave = 50*time.Millisecond, 40*time.Millisecond
+			until := 30*time.Minute + time.Duration(seed)*40*time.Minute/seeds
+			n.plays(t, seed, [3]nightDisk{nil, nil, func(at time.Duration, draw *rand.Rand) time.Duration {
+				switch backup := at >= 10*time.Minute && at < until; {
+				case backup && draw.IntN(100) < 3:
+					return 100*time.Millisecond + time.Duration(draw.Int64N(int64(300*time.Millisecond)))
+				case backup:
+					return around(42*time.Millisecond, draw)
+				}
+				return around(14*time.Millisecond, draw)
+			}})
+			if n.replaced > 0 {
+				t.Errorf("a backup until %s: replaced after %s", until, n.replaced)
+			}
+			t.Logf("a backup until %s; it was SLOW: %t", until, n.slow)
+		})
+	}
+}
