@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -19,20 +20,24 @@ import (
 const (
 	privateDir  = 0o700
 	privateFile = 0o600
+	sharedFile  = 0o640
+	sharedDir   = os.ModeSetgid | 0o770
 	// unfinished begins the names of files that are being written. They are no objects.
 	unfinished = ".unfinished-"
 )
 
 // Directory is a store in a directory: of this host, or of another where it is mounted.
 type Directory struct {
-	root  *os.Root
-	path  string
-	space func(dir string) (Space, error)
+	root   *os.Root
+	path   string
+	shared bool // with the group that owns it
+	space  func(dir string) (Space, error)
 }
 
 // OpenDirectory opens the store of a cluster below dir. The directory must be there, as that of a mount that is missing
 // is not to be filled: what is made in it is only the cluster's own. Each must belong to the user of this process, or
-// root, and nobody else may write there.
+// root, and nobody else may write there. If quorumd's user has another ID on each host, a group shares the directory:
+// one of this process, which may write there and owns what is made in it (mode 2770).
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
@@ -46,20 +51,41 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 		return nil, cannot(closed(err, dir))
 	}
 	defer func() { _ = top.Close() }() // nothing was written through it
-	if err := ours(top); err != nil {
+	shared, err := ours(top, false)
+	if err != nil {
 		return nil, cannot(err)
 	}
-	if err := top.Mkdir(cluster, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := makeIn(top, cluster, shared); err != nil {
 		return nil, cannot(closed(err, dir))
 	}
 	root, err := top.OpenRoot(cluster)
 	if err != nil {
 		return nil, cannot(err)
 	}
-	if err := ours(root); err != nil {
+	if shared, err = ours(root, shared); err != nil {
 		return nil, cannot(errors.Join(err, root.Close()))
 	}
-	return &Directory{root: root, path: filepath.Join(dir, cluster), space: SpaceOf}, nil
+	return &Directory{root: root, path: filepath.Join(dir, cluster), shared: shared, space: SpaceOf}, nil
+}
+
+// makeIn makes the directory of a cluster, unless it is there: with the group of the one above if that is shared.
+func makeIn(top *os.Root, cluster string, shared bool) error {
+	mode := os.FileMode(privateDir)
+	if shared {
+		mode = sharedDir.Perm() // the kernel adds the rest of it, which a sandbox forbids to ask for
+	}
+	err := top.Mkdir(cluster, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil || !shared {
+		return err
+	}
+	made, err := top.Stat(cluster)
+	if err == nil && made.Mode()&(os.ModePerm|os.ModeSetgid) != sharedDir { // the umask is strict
+		err = top.Chmod(cluster, sharedDir)
+	}
+	return err
 }
 
 // Close ends the use of it.
@@ -77,20 +103,32 @@ func closed(err error, dir string) error {
 	return err
 }
 
-// ours tells why others could change what lies in a directory.
-func ours(root *os.Root) error {
+// ours reports why others could change what lies in a directory, or whether a group of this process shares it. The
+// directory in one that is shared may belong to the user of another host.
+func ours(root *os.Root, inShared bool) (shared bool, err error) {
 	info, err := root.Stat(".")
 	if err != nil {
-		return err
+		return false, err
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)
-	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as", root.Name())
+	if !known {
+		return false, fmt.Errorf("the owner of %s is unknown", root.Name())
 	}
-	if info.Mode()&0o022 != 0 {
-		return fmt.Errorf("others than its owner may write %s: chmod go-w", root.Name())
+	groups, err := os.Getgroups()
+	if err != nil {
+		return false, err
 	}
-	return nil
+	mine := int(owner.Gid) == os.Getegid() || slices.Contains(groups, int(owner.Gid))
+	shared = mine && info.Mode()&0o020 != 0 && info.Mode()&os.ModeSetgid != 0
+	const forAll = ", or share it with a group of quorumd's on all hosts: chgrp GROUP and chmod 2770"
+	switch {
+	case owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && !(shared && inShared):
+		return false, fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as%s", root.Name(),
+			strings.Replace(forAll, "chgrp", "chown root, chgrp", 1))
+	case info.Mode()&0o002 != 0, info.Mode()&0o020 != 0 && !shared:
+		return false, fmt.Errorf("others than its owner may write %s: chmod go-w%s", root.Name(), forAll)
+	}
+	return shared, nil
 }
 
 // Get opens an object.
@@ -187,6 +225,11 @@ func (d *Directory) Replace(ctx context.Context, name string, content []byte) er
 
 func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
+	if err == nil && d.shared { // whatever the umask is
+		if err = f.Chmod(sharedFile); err != nil {
+			_ = f.Close() // it is empty
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", d.path, closed(err, d.path))
 	}

@@ -21,6 +21,13 @@ import (
 const asChild = "-child-of-a-runner"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == asOther {
+		if err := otherUser(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 2 && os.Args[1] == asChild {
 		if err := Child(context.Background(), os.Stdout, childOf(os.Args[2])); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -44,6 +44,7 @@ func runBackup(args []string, stdout io.Writer) error {
 		return errors.New("a configuration and a job are expected")
 	}
 	debug.SetMemoryLimit(backupMemory)
+	syscall.Umask(0o007)           // for what a group shares: every file has its own mode
 	signal.Ignore(syscall.SIGPIPE) // whoever has started it may be gone: it takes back what it was at, and ends
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

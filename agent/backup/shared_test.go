@@ -1,0 +1,137 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// asOther has this program use a store as another user: its directory and what to do follow.
+const asOther = "as-another-user"
+
+// otherUser does with the store in a directory what is named: put=NAME, read=NAME, mark=NAME, delete=NAME.
+func otherUser(dir string, do []string) error {
+	syscall.Umask(0o077)
+	ctx := context.Background()
+	d, err := OpenDirectory(dir, "prod")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for _, one := range do {
+		what, name, _ := strings.Cut(one, "=")
+		switch what {
+		case "put":
+			err = d.Put(ctx, name, strings.NewReader("content of "+name))
+		case "mark":
+			err = d.Replace(ctx, name, []byte("content of "+name))
+		case "delete":
+			err = d.Delete(ctx, name)
+		case "read":
+			var r io.ReadCloser
+			if r, err = d.Get(ctx, name); err == nil {
+				var text []byte
+				if text, err = io.ReadAll(r); err == nil && string(text) != "content of "+name {
+					err = fmt.Errorf("%s holds %q", name, text)
+				}
+				r.Close()
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", one, err)
+		}
+	}
+	return nil
+}
+
+// sharedPlace is a directory as administrators share it, that every user can enter.
+func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
+	t.Helper()
+	above, err := os.MkdirTemp("", "q")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(above)) })
+	must(t, os.Chmod(above, 0o755)) //nolint:gosec // for every user
+	dir := filepath.Join(above, "store")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.Chown(dir, -1, gid))
+	must(t, os.Chmod(dir, mode))
+	return dir
+}
+
+// TestADirectoryIsSharedByHostsOnWhichQuorumdHasOtherIDs has two users of one group, as quorumd's user is on two hosts
+// that mount the same directory. Only root can become others: any other user plays both.
+func TestADirectoryIsSharedByHostsOnWhichQuorumdHasOtherIDs(t *testing.T) {
+	t.Parallel()
+	const group, outside = 991, 65534
+	gid := os.Getegid()
+	if os.Geteuid() == 0 {
+		gid = group
+	}
+	dir := sharedPlace(t, gid, os.ModeSetgid|0o770)
+	as := func(uid uint32, groups []uint32, do ...string) error {
+		command := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{asOther, dir}, do...)...)
+		if os.Geteuid() == 0 {
+			command.SysProcAttr = &syscall.SysProcAttr{
+				Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: groups},
+			}
+		}
+		if text, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, text)
+		}
+		return nil
+	}
+	in := []uint32{group}
+	must(t, as(30001, in, "put=one", "mark=one.verified"))
+	must(t, as(30002, in, "read=one", "mark=one.verified", "read=one.verified", "put=two"))
+	must(t, as(30001, in, "read=two", "delete=two", "put=three"))
+	for name, want := range map[string]os.FileMode{
+		"prod": os.ModeDir | os.ModeSetgid | 0o770, "prod/one": 0o640, "prod/one.verified": 0o640, "prod/three": 0o640,
+	} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		if info.Mode() != want {
+			t.Errorf("%s has mode %s, and not %s", name, info.Mode(), want)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Log("the same user was both: only root can be two")
+		return
+	}
+	if err := as(30003, []uint32{outside}, "read=one"); err == nil {
+		t.Error("one who is not in the group reads a snapshot")
+	}
+}
+
+func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	groups, err := os.Getgroups()
+	must(t, err)
+	for mode, refused := range map[os.FileMode]bool{
+		0o700: false, os.ModeSetgid | 0o770: false, 0o770: true, os.ModeSetgid | 0o777: true, 0o777: true,
+		os.ModeSetgid | 0o772: true,
+	} {
+		d, err := OpenDirectory(sharedPlace(t, os.Getegid(), mode), "prod")
+		if (err != nil) != refused {
+			t.Errorf("mode %s: %v", mode, err)
+		}
+		if err == nil {
+			d.Close()
+		}
+	}
+	const stranger = 4242
+	if os.Geteuid() == 0 && !slices.Contains(groups, stranger) { // only root can give a directory to another group
+		if _, err := OpenDirectory(sharedPlace(t, stranger, os.ModeSetgid|0o770), "prod"); err == nil {
+			t.Error("a directory is used that a group of others may write")
+		}
+	}
+}
