@@ -111,10 +111,11 @@ func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 }
 
 // Span names the keys from Start up to but without End. With an empty End it is Start alone. Of one
-// with Count they are only counted.
+// with Count they are only counted, and of one with First only the first key is read, without its value.
 type Span struct {
 	Start, End string
 	Count      bool
+	First      bool
 }
 
 func (s Span) options() (out []clientv3.OpOption) {
@@ -123,6 +124,9 @@ func (s Span) options() (out []clientv3.OpOption) {
 	}
 	if s.Count {
 		out = append(out, clientv3.WithCountOnly())
+	}
+	if s.First {
+		out = append(out, clientv3.WithLimit(1), clientv3.WithKeysOnly())
 	}
 	return out
 }
@@ -159,7 +163,7 @@ func (r *reading) together(ctx context.Context, spans []Span) (Range, error) {
 	gets := make([]clientv3.Op, len(spans))
 	for i, span := range spans {
 		options := span.options()
-		if span.End != "" && !span.Count {
+		if span.End != "" && !span.Count && !span.First {
 			if len(c.skips.of(span, time.Now())) > 0 {
 				return r.carefully(ctx, spans)
 			}
@@ -182,7 +186,7 @@ func (r *reading) together(ctx context.Context, spans []Span) (Range, error) {
 		if spans[i].Count {
 			r.out.Counted += int(found.GetCount())
 		}
-		if spans[i].End == "" || spans[i].Count || len(found.GetKvs()) == 0 {
+		if spans[i].End == "" || spans[i].Count || spans[i].First || len(found.GetKvs()) == 0 {
 			for _, kv := range found.GetKvs() {
 				r.add(kv)
 			}

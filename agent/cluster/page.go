@@ -281,6 +281,13 @@ func (r *reading) carefully(ctx context.Context, spans []Span) (Range, error) {
 			if answer, err = r.get(ctx, span.Start, span.options()...); err == nil {
 				r.out.Counted += int(answer.Count)
 			}
+		case span.First:
+			var answer *clientv3.GetResponse
+			if answer, err = r.get(ctx, span.Start, span.options()...); err == nil {
+				for _, kv := range answer.Kvs {
+					r.add(kv)
+				}
+			}
 		case span.End == "":
 			err = r.one(ctx, span.Start)
 		default:

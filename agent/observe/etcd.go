@@ -72,7 +72,9 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 			r.Listed, r.Membership = false, cluster.Membership{}
 		}
 	}
-	r.Reachable = err == nil
+	if r.Reachable = err == nil; r.Reachable {
+		o.askNames(ctx, r)
+	}
 	r.OldServes = late(o.opt.Config, r) && o.oldServes(ctx, r)
 	if r.Reachable {
 		o.pace.guide(r.At, r.Queue != nil)

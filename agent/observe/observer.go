@@ -178,9 +178,12 @@ type Observer struct {
 	pace  pace
 	in    round.In // of the round that runs
 
-	before  *round.Round       // the round that was published last
-	reached *round.Round       // the last one in which a cluster was reachable
-	home    cluster.Membership // of this host's own cluster, as last listed
+	before  *round.Round // the round that was published last
+	reached *round.Round // the last one in which a cluster was reachable
+	// otherNames are the cluster names of other hosts in this etcd, as they were read at namesAt.
+	otherNames []string
+	namesAt    time.Duration
+	home       cluster.Membership // of this host's own cluster, as last listed
 
 	clock   beside.Look[time.Duration]
 	binary  beside.Look[string]

@@ -112,6 +112,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	}
 	v.Cluster = policy.Cluster{
 		Reachable: r.Reachable, Listed: r.Listed, Fresh: r.EtcdAt == r.At, Error: r.Problem, Denied: r.Denied,
+		OtherNames: r.OtherNames,
 	}
 	if r.Listed {
 		_, v.Bootstrap.Lists = r.Membership.ByPeerURL(c.Etcd.PeerURL)

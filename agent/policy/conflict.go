@@ -3,10 +3,18 @@
 
 package policy
 
+import (
+	"slices"
+	"strings"
+)
+
 // Conflict says which other host claims to be this one, or has its name or its peer URL. Of two with
 // one name or URL neither joins: which of them is meant, only a person knows. Of two with one ID, the
 // one that came first goes on, and the other takes no step. It is empty when there is none.
 func Conflict(v View) string {
+	if text := wrongName(v); text != "" {
+		return text
+	}
 	for _, h := range v.Hosts {
 		switch {
 		case h.ID == v.Self.ID && !h.Own:
@@ -29,4 +37,18 @@ func Conflict(v View) string {
 		}
 	}
 	return ""
+}
+
+// wrongName returns why cluster.name cannot be right: hosts of this etcd use another one, and no other member's host
+// uses this host's. Two names are two locks, so this host takes no step.
+func wrongName(v View) string {
+	used := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		h, present := v.hostOf(m)
+		return present && h.ID != v.Self.ID
+	})
+	if len(v.Cluster.OtherNames) == 0 || used {
+		return ""
+	}
+	return "no other member of this etcd uses this host's cluster.name: the name of its hosts is " +
+		strings.Join(v.Cluster.OtherNames, " or ")
 }

@@ -28,8 +28,13 @@ func TestAHostSaysWhichOtherOneClaimsToBeIt(t *testing.T) {
 		edit func(*View)
 		want string
 	}{
-		"none":                          {func(*View) {}, ""},
-		"its record is not written yet": {func(v *View) { v.Hosts = v.Hosts[:2] }, ""},
+		"none": {func(*View) {}, ""},
+		"a name that no other member has": {
+			func(v *View) { v.Cluster.OtherNames, v.Hosts = []string{"prod", "test"}, v.Hosts[2:] },
+			"no other member of this etcd uses this host's cluster.name: the name of its hosts is prod or test",
+		},
+		"a name that another member has": {func(v *View) { v.Cluster.OtherNames = []string{"prod"} }, ""},
+		"its record is not written yet":  {func(v *View) { v.Hosts = v.Hosts[:2] }, ""},
 		"its record is another's": {
 			func(v *View) { v.Hosts[2].Own = false }, "another agent runs with this host's ID, n3",
 		},

@@ -169,8 +169,8 @@ func clusterReasons() []ReasonInfo {
 				"for good, remove cluster.json from paths.state",
 		},
 		{
-			HostConflict, "another host has the same ID, name or peer URL",
-			"give this host its own host.name, host.id and etcd.peerURL",
+			HostConflict, "another host has the same ID, name or peer URL, or the others another cluster.name",
+			"give this host its own host.name, host.id and etcd.peerURL, and the cluster.name of the others",
 		},
 		{TargetMet, "as many voters and standbys as wanted", ""},
 		{

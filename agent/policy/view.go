@@ -223,9 +223,10 @@ type Cluster struct {
 	Alarms        string // for people: who has raised which
 	// Led tells that this is the word of this host's own member, which leads: a voter is live that follows it. Nothing
 	// is decided on it but whether it gives way.
-	Led    bool
-	Unread bool // and that what a quorum agrees on could not be read when that was last tried
-	Denied bool // it is not reachable because etcd's users and roles forbid what was asked
+	Led        bool
+	Unread     bool     // and that what a quorum agrees on could not be read when that was last tried
+	OtherNames []string // cluster names under which other hosts have records in this etcd; read while no member has ours
+	Denied     bool     // it is not reachable because etcd's users and roles forbid what was asked
 }
 
 // Member is one member of the cluster with its own answer to this round's questions.

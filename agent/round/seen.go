@@ -27,6 +27,7 @@ type Seen struct {
 	Hosts      []record.Host // by ID
 	HostsAt    time.Duration // when all of them were read
 	Counted    int           // how many there are, if they were counted
+	OtherNames []string      // cluster names under which other hosts have records in this etcd
 	OwnHost    *record.Host  // our own key's record, whoever wrote it
 	OwnHostAt  int64         // and its modification revision
 	Op         *record.Op

@@ -1,0 +1,78 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+const (
+	namesEvery = time.Minute
+	// mostNames bounds how many names are read, of whatever clusters there have been in this etcd.
+	mostNames = 8
+)
+
+// askNames finds out which cluster names other hosts use in this etcd, while no other member's host uses the name of
+// this one. Users and roles may forbid it: nothing is known then.
+func (o *Observer) askNames(ctx context.Context, r *round.Round) {
+	used := slices.ContainsFunc(r.Hosts, func(h record.Host) bool {
+		_, member := r.Membership.ByPeerURL(h.PeerURL)
+		return member && h.ID != o.opt.Config.Host.ID
+	})
+	switch {
+	case used:
+		o.otherNames = nil
+	case o.namesAt == 0 || r.At-o.namesAt >= namesEvery:
+		o.namesAt, o.otherNames = r.At, o.readNames(ctx)
+	}
+	r.OtherNames = o.otherNames
+}
+
+// readNames returns the names under which hosts have records, without this host's.
+func (o *Observer) readNames(ctx context.Context) (names []string) {
+	const root, end = "/quorumd/", "/quorumd0"
+	first := func(start, end string) string {
+		found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: start, End: end, First: true})
+		if err != nil || len(found.Pairs) == 0 {
+			return ""
+		}
+		return found.Pairs[0].Key
+	}
+	next := root
+	for range mostNames {
+		key := first(next, end)
+		name, _, found := strings.Cut(strings.TrimPrefix(key, root), "/")
+		switch {
+		case key == "":
+			return names
+		case !found: // no record of a cluster
+			next = key + "\x00"
+			continue
+		}
+		if hosts := record.KeysFor(name).Hosts(); name != o.opt.Config.Cluster.Name && first(hosts, past(hosts)) != "" {
+			names = append(names, shorten(name))
+		}
+		next = past(record.KeysFor(name).Prefix())
+	}
+	return names
+}
+
+// past returns the first key after all that begin with a prefix, which ends in a slash.
+func past(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }
+
+// shorten makes a name that anybody may have written fit for a line.
+func shorten(name string) string {
+	const most = 40
+	if clean := strings.ToValidUTF8(name, "?"); len(clean) <= most {
+		return clean
+	}
+	return strings.ToValidUTF8(name[:most], "?") + "…"
+}

@@ -1,0 +1,76 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs runs against a real etcd.
+func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.T) {
+	t.Parallel()
+	client, err := cluster.New(cluster.Options{
+		Endpoints:   testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints(),
+		CallTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() }) //nolint:errcheck // it was only asked
+	puts := []clientv3.Op{
+		clientv3.OpPut(record.KeysFor("prod").Host("n1"), "{}"),
+		clientv3.OpPut(record.KeysFor("abandoned").Pause(), "{}"), // nobody's host
+		clientv3.OpPut(record.KeysFor("ours").Host("self"), "{}"),
+		clientv3.OpPut("/quorumd/no-slash", "{}"), // no record of a cluster
+		clientv3.OpPut("/quorumd/\xff\xff/hosts/n1", "{}"),
+	}
+	for i := range 20 { // more than are read
+		puts = append(puts, clientv3.OpPut(record.KeysFor(fmt.Sprintf("z%02d", i)).Host("n1"), "{}"))
+	}
+	if _, err := client.Txn(t.Context(), nil, puts...); err != nil {
+		t.Fatal(err)
+	}
+	o := &Observer{}
+	o.opt.Etcd = client
+	o.opt.Config.Cluster.Name, o.opt.Config.Host.ID = "ours", "self"
+	r := &round.Round{At: time.Hour}
+	o.askNames(t.Context(), r)
+	before := []string{"prod", "z00", "z01", "z02", "z03"} // of eight names
+	if want := before; !slices.Equal(r.OtherNames, want) {
+		t.Errorf("the names are %q, want %q", r.OtherNames, want)
+	}
+	if text := policy.Conflict(policy.View{Cluster: policy.Cluster{OtherNames: r.OtherNames}}); text == "" {
+		t.Error("a host of another name is in no conflict")
+	}
+	if _, err := client.Txn(t.Context(), nil,
+		clientv3.OpDelete("/quorumd/no-slash"), clientv3.OpDelete(record.KeysFor("prod").Host("n1"))); err != nil {
+		t.Fatal(err)
+	}
+	r = &round.Round{At: time.Hour + namesEvery/2}
+	if o.askNames(t.Context(), r); !slices.Equal(r.OtherNames, before) {
+		t.Errorf("they are read anew after half of the time: %q", r.OtherNames)
+	}
+	r = &round.Round{At: time.Hour + namesEvery}
+	if o.askNames(t.Context(), r); len(r.OtherNames) == 0 || len(r.OtherNames) > mostNames || r.OtherNames[0] != "z00" {
+		t.Errorf("of more names than may be read: %q", r.OtherNames)
+	}
+	r = &round.Round{At: time.Hour + 2*namesEvery}
+	r.Hosts = []record.Host{{ID: "n2", PeerURL: "http://n2:2380"}}
+	r.Membership.Members = []cluster.Member{{PeerURLs: []string{"http://n2:2380"}}}
+	if o.askNames(t.Context(), r); r.OtherNames != nil {
+		t.Errorf("although another member has our name: %q", r.OtherNames)
+	}
+}
