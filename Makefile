@@ -277,6 +277,7 @@ nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every ch
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) lab
 	$(MAKE) lab-restarts
+	contrib/anywhere
 
 mutants: ## change the policy in one place at a time, and look whether its tests notice: EVERY=6 of them, ONLY='quorum.go'
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
