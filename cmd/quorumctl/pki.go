@@ -53,9 +53,9 @@ func (a *app) pkiInitCommand() *cobra.Command {
 		Short: "Create the CAs, once for a cluster",
 		Args:  cobra.NoArgs,
 	}
-	dir := authorityFlag(cmd)
+	dir, permit := authorityFlag(cmd), permitFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := pki.Create(*dir, time.Now()); err != nil {
+		if err := pki.Create(*dir, time.Now(), *permit...); err != nil {
 			return uncertified("create the CAs", err)
 		}
 		made, err := pki.Open(*dir, time.Now())
@@ -83,6 +83,11 @@ func writeCAs(p *page, cas []pki.CA) {
 	for _, ca := range cas {
 		writeFingerprint(p, ca.Name, ca.Fingerprint)
 	}
+}
+
+// permitFlag names what the CAs that a command makes may sign for.
+func permitFlag(cmd *cobra.Command) *[]string {
+	return cmd.Flags().StringSlice("permit", nil, "address `ranges` and domains that the CAs may sign for (default all)")
 }
 
 // daysFlag is for how long the certificates that a command makes are good.

@@ -59,6 +59,8 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	dir := authorityFlag(cmd)
 	var peers bool
 	cmd.Flags().BoolVar(&peers, "peers", false, "change the CA of etcd's peers alone")
+	permit := permitFlag(cmd)
+	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that new CAs may sign for (default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
@@ -66,7 +68,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 			return uncertified("begin with another CA", err)
 		}
 		defer done()
-		if err := authority.Begin(peers, now); err != nil {
+		if err := authority.Begin(peers, now, *permit...); err != nil {
 			return uncertified("begin with another CA", err)
 		}
 		s, err := authority.Status(nil, nil)

@@ -60,7 +60,7 @@ func asks(url string, shown tls.Certificate) (string, error) {
 func TestThePeerPortRefusesEveryCertificateButAMembers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
-	must(t, pki.Create(dir, time.Now()))
+	must(t, pki.Create(dir, time.Now(), "127.0.0.0/8", "n1")) // etcd takes a CA with name constraints
 	authority, err := pki.Open(dir, time.Now())
 	must(t, err)
 	w, _ := certified(t, authority, worldOptions{hosts: 1, voters: 1})

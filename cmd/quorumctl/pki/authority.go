@@ -62,7 +62,7 @@ func caNames() map[string]string {
 }
 
 // newCA makes the certificate and the key of the CA with that file.
-func newCA(file string, now time.Time) (certPEM, keyPEM []byte, err error) {
+func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -75,6 +75,7 @@ func newCA(file string, now time.Time) (certPEM, keyPEM []byte, err error) {
 	template.Subject = pkix.Name{CommonName: caNames()[file] + now.UTC().Format(time.DateTime)}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	names.constrain(template)
 	if certPEM, err = sign(template, template, &key.PublicKey, key); err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +84,14 @@ func newCA(file string, now time.Time) (certPEM, keyPEM []byte, err error) {
 }
 
 // Create makes an authority in a directory that is not there, or is empty.
-func Create(dir string, now time.Time) error {
+//
+// Without permit it signs for any name. With domains and address ranges it has name constraints: a host elsewhere needs
+// another CA first, which [Authority.Begin] makes.
+func Create(dir string, now time.Time, permit ...string) error {
+	names, err := newPermitted(permit)
+	if err != nil {
+		return err
+	}
 	dir = filepath.Clean(dir)
 	temp, err := os.MkdirTemp(filepath.Dir(dir), ".quorumd-pki-") // mode 0700
 	if err != nil {
@@ -92,7 +100,7 @@ func Create(dir string, now time.Time) error {
 	defer func() { _ = os.RemoveAll(temp) }() // it is gone, where all went well
 	err = os.Mkdir(filepath.Join(temp, issuedDir), 0o700)
 	for cert, key := range map[string]string{caCert: caKey, peerCACert: peerCAKey} {
-		certPEM, keyPEM, makeErr := newCA(cert, now)
+		certPEM, keyPEM, makeErr := newCA(cert, names, now)
 		err = errors.Join(err, makeErr, create(filepath.Join(temp, key), keyPEM, 0o600),
 			create(filepath.Join(temp, cert), certPEM, 0o644))
 	}
@@ -233,6 +241,9 @@ func (a *Authority) issue(host string, names sans, now time.Time) (files, error)
 			return nil, err
 		}
 		if out[l.name+".key"], err = encodeKey(key); err != nil {
+			return nil, err
+		}
+		if err := ca.permits(out[l.name+".crt"], out[l.name+".key"], l.usages); err != nil {
 			return nil, err
 		}
 	}

@@ -172,10 +172,10 @@ func (r *rotation) beginning() cas {
 	return r.old
 }
 
-// Begin makes new CAs beside the old ones, or for the peers alone. From now on bundles hold both. If a change is in
-// progress already it makes nothing but the file of whom to trust, which an attempt that was cut short may not have
-// left.
-func (a *Authority) Begin(peersOnly bool, now time.Time) error {
+// Begin makes new CAs, with the name constraints of the old ones unless others are given, beside the old ones, or for
+// the peers alone. From now on bundles hold both. If a change is in progress already it makes nothing but the file of
+// whom to trust, which an attempt that was cut short may not have left.
+func (a *Authority) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
 		return a.leaveTrust()
 	}
@@ -185,7 +185,14 @@ func (a *Authority) Begin(peersOnly bool, now time.Time) error {
 		makes = append(makes, [3]string{caCert, nextCert, nextKey})
 	}
 	for _, m := range makes {
-		certPEM, keyPEM, err := newCA(m[0], now)
+		names, err := newPermitted(permit)
+		if err != nil {
+			return err
+		}
+		if len(permit) == 0 {
+			names = constraintsOf(a.of(m[0]).cert)
+		}
+		certPEM, keyPEM, err := newCA(m[0], names, now)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,75 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+)
+
+// permitted are the name constraints of a CA: the names and addresses that its certificates may have. The zero value
+// permits all. A certificate without any, as quorumd's and those of etcd's users, is not bound by them.
+type permitted struct {
+	dns []string // with all below them
+	ips []*net.IPNet
+}
+
+// newPermitted reads domains and address ranges. Localhost is always among them: every host's certificates name it.
+func newPermitted(texts []string) (permitted, error) {
+	var p permitted
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err == nil:
+			prefix = prefix.Masked()
+			p.ips = append(p.ips, &net.IPNet{
+				IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen()),
+			})
+		case isName(text):
+			p.dns = append(p.dns, text)
+		default:
+			return permitted{}, mistyped("give ranges and domains: 10.0.0.0/24, example.com",
+				"%q is neither a range of addresses nor a domain", text)
+		}
+	}
+	if len(p.ips) > 0 {
+		p.ips = append(p.ips, &net.IPNet{IP: net.IPv4(127, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)},
+			&net.IPNet{IP: net.IPv6loopback, Mask: net.CIDRMask(128, 128)})
+	}
+	if len(p.dns) > 0 {
+		p.dns = append(p.dns, "localhost")
+	}
+	return p, nil
+}
+
+// constraintsOf returns those of a CA.
+func constraintsOf(c *x509.Certificate) permitted {
+	return permitted{c.PermittedDNSDomains, c.PermittedIPRanges}
+}
+
+func (p permitted) constrain(template *x509.Certificate) {
+	template.PermittedDNSDomains, template.PermittedIPRanges = p.dns, p.ips
+	template.PermittedDNSDomainsCritical = len(p.dns)+len(p.ips) > 0
+}
+
+// permits refuses a certificate with a name that its CA may not sign for: every host would refuse it.
+func (s signer) permits(certPEM, keyPEM []byte, usages []x509.ExtKeyUsage) error {
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(s.cert)
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: pair.Leaf.NotBefore.Add(backDate), KeyUsages: usages,
+	})
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.CANotAuthorizedForThisName {
+		return refused("quorumctl pki rotate begin --permit, with all that the hosts have, makes a CA that may",
+			"%q does not permit that: %s", s.cert.Subject.CommonName, e.Detail)
+	}
+	return err
+}
