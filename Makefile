@@ -7,6 +7,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 CACHE   := $(CURDIR)/.cache
 LINT    := $(CACHE)/bin/golangci-lint
 GOLANGCI_LINT_VERSION := v2.15.0
+VULNCHECK := $(CACHE)/bin/govulncheck
+VULNCHECK_VERSION := v1.9.0
 FUZZTIME ?= 30s
 PROMTOOL := $(CACHE)/prometheus/usr/bin/promtool
 AMTOOL   := $(CACHE)/prometheus/usr/bin/amtool
@@ -34,7 +36,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint vulncheck etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -351,6 +353,13 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
 	$(GO) vet -tags 'long nightly faultfs prometheus lab root slow realetcd packages systemdtest vm s3' ./...
 	$(LINT) run ./...
+
+# Of the modules whose programs are shipped: quorumd's, and that of the etcd in package quorumd-etcd.
+vulncheck: $(VULNCHECK) ## look for known vulnerabilities in what is shipped; VULNDB=URL of another database
+	VULNDB='$(VULNDB)' contrib/vulncheck/check.sh $(VULNCHECK) . contrib/etcd/v3.6
+
+$(VULNCHECK):
+	GOBIN=$(dir $@) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULNCHECK_VERSION)
 
 $(LINT):
 	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
