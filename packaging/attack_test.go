@@ -242,8 +242,11 @@ func attackRemoval(t *testing.T, h *host) {
 }
 
 func TestAnInstallAndAnUpgradeTakeNothingFromWhereUserQuorumdWrites(t *testing.T) {
-	t.Parallel()
-	h := bareHost(t)
+	onEachDebian(t, attackInstall)
+}
+
+func attackInstall(t *testing.T, h *host) {
+	h.bare()
 	h.bootstrap()
 	token := h.run("grep TOKEN /var/lib/quorumd-etcd/etcd.env")
 	before := h.run("sha256sum /var/lib/quorumd-etcd/*; find /var/lib/quorumd-etcd -printf '%p %U:%G %m\n' | sort")

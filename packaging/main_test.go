@@ -38,7 +38,47 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 4 && os.Args[1] == "etcd" {
+		if err := useEtcd(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// useEtcd is the little of etcdctl that the tests need: put KEY VALUE, get KEY, and first PREFIX for its first key.
+func useEtcd(endpoint string, args []string) error {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if args[0] == "put" {
+		_, err = client.Put(ctx, args[1], args[2])
+		return err
+	}
+	var opts []clientv3.OpOption
+	if args[0] == "first" {
+		opts = append(opts, clientv3.WithPrefix())
+	}
+	found, err := client.Get(ctx, args[1], opts...)
+	if err != nil {
+		return err
+	}
+	for _, pair := range found.Kvs {
+		if args[0] == "first" {
+			fmt.Println(string(pair.Key))
+			break
+		}
+		fmt.Println(string(pair.Value))
+	}
+	return nil
 }
 
 // order says a text to the helper and prints what it answers.
