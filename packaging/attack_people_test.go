@@ -74,3 +74,69 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	h.rooted("a reason full of commands")
 	h.expect("ps -o user= -p $(systemctl show --value -p MainPID etcd)", "etcd")
 }
+
+func TestTheProxyAndFleetLockTakeNothingFromOtherMachinesAndStandUpToWhatLiesBesideThem(t *testing.T) {
+	onEachDebian(t, attackListeners)
+}
+
+func attackListeners(t *testing.T, h *host) {
+	h.run("dpkg -i /pk/first.deb")
+	h.configure(config("manage") + "proxy: {listen: '127.0.0.1:23790'}\nfleetlock: {listen: '127.0.0.1:9380'}\n")
+	h.run("systemctl start quorumd quorumd-proxy")
+	served := func(after string) {
+		t.Helper()
+		h.waitUntil(30*time.Second, "the proxy serves after "+after, func() bool {
+			_, err := h.try("/pk/load etcd http://127.0.0.1:23790 get a")
+			return err == nil
+		})
+	}
+	served("its start")
+	// 23790, 9380 and 9379, of the loopback alone: in /proc/net/tcp in hexadecimal
+	if open := h.run("cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}' | grep -E ':(5CEE|24A4|24A3)$' | " +
+		"grep -v '^0100007F:' || :"); open != "" {
+		t.Errorf("other machines may connect to %s", open)
+	}
+	pid := h.property("quorumd-proxy", "MainPID")
+	if out := h.run("cat /proc/" + pid + "/status"); !strings.Contains(out, "CapEff:\t0000000000000000") ||
+		strings.Contains(out, "Uid:\t0\t") || strings.Contains(out, "Uid:\t"+h.run("id -u quorumd")+"\t") {
+		t.Errorf("the proxy has rights of others:\n%s", out)
+	}
+	for _, lay := range []string{
+		"mkfifo voters.json", "ln -s /etc/shadow voters.json", "mkdir voters.json", "ln -s voters.json voters.json",
+		"head -c 300000000 /dev/zero >voters.json", "echo [] >voters.json",
+	} {
+		h.run("systemctl kill -s STOP quorumd") // else it writes the list anew at once
+		h.run(attacker + "sh -c 'cd /run/quorumd && rm -rf voters.json && " + lay + "'")
+		served(lay)
+		h.run(attacker + "rm -rf /run/quorumd/voters.json; systemctl kill -s CONT quorumd")
+	}
+	if now := h.property("quorumd-proxy", "MainPID"); now != pid {
+		t.Errorf("the proxy was restarted: process %s, before %s", now, pid)
+	}
+
+	etcd := h.property("etcd", "InvocationID")
+	post := func(host, header, body string) string {
+		write(t, h.root+"/tmp/body", body)
+		out, _ := h.try(`setpriv --reuid=nobody --regid=nogroup --clear-groups timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/9380; ` +
+			`printf "POST /v1/pre-reboot HTTP/1.1\r\nHost: ` + host + `\r\n` + header + `Connection: close\r\nContent-Length: %d\r\n\r\n" $(stat -c %s /tmp/body) >&3; ` +
+			`cat /tmp/body >&3 2>/dev/null; head -1 <&3'`)
+		return out
+	}
+	good := `{"client_params":{"id":"c3f1","group":"default"}}`
+	const protocol = `fleet-lock-protocol: true\r\n`
+	for what, answer := range map[string]string{
+		"a name that was rebound": post("evil.example:9380", protocol, good),
+		"no protocol header":      post("127.0.0.1:9380", "", good),
+		"a page of another site":  post("127.0.0.1:9380", protocol+`Origin: http://evil.example\r\n`, good),
+		"no JSON":                 post("127.0.0.1:9380", protocol, "x"),
+		"a body without end":      post("127.0.0.1:9380", protocol, strings.Repeat("x", 1<<20)),
+		"an ID full of control":   post("127.0.0.1:9380", protocol, `{"client_params":{"id":"\u001b[2J","group":"default"}}`),
+	} {
+		if !strings.Contains(answer, " 4") {
+			t.Errorf("%s is answered %q", what, answer)
+		}
+	}
+	if now := h.property("etcd", "InvocationID"); now != etcd || h.property("etcd", "ActiveState") != "active" {
+		t.Errorf("etcd was stopped")
+	}
+}
