@@ -20,8 +20,8 @@ func TestTheAgentSeesThatItsContainerWasBootedAgain(t *testing.T) {
 	h.run("dpkg -i /pk/first.deb; systemctl enable quorumd")
 	h.configure(config("observe"))
 	// umount shows what other managers, and a /proc of the service's own, show: the machine's.
-	write(t, h.root+"/etc/systemd/system/machines-boot.service", "[Unit]\nDefaultDependencies=no\nBefore=quorumd.service\n"+
-		"[Service]\nType=oneshot\nExecStart=umount /proc/sys/kernel/random/boot_id\n[Install]\nRequiredBy=quorumd.service\n")
+	write(t, h.root+"/etc/systemd/system/machines-boot.service", "[Unit]\nDefaultDependencies=no\n"+
+		"Before=quorumd.service\n[Service]\nType=oneshot\nExecStart=umount /proc/sys/kernel/random/boot_id\n[Install]\nRequiredBy=quorumd.service\n")
 	h.run("systemctl enable machines-boot.service")
 	boot := func() string {
 		t.Helper()

@@ -71,6 +71,7 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 
 func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 	t.Parallel()
+	const byDefault = "clusters that etcd made by default"
 	stray := func(name string) Remains {
 		return Remains{
 			HostID: name, Host: name, Cluster: "prod", PeerURL: "http://" + name + ":2380", ClusterID: strayCluster,
@@ -91,16 +92,16 @@ func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 		all  []Remains
 		name string // of the doubt
 	}{
-		"on all hosts":                  {[]Remains{stray("n1"), stray("n2"), stray("n3")}, "clusters that etcd made by default"},
-		"on all hosts, and they run":    {[]Remains{running(stray("n1")), running(stray("n2"))}, "clusters that etcd made by default"},
-		"on one, beside a survivor":     {[]Remains{real, stray("n1")}, "clusters that etcd made by default"},
+		"on all hosts":                  {[]Remains{stray("n1"), stray("n2"), stray("n3")}, byDefault},
+		"on all hosts, and they run":    {[]Remains{running(stray("n1")), running(stray("n2"))}, byDefault},
+		"on one, beside a survivor":     {[]Remains{real, stray("n1")}, byDefault},
 		"a member of before and a copy": {[]Remains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
 		"one that runs, alone":          {[]Remains{running(stray("n1"))}, "the voters are not known"},
 	} {
 		p := PlanRecovery(c.all, RecoveryWish{Cluster: "prod"})
 		if p.Doubt == nil || p.Doubt.Name != c.name {
 			t.Errorf("%s: %+v", what, p.Doubt)
-		} else if c.name == "clusters that etcd made by default" && (strings.Contains(p.Doubt.String(), "copy") ||
+		} else if c.name == byDefault && (strings.Contains(p.Doubt.String(), "copy") ||
 			!strings.Contains(p.Doubt.String(), "n1") || !strings.Contains(p.Doubt.Ends, "quorumctl bootstrap")) {
 			t.Errorf("%s: %s", what, p.Doubt)
 		}

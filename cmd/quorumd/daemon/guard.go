@@ -36,8 +36,8 @@ const (
 //
 // It runs as root in ExecCondition= of the unit and needs no agent that runs. It was chosen over a file that is laid
 // down at the installation because it keeps nothing: what decides is the disk at that moment, so that no installation,
-// upgrade, removal or rollback can leave a guard behind next to data. It was chosen over Condition…= lines because those
-// cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets etcd
+// upgrade, removal or rollback can leave a guard behind next to data. It was chosen over Condition…= lines because
+// those cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets etcd
 // start whenever something is not known.
 type startGuard struct {
 	files   rootfile.Tree
@@ -112,7 +112,8 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	return f
 }
 
-// noMember reports whether a directory certainly holds no member: it could be looked at, and its file system is mounted.
+// noMember reports whether a directory certainly holds no member: it could be looked at, and its file system is
+// mounted.
 func (g startGuard) noMember(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "member")); !errors.Is(err, fs.ErrNotExist) {
 		return false
