@@ -23,6 +23,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // planted are secrets, and what must not be in any bundle of them.
@@ -295,7 +296,7 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 // TestAQuorumdThatHangsCostsNothingElse lasts as long as quorumd is waited for.
 func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(t.TempDir(), "s")
+	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestMain(m *testing.M) {
@@ -315,7 +316,7 @@ func scenes() []string {
 // serving runs a real server for a backend until the test ends, or until stop is called.
 func serving(t *testing.T, d *desk) (socket string, stop func()) {
 	t.Helper()
-	socket = filepath.Join(t.TempDir(), "s")
+	socket = filepath.Join(tempdir.New(t), "s") // a longer path is shown with line breaks
 	s := control.NewServer(control.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
