@@ -17,7 +17,8 @@
 //   - The disk is not blamed for a lack of processor time: samples that fell into one are left out, and if they are
 //     many the machine is WARM.
 //   - A disk is Qualified only by a qualifying run over writes like etcd's, and only while it stays OK or WARM.
-//   - FAILED is left by [Judge.Reset] alone. Keeping [Judge.Snapshot] in a directory that a reboot empties makes a
+//   - FAILED of a disk is left by a whole qualifying run without an error, once etcd was started anew, and any FAILED
+//     by [Judge.Reset]. Keeping [Judge.Snapshot] in a directory that a reboot empties makes a
 //     reboot a second way.
 //
 // What a state permits is decided elsewhere.

@@ -33,10 +33,24 @@ type EtcdReading struct {
 	FarthestRTT Figure
 	// Peers are the other members that it has a connection to, or has had, by their IDs; nil when it tells of none.
 	Peers map[uint64]Peer
+	// Process is the one that runs.
+	Process EtcdProcess
 	// Settings is how the local etcd is set.
 	Settings EtcdSettings
 	// Certificates are those that connections to etcd hang on, as they were seen last.
 	Certificates CertificateReading
+}
+
+// EtcdProcess is the local etcd's.
+type EtcdProcess struct {
+	Known   bool
+	Runs    bool
+	Started time.Duration // when it was started, on the clock of [Input]; of one that runs
+}
+
+// startedSince reports whether what runs was started after that moment, or nothing runs.
+func (p EtcdProcess) startedSince(moment time.Duration) bool {
+	return p.Known && (!p.Runs || p.Started > moment)
 }
 
 // Peer is what the local etcd tells of another member. Whether it counts a connection to it says little: to a machine

@@ -52,7 +52,7 @@ func (f *fsync) report(v *Verdict) {
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL]), f.laneFigures(f.lanes[LaneDirect])
 	to.Limit, to.Age, to.Score = f.limits.FsyncWarm, f.now-f.lastSample, f.score.value
 	to.InFlight, to.InFlightOp = f.disk.InFlight, f.disk.InFlightOp
-	if f.track.State == Qualifying && !f.member {
+	if !f.member && (f.track.State == Qualifying || f.track.State == Failed && len(f.run) > 0) {
 		to.WAL = f.laneFigures(f.run)
 		to.QualifyDone, to.QualifyNeed = len(f.run), f.limits.QualifySamples
 	}

@@ -23,6 +23,7 @@ type fsync struct {
 	member bool
 	reset  bool
 	disk   DiskReading
+	etcd   EtcdProcess
 
 	recent   samples    // judged ones of either lane, for the rules
 	lanes    [2]samples // judged ones of each lane, for people
@@ -40,7 +41,8 @@ type fsync struct {
 	// the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
 	calmSince time.Duration
 	slowAt    time.Duration // when it was last slow by the minute before
-	resetAt   time.Duration // when an operator last cleared FAILED, 0 if never
+	resetAt   time.Duration // when FAILED was last left, 0 if never
+	brokenAt  time.Duration // when an operation last came back with an error that means a broken disk, or hung
 
 	hung time.Duration // how long the operation that hung last had been in flight when it was seen last
 
@@ -63,7 +65,8 @@ func (f *fsync) begin(now time.Duration) {
 
 // read is the reader of the check.
 func (f *fsync) read(in Input) {
-	f.now, f.member, f.reset, f.disk = in.Now, in.Member, in.reset, in.Disk
+	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
+	f.breaks()
 	for _, s := range in.Disk.Samples {
 		f.take(s)
 	}
@@ -91,9 +94,26 @@ func (f *fsync) read(in Input) {
 	}
 }
 
+// breaks has the run by which FAILED is left begin anew with every error, and while an operation hangs.
+func (f *fsync) breaks() {
+	at := f.brokenAt
+	if e := f.disk.Err; e != nil && e.broken() {
+		at = max(at, e.At)
+	}
+	if f.disk.InFlight > f.limits.Stall {
+		at = f.now
+	}
+	if at > f.brokenAt && f.track.State == Failed {
+		f.run, f.runs, f.leftOut = nil, nil, 0
+	}
+	f.brokenAt = at
+}
+
 func (f *fsync) take(s Sample) {
 	f.lastSample = max(f.lastSample, s.End)
-	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL
+	// The disk of a member is not written to in bursts: what it is written to otherwise counts, too.
+	mended := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
+	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || mended
 	if s.Contaminated {
 		if qualifying {
 			f.leftOut++
@@ -136,7 +156,7 @@ func (f *fsync) trim() {
 // entered keeps the evidence in step with the state.
 func (f *fsync) entered(from State) {
 	to := f.track.State
-	f.qualified = (to == OK || to == Warm) && (f.qualified || from == Qualifying && to == OK && f.fits())
+	f.qualified = (to == OK || to == Warm) && (f.qualified || (from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
 	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
 	if to == Slow && from != Slow {
 		f.slowAt = f.now

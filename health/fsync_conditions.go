@@ -98,6 +98,15 @@ func (f *fsync) passes() (string, bool) {
 	return f.runSummary(), true
 }
 
+// proven reports whether a disk that was FAILED has passed a whole run without an error. An etcd that ran before holds
+// in memory what the disk may have lost: it must have been started since.
+func (f *fsync) proven() (string, bool) {
+	if !f.fits() || f.disk.InFlight > f.limits.Stall || !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
+		return "", false
+	}
+	return f.runSummary(), true
+}
+
 func (f *fsync) fails() (string, bool) {
 	if _, passes := f.passes(); passes || len(f.run) < f.limits.QualifySamples {
 		return "", false

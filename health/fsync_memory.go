@@ -23,6 +23,7 @@ type diskMemory struct {
 	LastSample time.Duration `json:"lastSample"`
 	LastJudged time.Duration `json:"lastJudged"`
 	Dirty      time.Duration `json:"dirty,omitempty"`
+	Broken     time.Duration `json:"broken,omitempty"`
 	Outliers   []outlier     `json:"outliers,omitempty"`
 }
 
@@ -42,7 +43,7 @@ func (t Thresholds) run() runLimits { return runLimits{t.QualifySamples, t.Fsync
 func (f *fsync) memory() any {
 	m := diskMemory{
 		Qualified: f.qualified, Run: f.limits.run(), WasWarm: f.wasWarm, Score: f.score.value,
-		LastSample: f.lastSample, LastJudged: f.lastJudged, Dirty: f.dirty,
+		LastSample: f.lastSample, LastJudged: f.lastJudged, Dirty: f.dirty, Broken: f.brokenAt,
 	}
 	for _, o := range f.outliers.last(outliersKept) {
 		m.Outliers = append(m.Outliers, outlier{o.End, o.Latency})
@@ -52,7 +53,7 @@ func (f *fsync) memory() any {
 
 // check tells whether the moments lie before the one of the snapshot and the numbers in their range.
 func (m diskMemory) check(at time.Duration) error {
-	moments := []time.Duration{m.LastSample, m.LastJudged, m.Dirty}
+	moments := []time.Duration{m.LastSample, m.LastJudged, m.Dirty, m.Broken}
 	for _, o := range m.Outliers {
 		moments = append(moments, o.End)
 	}
@@ -79,7 +80,7 @@ func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	}
 	f.qualified = m.Qualified && m.Run == f.limits.run()
 	f.wasWarm, f.dirty, f.slowAt, f.now = m.WasWarm, m.Dirty, min(m.Dirty, now), now
-	f.lastSample, f.lastJudged = m.LastSample, m.LastJudged
+	f.lastSample, f.lastJudged, f.brokenAt = m.LastSample, m.LastJudged, m.Broken
 	f.score.value, f.score.began = m.Score, now
 	for _, o := range m.Outliers {
 		f.outliers = append(f.outliers, Sample{End: o.End, Latency: o.Latency})

@@ -30,7 +30,7 @@ func (f *fsync) text() string {
 		}
 		return f.track.Reason + f.aged()
 	case DiskFailed:
-		return f.track.Reason + f.aged()
+		return f.track.Reason + f.failedOutlook() + f.aged()
 	default:
 		return f.recentSummary()
 	}
@@ -126,6 +126,21 @@ func (f *fsync) recentSummary() string {
 	}
 	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.spread().at(990)),
 		plural(len(window), "write"), show(f.limits.FsyncWarm))
+}
+
+// failedOutlook says what is missing for OK.
+func (f *fsync) failedOutlook() string {
+	if len(f.run) == 0 {
+		return ""
+	}
+	so := fmt.Sprintf("; since then %d of %d writes without an error", len(f.run), f.limits.QualifySamples)
+	if wrong := f.misfits(); len(f.run) >= f.limits.QualifySamples && len(wrong) > 0 {
+		so += ", " + strings.Join(wrong, ", ")
+	}
+	if !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
+		so += ", and etcd was not started since"
+	}
+	return so
 }
 
 // warmOutlook says what is missing for OK.

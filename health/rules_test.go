@@ -183,6 +183,11 @@ func dataEdges() []edge {
 func runEdges() []edge {
 	return []edge{
 		{
+			"3000 writes without an error",
+			func(b *bench) { b.etcd.Process = EtcdProcess{Known: true}; b.burst(2999, ms) },
+			func(b *bench) { b.burst(1, ms) },
+		},
+		{
 			"of 3000 writes of the WAL lane p99",
 			func(b *bench) { b.member = false; b.burst(2999, ms) },
 			func(b *bench) { b.burst(1, ms) },

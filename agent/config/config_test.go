@@ -61,7 +61,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			PresenceTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
 			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
 			Cooldown: time.Minute, HandOver: 30 * time.Second, GiveWay: time.Minute, ReturnStable: 15 * time.Second,
-			ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute,
+			ReturnMax: 10 * time.Minute, ReturnGiveUp: 2 * time.Hour, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute,
 			ClockMaxOffset: 5 * time.Second,
 		},
 		Checks: Checks{Dir: "/etc/quorumd/checks.d", Interval: time.Minute, Timeout: 10 * time.Second},
@@ -147,6 +147,7 @@ timing:
   giveWay: 9s
   returnStable: 2s
   returnMax: 3m
+  returnGiveUp: 50m
   orphanGrace: 12s
   joinBackoff: 5s
   clockMaxOffset: 1s
@@ -223,7 +224,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			PromoteLag: 10,
 			SteadyLag:  time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
 			HandOver: 7 * time.Second, GiveWay: 9 * time.Second, ReturnStable: 2 * time.Second,
-			ReturnMax: 3 * time.Minute, OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second,
+			ReturnMax: 3 * time.Minute, ReturnGiveUp: 50 * time.Minute, OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second,
 			ClockMaxOffset: time.Second,
 		},
 		Checks: Checks{

@@ -408,6 +408,10 @@ type Timing struct {
 	// A member that has not come back for so long is reported. Its turn is kept: no other host is taken down.
 	ReturnMax time.Duration `yaml:"returnMax" default:"10m"`
 
+	// If the disk of a member that was taken down has been FAILED for so long since the work ended, the operation ends
+	// with HEALTH_BAD. A disk that can be written to again has passed a whole qualifying run by then.
+	ReturnGiveUp time.Duration `yaml:"returnGiveUp" default:"2h"`
+
 	// How long the lock of an operation must be gone before others may tidy up behind it. At least 2 x lockTTL,
 	// because every change of etcd's leader gives a lease its full time again.
 	OrphanGrace time.Duration `yaml:"orphanGrace" derived:"2 x lockTTL + 5s" example:"65s"`

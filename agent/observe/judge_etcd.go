@@ -27,6 +27,19 @@ const (
 	missedKnown  = 30 * time.Second
 )
 
+// process gives what is known of the process of the local etcd.
+func (j *judge) process(r *round.Round, unit policy.UnitState) health.EtcdProcess {
+	switch unit { //exhaustive:ignore
+	case policy.UnitInactive, policy.UnitFailed:
+		return health.EtcdProcess{Known: true}
+	case policy.UnitActive:
+		if r.UnitErr == nil && r.Unit.Since > 0 {
+			return health.EtcdProcess{Known: true, Runs: true, Started: j.now() - r.Unit.Since}
+		}
+	}
+	return health.EtcdProcess{}
+}
+
 // local gives what the etcd of this host has told last of itself, and what its members have in their statuses.
 func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
@@ -34,10 +47,12 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 		j.etcd.Forget() // the next one counts from zero
 		j.peers = peers{}
 		silent := health.SilentEtcd("etcd does not run here")
+		silent.Process = j.process(r, unit)
 		silent.Certificates = j.certificates(ctx, r)
 		return silent
 	}
 	seen := j.metrics(ctx, r)
+	seen.Process = j.process(r, unit)
 	if j.opt.EtcdMetrics != nil {
 		j.peers.read(seen)
 		r.Connections = j.peers.connections(j.now(), j.opt.Now(), j.opt.Config.Timing.Interval)

@@ -127,7 +127,7 @@ func stateOfData(f round.Found[datadir.Contents]) policy.DataState {
 // health makes the view of the verdict.
 func (b *Builder) health(r *round.Round) policy.Health {
 	return policy.Health{
-		State: r.Verdict.State, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
+		State: r.Verdict.State, For: r.Probed - r.Verdict.Since, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
 		Hangs:  r.Reading.InFlightAge > b.config.Disk.Stall,
 		Spares: health.Everything.Without(r.Verdict.Gates),
 	}

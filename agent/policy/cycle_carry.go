@@ -138,6 +138,8 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
+	case diskGivenUp(v):
+		return endUnfit(v)
 	case !v.Self.Drives && !unitRuns(v):
 		return othersStart(v)
 	case !v.Self.Drives:
@@ -162,6 +164,27 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
 	return returned(v, m)
+}
+
+// diskGivenUp reports whether the disk of a member that is to come back has been FAILED for too long since the work
+// ended. Its etcd was started: whatever becomes of it needs no operation.
+func diskGivenUp(v View) bool {
+	since := min(v.Health.For, v.Op.WrittenFor)
+	if v.Asked != nil && v.Asked.Over {
+		since = min(since, v.Asked.OverFor)
+	}
+	started := v.Unit.State == UnitFailed || v.Unit.State == UnitActive
+	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
+}
+
+// endUnfit ends the operation of a host whose disk stays FAILED. No other voter goes down while it is.
+func endUnfit(v View) Decision {
+	if d, decided := underLock(v, "to end what took this host down"); decided {
+		return d
+	}
+	why := fmt.Sprintf("its disk has been FAILED for %s, the limit is %s: %s", span.Seconds(v.Health.For),
+		span.Text(v.Limits.ReturnGiveUp), v.Health.Text)
+	return do(Step{Kind: StepEndOp, Outcome: HealthBad, Why: why})
 }
 
 // untouched tells whether nothing has been done yet to this host's etcd. One that is on its way up or has

@@ -17,5 +17,5 @@ func HoldsMember(read, listed, lost bool, data DataState) bool {
 // MeasuresInBursts tells whether the probe writes as fast as it may, for the qualifying run of a host: as long as that
 // lacks writes, and what it has found does not end it.
 func MeasuresInBursts(member bool, v health.Verdict) bool {
-	return !member && v.State != health.Failed && v.Figures.QualifyNeed > 0
+	return !member && v.Figures.QualifyNeed > 0
 }

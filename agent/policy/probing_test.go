@@ -34,7 +34,8 @@ func TestTheProbeWritesInBurstsOnlyForAQualifyingRunAwayFromAMember(t *testing.T
 		"a spare's run":         {false, health.Unknown, runs, true},
 		"of a spare that is OK": {false, health.OK, runs, true},
 		"a slow spare's":        {false, health.Slow, runs, true},
-		"a failed spare's":      {false, health.Failed, runs, false},
+		"a failed spare's":      {false, health.Failed, over, false},
+		"a mended spare's":      {false, health.Failed, runs, true},
 		"a member's":            {true, health.OK, runs, false},
 		"there is none":         {false, health.OK, over, false},
 	} {

@@ -86,7 +86,7 @@ func halted(v View) bool {
 // failed, it waits for another turn.
 func endsWith(outcome ReasonCode) RequestChange {
 	switch outcome {
-	case Cycled, Withdrawn, HookFailed, CommandFailed, MemberLost:
+	case Cycled, Withdrawn, HookFailed, CommandFailed, MemberLost, HealthBad:
 		return RequestEnding
 	}
 	return RequestRetried

@@ -31,7 +31,7 @@ func RolloutAfter(t RolloutTurn, step Step) RolloutEnd {
 		return RolloutEnd{Stopped: t.Host + " was withdrawn from it"}
 	case step.Outcome == HookFailed || step.Outcome == CommandFailed:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
-	case step.Outcome == MemberLost:
+	case step.Outcome == MemberLost || step.Outcome == HealthBad:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
 	case step.Outcome != Cycled:
 		return RolloutEnd{}

@@ -116,6 +116,7 @@ type Limits struct {
 	GiveWay      time.Duration // between two times that a leader which is not well hands over
 	ReturnStable time.Duration // a member that was taken down must have served again for so long
 	ReturnMax    time.Duration // one that has not come back for so long is reported
+	ReturnGiveUp time.Duration // one whose disk has been FAILED for so long gives its turn back; 0 when it never does
 	ClockOffset  time.Duration // a host whose clock is further off joins not, and replaces nobody
 	AllowUnsafe  bool          // etcd below the safe floor, or newer than tested, is accepted
 	// DeadGrace is for how long a voter must have been dead before another takes its place; 0 when none does.
@@ -185,7 +186,8 @@ type Data struct {
 // Health is this host's verdict.
 type Health struct {
 	State     health.State
-	Spares    health.Gate // what none of its findings keeps from happening
+	For       time.Duration // since when
+	Spares    health.Gate   // what none of its findings keeps from happening
 	Qualified bool
 	Hangs     bool   // a write to the disk hangs at this moment: a lock would not be renewed
 	Text      string // with the measured number and its limit

@@ -79,3 +79,39 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	n3.ask(control.WorkRestart)
 	w.eventually("n3 is taken down and is back", func() bool { return n3.ended(policy.Cycled) })
 }
+
+// TestADiskThatIsReplacedBesideAStandbyHasThatVoteAndTheHostStandBy has n3's disk be replaced, and its agent be killed
+// when its operation has ended. Its old disk comes back after that, and is not started.
+func TestADiskThatIsReplacedBesideAStandbyHasThatVoteAndTheHostStandBy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 4, standbys: 1})
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.start(w.hosts[3])
+	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
+	w.rolesAgree()
+	n3, n4 := w.hosts[2], w.hosts[3]
+	before := w.memberOf(n3)
+	away := w.swapsDisk(n3)
+	n3.stopAt("after end-operation")
+	n3.over()
+	n3.waitStopped()
+	n3.kill()
+	n3.resume()
+	if err := os.Rename(away, filepath.Join(n3.DataDir(), "member")); err != nil {
+		t.Fatal(err)
+	}
+	w.start(n3)
+	began := time.Now()
+	w.within(3*bound, "n4 votes, and n3 is the standby", func() bool {
+		if n3.etcdRuns() && w.memberOf(n3) == before {
+			t.Fatal("the member that was given up runs")
+		}
+		listed, learner := w.is(n3)
+		return w.isVoter(n4) && listed && learner && w.has(3, 1) && !w.busy()
+	})
+	t.Logf("full strength %s later", time.Since(began).Round(100*time.Millisecond))
+	w.rolesAgree()
+	w.verify(3, 1)
+}

@@ -1,0 +1,52 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// brokenView is a host whose work is over and whose etcd was started again, and whose disk stays FAILED.
+func brokenView() View {
+	v := downView()
+	v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Asked.Stopped = true, true, 3*time.Hour, false
+	v.Unit.State, v.Op.Phase, v.Op.WrittenFor = UnitActive, PhaseBack, 3*time.Hour
+	v.Cluster.Members[2] = voter(3, "n3")
+	v.Health = Health{State: health.Failed, For: 3 * time.Hour, Text: "wal write+sync: input/output error"}
+	v.Limits.ReturnGiveUp = 2 * time.Hour
+	return v
+}
+
+func TestAHostWhoseDiskStaysFailedGivesItsTurnBackAfterTheLimit(t *testing.T) {
+	t.Parallel()
+	play(t, brokenView, []scene{
+		{"the limit is over", nil, StepEndOp, ""},
+		{"its etcd does not stay up", func(v *View) {
+			v.Unit.State, v.Op.Phase, v.Cluster.Members[2].Live = UnitFailed, PhaseDown, false
+		}, StepEndOp, ""},
+		{"the lock is free", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+		{"it has not been so for long", func(v *View) { v.Health.For = time.Hour }, StepNone, NotBack},
+		{"the work has only just ended", func(v *View) { v.Asked.OverFor = time.Hour }, StepNone, NotBack},
+		{"its etcd has only just been started", func(v *View) { v.Op.WrittenFor = time.Minute }, StepNone, Returning},
+		{"it is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, NotBack},
+		{"it has passed a run", func(v *View) { v.Health.State = health.OK }, StepEndOp, ""},
+		{"no host gives its turn back", func(v *View) { v.Limits.ReturnGiveUp = 0 }, StepNone, NotBack},
+		{"a person works there still", func(v *View) {
+			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Op.Phase = false, false, 0, PhaseDown
+			v.Unit.State, v.Asked.Stopped = UnitInactive, true
+		}, StepNone, InMaintenance},
+	})
+	d := Decide(brokenView())
+	if d.Step.Outcome != HealthBad || d.Notes.Request.Change != RequestEnding ||
+		!strings.Contains(d.Step.Why, "input/output error") {
+		t.Errorf("it ends with %+v, and the request %d", d.Step, d.Notes.Request.Change)
+	}
+	if end := RolloutAfter(RolloutTurn{Host: "n3", Goes: true}, d.Step); end.HostDone || end.Stopped == "" {
+		t.Errorf("its rollout: %+v", end)
+	}
+}
