@@ -1,0 +1,54 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// TestAHostWhoseDiskIsReplacedInMaintenanceIsAMemberAgainUnattended takes the file system with etcd's data out of a
+// host that is in maintenance. As long as none is mounted there the host waits; with an empty one it joins anew.
+func TestAHostWhoseDiskIsReplacedInMaintenanceIsAMemberAgainUnattended(t *testing.T) {
+	f := standingFleet(t)
+	h := f.follower(nil)
+	before := f.memberID(h)
+	t.Logf("quorumctl maintenance on:\n%s",
+		f.shell(h, "quorumctl maintenance on --reason 'new disk in slot 2' --wait=2m"))
+	f.down(h)
+	f.shell(h, "umount --lazy /var/lib/etcd")
+	f.shell(h, "quorumctl maintenance off --no-wait")
+	f.eventually("it says that the file system is not mounted", func() bool { return f.names(h, "DATA_UNKNOWN") })
+	f.never(5*time.Second, "a member whose disk is not mounted is given up", func() bool {
+		return f.memberID(h) != before || !f.names(h, "DATA_UNKNOWN")
+	})
+	f.shell(h, "mount -t tmpfs -o size=1g,mode=0700,uid=$(id -u etcd),gid=$(id -g etcd) new-disk /var/lib/etcd")
+	began := time.Now()
+	f.eventually("its operation has ended with MEMBER_LOST", func() bool {
+		s, ok := f.status(h)
+		return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == "MEMBER_LOST"
+	})
+	f.within(3*bound, "three vote, and it is a member again", func() bool {
+		id := f.memberID(h)
+		return id != 0 && id != before && f.has(3, 1) && f.atRest() &&
+			(f.is(h, control.RoleVoter) || f.is(h, control.RoleStandby))
+	})
+	t.Logf("full strength %s after the new disk was mounted", time.Since(began).Round(100*time.Millisecond))
+	f.verify(3, 1)
+}
+
+// memberID is the member of a host in etcd's list; 0 when there is none.
+func (f *fleet) memberID(h *lab.Host) uint64 {
+	for _, m := range f.members() {
+		if m.Name == h.Name {
+			return m.ID
+		}
+	}
+	return 0
+}
