@@ -23,7 +23,7 @@ func house() []room {
 	return []room{
 		{"cmd/quorumctl", "cmd/quorumctl/diagnose cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
 			"words reach catalog control config recovery record database disk systemd span"},
-		{"cmd/quorumctl/setup", "policy config launch"},
+		{"cmd/quorumctl/setup", "policy config launch reach"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health span"},
 		{"cmd/quorumctl/pki", ""},
 		{"cmd/quorumctl/diagnose", "span"},

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -93,7 +92,7 @@ func graded(s control.Status) (grade, string) {
 		return gradeWarning, "of the voters these do not answer: " + strings.Join(down, ", ") + first(s)
 	}
 	for _, r := range s.Reasons {
-		if slices.Contains(stranded(), policy.ReasonCode(r.Code)) {
+		if slices.Contains(stranded(), r.Code) {
 			return gradeWarning, r.Code + ": " + r.Text
 		}
 	}
@@ -129,9 +128,9 @@ func unexplained(s control.Status) (names []string) {
 }
 
 // stranded are the reasons of a host whose member does not come back by itself, whatever it was taken down for.
-func stranded() []policy.ReasonCode {
-	return []policy.ReasonCode{
-		policy.MemberLost, policy.NotBack, policy.DataUnusable, policy.DataNotKnown, policy.HookFailed,
+func stranded() []string {
+	return []string{
+		"MEMBER_LOST", "NOT_BACK", "DATA_UNUSABLE", "DATA_UNKNOWN", "HOOK_FAILED",
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/agent/words"
 )
@@ -220,7 +219,7 @@ func fault(s control.Status, since time.Time) error {
 		return nil
 	}
 	hint := "quorumctl explain"
-	if end.Code == string(policy.MemberLost) {
+	if end.Code == "MEMBER_LOST" {
 		hint = "this host joins anew by itself; quorumctl explain says what it waits for"
 	}
 	return &failure{

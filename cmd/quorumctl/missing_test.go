@@ -69,6 +69,7 @@ func TestConfigCheckFindsWhatIsMissingOnThisHost(t *testing.T) {
 				"etcd: {clientURL: %q, peerURL: %q, binary: %q}\nbackup: {store: {directory: %q}}\n",
 				value("ENDPOINT"), value("CLIENT"), value("PEER"), value("BINARY"), value("STORE")), mode)
 			put(systemctl, "#!/bin/sh\n[ \"$1\" = show ] && echo '"+value("UNIT")+"'\nexit 0\n", 0o755)
+			put(filepath.Join(dir, "getent"), "#!/bin/sh\n[ \"$3\" = root ] || exit 2\n", 0o755)
 			out, err := asProgram(t, "PATH="+dir, "config", "check", file)
 			if (err != nil) != (c.says != "") || !strings.Contains(out, c.says) {
 				t.Errorf("%v: %s", err, out)

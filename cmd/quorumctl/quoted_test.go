@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,5 +46,14 @@ func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("only %d commands were found: the expression is wrong", seen)
+	}
+}
+
+func TestTheCodesThatMaintenanceDoesNotExplainExist(t *testing.T) {
+	t.Parallel()
+	for _, name := range stranded() {
+		if !slices.Contains(codeNames(), name) {
+			t.Errorf("there is no code %s", name)
+		}
 	}
 }

@@ -88,6 +88,10 @@ func ranElsewhere() map[string]elsewhere {
 		`pki host n3 10.0.0.3`: newcomer,
 		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: newcomer,
 
+		`init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3`: {
+			"TestThePageAboutInstallingShowsTheFileThatInitWrites", "# quorumctl (init .*)",
+		},
+
 		`config check`:                          {newcomer.test, `"quorumctl config check"`},
 		`config check /etc/quorumd/events.yaml`: check,
 		`diagnose --out n1.tar.gz`: {

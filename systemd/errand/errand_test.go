@@ -179,7 +179,7 @@ func send(t *testing.T, conn *net.UnixConn, text string, files ...*os.File) {
 func TestAMissingUserEtcdIsNamed(t *testing.T) {
 	t.Parallel()
 	for want, lookup := range map[string]error{
-		"there is no user etcd, who owns etcd's files; install etcd": user.UnknownUserError("etcd"),
+		"/etc/passwd has no user etcd, who owns etcd's files; install etcd": user.UnknownUserError("etcd"),
 		"the service has ended without an answer":                    nil,
 	} {
 		err := unanswered(func(name string) (*user.User, error) {

@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"os/user"
+	"os/exec"
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -128,6 +128,14 @@ func (m *missing) program(path string) {
 	}
 }
 
+// unknownUser reports whether no source of accounts has the user, of all that this host asks.
+func unknownUser(ctx context.Context, name string) bool {
+	const notFound = 2 // what getent exits with
+	_, err := ask(ctx, "getent", "passwd", "--", name)
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	return ended && exit.ExitCode() == notFound
+}
+
 // unit checks that systemd knows etcd's unit, and that the user that it runs as exists. Without systemd nothing is known.
 func (m *missing) unit(ctx context.Context, unit string) {
 	switch show(ctx, unit)["LoadState"] {
@@ -135,7 +143,7 @@ func (m *missing) unit(ctx context.Context, unit string) {
 		m.add("etcd.unit", "there is no %s; install etcd, for example the package quorumd-etcd, or correct the name", unit)
 	case "loaded":
 		name := reach.EtcdUser(ctx, unit)
-		if _, err := user.Lookup(name); errors.As(err, new(user.UnknownUserError)) {
+		if unknownUser(ctx, name) {
 			m.add("etcd.unit", "%s runs as user %s, which does not exist; useradd --system %s", unit, name, name)
 		}
 	}
