@@ -17,7 +17,7 @@ func TestThePageAboutInstallingShowsTheFileThatInitWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile(`(?m)^ {4}# quorumctl (init .*)$`).FindSubmatch(page)
+	command := regexp.MustCompile(`(?m)^ {4}# quorumctl (init --hosts .*)$`).FindSubmatch(page)
 	_, after, found := strings.Cut(string(page), "```yaml\n")
 	shown, _, ended := strings.Cut(after, "```")
 	if command == nil || !found || !ended {

@@ -89,7 +89,7 @@ func ranElsewhere() map[string]elsewhere {
 		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: newcomer,
 
 		`init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3`: {
-			"TestThePageAboutInstallingShowsTheFileThatInitWrites", "# quorumctl (init .*)",
+			"TestThePageAboutInstallingShowsTheFileThatInitWrites", "# quorumctl (init --hosts .*)",
 		},
 
 		`config check`:                          {newcomer.test, `"quorumctl config check"`},
