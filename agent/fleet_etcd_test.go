@@ -288,7 +288,8 @@ func (c *fleetClient) ReadAt(_ context.Context, _ string, spans ...cluster.Span)
 	out := cluster.Range{Revision: c.e.store.Revision()}
 	for _, span := range spans {
 		found, err := c.e.store.Range(&pb.RangeRequest{
-			Key: []byte(span.Start), RangeEnd: []byte(span.End), CountOnly: span.Count,
+			Key: []byte(span.Start), RangeEnd: []byte(span.End), CountOnly: span.Count, KeysOnly: span.First,
+			Limit: map[bool]int64{true: 1}[span.First],
 		})
 		if err != nil {
 			return cluster.Range{}, err

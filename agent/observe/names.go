@@ -30,6 +30,7 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	switch {
 	case used:
 		o.otherNames = nil
+	case r.HostsAt != r.At: // who uses the name was not read in this round
 	case o.namesAt == 0 || r.At-o.namesAt >= namesEvery:
 		o.namesAt, o.otherNames = r.At, o.readNames(ctx)
 	}

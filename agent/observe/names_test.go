@@ -47,6 +47,7 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 	o.opt.Etcd = client
 	o.opt.Config.Cluster.Name, o.opt.Config.Host.ID = "ours", "self"
 	r := &round.Round{At: time.Hour}
+	r.HostsAt = r.At
 	o.askNames(t.Context(), r)
 	before := []string{"prod", "z00", "z01", "z02", "z03"} // of eight names
 	if want := before; !slices.Equal(r.OtherNames, want) {
@@ -60,10 +61,12 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 		t.Fatal(err)
 	}
 	r = &round.Round{At: time.Hour + namesEvery/2}
+	r.HostsAt = r.At
 	if o.askNames(t.Context(), r); !slices.Equal(r.OtherNames, before) {
 		t.Errorf("they are read anew after half of the time: %q", r.OtherNames)
 	}
 	r = &round.Round{At: time.Hour + namesEvery}
+	r.HostsAt = r.At
 	if o.askNames(t.Context(), r); len(r.OtherNames) == 0 || len(r.OtherNames) > mostNames || r.OtherNames[0] != "z00" {
 		t.Errorf("of more names than may be read: %q", r.OtherNames)
 	}

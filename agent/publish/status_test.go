@@ -74,8 +74,10 @@ func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T
 	t.Parallel()
 	r := &round.Round{}
 	r.Hosts = []record.Host{
-		{ID: "1", MemberID: 10, Role: "voter", Health: "OK"}, {ID: "2", MemberID: 20, Role: "voter", Health: "OK"},
-		{ID: "3", Role: "spare", Health: "OK"}, {ID: "4", MemberID: 40, Role: "voter", Health: "OK"},
+		{ID: "1", MemberID: 10, Role: "voter", Health: "OK"},
+		{ID: "2", MemberID: 20, Role: "voter", Health: "OK"},
+		{ID: "3", Role: "spare", Health: "OK"},
+		{ID: "4", MemberID: 40, Role: "voter", Health: "OK"},
 	}
 	r.View.Cluster = policy.Cluster{Reachable: true, Members: []policy.Member{{ID: 10, Live: true}}}
 	hosts := hostsStatus(r, 1, time.Minute)

@@ -25,11 +25,13 @@ func TestFindingsAndErrorsFailAndAnUnreachableDatabaseIsSaidLoudly(t *testing.T)
 		"no network": {
 			"echo 'govulncheck: fetching vulnerabilities: Get \"https://vuln.go.dev/index\": dial tcp: no such host'; exit 1",
 			false,
-			[]string{"*** NOT CHECKED for known vulnerabilities: m n", "https://vuln.go.dev"}, true,
+			[]string{"*** NOT CHECKED for known vulnerabilities: m n", "https://vuln.go.dev"},
+			true,
 		},
 		"a module that does not build": {
 			"echo 'govulncheck: loading packages: undefined: x'; exit 1", true,
-			[]string{"undefined: x", "exit code 1"}, false,
+			[]string{"undefined: x", "exit code 1"},
+			false,
 		},
 	} {
 		dir := t.TempDir()

@@ -180,7 +180,7 @@ func TestAMissingUserEtcdIsNamed(t *testing.T) {
 	t.Parallel()
 	for want, lookup := range map[string]error{
 		"/etc/passwd has no user etcd, who owns etcd's files; install etcd": user.UnknownUserError("etcd"),
-		"the service has ended without an answer":                    nil,
+		"the service has ended without an answer":                           nil,
 	} {
 		err := unanswered(func(name string) (*user.User, error) {
 			if name != "etcd" {

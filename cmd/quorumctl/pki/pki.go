@@ -93,7 +93,8 @@ func leaves() []leaf {
 		{"server", "etcd server", caCert, both, func(string) string { return "" }},
 		{"peer", "etcd peer", peerCACert, both, func(host string) string { return host }},
 		{
-			"client", "quorumd", caCert, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			"client", "quorumd", caCert,
+			[]x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 			func(string) string { return User },
 		},
 	}

@@ -109,7 +109,8 @@ func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
 		return code, string(text)
 	}
 	changes := [][]string{
-		{datadir.MoveAsideCommand, etcd.DataDir, ""}, {survivor.RebuildCommand, etcd.DataDir, "", etcd.Binary, "{}"},
+		{datadir.MoveAsideCommand, etcd.DataDir, ""},
+		{survivor.RebuildCommand, etcd.DataDir, "", etcd.Binary, "{}"},
 		{survivor.SwapCommand, etcd.DataDir, "", "{}"},
 	}
 	d.configure("observe", "etcd@x.service")
