@@ -39,8 +39,8 @@ func Problems() []Problem {
 	return all
 }
 
-// Shared reports whether hosts may suffer the problem together, from one cause outside of them: it lies in the disk, the
-// processor or the network.
+// Shared reports whether hosts may suffer the problem together, from one cause outside of them: it lies in the disk,
+// the processor or the network.
 func (c Code) Shared() bool {
 	p, known := c.Problem()
 	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)

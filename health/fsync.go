@@ -51,8 +51,8 @@ type fsync struct {
 	wasWarm   bool // WARM before the data ended
 }
 
-// fsyncRecovers is after how long a disk that is SLOW recovers on which no sign of SLOW holds any more: each looks at the
-// last minute itself.
+// fsyncRecovers is after how long a disk that is SLOW recovers on which no sign of SLOW holds any more: each looks at
+// the last minute itself.
 const fsyncRecovers = 30 * time.Second
 
 // samplesKept bounds what is kept for the rules if the window is small and the probe fast.
@@ -156,7 +156,8 @@ func (f *fsync) trim() {
 // entered keeps the evidence in step with the state.
 func (f *fsync) entered(from State) {
 	to := f.track.State
-	f.qualified = (to == OK || to == Warm) && (f.qualified || (from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
+	f.qualified = (to == OK || to == Warm) && (f.qualified ||
+		(from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
 	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
 	if to == Slow && from != Slow {
 		f.slowAt = f.now

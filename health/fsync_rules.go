@@ -38,10 +38,15 @@ func (f *fsync) ways() []rule {
 		{[]State{Failed}, Qualifying, DiskQualifying, "an operator says that it is repaired", f.repaired, false},
 		{
 			[]State{Failed},
-			OK, "",
-			fmt.Sprintf("%d writes without an error, those of the WAL lane where the host has no member, are within the "+
-				"limits of a qualifying run, and etcd was started since the last error or does not run",
-				t.QualifySamples), f.proven, false,
+			OK,
+			"",
+			fmt.Sprintf(
+				"%d writes without an error, those of the WAL lane where the host has no member, are within the "+
+					"limits of a qualifying run, and etcd was started since the last error or does not run",
+				t.QualifySamples,
+			),
+			f.proven,
+			false,
 		},
 
 		{

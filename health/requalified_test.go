@@ -47,7 +47,11 @@ func TestADiskStaysFailedWithoutAWholeRunThatIsCleanAndQuick(t *testing.T) {
 			b.etcd.Process = EtcdProcess{Known: true}
 			b.burst(2999, ms)
 		},
-		"a write hangs":                     func(b *bench) { b.burst(2999, ms); b.next.InFlight = time.Minute; b.burst(1, ms) },
+		"a write hangs": func(b *bench) {
+			b.burst(2999, ms)
+			b.next.InFlight = time.Minute
+			b.burst(1, ms)
+		},
 		"it is not known whether etcd runs": func(b *bench) { b.etcd.Process = EtcdProcess{}; b.burst(3000, ms) },
 		"etcd was started before the last error": func(b *bench) {
 			b.etcd.Process = EtcdProcess{Known: true, Runs: true, Started: b.now}

@@ -26,7 +26,7 @@ func bootID(root string) (string, error) {
 	name := strings.TrimSpace(string(id))
 	// systemd writes this file when it is the first process of a container. Without it nothing else is needed.
 	if _, err := os.Stat(filepath.Join(root, "run/systemd/container")); err != nil {
-		return name, nil
+		return name, nil //nolint:nilerr // see above
 	}
 	stat, err := os.ReadFile(filepath.Join(root, "proc/1/stat"))
 	if err != nil {

@@ -122,7 +122,7 @@ func ours(root *os.Root, inShared bool) (shared bool, err error) {
 	shared = mine && info.Mode()&0o020 != 0 && info.Mode()&os.ModeSetgid != 0
 	const forAll = ", or share it with a group of quorumd's on all hosts: chgrp GROUP and chmod 2770"
 	switch {
-	case owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && !(shared && inShared):
+	case owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && (!shared || !inShared):
 		return false, fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as%s", root.Name(),
 			strings.Replace(forAll, "chgrp", "chown root, chgrp", 1))
 	case info.Mode()&0o002 != 0, info.Mode()&0o020 != 0 && !shared:

@@ -49,8 +49,15 @@ func (e Evidence) Refuse(m Manifest) error {
 	if origin != OriginExchanged {
 		return nil
 	}
-	return fmt.Errorf("cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, and %s was recorded by %s at %s",
-		m.Name, ErrExchanged, m.SHA256, recorded.SHA256, recorded.Host, recorded.Saved.UTC().Format(time.RFC3339))
+	return fmt.Errorf(
+		"cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, and %s was recorded by %s at %s",
+		m.Name,
+		ErrExchanged,
+		m.SHA256,
+		recorded.SHA256,
+		recorded.Host,
+		recorded.Saved.UTC().Format(time.RFC3339),
+	)
 }
 
 // Seen returns a snapshot with its origin.

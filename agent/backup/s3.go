@@ -96,7 +96,8 @@ type boundedAnswers struct{ http.RoundTripper }
 
 func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
-	if err != nil || r.Method == http.MethodGet && r.URL.RawQuery == "" && answer.StatusCode < http.StatusMultipleChoices {
+	if err != nil ||
+		r.Method == http.MethodGet && r.URL.RawQuery == "" && answer.StatusCode < http.StatusMultipleChoices {
 		return answer, err
 	}
 	answer.Body = &boundedBody{answer.Body, maxAnswer}

@@ -161,10 +161,15 @@ func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 		t.Errorf("got %d lines, %v", len(found.Pairs), err)
 	}
 	var all cluster.Range
-	testbed.Eventually(t, patience, "all is read: each read skips what the one before has found too large", func() bool {
-		all, err = c.ReadLast(t.Context(), "/q/history/", 1000)
-		return err != nil || all.Rest == ""
-	})
+	testbed.Eventually(
+		t,
+		patience,
+		"all is read: each read skips what the one before has found too large",
+		func() bool {
+			all, err = c.ReadLast(t.Context(), "/q/history/", 1000)
+			return err != nil || all.Rest == ""
+		},
+	)
 	if err != nil || len(all.Pairs) != 300 || all.Pairs[299].Oversized == 0 {
 		t.Errorf("of all there are %d, up to %q: %v", len(all.Pairs), all.Rest, err)
 	}

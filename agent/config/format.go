@@ -109,8 +109,11 @@ func parseFormat(format, s string) (string, error) {
 		return parsePath(s)
 	case "socket":
 		if name := filepath.Base(s); len(name) > socketpath.MaxName {
-			return "", fmt.Errorf("a socket's name has at most %d bytes, not %d; choose a shorter one", socketpath.MaxName,
-				len(name))
+			return "", fmt.Errorf(
+				"a socket's name has at most %d bytes, not %d; choose a shorter one",
+				socketpath.MaxName,
+				len(name),
+			)
 		}
 		return parsePath(s)
 	case "hostport":

@@ -125,7 +125,8 @@ func foundingRules(c *Config) []rule {
 		{
 			[]string{hosts, "metrics.webConfig"},
 			scheme(b.URL(c.Host.Name)) != "https" || c.Metrics.WebConfig != "",
-			"bootstrap.hosts has an https URL for this host, and no certificate to serve it with → set metrics.webConfig",
+			"bootstrap.hosts has an https URL for this host, and no certificate to serve it with → set " +
+				"metrics.webConfig",
 		},
 	}
 }

@@ -295,7 +295,8 @@ func (d *decoder) urlRules(c *Config) []rule {
 		[]string{"etcd.user", "cluster.discovery", "cluster.endpoints"},
 		c.Etcd.User == "" || c.Etcd.AllowUnencryptedPassword || !c.Cluster.Discovery.Any() ||
 			scheme(c.Cluster.Endpoints[0]) == "https",
-		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, which would be sent " +
+		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, " +
+			"which would be sent " +
 			"it unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
 	})
 	if c.Cluster.TLS == nil {
@@ -595,7 +596,8 @@ func warnings(c *Config) []string {
 	}
 	if t := c.Etcd.TLS; t != nil && t.CA != "" && t.PeerCA == t.CA {
 		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client opens etcd's peer port, where "+
-			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate begin --peers)")
+			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate "+
+			"begin --peers)")
 	}
 	w = append(w, unprovenWarnings(c)...)
 	if c.Cluster.AllowUnsafeVersion {
@@ -623,17 +625,24 @@ func warnings(c *Config) []string {
 func unprovenWarnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
-		w = append(w, "cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
-			"CA is trusted: whoever answers DNS or writes that list can name a host of its own; set cluster.tls.ca to "+
-			"the CA of etcd's servers")
+		w = append(
+			w,
+			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
+				"CA is trusted: whoever answers DNS or writes that list can name a host of its own; set "+
+				"cluster.tls.ca to "+
+				"the CA of etcd's servers",
+		)
 	}
 	if c.Etcd.User != "" && c.Etcd.AllowUnencryptedPassword && c.Cluster.Discovery.Any() && c.Cluster.TLS == nil {
 		w = append(w, "etcd.allowUnencryptedPassword is set: the password of "+c.Etcd.User+" is sent unencrypted to "+
 			"endpoints that cluster.discovery finds")
 	}
 	if s := c.Backup.Store.S3; s != nil && scheme(s.Endpoint) == "http" && len(c.Backup.EncryptTo) == 0 {
-		w = append(w, "backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in "+
-			"etcd goes over the network unencrypted; use https, or set backup.encryptTo")
+		w = append(
+			w,
+			"backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in "+
+				"etcd goes over the network unencrypted; use https, or set backup.encryptTo",
+		)
 	}
 	return w
 }

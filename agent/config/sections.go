@@ -110,9 +110,9 @@ type Bootstrap struct {
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
 	// These hosts, this one among them: host.name of each, =, and the URL at which its quorumd answers the others until
-	// the cluster stands. With https it takes the certificate of metrics.webConfig, which must be valid for that URL, by
-	// cluster.tls.ca if that is set. A machine that can answer in a host's place can say that it is new: take https if
-	// the network is not trusted.
+	// the cluster stands. With https it takes the certificate of metrics.webConfig, which must be valid for that URL,
+	// by cluster.tls.ca if that is set. A machine that can answer in a host's place can say that it is new: take https
+	// if the network is not trusted.
 	Hosts []string `yaml:"hosts" default:"" is:"listed"`
 
 	// Address to answer the other hosts on. Nothing else is served there, and metrics.allow does not matter.
@@ -221,8 +221,8 @@ type Etcd struct {
 	// 0600). It is read again when it changes.
 	PasswordFile string `yaml:"passwordFile" default:"" is:"path"`
 
-	// Send that password unencrypted to endpoints that are discovered. Without https, whoever answers DNS, or writes the
-	// file of cluster.discovery, is sent it.
+	// Send that password unencrypted to endpoints that are discovered. Without https, whoever answers DNS, or writes
+	// the file of cluster.discovery, is sent it.
 	AllowUnencryptedPassword bool `yaml:"allowUnencryptedPassword" default:"false"`
 
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.

@@ -19,7 +19,9 @@ func BenchmarkStatusOfAHundredHosts(b *testing.B) {
 		h.Name = fmt.Sprintf("n%d", i)
 		s.Hosts = append(s.Hosts, h)
 	}
-	srv := NewServer(Options{Socket: filepath.Join(tempdir.New(b), "s"), Backend: &desk{status: func() Status { return s }}})
+	srv := NewServer(
+		Options{Socket: filepath.Join(tempdir.New(b), "s"), Backend: &desk{status: func() Status { return s }}},
+	)
 	c := Dial(serving(b, srv))
 	for b.Loop() {
 		if _, err := c.Status(b.Context()); err != nil {

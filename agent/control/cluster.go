@@ -55,8 +55,8 @@ type HostRecord struct {
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
 	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // since its record was read
-	// SilentSeconds is for how long the host may have been gone although its record has not expired: its member does not
-	// answer. Bounded by the lease of the record; absent when its member answers, and for a host without a member.
+	// SilentSeconds is for how long the host may have been gone although its record has not expired: its member does
+	// not answer. Bounded by the lease of the record; absent when its member answers, and for a host without a member.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
 	// Former reports that the cluster does not list the member that the host's record names, as of hosts that were lost
 	// before a recovery: what the record says is of before, so role and health are unknown.

@@ -42,7 +42,8 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err != nil {
 		return fail(err)
 	}
-	l.SetUnlinkOnClose(false)                       // by then the address may name nothing: guard.Close removes the path
+	// When it is closed the address may name nothing: guard.Close removes the path.
+	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(socket, 0o666); err != nil { // who may do what is decided by credentials, not by the mode
 		return fail(errors.Join(err, l.Close()))
 	}

@@ -89,7 +89,8 @@ type Snapshot struct {
 	ProvenAt   *time.Time `json:"provenAt,omitempty"` // when an etcd last served it
 
 	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as it is stored
-	// Origin says whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or exchanged.
+	// Origin says whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or
+	// exchanged.
 	Origin     string     `json:"origin,omitempty"`
 	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded
 	RecordedBy string     `json:"recordedBy,omitempty"` // the name of the host

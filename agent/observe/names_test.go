@@ -29,7 +29,7 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { client.Close() }) //nolint:errcheck // it was only asked
+	t.Cleanup(func() { client.Close() })
 	puts := []clientv3.Op{
 		clientv3.OpPut(record.KeysFor("prod").Host("n1"), "{}"),
 		clientv3.OpPut(record.KeysFor("abandoned").Pause(), "{}"), // nobody's host

@@ -215,8 +215,8 @@ func TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestHealthyHDDsWithANightlyBackupAreNotReplaced lets one of three rotating disks be read by a backup for 20 to 60 min:
-// writes take three times as long, and 3 of 100 take 100 to 400 ms.
+// TestHealthyHDDsWithANightlyBackupAreNotReplaced lets one of three rotating disks be read by a backup for 20 to 60
+// min: writes take three times as long, and 3 of 100 take 100 to 400 ms.
 func TestHealthyHDDsWithANightlyBackupAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {

@@ -18,8 +18,8 @@ func writesTook(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
 }
 
-// strained remembers when a voter's host was WARM or worse by what hosts may share, and tells whether it was lately. This
-// agent remembers what it has seen: one that has just started knows of no time before.
+// strained remembers when a voter's host was WARM or worse by what hosts may share, and tells whether it was lately.
+// This agent remembers what it has seen: one that has just started knows of no time before.
 func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bool {
 	m, listed := r.Membership.ByPeerURL(h.PeerURL)
 	if !listed || m.Learner {

@@ -29,7 +29,7 @@ func onEtcd(t *testing.T, endpoints []string, name string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { etcd.Close() }) //nolint:errcheck // it was only asked
+	t.Cleanup(func() { etcd.Close() })
 	h.opt.Etcd, h.opt.Config.Host.Name, h.opt.Config.Cluster.Name = etcd, name, "test"
 	h.opt.Config.Timing.CallTimeout = 5 * time.Second
 	began := time.Now()

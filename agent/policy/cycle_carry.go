@@ -281,10 +281,26 @@ func startMember(v View, m Member) Decision {
 		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),
 			orUnknown(v.Data.State))
 	}
+	if dataMayBeSwapped(v) {
+		return dataAwaited()
+	}
 	if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	return bringUp(v)
+}
+
+// dataMayBeSwapped reports whether the data directory was last read before an operator ended the work on this machine.
+// The disk may have been replaced since: an etcd that is started on an empty one has forgotten what it acknowledged.
+func dataMayBeSwapped(v View) bool {
+	a := v.Asked
+	return a != nil && a.Work.info().byWord && a.Stopped && a.Over && v.Data.Age > a.OverFor
+}
+
+func dataAwaited() Decision {
+	d := wait(DataNotKnown, "the data directory has not been read since the work ended")
+	d.Again = lookSoon
+	return d
 }
 
 // taken is what is to be said and done about an etcd that this agent has stopped, on a host that does
@@ -303,6 +319,8 @@ func taken(v View) Decision {
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
+	case over && dataMayBeSwapped(v):
+		return dataAwaited()
 	case over, unasked:
 		return bringUp(v)
 	case a.Work == WorkReboot:

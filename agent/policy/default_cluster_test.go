@@ -62,8 +62,13 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 			(d.Notes.Self.Met || d.Notes.Self.Member)) {
 			t.Errorf("%s: it does %v and notes %+v", what, d.Step, d.Notes)
 		}
-		if r := AgainstBootstrap(v, "/data", "/seen"); c.stray && what != "beside a cluster" && what != "while etcd is "+
-			"down" && what != "the endpoints are it" && (r == nil || r.Code != DefaultCluster) {
+		if r := AgainstBootstrap(
+			v,
+			"/data",
+			"/seen",
+		); c.stray && what != "beside a cluster" && what != "while etcd is "+
+			"down" && what != "the endpoints are it" &&
+			(r == nil || r.Code != DefaultCluster) {
 			t.Errorf("%s: against a bootstrap is %+v", what, r)
 		}
 	}

@@ -57,7 +57,12 @@ func TestAHostWhoseDataIsGoneAfterItsWorkGivesItsMemberUpOnceItsDiskSaysSo(t *te
 		{"its disk does not say so yet", nil, StepNone, MemberLost},
 		{"its disk says so", noted, StepEndOp, ""},
 		{"no write-ahead log is left", func(v *View) { noted(v); v.Data.State = DataRemains }, StepEndOp, ""},
-		{"the lock is another's", func(v *View) { noted(v); v.Lock = Lock{Known: true, Held: true} }, StepNone, LockHeld},
+		{
+			"the lock is another's",
+			func(v *View) { noted(v); v.Lock = Lock{Known: true, Held: true} },
+			StepNone,
+			LockHeld,
+		},
 		{"the lock is free", func(v *View) { noted(v); v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"a person works there still", func(v *View) {
 			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = false, false, 0
@@ -322,4 +327,22 @@ func TestARolloutStopsOnAHostWhoseDataIsGone(t *testing.T) {
 	if end.HostDone || !strings.Contains(end.Stopped, "n3") {
 		t.Errorf("%+v", end)
 	}
+}
+
+func TestEtcdIsStartedAfterAMaintenanceOnlyOnDataThatWasReadSince(t *testing.T) {
+	t.Parallel()
+	back := func() View {
+		v := emptiedView()
+		v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
+		v.Asked.OverFor = 2 * time.Second
+		v.Unit.SinceStart = time.Hour
+		return v
+	}
+	silent := func(v *View) { v.Cluster.Reachable, v.Cluster.Error, v.Op = false, "no voter answers", nil }
+	play(t, back, []scene{
+		{"it was read since", func(v *View) { v.Data.Age = time.Second }, StepStartUnit, ""},
+		{"it was read before", func(v *View) { v.Data.Age = 3 * time.Second }, StepNone, DataNotKnown},
+		{"read since, without a quorum", func(v *View) { silent(v); v.Data.Age = time.Second }, StepStartUnit, ""},
+		{"read before, without a quorum", func(v *View) { silent(v); v.Data.Age = time.Minute }, StepNone, DataNotKnown},
+	})
 }

@@ -176,7 +176,8 @@ func clusterReasons() []ReasonInfo {
 		{
 			FoundingWaits, "the listed hosts do not all agree yet that there is no cluster and that the first makes it",
 			"see to the host that is named: that its quorumd runs, the port of its URL in " +
-				"bootstrap.hosts answers, and its list is the same. Where hosts stand by an earlier attempt and there is surely no " +
+				"bootstrap.hosts answers, and its list is the same. Where hosts stand by an earlier attempt and " +
+				"there is surely no " +
 				"cluster: stop quorumd on all listed hosts, remove founding.json from paths.state of each, and start " +
 				"quorumd again",
 		},
@@ -344,7 +345,8 @@ func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
 			MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back",
-			"after a maintenance this host has it removed and joins anew by itself, as soon as the other voters allow " +
+			"after a maintenance this host has it removed and joins anew by itself, as soon as the other " +
+				"voters allow " +
 				"that; else mount its disk, if it is only that, or on another host: quorumctl member remove NAME " +
 				"--reason '<why>', and this host joins anew",
 		},

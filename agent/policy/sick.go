@@ -40,8 +40,8 @@ type Fsyncs struct {
 // sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
 const sickStall = time.Minute
 
-// healedBy is within what time a host whose writes are fast again says so: what it has said for the grace and so long was
-// true for the grace.
+// healedBy is within what time a host whose writes are fast again says so: what it has said for the grace and so long
+// was true for the grace.
 const healedBy = 90 * time.Second
 
 // unwitnessed is why a voter is not unhealthy that only its own record calls so.

@@ -77,7 +77,8 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 29 * time.Second }, false, "",
 		},
 		"its own verdict is all": {
-			func(v *View) { v.Cluster.Members[2].Fsyncs.P99, v.Cluster.Members[2].Fsyncs.SlowFor = 0, 0 }, false, "nothing but its own record",
+			func(v *View) { v.Cluster.Members[2].Fsyncs.P99, v.Cluster.Members[2].Fsyncs.SlowFor = 0, 0 },
+			false, "nothing but its own record",
 		},
 		"its etcd alone says so": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 }, false, "it is OK by its own",
@@ -89,14 +90,17 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0 }, false, "it is UNKNOWN",
 		},
 		"it is behind the leader": {func(v *View) {
-			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0, time.Minute, 900
+			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0,
+				time.Minute, 900
 		}, true, ""},
 		"it hangs, and answers no read": {func(v *View) {
 			hangs(time.Minute)(v)
-			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
+			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,
+				false, time.Minute
 		}, true, ""},
 		"it is slow, and does not answer this host": {func(v *View) {
-			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
+			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,
+				false, time.Minute
 		}, false, "nothing but its own"},
 		"its finding would let it join": {
 			func(v *View) { v.Hosts[2].Spares = health.Joins }, false, "would let it join",

@@ -227,7 +227,7 @@ type Cluster struct {
 	// is decided on it but whether it gives way.
 	Led        bool
 	Unread     bool     // and that what a quorum agrees on could not be read when that was last tried
-	OtherNames []string // cluster names under which other hosts have records in this etcd; read while no member has ours
+	OtherNames []string // cluster names of other hosts with records in this etcd; read while no member has ours
 	Denied     bool     // it is not reachable because etcd's users and roles forbid what was asked
 }
 

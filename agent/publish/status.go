@@ -214,8 +214,8 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 	return nil
 }
 
-// markFormer shows nothing of a record whose member the cluster does not list: after a recovery the records of lost hosts
-// come back with etcd's data, and their leases begin anew.
+// markFormer shows nothing of a record whose member the cluster does not list: after a recovery the records of lost
+// hosts come back with etcd's data, and their leases begin anew.
 func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 	if !r.Listed {
 		return

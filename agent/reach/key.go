@@ -55,8 +55,8 @@ type key struct {
 	uid, gid uint32
 }
 
-// KeyOwner returns the user that must own the client key: the one that runs the service, if the configuration is that of
-// one. A configuration of no service is me's own when etcd is a child process of quorumd, as in a demo.
+// KeyOwner returns the user that must own the client key: the one that runs the service, if the configuration is that
+// of one. A configuration of no service is me's own when etcd is a child process of quorumd, as in a demo.
 func KeyOwner(c config.Config, service, me string) string {
 	if service == "" && c.Etcd.Runner != config.RunnerProcess {
 		return DefaultUser

@@ -103,8 +103,10 @@ func (r Reaction) Prepare(ctx context.Context) {
 	tolerance, known := toleranceWithout(status)
 	switch {
 	case known && tolerance >= 0:
-		r.Logger.Warn("this machine goes down before the cluster was ready for it: the other voters keep their quorum; "+
-			advice, append(why, "fault_tolerance", tolerance)...)
+		r.Logger.Warn(
+			"this machine goes down before the cluster was ready for it: the other voters keep their quorum; "+
+				advice,
+			append(why, "fault_tolerance", tolerance)...)
 		return
 	case known:
 		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND ETCD LOSES ITS QUORUM: "+advice, why...)

@@ -140,8 +140,8 @@ func TestAMemberThatDoesNotComeBackByItselfIsAWarningInItsTurn(t *testing.T) {
 	for _, code := range stranded() {
 		s := scene(t, "steady").status
 		s.Op = &control.Op{Kind: "cycle", HostName: s.Host.Name, Deadline: s.Time.Add(1)}
-		s.Reasons = []control.Reason{{Code: string(code), Text: "measured"}}
-		if g, said := graded(s); g != gradeWarning || !strings.Contains(said, string(code)+": measured") {
+		s.Reasons = []control.Reason{{Code: code, Text: "measured"}}
+		if g, said := graded(s); g != gradeWarning || !strings.Contains(said, code+": measured") {
 			t.Errorf("%s: %s: %s", code, g, said)
 		}
 	}

@@ -182,7 +182,21 @@ func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	}
 	initAt := func(address string) (string, error) {
 		hosts := "n1=" + address + ",n3=10.0.0.3"
-		return asProgram(t, "PATH="+dir, "init", "--name", "n1", "--id", "id-1", "--hosts", hosts, "--file", file, "--tls", tls)
+		return asProgram(
+			t,
+			"PATH="+dir,
+			"init",
+			"--name",
+			"n1",
+			"--id",
+			"id-1",
+			"--hosts",
+			hosts,
+			"--file",
+			file,
+			"--tls",
+			tls,
+		)
 	}
 	out, err := initAt("10.0.0.9")
 	exit, _ := errors.AsType[*exec.ExitError](err)

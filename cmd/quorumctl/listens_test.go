@@ -35,7 +35,8 @@ func TestConfigCheckRefusesAForwarderWhereTheEtcdThatRunsListens(t *testing.T) {
 	file := filepath.Join(dir, "q.yaml")
 	for listen, refused := range map[string]bool{at(1, 2): true, at(1, 3): false, "": false} {
 		text := fmt.Sprintf("host: {id: h}\ncluster: {name: prod, endpoints: ['http://%[1]s']}\netcd: {clientURL: "+
-			"'http://%[1]s', peerURL: 'http://%[2]s', binary: %[4]s}\nproxy: {listen: '%[3]s'}\n", at(2, 0), at(2, 1), listen,
+			"'http://%[1]s', peerURL: 'http://%[2]s', binary: %[4]s}\nproxy: {listen: '%[3]s'}\n", at(2, 0), at(2, 1),
+			listen,
 			m.Options.Binary)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

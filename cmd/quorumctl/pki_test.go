@@ -152,7 +152,17 @@ func TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken(t *testing.T
 	}
 	made := do("init", "--dir", dir)
 	do("host", "n1", "127.0.0.1", "--dir", dir)
-	installed := do("install", dir+"/n1.tar", "--any-address", "--etcd-group", "root", "--quorumd-group", "root", "--dir", host)
+	installed := do(
+		"install",
+		dir+"/n1.tar",
+		"--any-address",
+		"--etcd-group",
+		"root",
+		"--quorumd-group",
+		"root",
+		"--dir",
+		host,
+	)
 	var s pki.Rotation
 	if err := json.Unmarshal([]byte(do("rotate", "begin", "--dir", dir, "-o", "json")), &s); err != nil {
 		t.Fatal(err)

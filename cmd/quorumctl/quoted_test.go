@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/catalog"
 )
 
-// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. What follows the command may be
-// a flag, an argument or the rest of a sentence; where only subcommands may follow, it is one.
+// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. What follows the command may
+// be a flag, an argument or the rest of a sentence; where only subcommands may follow, it is one.
 func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 	t.Parallel()
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()

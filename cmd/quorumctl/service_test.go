@@ -116,7 +116,8 @@ func TestConfigCheck(t *testing.T) {
 	dir := t.TempDir()
 	valid, odd, wrong := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "odd.yaml"), filepath.Join(dir, "bad.yaml")
 	base := "cluster:\n  name: prod\n  endpoints: [http://127.0.0.1:2379]\netcd:\n  clientURL: " +
-		"http://127.0.0.1:2379\n  peerURL: http://127.0.0.1:2380\n  runner: process\n  binary: " + program(t) + "\nhost:\n  id: n1\n"
+		"http://127.0.0.1:2379\n  peerURL: http://127.0.0.1:2380\n  runner: process\n  binary: " +
+		program(t) + "\nhost:\n  id: n1\n"
 	for file, text := range map[string]string{
 		valid: base,
 		odd:   strings.Replace(base, "name: prod\n", "name: prod\n  voters: 9\n", 1),

@@ -268,7 +268,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	me().runs(t, os.Args[0], "run", "--config", second.ConfigPath()).
-		is(t, "the port is taken", exitUnavailable, "cannot listen for scrapes", "change metrics.listen")
+		is(t, "the port is taken", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
 
 	before, _ := h.status()
 	w.eventually("the first goes on", func() bool {

@@ -141,8 +141,8 @@ func (w *world) loaded(stop func()) testbed.LoadReport {
 	return load.Stop()
 }
 
-// showsNoneOfTheLost wants no voter that is OK but the survivor itself. The records of the others are in the data that it
-// was made from, with leases that have begun anew.
+// showsNoneOfTheLost wants no voter that is OK but the survivor itself. The records of the others are in the data that
+// it was made from, with leases that have begun anew.
 func (h *host) showsNoneOfTheLost() {
 	h.w.t.Helper()
 	former := 0

@@ -60,7 +60,8 @@ func (h *Host) UseEtcd(binary string) error {
 		0o644))
 }
 
-// Install installs a package of quorumd as an operator does, and lets it reboot the machine. Nothing is started by that.
+// Install installs a package of quorumd as an operator does, and lets it reboot the machine. Nothing is started by
+// that.
 func (h *Host) Install(ctx context.Context, deb string) error {
 	path := "/var/cache/apt/archives/" + filepath.Base(deb)
 	if err := h.Write("/etc/systemd/system/quorumd.service.d/boot.conf", bootDropIn, 0o644); err != nil {

@@ -110,7 +110,8 @@ func TestMakeTestRunsAllAndIsRedAtTheEnd(t *testing.T) {
 		"*": "\nred: unit tests and end-to-end tests\n",
 	} {
 		out, err := runMake(t, root, "test", "GO="+fakeGo(t, red))
-		if (err != nil) != (says != "") || !strings.Contains(out, says) || !strings.Contains(out, "tested example.org/a\n") ||
+		if (err != nil) != (says != "") || !strings.Contains(out, says) ||
+			!strings.Contains(out, "tested example.org/a\n") ||
 			!strings.Contains(out, "tested ./contrib/e2e\n") {
 			t.Errorf("%s: %v: %s", red, err, out)
 		}

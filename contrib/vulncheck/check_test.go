@@ -20,10 +20,19 @@ func TestFindingsAndErrorsFailAndAnUnreachableDatabaseIsSaidLoudly(t *testing.T)
 		says  []string
 		notes bool
 	}{
-		"nothing is found": {"echo No vulnerabilities found.", false, []string{"m: no known vulnerability is called"}, false},
-		"a finding":        {"echo 'Vulnerability #1: GO-2026-0001'; exit 3", true, []string{"GO-2026-0001", "update"}, false},
+		"nothing is found": {
+			"echo No vulnerabilities found.", false,
+			[]string{"m: no known vulnerability is called"},
+			false,
+		},
+		"a finding": {
+			"echo 'Vulnerability #1: GO-2026-0001'; exit 3", true,
+			[]string{"GO-2026-0001", "update"},
+			false,
+		},
 		"no network": {
-			"echo 'govulncheck: fetching vulnerabilities: Get \"https://vuln.go.dev/index\": dial tcp: no such host'; exit 1",
+			"echo 'govulncheck: fetching vulnerabilities: Get \"https://vuln.go.dev/index\": dial tcp: no " +
+				"such host'; exit 1",
 			false,
 			[]string{"*** NOT CHECKED for known vulnerabilities: m n", "https://vuln.go.dev"},
 			true,

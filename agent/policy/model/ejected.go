@@ -44,7 +44,8 @@ func (w *world) putOut(step uint8) {
 // unwritten tells whether a voter is replaced of which nothing is written.
 func (w *world) unwritten(i int) bool {
 	h := &w.hosts[i]
-	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0 && !w.replacesItself()
+	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0 &&
+		!w.replacesItself()
 }
 
 // ejected tells whether a host has been taken out, and must wait.

@@ -109,7 +109,7 @@ const (
 	Forgery                            // somebody writes or deletes the record of an operation
 	AllFaults              = 1<<iota - 1
 	Alarm           Faults = AllFaults + 1 // etcd raises an alarm: no class of all scopes
-	Swap            Faults = 2 * Alarm     // the disk of a host that is in maintenance is replaced: no class of all scopes
+	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced: no class of all scopes
 )
 
 // class gives the class of faults that an event belongs to; 0 for none.

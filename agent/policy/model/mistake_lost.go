@@ -114,7 +114,9 @@ func lostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "nothing holds a lost voter's etcd back at a boot", breach: startedEmpty, scope: swapped(1, HostCrash),
+			Name:   "nothing holds a lost voter's etcd back at a boot",
+			breach: startedEmpty,
+			scope:  swapped(1, HostCrash),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Notes.Request.Change == policy.RequestEnds {
 					d.Notes.Request.Guard = policy.HoldNot

@@ -171,7 +171,10 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	}
 	me := hostName(int(s.self))
 	v := policy.View{
-		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(), DataMount: mount},
+		Self: policy.Self{
+			ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
+			DataMount: mount,
+		},
 		Target: target,
 		Limits: limits(),
 		Unit: policy.Unit{

@@ -43,8 +43,12 @@ func namesOf(host string, addresses []string) (sans, error) {
 		return sans{}, mistyped("take letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
 	}
 	if slices.ContainsFunc([]string{"root", User}, func(user string) bool { return strings.EqualFold(user, host) }) {
-		return sans{}, mistyped("name the host otherwise, as n1", "%q cannot be the name of a host: etcd would take its "+
-			"certificate for the user of that name", host)
+		return sans{}, mistyped(
+			"name the host otherwise, as n1",
+			"%q cannot be the name of a host: etcd would take its "+
+				"certificate for the user of that name",
+			host,
+		)
 	}
 	if len(addresses) == 0 {
 		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address of %s is given", host)

@@ -64,7 +64,8 @@ func (p Place) mayTrust(cas []CA) error {
 			return strings.EqualFold(plain.Replace(given), plain.Replace(ca.Fingerprint))
 		}) {
 			return refused("compare with 'quorumctl pki status' where the CAs are; if they changed, the bundle is not "+
-				"yours", "%s of the bundle (%s) has the fingerprint %s, which is not among those given", ca.File, ca.Name,
+				"yours", "%s of the bundle (%s) has the fingerprint %s, which is not among those given",
+				ca.File, ca.Name,
 				ca.Fingerprint)
 		}
 	}

@@ -33,7 +33,8 @@ const (
 	// LeafDays is for how long the certificates of a host are good unless another number is given, MaxLeafDays at most.
 	// An operator carries each bundle to its host, so they cannot live for days; half a year bounds for how long a key
 	// that was stolen is of use, and leaves the month before the end in which checks warn.
-	LeafDays    = 180
+	LeafDays = 180
+	// MaxLeafDays is the most that may be given.
 	MaxLeafDays = 365
 	// backDate is how far the clock of a host may be behind that of the operator's machine.
 	backDate = time.Hour

@@ -364,7 +364,10 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 		says string
 	}{
 		{today().Add(-2 * time.Hour), "server.crt is good from 2030-03-01 11:00:00Z; this machine's clock says"},
-		{today().AddDate(0, 0, 181), "server.crt expired on 2030-08-28 12:00:00Z; this machine's clock says 2030-08-29"},
+		{
+			today().AddDate(0, 0, 181),
+			"server.crt expired on 2030-08-28 12:00:00Z; this machine's clock says 2030-08-29",
+		},
 	} {
 		_, err := Install(path, place(t), c.now)
 		mustRefuse(t, err, c.says)

@@ -161,8 +161,11 @@ func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 	}
 	switch v := policy.ParseVersion(f.Version); {
 	case v.Known() && !v.Tested():
-		f.warn("etcd %s is newer than this quorumd is tested with: no host joins with it; install a newer quorumd, or an "+
-			"etcd that it is tested with (make etcd-package)", f.Version)
+		f.warn(
+			"etcd %s is newer than this quorumd is tested with: no host joins with it; install a newer quorumd, or an "+
+				"etcd that it is tested with (make etcd-package)",
+			f.Version,
+		)
 	case v.Known() && !v.Safe():
 		f.warn("etcd %s is older than membership can be managed with safely: install the package quorumd-etcd "+
 			"(make etcd-package)", f.Version)

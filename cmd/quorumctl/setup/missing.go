@@ -121,8 +121,11 @@ func (m *missing) program(path string) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		m.add("etcd.binary", "%s does not exist; install etcd, for example the package quorumd-etcd, or correct the path",
-			path)
+		m.add(
+			"etcd.binary",
+			"%s does not exist; install etcd, for example the package quorumd-etcd, or correct the path",
+			path,
+		)
 	case err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0):
 		m.add("etcd.binary", "%s is no program; correct the path", path)
 	}
@@ -136,11 +139,16 @@ func unknownUser(ctx context.Context, name string) bool {
 	return ended && exit.ExitCode() == notFound
 }
 
-// unit checks that systemd knows etcd's unit, and that the user that it runs as exists. Without systemd nothing is known.
+// unit checks that systemd knows etcd's unit, and that the user that it runs as exists. Without systemd nothing is
+// known.
 func (m *missing) unit(ctx context.Context, unit string) {
 	switch show(ctx, unit)["LoadState"] {
 	case "not-found":
-		m.add("etcd.unit", "there is no %s; install etcd, for example the package quorumd-etcd, or correct the name", unit)
+		m.add(
+			"etcd.unit",
+			"there is no %s; install etcd, for example the package quorumd-etcd, or correct the name",
+			unit,
+		)
 	case "loaded":
 		name := reach.EtcdUser(ctx, unit)
 		if unknownUser(ctx, name) {

@@ -100,10 +100,7 @@ func Run(ctx context.Context, opt Options) error {
 	sweepDrill(conf, log)
 	notifier := systemd.NewNotifier()
 	kernel := sensors.New()
-	wall := opt.Wall
-	if wall == nil {
-		wall = time.Now
-	}
+	wall := wallOf(opt)
 	boots := notedBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
@@ -114,18 +111,14 @@ func Run(ctx context.Context, opt Options) error {
 		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
 		Snapshots: openSnapshots(conf, opt.Config, log),
 		Hardware:  hardware, Chips: chips,
-		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
-		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
-		EtcdVersion: func(ctx context.Context) (string, error) {
-			return cluster.BinaryVersion(ctx, []string{self, launch.Command}, conf.Etcd.Binary)
-		},
+		Certificates:  certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
+		EtcdSettings:  etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
+		EtcdVersion:   binaryVersion(conf.Etcd),
 		BlockProgress: parts.blocks.Progress, Sensors: boots.beside(kernel.Read), Devices: kernel.Devices,
 		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
-		MemberMetrics: func(ctx context.Context, url string) health.EtcdReading {
-			return etcdmetrics.ReadAt(ctx, url, parts.etcd.TLS)
-		},
-		Links:   carriers(kernel, conf.Etcd),
-		Network: prober, Plugins: openPlugins(conf.Checks, log),
+		MemberMetrics: memberMetrics(parts.etcd),
+		Links:         carriers(kernel, conf.Etcd),
+		Network:       prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
@@ -158,11 +151,9 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	var questions *endpoint
-	if post != nil {
-		if questions, err = listenFounding(conf, post, log); err != nil {
-			return err
-		}
+	questions, err := listenFounding(conf, post, log)
+	if err != nil {
+		return err
 	}
 	log.Info("quorumd starts", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster",
 		conf.Cluster.Name, "mode", conf.Mode)
@@ -190,6 +181,27 @@ func Run(ctx context.Context, opt Options) error {
 }
 
 // metricsURL is where the local etcd tells of itself: where it was told to beside the client URL, or there.
+func wallOf(opt Options) func() time.Time {
+	if opt.Wall == nil {
+		return time.Now
+	}
+	return opt.Wall
+}
+
+// binaryVersion returns the look at the version of etcd's program.
+func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		return cluster.BinaryVersion(ctx, []string{self, launch.Command}, e.Binary)
+	}
+}
+
+// memberMetrics returns the look at the metrics of another member.
+func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.EtcdReading {
+	return func(ctx context.Context, url string) health.EtcdReading {
+		return etcdmetrics.ReadAt(ctx, url, etcd.TLS)
+	}
+}
+
 func metricsURL(e config.Etcd) string { return cmp.Or(e.MetricsURL, e.ClientURL) }
 
 // loadConfig reads the configuration and the files that it names, and fills in who this host is.

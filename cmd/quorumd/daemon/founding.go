@@ -40,6 +40,9 @@ const (
 // listenFounding listens where the listed hosts ask this one. Metrics and their networks do not matter there; the
 // certificate is that of metrics.webConfig.
 func listenFounding(conf config.Config, post *founding.Post, log *slog.Logger) (*endpoint, error) {
+	if post == nil { // no hosts are listed
+		return nil, nil
+	}
 	webConfig := ""
 	if strings.HasPrefix(conf.Bootstrap.URL(conf.Host.Name), "https://") {
 		webConfig = conf.Metrics.WebConfig

@@ -37,8 +37,8 @@ const (
 // It runs as root in ExecCondition= of the unit and needs no agent that runs. It was chosen over a file that is laid
 // down at the installation because it keeps nothing: what decides is the disk at that moment, so that no installation,
 // upgrade, removal or rollback can leave a guard behind next to data. It was chosen over Condition…= lines because
-// those cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets etcd
-// start whenever something is not known.
+// those cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets
+// etcd start whenever something is not known.
 type startGuard struct {
 	files   rootfile.Tree
 	configs string // where the configurations lie

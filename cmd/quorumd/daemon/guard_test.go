@@ -43,7 +43,6 @@ func TestEtcdIsHeldBackBeforeItsFirstDecisionOnly(t *testing.T) {
 	type scene struct {
 		dir   string
 		mode  string
-		agent string
 		unit  string
 		env   map[string]string
 		units systemdSays

@@ -122,7 +122,12 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 	for path, want := range map[string]int{
 		founding.Path: http.StatusOK, "/metrics": http.StatusNotFound, "/": http.StatusNotFound,
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.listener.Addr().String()+path, nil)
+		req, err := http.NewRequestWithContext(
+			t.Context(),
+			http.MethodGet,
+			"http://"+e.listener.Addr().String()+path,
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
