@@ -338,11 +338,16 @@ func TestEtcdIsStartedAfterAMaintenanceOnlyOnDataThatWasReadSince(t *testing.T) 
 		v.Unit.SinceStart = time.Hour
 		return v
 	}
-	silent := func(v *View) { v.Cluster.Reachable, v.Cluster.Error, v.Op = false, "no voter answers", nil }
+	silent := func(v *View) {
+		v.Cluster.Reachable, v.Cluster.Error, v.Op, v.Lock = false, "no voter answers", nil, Lock{}
+	}
 	play(t, back, []scene{
 		{"it was read since", func(v *View) { v.Data.Age = time.Second }, StepStartUnit, ""},
 		{"it was read before", func(v *View) { v.Data.Age = 3 * time.Second }, StepNone, DataNotKnown},
 		{"read since, without a quorum", func(v *View) { silent(v); v.Data.Age = time.Second }, StepStartUnit, ""},
-		{"read before, without a quorum", func(v *View) { silent(v); v.Data.Age = time.Minute }, StepNone, DataNotKnown},
+		{
+			"read before, without a quorum", func(v *View) { silent(v); v.Data.Age = time.Minute },
+			StepNone, DataNotKnown,
+		},
 	})
 }
