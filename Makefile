@@ -117,6 +117,7 @@ MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
 	TestAVoterThatIsCutOffAndServesIsNeverCalledDead|TestThreeVotersChangeToAnotherAuthorityUnderWrites|$\
+	TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites|$\
 	TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd|$\
 	TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns|$\
 	TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced|$\
