@@ -167,7 +167,7 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 // gone, so that its etcd would not come back. Maintenance is how a disk is replaced.
 func againstLost(v View, work Work) *Refusal {
 	m, listed := v.member()
-	if !listed || m.Live || work.info().byWord {
+	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet
 		return nil
 	}
 	text, gone := dataGone(v, m)
