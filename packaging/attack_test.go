@@ -286,7 +286,7 @@ func TestAnInstancesDirectoriesAreNotMadeThroughALink(t *testing.T) { onEachDebi
 
 func attackInstance(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb; mkdir -p /victim/deep && chmod 0755 /victim && install -d -o quorumd -g quorumd " +
-		"/run/quorumd && cp /etc/quorumd/quorumd.yaml /etc/quorumd/x.yaml")
+		"/run/quorumd && quorumctl config default >/etc/quorumd/x.yaml")
 	h.run(attacker + "ln -s /victim /var/lib/quorumd/x && " + attacker + "ln -s /victim /run/quorumd/x")
 	_, _ = h.try("systemctl start quorumd@x")
 	h.expect("stat -c '%U:%G %a' /victim /victim/deep", "root:root 755\nroot:root 755")
