@@ -12,6 +12,7 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -101,18 +102,14 @@ func (r Reaction) Prepare(ctx context.Context) {
 	}
 	const advice = "quorumd can delay a shutdown, not forbid it; next time request it first: quorumctl maintenance on"
 	tolerance, known := toleranceWithout(status)
+	what := "LOSES ITS QUORUM"
 	switch {
-	case known && tolerance >= 0:
-		r.Logger.Warn(
-			"this machine goes down before the cluster was ready for it: the other voters keep their quorum; "+
-				advice,
-			append(why, "fault_tolerance", tolerance)...)
-		return
-	case known:
-		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND ETCD LOSES ITS QUORUM: "+advice, why...)
-	default:
-		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND SEES NO ETCD QUORUM: "+advice, why...)
+	case !known:
+		what = "HAS NO QUORUM THAT THIS HOST SEES"
+	case tolerance >= 0:
+		what = fmt.Sprintf("KEEPS ITS QUORUM WITH FAULT TOLERANCE %d IF NO OTHER VOTER GOES DOWN", tolerance)
 	}
+	r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND ETCD "+what+": "+advice, why...)
 	<-time.After(readTime)
 }
 
