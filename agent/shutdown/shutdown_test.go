@@ -189,11 +189,13 @@ func TestTheWallMessageOfAShutdownNamesWhatBecomesOfTheQuorum(t *testing.T) {
 		op      *control.Op
 		want    string
 	}{
-		"a voter can be spared":    {cluster(1), nil, "ITS QUORUM WITH FAULT TOLERANCE 0 IF NO OTHER VOTER GOES DOWN: "},
+		"a voter can be spared": {
+			cluster(1), nil, "ITS QUORUM WITH FAULT TOLERANCE 0 IF NO OTHER VOTER GOES DOWN: ",
+		},
 		"two voters can be spared": {cluster(2), nil, "ITS QUORUM WITH FAULT TOLERANCE 1 IF NO OTHER VOTER"},
-		"no voter can be spared":   {cluster(0), nil, "AND ETCD LOSES ITS QUORUM"},
+		"no voter can be spared":   {cluster(0), nil, "ETCD LOSES ITS QUORUM"},
 		"another voter is being taken down": {
-			cluster(1), &control.Op{Kind: "cycle", MemberID: "a2"}, "AND ETCD LOSES ITS QUORUM",
+			cluster(1), &control.Op{Kind: "cycle", MemberID: "a2"}, "ETCD LOSES ITS QUORUM",
 		},
 		"no quorum is in view": {control.Cluster{}, nil, "AND ETCD HAS NO QUORUM THAT THIS HOST SEES"},
 	} {
