@@ -39,7 +39,7 @@ func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
 		"tok ghp_16C7e42F292c6912E7710c838347Ae178B4a.":                       "tok [removed].",
 		"glpat-ABCDEFGHIJKLMNOPQRST and xoxb-123456789012-abcdef":             "[removed] and [removed]",
 		"hvs.CAESIJRMabcdefghijklmnop!":                                       "[removed]!",
-		"GET https://hooks.slack.com/services/T/B/X .":                        "GET https://hooks.slack.com/[removed] .",
+		"GET https://hooks.slack.com/services/T/B/X":                          "GET https://hooks.slack.com/[removed]",
 		"root:$6$saltsalt$abcdefghijk:19000:0":                                "root:[removed]:19000:0",
 		"etcdctl --user root:hunter22 get a":                                  "etcdctl --user root:[removed] get a",
 		"curl -u bob:hunter22 x":                                              "curl -u bob:[removed] x",
