@@ -69,7 +69,7 @@ func (o *Observer) readNames(ctx context.Context) (names []string) {
 // past returns the first key after all that begin with a prefix, which ends in a slash.
 func past(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }
 
-// shorten makes a name that anybody may have written fit for a line.
+// shorten makes a name fit for a line: any client of etcd may have written it.
 func shorten(name string) string {
 	const most = 40
 	if clean := strings.ToValidUTF8(name, "?"); len(clean) <= most {

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shutdown makes a host ready when somebody takes its machine down without asking quorumd: by "reboot",
+// Package shutdown makes a host ready when an operator takes its machine down without asking quorumd: by "reboot",
 // "shutdown" or the power button. It asks for the same maintenance that "quorumctl" asks for, so the host waits for
 // its turn, hands leadership over and stops etcd in order, as far as that fits into the time there is.
 //
-// It promises that a shutdown is delayed and never forbidden, and that everybody who is logged in is told when the
-// machine goes down although the cluster cannot afford it.
+// It promises that a shutdown is delayed and never forbidden, and that the terminals of all users show what becomes
+// of the quorum when a voter goes down before the cluster was ready for it.
 package shutdown
 
 import (
