@@ -82,7 +82,7 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
 	case v.Data.State == DataUnknown:
 		return &Refusal{
-			NotNow, Starting, "the data directory has not been looked at yet: " + v.Data.Detail,
+			NotNow, Starting, v.Data.unread(),
 			"try again in a few seconds",
 		}
 	case v.Data.State != DataEmpty:

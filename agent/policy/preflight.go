@@ -429,7 +429,7 @@ func unitBusy(v View) (string, bool) {
 func dataUnusable(v View) (string, bool) {
 	switch {
 	case v.Data.State == DataUnknown:
-		return "the data directory has not been looked at yet: " + v.Data.Detail, true
+		return v.Data.unread(), true
 	case v.Data.State == DataUnreadable:
 		return v.Data.Detail, true
 	case v.Data.State == DataMember && v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID:

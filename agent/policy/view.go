@@ -183,6 +183,14 @@ type Data struct {
 	Detail    string // for people
 }
 
+// unread says that the data directory has not been looked at, and why, where that is known.
+func (d Data) unread() string {
+	if d.Detail == "" {
+		return "the data directory has not been looked at yet"
+	}
+	return "the data directory has not been looked at yet: " + d.Detail
+}
+
 // Health is this host's verdict.
 type Health struct {
 	State     health.State

@@ -176,7 +176,7 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 		}
 	}
 	n1.waitStopped()
-	if text := n1.apply(second); !strings.Contains(text, "plan abcdefghijkl is in force here already, by ") {
+	if text := n1.apply(second); !strings.Contains(text, "since its facts were taken n1 was told plan abcdefghijkl") {
 		t.Errorf("a second plan of the same facts, while the first is under way: %q", text)
 	}
 	n1.resume()

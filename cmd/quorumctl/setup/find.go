@@ -120,17 +120,27 @@ func (f *Found) findDisk() {
 		return
 	}
 	defer mounts.Close()
-	best := ""
+	f.Disk = diskOf(mounts, dir)
+}
+
+// diskOf tells what is mounted where a directory lies, such as "ext4 on /dev/sda1", out of lines as in mountinfo. A
+// mount may have no name, which leaves two spaces there: what stands behind them are its options.
+func diskOf(mounts io.Reader, dir string) string {
+	best, disk := "", ""
 	for lines := bufio.NewScanner(io.LimitReader(mounts, maxText)); lines.Scan(); {
 		left, right, ok := strings.Cut(lines.Text(), " - ")
-		where, what := strings.Fields(left), strings.Fields(right)
+		where, what := strings.Fields(left), strings.Split(right, " ")
 		if !ok || len(where) < 5 || len(what) < 2 {
 			continue
 		}
 		if at := where[4]; len(at) >= len(best) && (at == "/" || dir == at || strings.HasPrefix(dir, at+"/")) {
-			best, f.Disk = at, what[0]+" on "+what[1]
+			best, disk = at, what[0]
+			if what[1] != "" {
+				disk += " on " + what[1]
+			}
 		}
 	}
+	return disk
 }
 
 // findBinary looks for etcd's program: where it was said, where the unit has it, and where it usually is.

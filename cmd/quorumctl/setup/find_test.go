@@ -31,8 +31,23 @@ func TestWhatAHostHasIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.Interface != "lo" || f.Binary != a.Binary || !strings.HasPrefix(f.Version, "3.") || f.FreeBytes == 0 ||
-		!strings.Contains(f.Disk, " on ") {
+		f.Disk == "" {
 		t.Errorf("%+v", f)
+	}
+}
+
+func TestTheDiskOfAMountWithoutANameIsItsKindAlone(t *testing.T) {
+	t.Parallel()
+	mounts := "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n" +
+		"40 22 0:35 / /var/lib/etcd rw,relatime - tmpfs  rw,size=1024k\n" +
+		"a line that is cut -\n"
+	for dir, want := range map[string]string{
+		"/var/lib": "ext4 on /dev/sda1", "/var/lib/etcd": "tmpfs", "/var/lib/etcd/member": "tmpfs",
+		"/var/lib/etcd2": "ext4 on /dev/sda1",
+	} {
+		if got := diskOf(strings.NewReader(mounts), dir); got != want {
+			t.Errorf("%s lies on %q, not %q", dir, got, want)
+		}
 	}
 }
 
