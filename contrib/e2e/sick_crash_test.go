@@ -64,7 +64,7 @@ func mendedWhile(t *testing.T, by [][]string, fault string, called func(s *sickW
 					s.within(sickGrace+stillSlow+bound, "n4 stands still after "+step, n4.stopped)
 					also.during(s.world)
 					began := time.Now()
-					s.within(3*(sickGrace+stillSlow+bound), "three vote and answer again, of which n3 is none", func() bool {
+					s.within(3*(sickGrace+stillSlow+bound), "three others than n3 vote and answer again", func() bool {
 						listed, _ := s.is(n3)
 						return (well || !listed) && s.full()
 					})
