@@ -6,6 +6,7 @@ package network
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -169,12 +170,7 @@ var short = looker{answer: 300 * time.Millisecond}
 
 func TestAPortOnWhichNothingListensIsRefusedAndTheWayIsGood(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	found := short.look(t.Context(), where(t, "http://"+address), false)
 	if found.state != Refused || found.state.Broken() {
 		t.Errorf("found %+v", found)
@@ -427,12 +423,7 @@ func TestALookThatIsTooOldCallsNobodyLost(t *testing.T) {
 
 func TestAPortThatClosesIsLookedAtAgainWithinSecondsAndAtOnceWhenAsked(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	l.Close()
+	url := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	began := time.Now()
 	p := New(Options{Now: func() time.Duration { return time.Since(began) }})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -21,6 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // dialing is an etcd of which nothing can be asked but whether its endpoints take connections.
@@ -151,19 +152,7 @@ func TestNoClusterIsMadeWhileNobodyKnowsWhereOneMayBe(t *testing.T) {
 // refusing gives an address that refuses every connection: its port is taken, and nobody listens there.
 func refusing(t *testing.T) string {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	at, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
+	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	if err := (dialing{}).Diagnose(t.Context(), address); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Fatalf("%s does not refuse: %v", address, err)
 	}

@@ -104,6 +104,11 @@ func (r *rotation) restart(reason string) {
 	for _, h := range r.hosts {
 		before[h] = h.etcdPID()
 	}
+	r.eventually("all hosts are known with their members", func() bool { // a rollout passes over the others
+		listed := r.hosts[0].now().Hosts
+		return len(listed) == len(r.hosts) &&
+			!slices.ContainsFunc(listed, func(h control.HostRecord) bool { return h.MemberID == "" })
+	})
 	r.eventually("the rollout begins", func() bool {
 		_, err := r.hosts[0].Client.StartRollout(r.t.Context(), control.RolloutRequest{
 			Work: control.WorkRestart, Reason: reason,
