@@ -68,13 +68,16 @@ etcd-package: $(NFPM) $(MD2MAN) ## deb and rpm of the pinned etcd with a hardene
 PK      := $(CACHE)/packaging
 PACKAGE  = $(GO) run ./packaging/build -nfpm $(NFPM) -md2man $(MD2MAN)
 
-test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run)
+# Of the packages' tests: what reboots a host a dozen times.
+NIGHTLY_PACKAGES := TestAnEtcdWithDataStartsAtEveryBoot
+
+test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run); SHORT=1
 	rm -rf $(PK)/first $(PK)/again $(PK)/next $(PK)/own
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
 	$(PACKAGE) -version 9.9.9 -stage $(PK)/stage -out $(PK)/next -arch amd64
 	$(PACKAGE) -package etcd -stage $(PK)/stage-etcd -out $(PK)/own -arch amd64
-	$(GOTEST) -count=1 -timeout 15m -tags packages -v ./packaging
+	$(GOTEST) -count=1 -timeout 15m -tags packages $(if $(SHORT),-skip '$(NIGHTLY_PACKAGES)') -v ./packaging
 
 # Debian 12, the oldest that the packages are for, and 13, on which the attacks are tried as well.
 $(PK)/root: SUITE := bookworm
@@ -134,7 +137,9 @@ NIGHTLY_LONG := TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter|TestADeadVoterTh
 	TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne|TestEachHostTellsTheOthersWhomItReaches|$\
 	TestWhileAnAlarmStandsNoDeadVoterIsRemoved
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
-NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
+NIGHTLY_LAB := TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
+	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
+	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
 	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite|$\
 	TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown|$\
 	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
@@ -278,6 +283,7 @@ nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every ch
 	$(MAKE) fault-table
 	$(MAKE) vm
 	$(MAKE) fuzz FUZZTIME=5m
+	$(MAKE) test-packages
 	$(MAKE) lab
 	$(MAKE) lab-restarts
 	contrib/anywhere

@@ -175,7 +175,7 @@ func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
 		t.Errorf("the space before the comment is part of what this sets: %s", line)
 	}
 	for list, dir := range map[string]string{
-		"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab",
+		"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab", "NIGHTLY_PACKAGES": "packaging",
 		"NIGHTLY_FAULTS": "contrib/e2e",
 	} {
 		_, after, found := strings.Cut(string(makefile), "\n"+list)
