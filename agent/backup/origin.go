@@ -12,7 +12,7 @@ import (
 )
 
 // ErrExchanged means that a snapshot in the store is not the one that was saved under its name.
-var ErrExchanged = errors.New("the snapshot was exchanged in the store")
+var ErrExchanged = errors.New("the snapshot was replaced in the store")
 
 // Origin says whether a snapshot is the one that an agent saved. That it is whole does not prove it: whoever can write
 // to the store can put a whole snapshot there, and anybody can encrypt to a recipient.
@@ -50,12 +50,13 @@ func (e Evidence) Refuse(m Manifest) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, and %s was recorded by %s at %s",
+		"cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, but %s recorded %s at %s → choose another "+
+			"one from quorumctl snapshot list; find out who can write to the store",
 		m.Name,
 		ErrExchanged,
 		m.SHA256,
-		recorded.SHA256,
 		recorded.Host,
+		recorded.SHA256,
 		recorded.Saved.UTC().Format(time.RFC3339),
 	)
 }

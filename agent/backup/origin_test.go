@@ -80,7 +80,7 @@ func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
 	m, err = ReadManifest(t.Context(), d, last.Name)
 	must(t, err)
 	must(t, Verify(t.Context(), d, m, o)) // it is whole: nothing in the store tells it from the one that was saved
-	if err := evidence.Refuse(m); !errors.Is(err, ErrExchanged) || !strings.Contains(err.Error(), "recorded by n1") {
+	if err := evidence.Refuse(m); !errors.Is(err, ErrExchanged) || !strings.Contains(err.Error(), "n1 recorded ") {
 		t.Errorf("another one of the same revision: %v", err)
 	}
 	seen := evidence.Seen(Snapshot{Manifest: m})

@@ -230,7 +230,7 @@ func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 		}
 		hosts[i] = control.HostRecord{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.RoleUnknown, Health: health.Unknown.String(),
-			HealthText: "its record is of member " + h.MemberID + ", which the cluster does not list",
+			HealthText: "its host record names member " + h.MemberID + ", which the cluster does not list",
 			Mode:       h.Mode, Version: h.Version, EtcdVersion: h.EtcdVersion, MemberID: h.MemberID, Former: true,
 		}
 	}

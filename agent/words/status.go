@@ -59,7 +59,7 @@ func Omitted(o *control.Omitted) string {
 	if o == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s not listed, %d of them not OK: a status is limited to %d hosts and %s",
+	return fmt.Sprintf("%s not listed, %d of them not OK (limits: %d hosts, %s)",
 		Count(o.Hosts, "host is", "hosts are"), o.NotOK, control.MaxHosts, Size(control.MaxHostBytes))
 }
 

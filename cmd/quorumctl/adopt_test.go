@@ -173,7 +173,7 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 	h.serves(t, testbed.CertFiles(*c.Cluster.TLS))
 	// The other hosts have addresses of their own, and this one that of every machine: all else is right.
 	if out, err := asProgram(t, "PATH="+h.dir, "config", "check", file); err == nil ||
-		!strings.Contains(out, ": 2 mistakes\n") || strings.Count(out, "no other host reaches 127.") != 2 {
+		!strings.Contains(out, ": 2 mistakes\n") || strings.Count(out, "no other host can reach 127.") != 2 {
 		t.Errorf("config check: %v: %s", err, out)
 	}
 }

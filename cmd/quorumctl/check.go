@@ -89,7 +89,7 @@ func graded(s control.Status) (grade, string) {
 		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, first(s))
 	}
 	if down := unexplained(s); len(down) > 0 {
-		return gradeWarning, "of the voters these do not answer: " + strings.Join(down, ", ") + first(s)
+		return gradeWarning, "voters that do not answer: " + strings.Join(down, ", ") + first(s)
 	}
 	for _, r := range s.Reasons {
 		if slices.Contains(stranded(), r.Code) {

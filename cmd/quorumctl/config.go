@@ -43,11 +43,11 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
-		Long: "Report every mistake in a configuration file, " + defaultConfig + " unless given, and in the\n" +
-			"certificates it names, and what is missing on this host: etcd's program, unit and user, and an\n" +
-			"address of its own. Exits with 78 if there is one. quorumd itself is not asked.\n" +
-			"Run by root, it looks at the files with the eyes of the user that runs the service, and at\n" +
-			"those of etcd.tls with the eyes of etcd's user.",
+		Long: "Report every mistake in a configuration file (default " + defaultConfig + ") and in the\n" +
+			"certificates that it names. Also report what this host lacks: etcd's program, its unit, the unit's\n" +
+			"user, or an interface with the configured address. Exits with 78 on any mistake. Does not contact\n" +
+			"quorumd. As root, it checks the files as the user that runs the service, and those of etcd.tls as\n" +
+			"etcd's user.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := defaultConfig

@@ -67,7 +67,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 func writeHost(p *page, s control.Status, h control.HostRecord) {
 	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, words.Verdict(h.Health))
 	if h.Former {
-		p.line("%s: nothing newer is known of the host", h.HealthText)
+		p.line("%s; no newer record of this host exists", h.HealthText)
 		return
 	}
 	switch {
@@ -84,7 +84,7 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 	}
 	switch {
 	case h.SilentSeconds != nil:
-		p.line("last seen at most %s ago: its member does not answer, and its record has not expired yet",
+		p.line("last seen at most %s ago: its member does not answer; its record has not expired yet",
 			words.Age(h.SilentSeconds))
 	case h.AgeSeconds != nil:
 		p.line("%s has read that %s ago, as it told it.", s.Host.Name, words.Age(h.AgeSeconds))

@@ -47,7 +47,7 @@ func (a *app) initCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member, this one too")
 	flags.StringVar(&o.Name, "name", "", "of this host (default its host name)")
-	flags.StringVar(&o.ID, "id", "", "of this host (default from /etc/machine-id)")
+	flags.StringVar(&o.ID, "id", "", "ID of this host (default from /etc/machine-id)")
 	flags.StringVar(&o.Cluster, "cluster", "prod", "name of the cluster")
 	flags.IntVar(&o.Voters, "voters", 0, "how many voters (default 3, or 1 of fewer than three hosts)")
 	flags.StringVar(&o.Mode, "mode", "observe", "observe: say what would be done; manage: do it")

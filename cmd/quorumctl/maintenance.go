@@ -220,7 +220,7 @@ func fault(s control.Status, since time.Time) error {
 	}
 	hint := "quorumctl explain"
 	if end.Code == "MEMBER_LOST" {
-		hint = "this host joins anew by itself; quorumctl explain says what it waits for"
+		hint = "quorumctl explain; this host joins again by itself"
 	}
 	return &failure{
 		code: exitFault, hint: hint,

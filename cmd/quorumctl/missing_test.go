@@ -22,24 +22,24 @@ func TestConfigCheckFindsWhatIsMissingOnThisHost(t *testing.T) {
 	for name, c := range map[string]struct{ what, is, says string }{
 		"nothing is missing": {"MODE", "0644", ""},
 		"a placeholder among the endpoints": {
-			"ENDPOINT", "http://192.0.2.1:2379", "cluster.endpoints: 192.0.2.1 is an address of the documentation",
+			"ENDPOINT", "http://192.0.2.1:2379", "cluster.endpoints: 192.0.2.1 is a documentation address",
 		},
 		"a placeholder of this host": {
-			"PEER", "http://[2001:db8::1]:2380", "etcd.peerURL: 2001:db8::1 is an address of the documentation",
+			"PEER", "http://[2001:db8::1]:2380", "etcd.peerURL: 2001:db8::1 is a documentation address",
 		},
 		"another host's address": {
 			"CLIENT", "http://240.0.0.1:2379", "etcd.clientURL: no interface of this host has 240.0.0.1",
 		},
 		"a loopback address for the other hosts": {
-			"ENDPOINT", "http://other.example:2379", "etcd.peerURL: no other host reaches 127.0.0.1",
+			"ENDPOINT", "http://other.example:2379", "etcd.peerURL: no other host can reach 127.0.0.1",
 		},
 		"no program": {"BINARY", "/nowhere/etcd", "etcd.binary: /nowhere/etcd does not exist"},
-		"no unit":    {"UNIT", "LoadState=not-found", "etcd.unit: there is no etcd.service; install etcd"},
+		"no unit":    {"UNIT", "LoadState=not-found", "etcd.unit: unit etcd.service does not exist; install etcd"},
 		"no user": {
 			"UNIT", "LoadState=loaded\nUser=no-such-user", "runs as user no-such-user, which does not exist",
 		},
-		"no store":           {"STORE", "/nowhere/store", "backup.store.directory: /nowhere/store is no directory"},
-		"an open file":       {"MODE", "0666", "has mode 0666, so other users can change it; chmod go-w"},
+		"no store":           {"STORE", "/nowhere/store", "backup.store.directory: /nowhere/store is not a directory"},
+		"an open file":       {"MODE", "0666", "(mode 0666); run chmod go-w"},
 		"no systemd answers": {"UNIT", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

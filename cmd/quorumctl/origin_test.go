@@ -33,13 +33,13 @@ func TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted(t *testin
 		refused  string
 	}{
 		"recorded here":           {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
-		"exchanged, as seen here": {control.OriginExchanged, nil, true, "", "was exchanged"},
-		"remembered by another":   {control.OriginUnproven, remembers("one", 1), false, "which n3 remembers", ""},
+		"exchanged, as seen here": {control.OriginExchanged, nil, true, "", "was replaced in the store"},
+		"remembered by another":   {control.OriginUnproven, remembers("one", 1), false, "as stored on n3", ""},
 		"exchanged, as another remembers": {
-			control.OriginRecorded, remembers("one", 2), true, "", "was exchanged",
+			control.OriginRecorded, remembers("one", 2), true, "", "was replaced in the store",
 		},
 		"remembered by nobody": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
-		"accepted":             {control.OriginUnproven, nil, true, "unproven: no host remembers it", ""},
+		"accepted":             {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
 			Name: "one", ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",

@@ -28,10 +28,10 @@ func (a *app) pkiCommand() *cobra.Command {
 		Use:     "pki",
 		GroupID: groupService,
 		Short:   "Issue and renew the certificates of a cluster",
-		Long: "Two CAs in a directory on your machine, one for etcd's clients and one for its peers, and one bundle\n" +
-			"for each host, which you carry there. Nothing is sent over the network but by \"rotate\", to etcd, and\n" +
-			"nothing is overwritten, but an older bundle on a host by the install of a newer one, and whom it\n" +
-			"trusts by \"trust\".",
+		Long: "Issue and renew the certificates of a cluster. A directory on your machine holds two CAs, one for\n" +
+			"etcd's clients and one for its peers. You copy one bundle to each host. Only \"rotate\" uses the\n" +
+			"network: it connects to etcd. Only \"install\" and \"trust\" overwrite files: \"install\" replaces an\n" +
+			"older bundle, \"trust\" replaces the CAs that a host trusts.",
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -63,8 +63,8 @@ func (a *app) pkiInitCommand() *cobra.Command {
 			return uncertified("read the CAs", err)
 		}
 		return a.emit(authority{*dir, made.CAs()}, func(p *page) {
-			p.line("%s: a CA for clients and one for peers, good for %d years", *dir, pki.AuthorityYears)
-			p.line("  whoever has its keys may do anything in the cluster: keep them off the hosts, and a copy safe")
+			p.line("%s: a CA for clients and one for peers, valid for %d years", *dir, pki.AuthorityYears)
+			p.line("  their keys grant full control of the cluster: keep them off the hosts, and back them up")
 			writeCAs(p, made.CAs())
 			p.line("→ quorumctl pki host NAME ADDRESS..., for each host")
 		})
@@ -87,12 +87,12 @@ func writeCAs(p *page, cas []pki.CA) {
 
 // permitFlag names what the CAs that a command makes may sign for.
 func permitFlag(cmd *cobra.Command) *[]string {
-	return cmd.Flags().StringSlice("permit", nil, "address `ranges` and domains that the CAs may sign for (default all)")
+	return cmd.Flags().StringSlice("permit", nil, "address `ranges` and domains that the CAs can sign for (default all)")
 }
 
 // daysFlag is for how long the certificates that a command makes are good.
 func daysFlag(cmd *cobra.Command) *int {
-	return cmd.Flags().Int("days", pki.LeafDays, "for how many `days` the certificates are good")
+	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
 
 // given is the document of what makes bundles.
@@ -183,10 +183,10 @@ func (a *app) emitBundles(made given) error {
 	made.Bundles = append([]bundleOf{}, made.Bundles...)
 	return a.emit(made, func(p *page) {
 		for _, b := range made.Bundles {
-			p.line("%s: the certificates and keys of %s, good for %d days", b.File, b.Host, b.Days)
+			p.line("%s: the certificates and keys of %s, valid for %d days", b.File, b.Host, b.Days)
 		}
 		if len(made.Bundles) > 0 {
-			p.line("→ carry each to its host (scp), and there: quorumctl pki install FILE")
+			p.line("→ copy each to its host (scp), then run there: quorumctl pki install FILE")
 		}
 	})
 }
@@ -198,10 +198,10 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install FILE",
 		Short: "Put the certificates of a bundle in place on its host",
-		Long: "Check a bundle and put its files into " + hostTLS + ": root owns them, and the keys are\n" +
-			"readable for the group of etcd and for that of quorumd, each its own. A newer bundle of the same\n" +
-			"host takes the place of an older one, and is taken up without a restart. The file must belong to\n" +
-			"root, you, or who called sudo. Compare the fingerprints with those of \"pki init\", or give them.",
+		Long: "Check a bundle and install its files in " + hostTLS + ". root owns them; the groups of etcd and\n" +
+			"quorumd can each read their own key. A newer bundle of the same host replaces an older one, and is\n" +
+			"loaded without a restart. The bundle file must belong to root, to you, or to the user who called\n" +
+			"sudo. Compare the fingerprints with the output of \"pki init\", or pass them with --fingerprint.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
@@ -222,7 +222,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	cmd.Flags().StringVar(&etcd, "etcd-group", "etcd", "`group` that reads etcd's keys")
 	cmd.Flags().StringVar(&quorumd, "quorumd-group", "quorumd", "`group` that reads quorumd's key")
 	cmd.Flags().StringSliceVar(&o.Fingerprints, "fingerprint", nil,
-		"SHA-256 `fingerprints` of the CAs: refuse a bundle with another")
+		"SHA-256 `fingerprints` of the CAs: refuse a bundle with another CA")
 	cmd.Flags().BoolVar(&anyAddress, "any-address", false, "take a bundle that is for no address of this host")
 	return cmd
 }
@@ -272,10 +272,10 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 	if done.Renewed {
 		what = "newer certificates of"
 	}
-	p.line("%s: %s %s, good until %s", done.Dir, what, done.Host, date(done.Until))
+	p.line("%s: %s %s, valid until %s", done.Dir, what, done.Host, date(done.Until))
 	writeCAs(p, done.CAs)
 	if done.Renewed {
-		p.line("  etcd and quorumd take them up by themselves, at the next connection")
+		p.line("  etcd and quorumd load them at the next connection")
 	}
 	p.line("→ rm %s: its keys are in place now", file)
 }

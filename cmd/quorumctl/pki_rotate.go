@@ -18,11 +18,11 @@ import (
 func (a *app) pkiRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Change a running cluster to another CA, in three steps",
-		Long: "Change a running cluster to another CA: the hosts come to trust both, get certificates of the new\n" +
-			"one, and cease to trust the old one. Before each step every client and peer port of every member is\n" +
-			"tried with a certificate of each CA, and a step that would cut a host off is refused.\n" +
-			"It runs on your machine, may be left and taken up again at any time, and undone until the end.",
+		Short: "Move a running cluster to new CAs, in three steps",
+		Long: "Move a running cluster to new CAs. The hosts first trust both CAs, then get certificates from the\n" +
+			"new CA, then stop trusting the old one. Before each step quorumctl connects to every client and peer\n" +
+			"port of every member with a certificate from each CA, and refuses a step that would cut a host off.\n" +
+			"Run it on your machine. You can pause it at any point, and undo it until the last step has ended.",
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -52,24 +52,24 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "begin",
 		Short: "Create the new CAs beside the old ones",
-		Long: "Create the new CAs beside the old ones. With --peers it is that of etcd's peers alone, as where both\n" +
-			"ports of etcd have one CA up to now: then any client's certificate opens the peer port.",
+		Long: "Create the new CAs beside the old ones. With --peers, create a new CA for etcd's peers only. Use it\n" +
+			"if both ports of etcd trust one CA: every client's certificate then opens the peer port.",
 		Args: cobra.NoArgs,
 	}
 	dir := authorityFlag(cmd)
 	var peers bool
-	cmd.Flags().BoolVar(&peers, "peers", false, "change the CA of etcd's peers alone")
+	cmd.Flags().BoolVar(&peers, "peers", false, "change only the CA of etcd's peers")
 	permit := permitFlag(cmd)
-	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that new CAs may sign for (default as before)"
+	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for (default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("begin with another CA", err)
+			return uncertified("begin the rotation", err)
 		}
 		defer done()
 		if err := authority.Begin(peers, now, *permit...); err != nil {
-			return uncertified("begin with another CA", err)
+			return uncertified("begin the rotation", err)
 		}
 		s, err := authority.Status(nil, nil)
 		if err != nil {
@@ -114,9 +114,9 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 func (a *app) pkiRotateUndoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
-		Short: "Turn the change round, back to the CAs of before",
-		Long: "Turn the change round, back to the CAs that were there when it began. The hosts take the steps that\n" +
-			"are left for that, with \"next\" as before; a second undo leads forward again.",
+		Short: "Reverse a rotation, back to the previous CAs",
+		Long: "Reverse a rotation, back to the CAs that were in use when it began. Run \"next\" for each remaining\n" +
+			"step, as before. A second undo reverses the direction again.",
 		Args: cobra.NoArgs,
 	}
 	dir := authorityFlag(cmd)
@@ -124,12 +124,12 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("turn the change round", err)
+			return uncertified("undo the rotation", err)
 		}
 		defer done()
 		s, err := authority.Undo(now)
 		if err != nil {
-			return uncertified("turn the change round", err)
+			return uncertified("undo the rotation", err)
 		}
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
@@ -181,10 +181,10 @@ func writeRotation(p *page, s pki.Rotation) {
 		return
 	}
 	if s.Back {
-		p.line("the change is being undone: the new CA is the one of before")
+		p.line("this rotation is being undone: the new CA is the previous one")
 	}
 	what := []string{
-		"all hosts trust both CAs", "all hosts get certificates of the new CA", "all hosts cease to trust the old CA",
+		"all hosts trust both CAs", "all hosts get certificates of the new CA", "all hosts stop trusting the old CA",
 	}[s.Step-1]
 	p.line("step %d of 3: %s", s.Step, what)
 	for _, what := range s.Missing {
@@ -194,7 +194,7 @@ func writeRotation(p *page, s pki.Rotation) {
 		for _, b := range s.Bundles {
 			p.line("  %s", b)
 		}
-		p.line("→ carry each host's newest bundle there, and there: quorumctl pki install FILE")
+		p.line("→ copy each host's newest bundle to it, then run there: quorumctl pki install FILE")
 	} else {
 		for _, c := range s.CAs {
 			if s.Step == 1 {
@@ -202,8 +202,8 @@ func writeRotation(p *page, s pki.Rotation) {
 			}
 			writeFingerprint(p, "new, for "+c.For+": "+c.New, c.NewFingerprint)
 		}
-		p.line("→ carry %s to every host, and there: quorumctl pki trust %s", s.Trust, filepath.Base(s.Trust))
-		p.line("→ on one host, when all have it: quorumctl rollout start restart --reason 'another CA'")
+		p.line("→ copy %s to every host, then run there: quorumctl pki trust %s", s.Trust, filepath.Base(s.Trust))
+		p.line("→ then, on one host: quorumctl rollout start restart --reason 'new CA'")
 	}
 	p.line("→ quorumctl pki rotate next")
 }
@@ -211,15 +211,15 @@ func writeRotation(p *page, s pki.Rotation) {
 // writeNoRotation says that a change is over, or that none is in progress.
 func writeNoRotation(p *page, s pki.Rotation) {
 	if len(s.CAs) == 0 {
-		p.line("no change to another CA is in progress")
+		p.line("no CA rotation is in progress")
 		p.line("→ quorumctl pki rotate begin")
 		return
 	}
 	if s.Back {
-		p.line("undone: the cluster has the CAs of before")
+		p.line("undone: the cluster uses the previous CAs")
 	}
 	for _, c := range s.CAs {
-		p.line("done: the %s have the %s", c.For, c.New)
+		p.line("done: the %s use the %s", c.For, c.New)
 	}
 	writeRetired(p, s)
 }
@@ -229,13 +229,13 @@ func writeRetired(p *page, s pki.Rotation) {
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted"
 	p.line(kept)
 	if len(s.Behind) == 0 {
-		p.line("  no member that was seen trusts them")
+		p.line("  no member that was checked trusts them")
 	}
 	for _, what := range s.Behind {
 		p.line("  %s", what)
 	}
 	if len(s.Unseen) > 0 {
-		p.line("  not seen: %s: run quorumctl pki status there", strings.Join(s.Unseen, ", "))
+		p.line("  not checked: %s: run quorumctl pki status there", strings.Join(s.Unseen, ", "))
 	}
 }
 
@@ -250,10 +250,10 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust FILE",
 		Short: "Install the CAs that this host trusts",
-		Long: "Install the CAs that this host trusts, from the file that \"rotate\" has named.\n" +
-			"It is refused if this host's own certificates are of none of them, and if the file belongs to\n" +
-			"another user than root, you, or who called sudo. Compare the fingerprints with those of \"rotate\".\n" +
-			"quorumd reads them again by itself, etcd when it starts.",
+		Long: "Install the CAs that this host trusts, from the file that \"pki rotate\" names. One of the CAs must\n" +
+			"have signed this host's certificates. The file must belong to root, to you, or to the user who\n" +
+			"called sudo. Compare the fingerprints with the output of \"pki rotate\". quorumd reloads the CAs by\n" +
+			"itself; etcd reads them when it starts.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := pki.Trust(args[0], dir, time.Now())
@@ -270,7 +270,7 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 func writeTrusted(p *page, t pki.Trusted) {
 	separate := false
 	for _, f := range t.Files {
-		what := "nothing changes"
+		what := "unchanged"
 		switch {
 		case len(f.Added) > 0 && len(f.Dropped) > 0:
 			what = fmt.Sprintf("%s added, %s dropped", strings.Join(f.Added, ", "), strings.Join(f.Dropped, ", "))
@@ -286,7 +286,7 @@ func writeTrusted(p *page, t pki.Trusted) {
 		separate = separate || f.New
 	}
 	if separate {
-		p.line("→ etcd does not read that new file yet: see 'A CA for the peers alone' in first-cluster.md")
+		p.line("→ etcd does not read this new file yet: see 'A separate CA for peers' in first-cluster.md")
 	}
-	p.line("→ quorumctl rollout start restart --reason 'another CA', on one host, when all have it")
+	p.line("→ when every host has it, on one host: quorumctl rollout start restart --reason 'new CA'")
 }

@@ -91,8 +91,8 @@ func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays
 	}
 	p.table(t)
 	if slices.ContainsFunc(certs, func(c pki.Certificate) bool { return c.Shared }) {
-		p.line("etcd's peer port trusts the CA of the clients: any client's certificate opens it")
-		p.line("→ quorumctl pki rotate begin --peers, on the machine that has the CA's key")
+		p.line("etcd's peer port trusts the client CA: every client's certificate opens it")
+		p.line("→ on the machine that holds the CA's key: quorumctl pki rotate begin --peers")
 	}
 }
 

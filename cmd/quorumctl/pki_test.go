@@ -28,12 +28,12 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 		return r.stdout
 	}
 	do(exitConfig, "→ quorumctl pki init", "host", "n1", "10.0.0.1", "--dir", dir)
-	do(exitOK, "a CA for clients and one for peers, good for 10 years", "init", "--dir", dir)
+	do(exitOK, "a CA for clients and one for peers, valid for 10 years", "init", "--dir", dir)
 	do(exitConfig, "nothing is overwritten", "init", "--dir", dir)
-	do(exitOK, "certificates and keys of n1, good for 180 days", "host", "n1", "10.0.0.1", "--dir", dir)
+	do(exitOK, "certificates and keys of n1, valid for 180 days", "host", "n1", "10.0.0.1", "--dir", dir)
 	do(exitConfig, "→ quorumctl pki renew n1", "host", "n1", "10.0.0.1", "--dir", dir)
-	do(exitUsage, "etcd would take its certificate for the user of that name", "host", "root", "10.0.0.1", "--dir", dir)
-	do(exitUsage, "not made for 366 days", "host", "n2", "10.0.0.2", "--days", "366", "--dir", dir)
+	do(exitUsage, "etcd would map its certificate to the user of that name", "host", "root", "10.0.0.1", "--dir", dir)
+	do(exitUsage, "cannot be valid for 366 days", "host", "n2", "10.0.0.2", "--days", "366", "--dir", dir)
 	do(exitUsage, "without a port", "host", "n2", "10.0.0.1:2380", "--dir", dir)
 	do(exitUsage, "give the name of a host, or --all", "renew", "--dir", dir)
 
@@ -103,7 +103,7 @@ func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 	r = install("n1.tar", "--any-address", "-o", "wide")
-	if r.code != exitOK || !strings.Contains(r.stdout, "the certificates of n1, good until") {
+	if r.code != exitOK || !strings.Contains(r.stdout, "the certificates of n1, valid until") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -111,7 +111,7 @@ func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
 func TestAFinishedChangeSaysOfWhomItWasNotSeen(t *testing.T) {
 	t.Parallel()
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted\n"
-	const seen = "  no member that was seen trusts them\n"
+	const seen = "  no member that was checked trusts them\n"
 	for _, c := range []struct {
 		unseen, behind []string
 		want           string
@@ -120,19 +120,19 @@ func TestAFinishedChangeSaysOfWhomItWasNotSeen(t *testing.T) {
 		{
 			[]string{"n4", "n5"},
 			nil,
-			kept + seen + "  not seen: n4, n5: run quorumctl pki status there\n",
+			kept + seen + "  not checked: n4, n5: run quorumctl pki status there\n",
 		},
 		{
 			[]string{"n5"},
 			[]string{"n4 at n4:2380 still trusts the old CA"},
-			kept + "  n4 at n4:2380 still trusts the old CA\n  not seen: n5: run quorumctl pki status there\n",
+			kept + "  n4 at n4:2380 still trusts the old CA\n  not checked: n5: run quorumctl pki status there\n",
 		},
 	} {
 		p := &page{}
 		writeRotation(p, pki.Rotation{
 			CAs: []pki.Change{{For: "peers", New: "etcd peer CA"}}, Unseen: c.unseen, Behind: c.behind,
 		})
-		if want := "done: the peers have the etcd peer CA\n" + c.want; p.String() != want {
+		if want := "done: the peers use the etcd peer CA\n" + c.want; p.String() != want {
 			t.Errorf("unseen %q, behind %q: got\n%swant\n%s", c.unseen, c.behind, p, want)
 		}
 	}

@@ -92,7 +92,7 @@ func TestAMachineThatHasNoDirectoryForEtcdYetIsExaminedInTheOneAbove(t *testing.
 	}
 	first := doc.Findings[0]
 	if doc.Dir != above || len(doc.Runs) != 1 || doc.Runs[0].Writes == 0 || first.Result != qualify.Warn ||
-		first.Text != dir+" does not exist: this is the disk of "+above {
+		first.Text != dir+" does not exist; measured the disk of "+above+" instead" {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	vacant(t, above)

@@ -116,7 +116,7 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
 	flags.StringVar(&snapshot, "from-snapshot", "", "a snapshot to go on with, where no data are left")
 	flags.BoolVar(&unproven, "unproven-origin", false,
-		"accept a snapshot of which no host has a record: whoever can write to the store may have put it there")
+		"accept a snapshot that no host has a record of: it may be forged")
 	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")
 	completesBy(cmd, "gone", completeGone)
 	completesBy(cmd, "survivor", completeSurvivor)
@@ -139,7 +139,7 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 
 // planExists is the error for a plan file that is there already: a plan may be in force, and is never overwritten.
 func planExists(out string) error {
-	return usage("if no host has applied it, move it away; else keep it, and write this plan elsewhere: --out FILE",
+	return usage("if no host has applied that plan, move it away; otherwise keep it and write this one to --out FILE",
 		"cannot write the plan: %s exists", out)
 }
 

@@ -44,7 +44,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 			return nil, usage("name a file that etcdctl snapshot save has written", "cannot %s: %s: %v", what, name,
 				err)
 		}
-		s.Origin = "a file: quorumd does not know where it comes from"
+		s.Origin = "a file: quorumd cannot verify its origin"
 		return s, nil
 	}
 	started, err := a.client().StartSnapshot(ctx, control.SnapshotRequest{Do: control.SnapshotList})
@@ -82,9 +82,9 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
 	exchanged := func(by string, at time.Time) error {
 		return &failure{
-			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was exchanged in the "+
-				"store: its manifest is not the one that was recorded by %s at %s", s.Name, by, words.Stamp(at)),
-			hint: "take another one: quorumctl snapshot list; find out who can write to the store",
+			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
+				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, words.Stamp(at)),
+			hint: "choose another one from quorumctl snapshot list; find out who can write to the store",
 		}
 	}
 	origin := ""
@@ -102,7 +102,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			case m.SHA256 != s.ManifestSHA256:
 				return "", exchanged(m.Host, m.Saved)
 			case origin == "":
-				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, which %s remembers",
+				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, as stored on %s",
 					words.Stamp(m.Saved), m.Host, f.Host)
 			}
 		}
@@ -111,11 +111,11 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	case origin != "":
 		return origin, nil
 	case unproven:
-		return "unproven: no host remembers it, and it is accepted by your word", nil
+		return "unproven: no host has a record of it; accepted by --unproven-origin", nil
 	}
-	return "", usage("collect the facts of more hosts, or add --unproven-origin if only you can write to the store",
-		"cannot plan the recovery: no host has a record of the snapshot %s: its origin is unproven, and encryption to "+
-			"a recipient proves none", s.Name)
+	return "", usage("collect the facts of more hosts, or add --unproven-origin if no one else can write to the store",
+		"cannot plan the recovery: no host has a record of the snapshot %s, so its origin is unproven; encryption does "+
+			"not prove it", s.Name)
 }
 
 // newerThan names the newest snapshot that a host remembers and the store lacks, if it is newer than the chosen one.
@@ -132,7 +132,7 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 	if newest.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("; a newer one, %s, was saved at %s, and is not in the store", newest.Name,
+	return fmt.Sprintf("; a newer one, %s, was saved at %s and is missing from the store", newest.Name,
 		words.Stamp(newest.Saved))
 }
 

@@ -96,7 +96,7 @@ func TestAPlanThatExistsIsKeptAndNamesWhatToDo(t *testing.T) {
 	}
 	r := quorumctl(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--cluster", "prod", "--out", out)
 	for _, want := range []string{
-		"cannot write the plan: " + out + " exists", "if no host has applied it, move it away", "--out FILE",
+		"cannot write the plan: " + out + " exists", "if no host has applied that plan, move it away", "--out FILE",
 	} {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("no %q in %q", want, r.stderr)

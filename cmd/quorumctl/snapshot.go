@@ -231,9 +231,9 @@ func writeOrigin(p *page, s control.Snapshot) {
 		}
 		p.line("    origin: its manifest matches the hash recorded at %s by %s", at, s.RecordedBy)
 	case control.OriginUnproven:
-		p.line("    %s", word{"no record of this snapshot: origin unproven", warn})
+		p.line("    %s", word{"no hash of this snapshot is recorded: origin unproven", warn})
 		if s.Encrypted {
-			p.line("    encryption does not prove it: anyone can encrypt to a recipient")
+			p.line("    encryption does not prove the origin: the recipient's key is public")
 		}
 	}
 }
@@ -268,7 +268,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	p.table(t)
 	for _, s := range j.Snapshots {
 		if s.Origin == control.OriginExchanged {
-			p.line("%s %s: its manifest is not the one that was recorded by %s; do not restore it",
+			p.line("%s %s: its manifest does not match the hash recorded by %s; do not restore it",
 				word{"exchanged:", bad}, s.Name, s.RecordedBy)
 		}
 	}

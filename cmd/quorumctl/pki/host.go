@@ -44,9 +44,9 @@ func namesOf(host string, addresses []string) (sans, error) {
 	}
 	if slices.ContainsFunc([]string{"root", User}, func(user string) bool { return strings.EqualFold(user, host) }) {
 		return sans{}, mistyped(
-			"name the host otherwise, as n1",
-			"%q cannot be the name of a host: etcd would take its "+
-				"certificate for the user of that name",
+			"use another host name, such as n1",
+			"%q cannot be a host name: etcd would map its certificate to "+
+				"the user of that name",
 			host,
 		)
 	}
@@ -117,7 +117,7 @@ func (a *Authority) Renew(name string, addresses []string, now time.Time) (strin
 // which nobody has the keys.
 func (a *Authority) give(name string, names sans, bundle string, now time.Time) (string, error) {
 	if a.Days < 0 || a.Days > MaxLeafDays {
-		return "", mistyped(fmt.Sprintf("give 1 to %d", MaxLeafDays), "certificates of hosts are not made for %d days",
+		return "", mistyped(fmt.Sprintf("pass --days 1 to %d", MaxLeafDays), "certificates cannot be valid for %d days",
 			a.Days)
 	}
 	path := filepath.Join(a.dir, bundle)

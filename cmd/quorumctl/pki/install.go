@@ -63,10 +63,10 @@ func (p Place) mayTrust(cas []CA) error {
 		if len(p.Fingerprints) > 0 && !slices.ContainsFunc(p.Fingerprints, func(given string) bool {
 			return strings.EqualFold(plain.Replace(given), plain.Replace(ca.Fingerprint))
 		}) {
-			return refused("compare with 'quorumctl pki status' where the CAs are; if they changed, the bundle is not "+
-				"yours", "%s of the bundle (%s) has the fingerprint %s, which is not among those given",
-				ca.File, ca.Name,
-				ca.Fingerprint)
+			return refused("compare it with 'openssl x509 -noout -fingerprint -sha256 -in "+ca.File+"' in quorumd-pki; "+
+				"if it differs there, do not install this bundle",
+				"%s of the bundle (%s) has the fingerprint %s, which is not among those given",
+				ca.File, ca.Name, ca.Fingerprint)
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func makeDir(dir string) error {
 
 // mayReplace looks at what is there already, and tells whether it is replaced.
 func mayReplace(dir string, h host) (bool, error) {
-	const byHand = "if that is meant, move the files of that directory away first"
+	const byHand = "if that is intended, move the files of that directory away first"
 	before, err := trustedIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -167,9 +167,9 @@ func mayReplace(dir string, h host) (bool, error) {
 	for file, leaf := range map[string]*certificate{caCert: h.server, peerCACert: h.peer} {
 		signs := func(c *certificate) bool { return leaf.CheckSignatureFrom(c) == nil }
 		if !slices.ContainsFunc(before[file], signs) {
-			return false, refused("make the bundle with the CAs of the cluster; if those change, 'quorumctl pki "+
-				"trust' and a restart come first; "+byHand,
-				"this host trusts another CA (%s in %s), and with this one the other hosts would refuse it",
+			return false, refused("create the bundle with the cluster's CAs; during a rotation, run 'quorumctl pki "+
+				"trust' and restart etcd first; "+byHand,
+				"this host trusts another CA (%s in %s), and the other hosts would refuse this bundle's certificates",
 				before[file][0].Subject.CommonName, file)
 		}
 	}

@@ -392,7 +392,7 @@ func (p Port) lacks(step int) string {
 	case p.New == Refuses:
 		return "does not trust the new CA"
 	case p.New == Unknown:
-		return "does not tell whether it trusts the new CA: " + cmp.Or(p.Why, "no answer")
+		return "may not trust the new CA: " + cmp.Or(p.Why, "no answer")
 	case step == stepBoth && p.Old != Accepts:
 		return "no longer trusts the old CA"
 	case step >= stepLeaves && p.Shows != ByNew:
@@ -400,7 +400,7 @@ func (p Port) lacks(step int) string {
 	case step == stepNewOnly && p.Old == Accepts:
 		return "still trusts the old CA"
 	case step == stepNewOnly && p.Old == Unknown:
-		return "does not tell whether it still trusts the old CA: " + cmp.Or(p.Why, "no answer")
+		return "may still trust the old CA: " + cmp.Or(p.Why, "no answer")
 	}
 	return ""
 }

@@ -24,16 +24,16 @@ func owners(euid int, sudoUID string) []int {
 func own(file string, info fs.FileInfo, users []int) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !slices.Contains(users, int(stat.Uid)) {
-		uid := "nobody known"
+		uid := "an unknown user"
 		if ok {
 			uid = "the user " + strconv.FormatUint(uint64(stat.Uid), 10)
 		}
-		return refused("carry it here once more, as root or as who calls sudo; if you have carried it: chown root: "+
-			file, "%s belongs to %s, who may have written anything", file, uid)
+		return refused("copy it here again as root or as the user who calls sudo; if you copied it yourself: chown root: "+
+			file, "%s belongs to %s, who can change it", file, uid)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return refused("carry it here once more, and chmod go-w "+file,
-			"%s has mode %04o: others may have written it", file, mode)
+		return refused("copy it here again, then run chmod go-w "+file,
+			"%s has mode %04o: other users may have changed it", file, mode)
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ func newPermitted(texts []string) (permitted, error) {
 		case isName(text):
 			p.dns = append(p.dns, text)
 		default:
-			return permitted{}, mistyped("give ranges and domains: 10.0.0.0/24, example.com",
-				"%q is neither a range of addresses nor a domain", text)
+			return permitted{}, mistyped("pass ranges and domains, such as --permit 10.0.0.0/24,example.com",
+				"%q is neither an address range nor a domain", text)
 		}
 	}
 	if len(p.ips) > 0 {
@@ -68,8 +68,8 @@ func (s signer) permits(certPEM, keyPEM []byte, usages []x509.ExtKeyUsage) error
 		Roots: roots, CurrentTime: pair.Leaf.NotBefore.Add(backDate), KeyUsages: usages,
 	})
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.CANotAuthorizedForThisName {
-		return refused("quorumctl pki rotate begin --permit, with all that the hosts have, makes a CA that may",
-			"%q does not permit that: %s", s.cert.Subject.CommonName, e.Detail)
+		return refused("create CAs that permit it: quorumctl pki rotate begin --permit RANGE|DOMAIN,...",
+			"the name constraints of %q exclude it: %s", s.cert.Subject.CommonName, e.Detail)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ func TestACAWithNameConstraintsSignsForNoOtherNameAndItsSuccessorKeepsThemUnless
 	outside := [][]string{{"n2.example.com", "10.0.1.2"}, {"n3.example.org", "10.0.0.3"}, {"n4", "10.0.0.4"}}
 	for _, c := range outside {
 		_, err := a.Host(c[0], c[1:], today())
-		mustRefuse(t, err, "does not permit that")
+		mustRefuse(t, err, "exclude it")
 	}
 	if hosts, err := a.Hosts(); err != nil || len(hosts) != 1 {
 		t.Errorf("what was refused has left a record: %v %v", hosts, err)
@@ -48,5 +48,5 @@ func TestACAWithNameConstraintsSignsForNoOtherNameAndItsSuccessorKeepsThemUnless
 	if _, err := b.Host("n4", []string{"10.0.1.2"}, today().Add(time.Minute)); err != nil {
 		t.Errorf("a wider successor: %v", err)
 	}
-	mustRefuse(t, Create(filepath.Join(t.TempDir(), "pki"), today(), "10.0.0.1:80"), "neither a range of addresses nor")
+	mustRefuse(t, Create(filepath.Join(t.TempDir(), "pki"), today(), "10.0.0.1:80"), "neither an address range nor")
 }

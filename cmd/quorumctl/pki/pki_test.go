@@ -306,7 +306,7 @@ func TestCertificatesLiveAsLongAsIsSaid(t *testing.T) {
 	for _, days := range []int{-1, MaxLeafDays + 1} {
 		a.Days = days
 		_, err := a.Host("n9", []string{"10.0.0.1"}, today())
-		mustRefuse(t, err, "are not made for")
+		mustRefuse(t, err, "cannot be valid for")
 	}
 }
 

@@ -218,7 +218,7 @@ func (a *Authority) Begin(peersOnly bool, now time.Time, permit ...string) error
 func (a *Authority) Undo(now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
-		return Rotation{}, refused("quorumctl pki rotate begin", "no change to another CA is in progress")
+		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
 	}
 	a.cas = r.beginning()
 	// All that is undone of a first step is that hosts trust the new one too, and of a last that they do so alone.
@@ -262,7 +262,7 @@ func (a *Authority) Status(ports []Port, without []string) (Rotation, error) {
 func (a *Authority) Next(ports []Port, without []string, now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
-		return Rotation{}, refused("quorumctl pki rotate begin", "no change to another CA is in progress")
+		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
 	}
 	bundles, err := a.leave(now)
 	if err != nil {
@@ -406,15 +406,15 @@ func (r *rotation) take(dir, aside, next, old string) error {
 
 // remedy says what ends a step.
 func (a *Authority) remedy() string {
-	const again = "; a host that has no etcd now, or is gone for good, is left out by --without NAME"
-	restart := "quorumctl rollout start restart --reason 'another CA' on one of them, and ask again"
+	const again = "; then repeat this command. To skip a host that is gone or runs no etcd: --without NAME"
+	restart := "on one of them: quorumctl rollout start restart --reason 'new CA'"
 	switch a.rotation.Step {
 	case stepBoth:
 		return "on every host: quorumctl pki trust " + trustBoth + "; then " + restart + again
 	case stepNewOnly:
 		return "on every host: quorumctl pki trust " + trustNew + "; then " + restart + again
 	}
-	return "on every host: quorumctl pki install its newest bundle, and ask again" + again
+	return "on every host named: quorumctl pki install FILE, with its newest bundle" + again
 }
 
 // sum makes one text of several, of which some are named.

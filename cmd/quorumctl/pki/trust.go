@@ -49,7 +49,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	}
 	before, err := trustedIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Trusted{}, refused("quorumctl pki install its bundle, which brings the CAs with it",
+		return Trusted{}, refused("install its bundle, which contains the CAs: quorumctl pki install FILE",
 			"this host has no certificates in %s", dir)
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	for _, name := range caFiles() {
 		certs, err := parseCertificates(file, after[name])
 		if err != nil {
-			return Trusted{}, refused("carry it here once more", "%v", err)
+			return Trusted{}, refused("copy it to this host again", "%v", err)
 		}
 		if err := mayTrust(dir, name, before[name], certs, now); err != nil {
 			return Trusted{}, err
@@ -89,7 +89,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 func readTrust(file string, users []int) (files, error) {
 	data, info, err := readBounded(file, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistyped("'quorumctl pki rotate' makes one; carry it here, and name it",
+		return nil, mistyped("copy the file that 'quorumctl pki rotate status' names to this host",
 			"there is no %s", file)
 	}
 	if err != nil {
@@ -100,8 +100,8 @@ func readTrust(file string, users []int) (files, error) {
 	}
 	f, err := unpack(data, caFiles())
 	if err != nil {
-		return nil, refused("take the file that 'quorumctl pki rotate' names, and carry it here once more",
-			"%s holds no CAs: %v", file, err)
+		return nil, refused("copy the file that 'quorumctl pki rotate status' names to this host again",
+			"%s contains no CAs: %v", file, err)
 	}
 	return f, nil
 }
@@ -110,15 +110,16 @@ func readTrust(file string, users []int) (files, error) {
 func mayTrust(dir, file string, before, after []*certificate, now time.Time) error {
 	for _, c := range after {
 		if !c.IsCA {
-			return refused("take the file that 'quorumctl pki rotate' names", "%q is no CA", c.Subject.CommonName)
+			return refused("use the file that 'quorumctl pki rotate status' names", "%q is not a CA", c.Subject.CommonName)
 		}
 		if err := inTime("the CA's certificate", c, now); err != nil {
 			return err
 		}
 	}
 	if len(namesNotIn(before, after)) == len(before) {
-		return refused("take the file that 'quorumctl pki rotate' names; the old CA is dropped after the new one is "+
-			"trusted everywhere", "this host trusts none of these in %s now, so the other hosts would refuse it", file)
+		return refused("use the file that 'quorumctl pki rotate status' names: every host must trust the new CA "+
+			"before the old one is dropped", "this host trusts none of the CAs in %s now, so the other hosts would refuse it",
+			file)
 	}
 	for _, l := range leaves() {
 		if l.ca != file {
@@ -129,8 +130,8 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 			return err
 		}
 		if !slices.ContainsFunc(after, func(c *certificate) bool { return own[0].CheckSignatureFrom(c) == nil }) {
-			return refused("quorumctl pki install this host's newest bundle first",
-				"%s.crt of this host is of a CA that is not in it (%s)", l.name, own[0].Issuer.CommonName)
+			return refused("install this host's newest bundle first: quorumctl pki install FILE",
+				"%s.crt of this host is from a CA that the file lacks (%s)", l.name, own[0].Issuer.CommonName)
 		}
 	}
 	return nil

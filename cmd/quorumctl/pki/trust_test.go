@@ -47,7 +47,7 @@ func TestAHostTrustsBothAndThenTheNewAuthorityAlone(t *testing.T) {
 	}
 	next := a.rotation.next
 	_, err = Trust(trustTar(t, files{caCert: next.clients.pem, peerCACert: next.peers.pem}), p.Dir, later)
-	mustRefuse(t, err, "server.crt of this host is of a CA that is not in it")
+	mustRefuse(t, err, "server.crt of this host is from a CA that the file lacks")
 	if _, err := Install(s.Bundles[0], p, later); err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +99,12 @@ func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
 	}
 	damaged := []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n")
 	for says, f := range map[string]files{
-		"trusts none of these in ca.crt":      {caCert: stranger.clients.pem, peerCACert: a.peers.pem},
-		"trusts none of these in peer-ca.crt": {caCert: a.clients.pem, peerCACert: a.clients.pem},
-		"is no CA":                            {caCert: slices.Concat(leaf, before), peerCACert: a.peers.pem},
-		"no certificate in it":                {caCert: []byte("hello"), peerCACert: a.peers.pem},
-		"a damaged certificate:":              {caCert: damaged, peerCACert: a.peers.pem},
-		"peer-ca.crt is missing":              {caCert: a.clients.pem},
+		"trusts none of the CAs in ca.crt":      {caCert: stranger.clients.pem, peerCACert: a.peers.pem},
+		"trusts none of the CAs in peer-ca.crt": {caCert: a.clients.pem, peerCACert: a.clients.pem},
+		"is not a CA":                           {caCert: slices.Concat(leaf, before), peerCACert: a.peers.pem},
+		"no certificate in it":                  {caCert: []byte("hello"), peerCACert: a.peers.pem},
+		"a damaged certificate:":                {caCert: damaged, peerCACert: a.peers.pem},
+		"peer-ca.crt is missing":                {caCert: a.clients.pem},
 	} {
 		file := trustTar(t, f)
 		_, err := Trust(file, p.Dir, today())
@@ -113,12 +113,12 @@ func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Trust(file, p.Dir, today())
-		mustRefuse(t, err, "others may have written it")
+		mustRefuse(t, err, "other users may have changed it")
 	}
 	_, err = Trust(own, p.Dir, today().AddDate(11, 0, 0))
 	mustRefuse(t, err, "the CA's certificate expired on")
 	_, err = Trust(filepath.Join(a.dir, caCert), p.Dir, today())
-	mustRefuse(t, err, "holds no CAs")
+	mustRefuse(t, err, "contains no CAs")
 	_, err = Trust(filepath.Join(a.dir, "nope"), p.Dir, today())
 	mustRefuse(t, err, "there is no")
 	if after, err := os.ReadFile(filepath.Join(p.Dir, caCert)); err != nil || string(after) != string(before) {

@@ -85,8 +85,8 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	o.Dir = existing(o.Dir)
 	r := Report{Dir: o.Dir, Limit: Limit.Seconds(), Runs: []Run{}, Findings: []Finding{}}
 	if o.Dir != wanted {
-		r.find("directory", Warn, "if etcd is to have a disk of its own, mount it there first",
-			"%s does not exist: this is the disk of %s", wanted, o.Dir)
+		r.find("directory", Warn, "if etcd gets its own disk, mount it there, then run this command again",
+			"%s does not exist; measured the disk of %s instead", wanted, o.Dir)
 	}
 	if err := safeFor(os.Geteuid(), o.Dir); err != nil {
 		return r, err

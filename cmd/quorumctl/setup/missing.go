@@ -33,7 +33,7 @@ func Missing(ctx context.Context, file string, c config.Config) config.Errors {
 	}
 	if dir := c.Backup.Store.Directory; dir != "" {
 		if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-			m.add("backup.store.directory", "%s is no directory; create it, or mount it, on every host", dir)
+			m.add("backup.store.directory", "%s is not a directory; create or mount it on every host", dir)
 		}
 	}
 	return m.problems
@@ -52,7 +52,7 @@ func (m *missing) modes(file string) {
 		return
 	}
 	m.problems = append(m.problems, config.Problem{Message: fmt.Sprintf(
-		"%s has mode %04o, so other users can change it; chmod go-w %s", file, info.Mode().Perm(), file)})
+		"other users can change %s (mode %04o); run chmod go-w %s", file, info.Mode().Perm(), file)})
 }
 
 // addresses checks the URLs of this host, and those of all for addresses that are no host's.
@@ -68,16 +68,16 @@ func (m *missing) addresses(c config.Config, own []netip.Addr) {
 		switch {
 		case !is: // a name is for a resolver, here and on the other hosts
 		case isExample(a):
-			m.add(u.key, "%s is an address of the documentation; put this host's own", a)
+			m.add(u.key, "%s is a documentation address; use this host's own", a)
 		case a.IsLoopback() && remote:
-			m.add(u.key, "no other host reaches %s; put the address at which they reach this host", a)
+			m.add(u.key, "no other host can reach %s; use the address at which other hosts reach this one", a)
 		case own != nil && !a.IsLoopback() && !slices.Contains(own, a):
-			m.add(u.key, "no interface of this host has %s; put this host's own address", a)
+			m.add(u.key, "no interface of this host has %s; use this host's own address", a)
 		}
 	}
 	for _, u := range c.Cluster.Endpoints {
 		if a, is := addressOf(u); is && isExample(a) {
-			m.add("cluster.endpoints", "%s is an address of the documentation; put the client URLs of your hosts", a)
+			m.add("cluster.endpoints", "%s is a documentation address; list the client URLs of your hosts", a)
 			return
 		}
 	}
@@ -123,11 +123,11 @@ func (m *missing) program(path string) {
 	case errors.Is(err, fs.ErrNotExist):
 		m.add(
 			"etcd.binary",
-			"%s does not exist; install etcd, for example the package quorumd-etcd, or correct the path",
+			"%s does not exist; install etcd (for example the package quorumd-etcd), or correct the path",
 			path,
 		)
 	case err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0):
-		m.add("etcd.binary", "%s is no program; correct the path", path)
+		m.add("etcd.binary", "%s is not executable; correct the path, or run chmod +x on it", path)
 	}
 }
 
@@ -146,13 +146,13 @@ func (m *missing) unit(ctx context.Context, unit string) {
 	case "not-found":
 		m.add(
 			"etcd.unit",
-			"there is no %s; install etcd, for example the package quorumd-etcd, or correct the name",
+			"unit %s does not exist; install etcd (for example the package quorumd-etcd), or correct the name",
 			unit,
 		)
 	case "loaded":
 		name := reach.EtcdUser(ctx, unit)
 		if unknownUser(ctx, name) {
-			m.add("etcd.unit", "%s runs as user %s, which does not exist; useradd --system %s", unit, name, name)
+			m.add("etcd.unit", "%s runs as user %s, which does not exist; run useradd --system %s", unit, name, name)
 		}
 	}
 }
