@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // asOther has this program use a store as another user: its directory and what to do follow.
@@ -57,11 +59,7 @@ func otherUser(dir string, do []string) error {
 // sharedPlace is a directory as administrators share it, that every user can enter.
 func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 	t.Helper()
-	above, err := os.MkdirTemp("", "q")
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(above)) })
-	must(t, os.Chmod(above, 0o755)) //nolint:gosec // for every user
-	dir := filepath.Join(above, "store")
+	dir := filepath.Join(tempdir.New(t), "store")
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.Chown(dir, -1, gid))
 	must(t, os.Chmod(dir, mode))
@@ -77,9 +75,9 @@ func TestADirectoryIsSharedByHostsOnWhichQuorumdHasOtherIDs(t *testing.T) {
 	if os.Geteuid() == 0 {
 		gid = group
 	}
-	dir := sharedPlace(t, gid, os.ModeSetgid|0o770)
+	dir, self := sharedPlace(t, gid, os.ModeSetgid|0o770), tempdir.Self(t)
 	as := func(uid uint32, groups []uint32, do ...string) error {
-		command := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{asOther, dir}, do...)...)
+		command := exec.CommandContext(t.Context(), self, append([]string{asOther, dir}, do...)...)
 		if os.Geteuid() == 0 {
 			command.SysProcAttr = &syscall.SysProcAttr{
 				Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: groups},

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestAStrangerIsRefusedByTheKernelsWord(t *testing.T) {
@@ -27,7 +28,7 @@ func TestAStrangerIsRefusedByTheKernelsWord(t *testing.T) {
 		if err := os.Chown(socket, 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command("/proc/self/exe", "say", socket)
+		c := exec.Command(tempdir.Self(t), "say", socket)
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		out, err := c.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "may give no orders here") != refused {
