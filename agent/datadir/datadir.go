@@ -39,9 +39,19 @@ type Contents struct {
 // Contents that are neither empty nor a problem and name no member are what an etcd left that ended
 // before it was one: it makes its database before its log.
 func Inspect(dataDir, walDir string) Contents {
-	c := look(dataDir, walDir)
+	c := whileMounted(func() string { return mounts(dataDir, walDir) }, func() Contents { return look(dataDir, walDir) })
 	c.Free = free(dataDir)
-	c.Mount = mounts(dataDir, walDir)
+	return c
+}
+
+// whileMounted looks, and returns where the file systems are mounted if that was the same before and after: a disk that
+// is mounted during a look must not pass for one that was mounted and empty.
+func whileMounted(mounts func() string, look func() Contents) Contents {
+	before := mounts()
+	c := look()
+	if after := mounts(); after == before {
+		c.Mount = after
+	}
 	return c
 }
 

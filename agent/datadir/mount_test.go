@@ -46,3 +46,24 @@ func TestALookSaysWhereBothDirectoriesAreMounted(t *testing.T) {
 		}
 	}
 }
+
+func TestADiskThatIsMountedDuringALookIsNotSeenAsEmpty(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after string
+		want          string
+	}{
+		"it stays":                  {"/data", "/data", "/data"},
+		"it is mounted meanwhile":   {"/", "/data", ""},
+		"it is unmounted meanwhile": {"/data", "/", ""},
+	} {
+		at := c.before
+		got := whileMounted(func() string { return at }, func() Contents {
+			at = c.after
+			return Contents{Empty: true}
+		})
+		if want := (Contents{Empty: true, Mount: c.want}); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
