@@ -133,8 +133,8 @@ func (w *world) writes(rate int) *testbed.WriteLoad {
 	for _, h := range w.hosts {
 		endpoints = append(endpoints, h.Options.ClientURL)
 	}
-	load, err := testbed.StartWriteLoad(w.t.Context(),
-		testbed.LoadOptions{Endpoints: endpoints, Rate: rate, Retry: true})
+	load, err := testbed.StartWriteLoad(w.t.Context(), // on a busy machine an election takes many seconds
+		testbed.LoadOptions{Endpoints: endpoints, Rate: rate, Retry: true, Timeout: time.Minute})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func (r *rotation) begins(voters int) (install func(host, bundle string)) {
 	client := r.hosts[0].files
 	var err error
 	r.load, err = testbed.StartWriteLoad(r.t.Context(), testbed.LoadOptions{
-		Endpoints: endpoints, TLS: &client, Rate: 50, Retry: true, Timeout: 10 * time.Second,
+		Endpoints: endpoints, TLS: &client, Rate: 50, Retry: true, Timeout: time.Minute,
 	})
 	must(r.t, err)
 	return install

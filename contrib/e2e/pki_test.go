@@ -119,7 +119,9 @@ func TestThreeHostsFormAClusterWithCertificatesOfPKIAndTakeUpNewOnesUnderWrites(
 		endpoints = append(endpoints, h.Options.ClientURL)
 	}
 	client := w.hosts[0].files
-	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: endpoints, TLS: &client, Rate: 50})
+	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{
+		Endpoints: endpoints, TLS: &client, Rate: 50, Timeout: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
