@@ -10,6 +10,8 @@ import "time"
 type EtcdReading struct {
 	// At is the moment it was asked, on the clock of [Input].
 	At time.Duration
+	// Member is the ID of the member that answered; 0 when it named none.
+	Member uint64
 	// WALFsync and BackendCommit are how long its own writes took to become durable: of its log, and of its database.
 	WALFsync, BackendCommit Histogram
 	// HasLeader is 1 while it knows a leader, and LeaderChanges how many it has seen come.

@@ -5,6 +5,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/beside"
@@ -116,6 +117,9 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 		w.look.Refresh(ctx, o.opt.Now, syncsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 			at := o.opt.Now()
 			seen := o.opt.MemberMetrics(ctx, url)
+			if seen.Member != 0 && seen.Member != id { // as at http://localhost:2379, etcd's default: this host's own
+				seen = health.SilentEtcd(fmt.Sprintf("its client URL leads to member %x", seen.Member))
+			}
 			seen.At = at
 			return seen, nil
 		})

@@ -4,9 +4,15 @@
 package observe
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -71,5 +77,43 @@ func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *tes
 				t.Errorf("%s, look %d: %s, want %s", name, i+1, got, l.want)
 			}
 		}
+	}
+}
+
+// TestTheFsyncsOfAnotherMemberAreNoEvidence has a voter advertise http://localhost:2379, as etcd does by default: there
+// the host that decides finds its own etcd.
+func TestTheFsyncsOfAnotherMemberAreNoEvidence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers uint64
+		known   bool
+	}{"the voter itself": {0xa3, true}, "an etcd that names no member": {0, true}, "another member": {0xa1, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				o := &Observer{pace: pace{attends: true}}
+				o.opt.Now = func() time.Duration { return time.Since(began) + time.Hour }
+				o.opt.Config.Disk.FsyncSlow = 100 * time.Millisecond
+				o.opt.MemberMetrics = func(context.Context, string) health.EtcdReading {
+					seen := counted(0, 100, 1)
+					seen.Member = c.answers
+					return seen
+				}
+				r := &round.Round{}
+				r.Reachable = true
+				r.Hosts = []record.Host{{ID: "n3", PeerURL: "http://n3:2380", Health: health.Slow.String()}}
+				r.Membership.Members = []cluster.Member{{
+					ID: 0xa3, PeerURLs: []string{"http://n3:2380"}, ClientURLs: []string{"http://localhost:2379"},
+				}}
+				o.lookAtFsyncs(t.Context(), r)
+				synctest.Wait()
+				o.lookAtFsyncs(t.Context(), r)
+				if got := r.Fsyncs[0xa3]; got.Known != c.known ||
+					!c.known && !strings.Contains(got.Absent, "leads to member a1") {
+					t.Errorf("known: %+v", got)
+				}
+			})
+		})
 	}
 }

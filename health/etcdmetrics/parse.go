@@ -31,6 +31,7 @@ const (
 
 // The families that are read.
 const (
+	serverID      = "etcd_server_id"
 	walFsync      = "etcd_disk_wal_fsync_duration_seconds"
 	backendCommit = "etcd_disk_backend_commit_duration_seconds"
 	activePeers   = "etcd_network_active_peers"
@@ -57,7 +58,7 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	numbers := figures(&reading)
 	lines, err := wanted(from, func(family string) bool {
 		return numbers[family] != nil || family == walFsync || family == backendCommit || family == activePeers ||
-			family == peerReceived
+			family == peerReceived || family == serverID
 	})
 	if err != nil {
 		return health.EtcdReading{}, err
@@ -73,6 +74,9 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	reading.WALFsync = histogram(families[walFsync], walFsync)
 	reading.BackendCommit = histogram(families[backendCommit], backendCommit)
 	reading.Peers = peers(families[activePeers], families[peerReceived])
+	if who := families[serverID].GetMetric(); len(who) == 1 {
+		reading.Member, _ = peerID(who[0], "server_id")
+	}
 	return reading, nil
 }
 

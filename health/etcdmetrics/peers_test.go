@@ -34,6 +34,21 @@ func TestThePeersOfAnEtcdAreReadWithWhatHasComeFromThem(t *testing.T) {
 	}
 }
 
+func TestTheMemberThatAnswersIsRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{
+		`{server_id="e2bf92c556e3d4a9"} 1`:                         0xe2bf92c556e3d4a9,
+		`{server_id="no ID"} 1`:                                    0,
+		`{other="a1"} 1`:                                           0,
+		"{server_id=\"a1\"} 1\netcd_server_id{server_id=\"a2\"} 1": 0,
+	} {
+		r, err := Parse(strings.NewReader("# TYPE etcd_server_id gauge\netcd_server_id" + text + "\n"))
+		if err != nil || r.Member != want {
+			t.Errorf("%s: %x, %v, want %x", text, r.Member, err, want)
+		}
+	}
+}
+
 func TestPeersThatMakeNoSenseAreNone(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string][2]string{
