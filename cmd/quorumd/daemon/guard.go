@@ -102,7 +102,7 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	if f.Decided {
 		return f
 	}
-	own, err := g.unitsDir(ctx, unit)
+	own, err := g.unitsDir(ctx, unit, e.Binary)
 	f.NoMember = err == nil && g.noMember(ctx, e.DataDir) && g.noMember(ctx, own)
 	if !f.NoMember {
 		return f
@@ -145,11 +145,14 @@ func resolved(dir string) (string, error) {
 }
 
 // unitsDir returns the data directory that etcd would use as its unit is now: by the flags of its command line, which
-// outweigh the unit's environment, which this process has.
-func (g startGuard) unitsDir(ctx context.Context, unit string) (string, error) {
+// outweigh the unit's environment, which this process has. It is not known when a shell or another program starts etcd.
+func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, error) {
 	args, err := g.units.Command(ctx, unit)
 	if err != nil {
 		return "", err
+	}
+	if len(args) == 0 || args[0] != binary && filepath.Base(args[0]) != "etcd" {
+		return "", errors.New("it starts etcd by another program, whose arguments are not known")
 	}
 	var words []string
 	for _, arg := range args {

@@ -62,6 +62,9 @@ func TestEtcdIsHeldBackBeforeItsFirstDecisionOnly(t *testing.T) {
 			s.units.command = []string{"etcd", "$ARGS"}
 			s.env["ARGS"] = "--data-dir " + s.dir + "/own"
 		}, true},
+		"etcd's program has another name": {func(_ *testing.T, s *scene) {
+			s.units.command = []string{s.dir + "/etcd-3.6"}
+		}, true},
 		"quorumd only observes": {func(_ *testing.T, s *scene) { s.mode = "observe" }, false},
 		"another unit":          {func(_ *testing.T, s *scene) { s.unit = "etcd.service" }, false},
 		"the agent is disabled": {func(_ *testing.T, s *scene) { s.units.disabled = true }, false},
@@ -84,6 +87,10 @@ func TestEtcdIsHeldBackBeforeItsFirstDecisionOnly(t *testing.T) {
 		}, false},
 		"etcd reads a file of its own": {func(_ *testing.T, s *scene) {
 			s.units.command = []string{"etcd", "--config-file", "/etc/etcd.conf"}
+		}, false},
+		"a shell starts etcd with a directory that is in no variable": {func(t *testing.T, s *scene) {
+			must(t, os.MkdirAll(s.dir+"/own/member", 0o700))
+			s.units.command = []string{"/bin/sh", "-c", "exec /usr/bin/etcd --data-dir " + s.dir + "/own"}
 		}, false},
 		"a file system is not mounted": {func(_ *testing.T, s *scene) { s.units.unmounted = s.dir }, false},
 		"a link's file system is not mounted": {func(t *testing.T, s *scene) {
@@ -112,6 +119,7 @@ cluster: {name: prod, endpoints: ["http://10.0.0.1:2379"]}
 etcd:
   unit: etcd@x.service
   dataDir: %s/store
+  binary: %[2]s/etcd-3.6
   environmentFile: %[2]s/etcd.env
   clientURL: http://10.0.0.1:2379
   peerURL: http://10.0.0.1:2380
