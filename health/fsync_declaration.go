@@ -42,10 +42,9 @@ func fsyncProblems() []Problem {
 			DiskFailed, Disk, Failed, "The disk is broken.",
 			"It gave back an error or other bytes than were written, or it held a write for longer than the kernel " +
 				"lets a device hold a command. etcd cannot keep its promises on it.",
-			"look at 'journalctl -k' and 'smartctl -x' of the drive and replace it. Once it can be written " +
-				"again, start " +
-				"etcd anew ('quorumctl cycle'): a whole qualifying run without an error ends this, and so does " +
-				"a reboot",
+			"check 'journalctl -k' and 'smartctl -x' of the drive, and replace it. When the disk works again, " +
+				"restart etcd ('quorumctl cycle'): a whole qualifying run without an error ends this state, and " +
+				"so does a reboot",
 		},
 		{
 			DiskStalled, Disk, Stalled, "A write hangs on the disk right now.",

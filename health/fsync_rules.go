@@ -41,8 +41,8 @@ func (f *fsync) ways() []rule {
 			OK,
 			"",
 			fmt.Sprintf(
-				"%d writes without an error, those of the WAL lane where the host has no member, are within the "+
-					"limits of a qualifying run, and etcd was started since the last error or does not run",
+				"%d writes (WAL lane only, if the host has no member) had no error and were within the limits of a "+
+					"qualifying run, and etcd was started after the last error or is not running",
 				t.QualifySamples,
 			),
 			f.proven,

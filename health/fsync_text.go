@@ -133,12 +133,12 @@ func (f *fsync) failedOutlook() string {
 	if len(f.run) == 0 {
 		return ""
 	}
-	so := fmt.Sprintf("; since then %d of %d writes without an error", len(f.run), f.limits.QualifySamples)
+	so := fmt.Sprintf("; %d of %d writes without an error since", len(f.run), f.limits.QualifySamples)
 	if wrong := f.misfits(); len(f.run) >= f.limits.QualifySamples && len(wrong) > 0 {
 		so += ", " + strings.Join(wrong, ", ")
 	}
 	if !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
-		so += ", and etcd was not started since"
+		so += "; etcd has not been restarted since"
 	}
 	return so
 }

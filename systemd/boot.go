@@ -21,7 +21,7 @@ func BootID() (string, error) { return bootID("/") }
 func bootID(root string) (string, error) {
 	id, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 	if err != nil {
-		return "", fmt.Errorf("cannot read the boot ID: %w: mount /proc", err)
+		return "", fmt.Errorf("cannot read the boot ID: %w → mount /proc", err)
 	}
 	name := strings.TrimSpace(string(id))
 	// systemd writes this file when it is the first process of a container. Without it nothing else is needed.
@@ -30,14 +30,14 @@ func bootID(root string) (string, error) {
 	}
 	stat, err := os.ReadFile(filepath.Join(root, "proc/1/stat"))
 	if err != nil {
-		return "", fmt.Errorf("cannot tell when this container was started: %w: let quorumd see process 1 "+
+		return "", fmt.Errorf("cannot determine when this container was started: %w → make process 1 visible to quorumd "+
 			"(ProtectProc=default)", err)
 	}
 	// The name of the program, in brackets, may hold anything; the start is the 20th field after it.
 	const start = 20
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < start {
-		return "", fmt.Errorf("cannot tell when this container was started: /proc/1/stat has %d fields", len(fields))
+		return "", fmt.Errorf("cannot determine when this container was started: /proc/1/stat has %d fields", len(fields))
 	}
 	return name + "-" + fields[start-1], nil
 }

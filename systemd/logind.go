@@ -85,7 +85,7 @@ func (l *Logind) CheckReboot(ctx context.Context) error {
 		return explainLogind(doing, preferContext(ctx, err))
 	}
 	if can != "yes" {
-		return fmt.Errorf("cannot %s: %w: logind says %q to user quorumd, or a lock forbids it "+
+		return fmt.Errorf("cannot %s: %w: logind answers %q to user quorumd, or an inhibitor lock forbids it "+
 			"(systemd-inhibit --list) → %s", doing, ErrNotPermitted, can, rebootRule)
 	}
 	return nil
@@ -100,8 +100,8 @@ func explainLogind(doing string, err error) error {
 	switch reply.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
 		"org.freedesktop.DBus.Error.AuthFailed":
-		return fmt.Errorf("cannot %s: %w: logind says: %w: look with \"systemd-inhibit --list\" who forbids it, and "+
-			"whether quorumd's polkit rules are installed, for a reboot: %s; see quorumd(8) how to do without polkit",
+		return fmt.Errorf("cannot %s: %w: logind answers: %w → check for an inhibitor lock (systemd-inhibit --list); to "+
+			"allow a reboot, install the polkit rule: %s; without polkit see quorumd(8)",
 			doing, ErrNotPermitted, reply, rebootRule)
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
 		"org.freedesktop.systemd1.NoSuchUnit",

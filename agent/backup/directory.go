@@ -120,13 +120,13 @@ func ours(root *os.Root, inShared bool) (shared bool, err error) {
 	}
 	mine := int(owner.Gid) == os.Getegid() || slices.Contains(groups, int(owner.Gid))
 	shared = mine && info.Mode()&0o020 != 0 && info.Mode()&os.ModeSetgid != 0
-	const forAll = ", or share it with a group of quorumd's on all hosts: chgrp GROUP and chmod 2770"
+	const forAll = ", or share it with a group that quorumd has on all hosts: chgrp GROUP, chmod 2770"
 	switch {
 	case owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && (!shared || !inShared):
 		return false, fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as%s", root.Name(),
 			strings.Replace(forAll, "chgrp", "chown root, chgrp", 1))
 	case info.Mode()&0o002 != 0, info.Mode()&0o020 != 0 && !shared:
-		return false, fmt.Errorf("others than its owner may write %s: chmod go-w%s", root.Name(), forAll)
+		return false, fmt.Errorf("%s is writable by users other than its owner: chmod go-w%s", root.Name(), forAll)
 	}
 	return shared, nil
 }

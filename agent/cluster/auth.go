@@ -87,8 +87,8 @@ func ReadPassword(path string) (string, error) {
 
 // ErrUnencrypted means that an endpoint is not asked, since it would be sent the password, or what etcd gives for it,
 // unencrypted, and nothing but discovery says that it belongs to the cluster.
-var ErrUnencrypted = errors.New("it is http and was discovered, so etcd's password would be sent unencrypted to " +
-	"whoever answers there; use https, or set etcd.allowUnencryptedPassword: true")
+var ErrUnencrypted = errors.New("it is a discovered http endpoint, so etcd's password would be sent unencrypted " +
+	"to an unverified server; use https, or set etcd.allowUnencryptedPassword: true")
 
 // exposes reports whether an endpoint is one that must not be sent the password.
 func (o Options) exposes(endpoint string) bool {

@@ -35,7 +35,7 @@ const MaxFileSize = 1 << 20
 func Load(path string) (Config, error) {
 	data, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Config{}, fmt.Errorf("cannot read the configuration: %w; quorumctl init writes one", err)
+		return Config{}, fmt.Errorf("cannot read the configuration: %w → create one: quorumctl init", err)
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("cannot read the configuration: %w; check the path and its permissions", err)

@@ -125,7 +125,7 @@ func foundingRules(c *Config) []rule {
 		{
 			[]string{hosts, "metrics.webConfig"},
 			scheme(b.URL(c.Host.Name)) != "https" || c.Metrics.WebConfig != "",
-			"bootstrap.hosts has an https URL for this host, and no certificate to serve it with → set " +
+			"bootstrap.hosts has an https URL for this host, but there is no certificate for it → set " +
 				"metrics.webConfig",
 		},
 	}

@@ -109,13 +109,13 @@ type Bootstrap struct {
 	// list, and has noted on its disk that it stands by this attempt, for ever. The others join it in the usual way.
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
-	// These hosts, this one among them: host.name of each, =, and the URL at which its quorumd answers the others until
-	// the cluster stands. With https it takes the certificate of metrics.webConfig, which must be valid for that URL,
-	// by cluster.tls.ca if that is set. A machine that can answer in a host's place can say that it is new: take https
-	// if the network is not trusted.
+	// These hosts, including this one: host.name of each, =, and the URL at which its quorumd answers the others until
+	// the cluster exists. For https it serves the certificate of metrics.webConfig, which must be valid for that URL.
+	// The others verify it against cluster.tls.ca, if that is set. A machine that can answer in a host's place can
+	// claim that it is new: use https if you do not trust the network.
 	Hosts []string `yaml:"hosts" default:"" is:"listed"`
 
-	// Address to answer the other hosts on. Nothing else is served there, and metrics.allow does not matter.
+	// Address on which this host answers the others. It serves nothing else, and metrics.allow does not apply to it.
 	Listen string `yaml:"listen" derived:"the port of this host's URL in hosts" example:"" is:"hostport"`
 }
 
@@ -221,8 +221,8 @@ type Etcd struct {
 	// 0600). It is read again when it changes.
 	PasswordFile string `yaml:"passwordFile" default:"" is:"path"`
 
-	// Send that password unencrypted to endpoints that are discovered. Without https, whoever answers DNS, or writes
-	// the file of cluster.discovery, is sent it.
+	// Send that password unencrypted to discovered http endpoints. A forged DNS answer, or a change to the file of
+	// cluster.discovery, then reveals the password.
 	AllowUnencryptedPassword bool `yaml:"allowUnencryptedPassword" default:"false"`
 
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
@@ -270,8 +270,8 @@ type EtcdTLS struct {
 	// Private key of cert, PEM, not encrypted.
 	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/server.key" is:"path"`
 
-	// CAs of the other members, PEM. Whoever has a certificate of them may speak to etcd's peer port, where etcd's
-	// authentication does not apply: with the CA of the clients, that is every client.
+	// CAs of the other members, PEM. Every certificate from these CAs opens etcd's peer port, where etcd's
+	// authentication does not apply. With the CA of the clients, every client can open it.
 	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/peer-ca.crt" is:"path"`
 
 	// Certificate that the other members are shown, as a server and as a client, PEM. It must be good for the host of
@@ -408,8 +408,8 @@ type Timing struct {
 	// A member that has not come back for so long is reported. Its turn is kept: no other host is taken down.
 	ReturnMax time.Duration `yaml:"returnMax" default:"10m"`
 
-	// If the disk of a member that was taken down has been FAILED for so long since the work ended, the operation ends
-	// with HEALTH_BAD. A disk that can be written to again has passed a whole qualifying run by then.
+	// If the disk of a member that was taken down is still FAILED this long after the work ended, the operation ends
+	// with HEALTH_BAD. The default leaves enough time for a disk that works again to pass a whole qualifying run.
 	ReturnGiveUp time.Duration `yaml:"returnGiveUp" default:"2h"`
 
 	// How long the lock of an operation must be gone before others may tidy up behind it. At least 2 x lockTTL,
@@ -549,12 +549,12 @@ type Control struct {
 
 // Metrics describes the metrics listener.
 type Metrics struct {
-	// Address to serve /metrics and the status page on. Without a host: all addresses.
+	// Address on which to serve /metrics and the status page. Without a host: all addresses.
 	Listen string `yaml:"listen" derived:"127.0.0.1:9379, or :9379 if allow names networks" example:"127.0.0.1:9379" is:"hostport"`
 
-	// Networks from which other hosts may connect, such as that of Prometheus; this host always may. Connections from
-	// elsewhere are closed. Each network has 4 of the 128 connections reserved. Empty: this host only. Anyone who may
-	// connect may read everything.
+	// Networks from which other hosts may connect, such as the network of Prometheus. This host always may.
+	// Connections from other networks are closed. 4 of the 128 connections are reserved for each network. Empty: this
+	// host only. Every host that may connect can read everything that is served.
 	Allow []string `yaml:"allow" default:"" is:"network"`
 
 	// Web configuration file in the format of the Prometheus exporters, for TLS and passwords. Empty: neither.

@@ -193,7 +193,7 @@ func (s *Server) prepare(doc any, sending *sending, uid uint32) (body *encoded, 
 func unread() *Error {
 	return &Error{
 		Status: http.StatusServiceUnavailable, Code: CodeBusy,
-		Message: "cannot send the answer: earlier answers have not been read, and no more memory may be used for them",
-		Hint:    "end the programs that do not read from quorumd's socket, or retry in a few seconds",
+		Message: "cannot send the answer: too many earlier answers of this user are unread",
+		Hint:    "retry in a few seconds, or stop the programs that do not read from quorumd's socket",
 	}
 }

@@ -236,7 +236,7 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 			return resp, err
 		}
 	}
-	return nil, errors.New("it sends interim answers only")
+	return nil, errors.New("it sends only interim responses")
 }
 
 // maxInterim bounds the answers with a 1xx status before the final one.
@@ -331,13 +331,13 @@ func (c *Client) unanswered(err error) *Error {
 // silent is the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or starves. It may
 // still carry out a change when it runs again.
 func (c *Client) silent(method string) *Error {
-	message := fmt.Sprintf("quorumd accepted the connection at %s and sent no answer for %s", c.socket, c.patience)
+	message := fmt.Sprintf("quorumd accepted the connection at %s but has not answered for %s", c.socket, c.patience)
 	if method != http.MethodGet {
 		message += "; it may still carry out the request"
 	}
 	return &Error{
 		Code: CodeTimeout, Err: errSilent, Message: message,
-		Hint: "see whether it hangs: systemctl status quorumd; journalctl -u quorumd",
+		Hint: "check if it hangs: systemctl status quorumd; journalctl -u quorumd",
 	}
 }
 

@@ -163,7 +163,7 @@ func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing
 	c.patience, c.timeout = 100*time.Millisecond, time.Hour
 	_, err = c.Status(t.Context())
 	want := "quorumd accepted the connection at " + socket +
-		" and sent no answer for 100ms; see whether it hangs: systemctl status quorumd; journalctl -u quorumd"
+		" but has not answered for 100ms; check if it hangs: systemctl status quorumd; journalctl -u quorumd"
 	if codeOf(err) != CodeTimeout || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -134,11 +134,11 @@ func (g *Gate) enter(remote net.Addr) (in place, why string) {
 	defer g.mu.Unlock()
 	switch {
 	case g.open[in.machine] >= g.limits.PerAddress:
-		return in, fmt.Sprintf("%d connections from its address are open, as many as may be", g.open[in.machine])
+		return in, fmt.Sprintf("%d connections from its address are open, the maximum", g.open[in.machine])
 	case g.all >= g.limits.InAll:
-		return in, fmt.Sprintf("%d connections are open, as many as may be", g.all)
+		return in, fmt.Sprintf("%d connections are open, the maximum", g.all)
 	case g.groups[network] >= g.limits.Reserved && g.shared() >= g.limits.InAll-len(g.limits.Allow)*g.limits.Reserved:
-		return in, fmt.Sprintf("%d connections are open, and the rest is reserved for other networks", g.all)
+		return in, fmt.Sprintf("%d connections are open, and the remaining ones are reserved for other networks", g.all)
 	}
 	g.open[in.machine]++
 	g.groups[network]++

@@ -43,11 +43,11 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 			func(context.Context) error { return k.files.SetMembership(id, note.MemberID) })
 	}
 	if note.Lost != 0 {
-		k.note(ctx, &k.lost, "lost member", "cannot note on the disk that the data of this host's member is gone",
+		k.note(ctx, &k.lost, "lost member", "cannot record on the disk that the data of this host's member is gone",
 			func(context.Context) error { return k.files.SetLost(note.Lost) })
 	}
 	if note.Mount != "" {
-		k.note(ctx, &k.mount, "mount", "cannot note on the disk where the member's data is mounted",
+		k.note(ctx, &k.mount, "mount", "cannot record on the disk where the member's data is mounted",
 			func(context.Context) error { return k.files.SetMount(note.Mount) })
 	}
 	if note.Domains {

@@ -97,10 +97,10 @@ const etcdUser = "etcd"
 // of another unit.
 func unanswered(lookup func(string) (*user.User, error)) error {
 	if _, err := lookup(etcdUser); errors.As(err, new(user.UnknownUserError)) {
-		return errors.New("/etc/passwd has no user etcd, who owns etcd's files; install etcd, for example " +
-			"the package quorumd-etcd")
+		return errors.New("/etc/passwd has no user etcd to own etcd's files → install etcd, for example the " +
+			"package quorumd-etcd")
 	}
-	return errors.New("the service has ended without an answer")
+	return errors.New("the service ended without an answer")
 }
 
 func first(args []string) string {

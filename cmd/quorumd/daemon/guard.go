@@ -56,7 +56,7 @@ type unitLooker interface {
 
 func guardStart(args []string) (int, error) {
 	if len(args) != 1 {
-		return 0, errors.New("a unit is expected")
+		return 0, errors.New("usage: guard-etcd UNIT")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), guardTimeout)
 	defer cancel()
@@ -77,12 +77,12 @@ func (g startGuard) holds(ctx context.Context, unit string) bool {
 		agent := agentOf(file)
 		conf, err := trustedConfig(g.files, g.configs, agent)
 		if err != nil {
-			fmt.Fprintf(g.says, "quorumd: %s is not held back by %s: %v\n", unit, file, err)
+			fmt.Fprintf(g.says, "quorumd: the start guard of %s ignores %s: %v\n", unit, file, err)
 			continue
 		}
 		if g.facts(ctx, conf, agent, unit).Held() {
-			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided what this host becomes, and %s "+
-				"holds no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
+			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided about this host yet, and %s "+
+				"contains no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
 				unit, agentUnit(agent), conf.Etcd.DataDir, agentUnit(agent))
 			return true
 		}
@@ -138,7 +138,7 @@ func resolved(dir string) (string, error) {
 		return real, err
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return "", fmt.Errorf("%s leads nowhere", dir)
+		return "", fmt.Errorf("%s is a dangling symbolic link", dir)
 	}
 	above, err := resolved(filepath.Dir(dir))
 	return filepath.Join(above, filepath.Base(dir)), err
@@ -163,7 +163,7 @@ func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, 
 		}
 	}
 	if cmp.Or(flagOf(words, "config-file"), g.getenv("ETCD_CONFIG_FILE")) != "" {
-		return "", errors.New("etcd reads a file of its own")
+		return "", errors.New("etcd reads its own configuration file")
 	}
 	name := cmp.Or(flagOf(words, "name"), g.getenv("ETCD_NAME"), "default")
 	return filepath.Abs(cmp.Or(flagOf(words, "data-dir"), g.getenv("ETCD_DATA_DIR"), name+".etcd"))

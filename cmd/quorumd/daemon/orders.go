@@ -116,7 +116,7 @@ func checkManages(conf config.Config, agent string) error {
 	if conf.Mode == config.ModeManage {
 		return nil
 	}
-	return fmt.Errorf("%w: mode is %s in /etc/quorumd/%s.yaml, and quorumd changes nothing on this host → set mode: "+
+	return fmt.Errorf("%w: mode is %s in /etc/quorumd/%s.yaml, so quorumd changes nothing on this host → set mode: "+
 		"manage there, then restart quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
 }
 
