@@ -179,8 +179,8 @@ func send(t *testing.T, conn *net.UnixConn, text string, files ...*os.File) {
 func TestAMissingUserEtcdIsNamed(t *testing.T) {
 	t.Parallel()
 	for want, lookup := range map[string]error{
-		"/etc/passwd has no user etcd, to own etcd's files → install etcd": user.UnknownUserError("etcd"),
-		"the service ended without an answer":                           nil,
+		"/etc/passwd has no user etcd to own etcd's files → install etcd": user.UnknownUserError("etcd"),
+		"the service ended without an answer":                             nil,
 	} {
 		err := unanswered(func(name string) (*user.User, error) {
 			if name != "etcd" {
