@@ -32,16 +32,26 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 		o.otherNames = nil
 	case r.HostsAt != r.At: // who uses the name was not read in this round
 	case o.namesAt == 0 || r.At-o.namesAt >= namesEvery:
-		o.namesAt, o.otherNames = r.At, o.readNames(ctx)
+		names, err := o.readNames(ctx)
+		if err == nil || cluster.Denied(err) || len(names) > 0 {
+			o.otherNames = names
+		}
+		o.namesAt = r.At
 	}
 	r.OtherNames = o.otherNames
 }
 
-// readNames returns the names under which hosts have records, without this host's.
-func (o *Observer) readNames(ctx context.Context) (names []string) {
+// readNames returns the names under which hosts have records, without this host's. All its reads together take no longer
+// than one call may: the loop that renews the lock waits for them.
+func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 	const root, end = "/quorumd/", "/quorumd0"
+	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
+	defer cancel()
 	first := func(start, end string) string {
-		found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: start, End: end, First: true})
+		var found cluster.Range
+		if err == nil {
+			found, err = o.opt.Etcd.Read(ctx, cluster.Span{Start: start, End: end, First: true})
+		}
 		if err != nil || len(found.Pairs) == 0 {
 			return ""
 		}
@@ -53,7 +63,7 @@ func (o *Observer) readNames(ctx context.Context) (names []string) {
 		name, _, found := strings.Cut(strings.TrimPrefix(key, root), "/")
 		switch {
 		case key == "":
-			return names
+			return names, err
 		case !found: // no record of a cluster
 			next = key + "\x00"
 			continue
@@ -63,7 +73,7 @@ func (o *Observer) readNames(ctx context.Context) (names []string) {
 		}
 		next = past(record.KeysFor(name).Prefix())
 	}
-	return names
+	return names, err
 }
 
 // past returns the first key after all that begin with a prefix, which ends in a slash.

@@ -4,10 +4,13 @@
 package observe
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -46,6 +49,7 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 	o := &Observer{}
 	o.opt.Etcd = client
 	o.opt.Config.Cluster.Name, o.opt.Config.Host.ID = "ours", "self"
+	o.opt.Config.Timing.CallTimeout = time.Minute
 	r := &round.Round{At: time.Hour}
 	r.HostsAt = r.At
 	o.askNames(t.Context(), r)
@@ -75,5 +79,52 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 	r.Membership.Members = []cluster.Member{{PeerURLs: []string{"http://n2:2380"}}}
 	if o.askNames(t.Context(), r); r.OtherNames != nil {
 		t.Errorf("although another member has our name: %q", r.OtherNames)
+	}
+}
+
+// slowNames is an etcd that takes its time for each read, or refuses it.
+type slowNames struct {
+	Etcd
+	takes time.Duration
+	err   error
+}
+
+func (e slowNames) Read(ctx context.Context, _ ...cluster.Span) (cluster.Range, error) {
+	select {
+	case <-time.After(e.takes):
+	case <-ctx.Done():
+		return cluster.Range{}, ctx.Err()
+	}
+	key := record.KeysFor("prod").Host("n1")
+	return cluster.Range{Pairs: []cluster.Pair{{Key: key}}}, e.err
+}
+
+func TestAnEtcdThatReadsSlowlyHoldsTheLoopUpForOneCallAndItsNamesStayKnown(t *testing.T) {
+	t.Parallel()
+	known := []string{"events"}
+	for name, c := range map[string]struct {
+		etcd slowNames
+		want []string
+	}{
+		"it reads slowly": {slowNames{takes: 700 * time.Millisecond}, []string{"prod"}},
+		"it hangs":        {slowNames{takes: time.Hour}, known},
+		"it fails":        {slowNames{err: errors.New("no leader")}, known},
+		"roles forbid it": {slowNames{err: cluster.ErrRefused}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o := &Observer{otherNames: known}
+				o.opt.Etcd = c.etcd
+				o.opt.Config.Timing.CallTimeout = 2 * time.Second
+				r := &round.Round{At: time.Hour}
+				r.HostsAt = r.At
+				began := time.Now()
+				o.askNames(t.Context(), r)
+				if took := time.Since(began); took > o.opt.Config.Timing.CallTimeout || !slices.Equal(r.OtherNames, c.want) {
+					t.Errorf("%q after %s, want %q", r.OtherNames, took, c.want)
+				}
+			})
+		})
 	}
 }
