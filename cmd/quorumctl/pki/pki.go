@@ -11,6 +11,13 @@
 // before has one CA for both; a rotation of the peers' CA separates them.
 //
 // It promises:
+//   - No key travels but in the one bundle made for its host, and those of the CAs never leave their directory.
+//   - Nothing is overwritten: not a CA, not a bundle, not the record of what was issued. An install replaces only what
+//     another one has put on that host, by a newer bundle of the same host and CAs. The keys of a CA are deleted when a
+//     rotation away from it has ended.
+//   - What a host is given fits together: an install checks the owner of the bundle, each key against its certificate,
+//     each certificate against its CA, its usage, its dates and this host's addresses, before it changes a file.
+//   - On a host each user reads its own keys alone: root owns them, and one group may read.
 //
 // A bundle is a tar of eight files. Peers of etcd are server and client to each other, and so is etcd's gateway to its
 // own server; the certificate of quorumd is for a client alone.

@@ -180,7 +180,7 @@ func Run(ctx context.Context, opt Options) error {
 	return err
 }
 
-// metricsURL is where the local etcd tells of itself: where it was told to beside the client URL, or there.
+// wallOf returns the wall clock, which tests replace.
 func wallOf(opt Options) func() time.Time {
 	if opt.Wall == nil {
 		return time.Now
@@ -202,6 +202,7 @@ func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.Et
 	}
 }
 
+// metricsURL is where the local etcd serves its metrics: etcd.metricsURL, or the client URL.
 func metricsURL(e config.Etcd) string { return cmp.Or(e.MetricsURL, e.ClientURL) }
 
 // loadConfig reads the configuration and the files that it names, and fills in who this host is.
