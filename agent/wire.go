@@ -66,6 +66,10 @@ type Options struct {
 	Network Network
 	// Founding is the word of the hosts that are to make the cluster by themselves; nil when none are listed.
 	Founding Founding
+	// Spool looks at the directory in which a restore is tested; nil where there is no store of snapshots. It may hang.
+	Spool func() (policy.Spool, error)
+	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil where etcd is not asked for it.
+	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices func(device uint64) health.DevicesReading
 	// Database looks at the file system of etcd's database, where that of its log, with that device number, may be
@@ -118,7 +122,11 @@ func New(opt Options) (*Agent, error) {
 	}
 	looks.Chips, looks.Database, looks.MemberMetrics = opt.Chips, opt.Database, opt.MemberMetrics
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
-	looks.Discovery = opt.Discovery
+	looks.Discovery, looks.SinceRenewal = opt.Discovery, opt.SinceRenewal
+	if opt.Snapshots != nil {
+		looks.Spool = opt.Spool
+		looks.Testing = func() bool { return operate.TestsRestore(opt.Snapshots.Job()) }
+	}
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -36,6 +37,10 @@ func TestNothingThatIsAskedAtRestIsCountedByEtcdAsAFailure(t *testing.T) {
 		}
 		if _, err := c.Txn(within(t), nil, clientv3.OpPut("/a", "x", clientv3.WithLease(lease))); err != nil {
 			t.Error(err)
+		}
+		since, err := c.SinceRenewal(within(t), int64(lease))
+		if err != nil || since < 0 || since >= time.Minute {
+			t.Errorf("not renewed for %s: %v", since, err)
 		}
 		if _, err := c.Read(within(t), cluster.Span{Start: "/a", End: "/b"}); err != nil {
 			t.Error(err)

@@ -99,6 +99,24 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 // farewell bounds the wait for the end of a stream.
 const farewell = 200 * time.Millisecond
 
+// SinceRenewal returns for how long a lease has not been renewed, to the second.
+func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, error) {
+	if c.isAway() {
+		return 0, ErrStranger
+	}
+	answer, err := ask(ctx, c,
+		func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
+			return conn.TimeToLive(ctx, clientv3.LeaseID(id))
+		})
+	switch {
+	case err != nil:
+		return 0, err
+	case answer.TTL <= 0:
+		return 0, rpctypes.ErrLeaseNotFound
+	}
+	return time.Duration(max(0, answer.GrantedTTL-answer.TTL)) * time.Second, nil
+}
+
 // Revoke ends a lease, through whichever voter answers.
 func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	if c.isAway() {

@@ -10,18 +10,18 @@ type Backup struct {
 	// How old the newest snapshot may get before the next one is taken; off: only when quorumctl snapshot save asks.
 	Every Grace `yaml:"every" default:"off"`
 
-	// How old the last proof of a restore may get: a host without a member fetches the newest snapshot, has an etcd of
-	// its own serve it that nobody can reach, compares all keys with what was saved, and removes it. It takes the space
-	// of the database twice below paths.state for that time. off: only when quorumctl snapshot drill asks, which is the
-	// default because a cluster may have no such host.
+	// How old the last proof of a restore may get: a host fetches the newest snapshot, has an etcd of its own serve it
+	// that no client reaches, compares all keys with what was saved, and removes it. A spare does it, else a standby,
+	// else a voter that does not lead, with room below paths.state: twice the database, and four times beside a
+	// member's data. off: only when quorumctl snapshot drill asks.
 	Drill Grace `yaml:"drill" default:"off"`
 
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.
 	Windows []string `yaml:"windows" default:"" is:"window"`
 
 	// How many bytes in a second at most are read, looked at and written while a snapshot is taken or verified: the
-	// disk may be etcd's, too. Each is gone through five times: 1 GiB takes up to 80 s at 64MiB. A restore drill is not
-	// held back.
+	// disk may be etcd's, too. Each is gone through five times: 1 GiB takes up to 80 s at 64MiB. A restore test is held
+	// to it only beside a member's data.
 	Rate Size `yaml:"rate" default:"64MiB"`
 
 	// Which snapshots quorumctl snapshot prune, and the schedule after each new one, leave where they are. The last one

@@ -56,7 +56,7 @@ type HostRecord struct {
 	MemberID    string   `json:"memberID,omitempty"`
 	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // since its record was read
 	// SilentSeconds is for how long the host may have been gone although its record has not expired: its member does
-	// not answer. Bounded by the lease of the record; absent when its member answers, and for a host without a member.
+	// not answer or, without a member, it has missed renewals of its record. Bounded by the lease of the record.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
 	// Former reports that the cluster does not list the member that the host's record names, as of hosts that were lost
 	// before a recovery: what the record says is of before, so role and health are unknown.

@@ -38,6 +38,17 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 
+// lookAtSpool looks, beside the loop, at the directory in which a restore is tested.
+func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
+	if o.opt.Spool == nil {
+		return
+	}
+	look := func(context.Context) (policy.Spool, error) { return o.opt.Spool() }
+	o.spool.Refresh(ctx, o.opt.Now, sensorsEvery, lookTimeout, look)
+	r.Spool = found(&o.spool, r.At, maxAge*sensorsEvery)
+	r.Spool.Value.Testing = o.opt.Testing != nil && o.opt.Testing()
+}
+
 // calmShare is how much more seldom a child process is started for a look, on a host whose etcd serves and is left
 // alone: a child costs as much as ten rounds of the loop, and one that starts etcd's program for its version as twenty.
 const calmShare = 12

@@ -10,7 +10,7 @@ import "time"
 func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
-		&o.clock, &o.binary, &o.data,
+		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed,
 		&j.shown, &j.hardware, &j.chips, &j.sensors, &j.etcd, &j.devices, &j.databases, &j.links,
 	} {
 		if l.Hung(o.opt.Now()) {

@@ -141,6 +141,14 @@ type Options struct {
 	Local    Local
 	Memory   Memory
 
+	// Spool looks at the directory in which a restore is tested, and may hang; Testing reports whether a restore test
+	// runs on this host. They are nil where there is no store of snapshots.
+	Spool   func() (policy.Spool, error)
+	Testing func() bool
+
+	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil where etcd is not asked for it.
+	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
+
 	// Discovery gives the last answer to where the members are; nil where nobody is asked.
 	Discovery func() health.DiscoveryReading
 	// Certificates looks at what connections to etcd hang on, in files and at these URLs; EtcdSettings at how the etcd
@@ -188,6 +196,9 @@ type Observer struct {
 	clock   beside.Look[time.Duration]
 	binary  beside.Look[string]
 	data    beside.Look[datadir.Contents]
+	spool   beside.Look[policy.Spool]
+	leases  map[string]int64 // of the host records that were read last, by host ID
+	renewed beside.Look[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records that were read last, by modification revision
 	parsed  parsed                // the cluster's other records, as they were read last
 	rested  time.Duration         // when this host was last not attentive
@@ -240,8 +251,10 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	o.askUnit(ctx, r)
 	o.lookAtEtcd(ctx, r)
 	o.lookAtFsyncs(ctx, r)
+	o.lookAtRenewals(ctx, r)
 	o.askHooks(ctx, r)
 	o.lookAtData(ctx, r)
+	o.lookAtSpool(ctx, r)
 	o.askVersion(ctx, r)
 	o.askClock(ctx, r)
 	o.lookAtNetwork(r)

@@ -100,6 +100,10 @@ func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.P
 	if !known || h.ID != id {
 		h, err = round.DecodeHost(pair, id)
 	}
+	if o.leases == nil {
+		o.leases = map[string]int64{}
+	}
+	o.leases[id] = pair.Lease
 	own := id == o.opt.Config.Host.ID
 	if own {
 		r.OwnHostAt = pair.ModRevision

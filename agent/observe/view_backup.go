@@ -39,6 +39,14 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	return out
 }
 
+// spoolOf makes the view of the directory in which a restore is tested.
+func spoolOf(r *round.Round) policy.Spool {
+	if !r.Spool.OK {
+		return policy.Spool{Testing: r.Spool.Value.Testing}
+	}
+	return r.Spool.Value
+}
+
 // drill makes the view of the restores that were proven.
 func (b *Builder) drill(r *round.Round) policy.Drill {
 	out := policy.Drill{Every: time.Duration(b.config.Backup.Drill)}

@@ -20,15 +20,29 @@ func (o *Operator) drilling() place {
 	return place{o.keys.Drilling(), "cannot prove a snapshot: ", "is proving one"}
 }
 
+// TestsRestore reports whether a job is a restore test that runs.
+func TestsRestore(j backup.Job) bool {
+	return j.Kind == control.SnapshotDrill && j.Number > 0 && j.Ended.IsZero()
+}
+
 // DrillDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a drill if
 // it has decided that.
 func (o *Operator) DrillDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Drill
-	if o.opt.Snapshots != nil && n.End != "" {
-		o.opt.Snapshots.End(control.SnapshotDrill, n.End)
+	if o.opt.Snapshots == nil {
 		return
 	}
-	if o.opt.Snapshots == nil || !n.Run {
+	if job := o.opt.Snapshots.Job(); TestsRestore(job) {
+		end := n.End
+		if job.By == schedule {
+			end = n.EndDue
+		}
+		if end != "" {
+			o.opt.Snapshots.End(control.SnapshotDrill, end)
+		}
+		return
+	}
+	if !n.Run {
 		return
 	}
 	name := ""

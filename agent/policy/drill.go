@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Drill is what is known of the restores that were proven: a snapshot that an etcd of its own has served.
@@ -20,17 +22,47 @@ type Drill struct {
 	Failed *BackupFailure
 }
 
-// DrillAbility says whether a host can prove snapshots.
+// DrillAbility says whether a host can test a restore.
 type DrillAbility string
 
 // The abilities. The zero value means that it cannot.
 const (
 	DrillReady  DrillAbility = "ready"
-	DrillSealed DrillAbility = "sealed" // but for the key to decrypt them with
+	DrillSealed DrillAbility = "sealed"  // but for the key to decrypt snapshots with
+	DrillNoRoom DrillAbility = "no-room" // but for free bytes
 )
 
-// CanDrill gives what a host says of itself that has a store of snapshots or not, and the key to read them if one is
-// needed. An etcd older than the members' may not understand their database.
+// Spool is the directory on this host in which a restore is tested.
+type Spool struct {
+	Known   bool
+	Free    uint64 // bytes on its file system
+	Shared  bool   // that file system holds etcd's data or log, too
+	Testing bool   // a restore test runs there now
+}
+
+const (
+	// drillEtcd is what the etcd of a restore test writes beside the database: its log, and what it compacts.
+	drillEtcd = 192 << 20
+	// drillFloor is what a running restore test leaves free at least.
+	drillFloor = 64 << 20
+	// drillMargin is what one that shares its file system with a member's data leaves free, beside what a member may
+	// need for itself.
+	drillMargin = 256 << 20
+)
+
+// DrillRoom returns how many bytes must be free before a restore test of a database of that size begins, and how many
+// it must leave free while it runs. A member that shares the file system keeps room to double its database.
+func DrillRoom(database uint64, shared bool) (begin, leave uint64) {
+	begin, leave = 2*database+drillEtcd, drillFloor
+	if shared {
+		leave = 2*database + drillMargin
+		begin += leave
+	}
+	return begin, leave
+}
+
+// CanDrill returns what a host publishes of its ability to test restores, given whether it has a store of snapshots and
+// the key to read them, if one is needed. An etcd older than the members' may not understand their database.
 func CanDrill(v View, store, key bool) DrillAbility {
 	older := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return v.Self.Etcd.Major < m.Version.Major ||
@@ -39,64 +71,107 @@ func CanDrill(v View, store, key bool) DrillAbility {
 	switch {
 	case !store || older || !v.Self.Etcd.Known():
 		return ""
+	case !v.hasDrillRoom():
+		return DrillNoRoom
 	case !key:
 		return DrillSealed
 	}
 	return DrillReady
 }
 
-// DrillNote says what is to be done about the proof of a restore. It is no step: it takes no lock, and touches no
-// member.
+// hasDrillRoom reports whether a restore test may begin on this host, or continue. What was published as enough stays
+// enough for an eighth less, so that the host's record is not rewritten with each file. A spare whose free bytes are
+// not known counts as roomy: the restore itself looks again.
+func (v View) hasDrillRoom() bool {
+	_, isMember := v.member()
+	if !v.Spool.Known || v.Cluster.DBSize == 0 {
+		return !isMember
+	}
+	begin, leave := DrillRoom(v.Cluster.DBSize, isMember && v.Spool.Shared)
+	published := slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Own && h.Drills == DrillReady })
+	switch {
+	case v.Spool.Testing:
+		return v.Spool.Free >= leave
+	case published:
+		return v.Spool.Free >= begin-begin/8
+	}
+	return v.Spool.Free >= begin
+}
+
+// DrillNote says what is to be done about restore tests. It is no step: it takes no lock, and touches no member.
 type DrillNote struct {
 	Run    bool   // now, by this host
-	By     string // the name of the host that proves the next one; empty when nobody can
-	Sealed bool   // nobody can, for lack of a key alone
+	By     string // the name of the host that runs the next one; empty when none can
+	Sealed bool   // none can, for lack of a key alone
 	Due    time.Duration
 	Text   string // when the next is due and whose it is, or what keeps it
-	// End tells why a drill that runs on this host is ended, whoever asked for it; empty when none has to be. It takes
-	// processor, memory and disk that this host's etcd is to have.
+	// End is why a restore test that runs on this host is ended, whoever asked for it; empty when none has to be.
 	End string
+	// EndDue is why one is ended that runs by schedule. An operator's own is left: its host was chosen.
+	EndDue string
 }
 
 // drillRetry is between two tries after one that failed, unless drills are due more often.
 const drillRetry = time.Hour
 
-// noteDrill decides about the next restore, and about one that is being proven here.
+// noteDrill decides about the next restore test, and about one that runs here.
 func noteDrill(v View) DrillNote {
 	n := nextDrill(v)
-	if v.Op != nil && v.Op.Host == v.Self.ID {
-		n.End = fmt.Sprintf("this host is in an operation (%s)", v.Op.Kind)
-	}
+	n.End = v.endDrill()
+	n.EndDue = cmp.Or(n.End, v.endDueDrill())
 	return n
 }
 
-// nextDrill decides who proves the next restore, and when: the best host without a member, so that no voter's disk pays
-// for it.
+// endDrill returns why no restore test may run on this host any longer. It takes processor, memory and disk, which this
+// host's etcd needs.
+func (v View) endDrill() string {
+	switch {
+	case v.Op != nil && v.Op.Host == v.Self.ID:
+		return fmt.Sprintf("this host is in an operation (%s)", v.Op.Kind)
+	case v.Spool.Testing && !v.hasDrillRoom():
+		return fmt.Sprintf("%d MiB are left free on this host's disk", v.Spool.Free>>20)
+	}
+	return ""
+}
+
+// endDueDrill returns why a scheduled restore test may not run on this host any longer: another host is to run it.
+func (v View) endDueDrill() string {
+	m, isMember := v.member()
+	switch {
+	case isMember && m.Leader:
+		return "this host leads the cluster"
+	case sick(v.Health.State), isMember && v.Health.State == health.Warm:
+		return "this host is " + v.Health.State.String()
+	}
+	return ""
+}
+
+// nextDrill decides which host tests the next restore, and when: the one that it costs the cluster least.
 func nextDrill(v View) DrillNote {
 	d := v.Backup.Drill
 	switch {
 	case d.Every == 0:
 		return DrillNote{}
 	case !v.Cluster.Reachable || v.Cluster.Foreign():
-		return DrillNote{Text: "nobody proves restores: the cluster cannot be reached from here"}
+		return DrillNote{Text: "no restore test: the cluster cannot be reached from here"}
 	case !v.Backup.Saved:
-		return DrillNote{Text: "nobody proves restores: there is no snapshot yet"}
+		return DrillNote{Text: "no restore test: there is no snapshot yet"}
 	}
 	fit := v.drillers(DrillReady)
 	if len(fit) == 0 && len(v.drillers(DrillSealed)) > 0 {
-		return DrillNote{Sealed: true, Text: "a restore cannot be proven: snapshots are encrypted to recipients " +
-			"whose key no host without a member has"}
+		return DrillNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key no " +
+			"host has that could run one; set backup.identityFile on one"}
 	}
 	if len(fit) == 0 {
-		return DrillNote{Text: "nobody proves restores: no host without a member can; quorumctl snapshot drill does " +
-			"it on any host"}
+		return DrillNote{Text: "no restore test: " + v.drillsNowhere() + "; quorumctl snapshot drill runs one on any " +
+			"host"}
 	}
 	n := DrillNote{By: fit[0].Name, Due: v.drillDue()}
 	if n.Due > 0 {
 		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", span.Text(n.Due.Round(time.Minute)), n.By)
 		return n
 	}
-	if keeps := v.keepsFromDrill(); keeps != "" {
+	if keeps := v.keepsFromDrill(fit[0]); keeps != "" {
 		n.Text = fmt.Sprintf("the next restore is due, and %s waits: %s", n.By, keeps)
 		return n
 	}
@@ -105,25 +180,29 @@ func nextDrill(v View) DrillNote {
 	return n
 }
 
-// keepsFromDrill tells what a spare may be wanted for: the best one proves restores, and it is the one that would join.
-func (v View) keepsFromDrill() string {
+// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the one that would join, and
+// a member carries more than its share while another voter is unfit.
+func (v View) keepsFromDrill(best Host) string {
 	if v.Op != nil {
 		return fmt.Sprintf("%s is in an operation", cmp.Or(v.Op.HostName, v.Op.Host))
 	}
 	for m := range v.Cluster.voters() {
-		if !m.Live {
+		h, _ := v.hostOf(m)
+		switch {
+		case !m.Live:
 			return fmt.Sprintf("voter %s does not answer", m.label())
+		case v.isMember(best.PeerURL) && sick(h.Health):
+			return fmt.Sprintf("voter %s is %s", m.label(), h.Health)
 		}
 	}
 	return ""
 }
 
-// drillers gives the hosts without a member that have that ability and nothing else to do, best first. One on which the
-// last drill failed goes behind the others: the fault may be its own.
+// drillers returns the hosts with that ability on which nothing stands against a restore test, best first. One on which
+// the last one failed goes behind the others: the fault may be its own.
 func (v View) drillers(what DrillAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
-		busy := h.Wants != "" || v.Op != nil && v.Op.Host == h.ID
-		return h.Role != RoleSpare || h.Drills != what || !h.Manage || busy || sick(h.Health)
+		return h.Drills != what || v.againstDrill(h) != ""
 	})
 	failed := func(h Host) int {
 		if f := v.Backup.Drill.Failed; f != nil && f.Host == h.Name {
@@ -133,10 +212,77 @@ func (v View) drillers(what DrillAbility) []Host {
 	}
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
-			cmp.Compare(failed(a), failed(b)), cmp.Compare(known(a.P99), known(b.P99)), cmp.Compare(a.ID, b.ID),
+			cmp.Compare(failed(a), failed(b)), cmp.Compare(v.drillBurden(a), v.drillBurden(b)),
+			cmp.Compare(known(a.P99), known(b.P99)), cmp.Compare(a.ID, b.ID),
 		)
 	})
 	return list
+}
+
+// drillBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a voter.
+func (v View) drillBurden(h Host) int {
+	switch m, isMember := v.memberOf(h); {
+	case !isMember:
+		return 0
+	case m.Learner:
+		return 1
+	}
+	return 2
+}
+
+// againstDrill returns why a host runs no restore test, whatever its ability; empty when it may.
+func (v View) againstDrill(h Host) string {
+	m, isMember := v.memberOf(h)
+	led := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.Leader })
+	switch {
+	case !h.Manage:
+		return "is in mode observe"
+	case h.Wants != "" || h.Turn || v.Op != nil && v.Op.Host == h.ID:
+		return "has other work"
+	case h.Health != health.OK:
+		return "is " + h.Health.String()
+	case !isMember && h.Role != RoleSpare, isMember && m.Learner && !m.Standby:
+		return "is joining or in maintenance"
+	case isMember && !m.Live:
+		return "does not answer"
+	case isMember && m.Leader:
+		return "leads"
+	case isMember && !led:
+		return "is a member, and no leader is known"
+	}
+	return ""
+}
+
+// drillsNowhere returns for each host why it runs no restore test.
+func (v View) drillsNowhere() string {
+	var all []string
+	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {
+		why := v.againstDrill(h)
+		switch {
+		case why != "":
+		case h.Drills == DrillNoRoom:
+			why = "has too little room below paths.state"
+		default:
+			why = "lacks backup.drill, backup.store, or an etcd no older than the members'"
+		}
+		all = append(all, h.Name+" "+why)
+	}
+	if more := len(v.Hosts) - mostUnfit; more > 0 {
+		all = append(all, fmt.Sprintf("%d more hosts", more))
+	}
+	return cmp.Or(strings.Join(all, ", "), "no host is known")
+}
+
+// mostUnfit is how many hosts a text names at most that run no restore test: more than there are voters.
+const mostUnfit = 9
+
+// memberOf returns the member that a host is.
+func (v View) memberOf(h Host) (Member, bool) {
+	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL && h.PeerURL != "" })
+	if i < 0 {
+		return Member{}, false
+	}
+	return v.Cluster.Members[i], true
 }
 
 // drillDue gives in how long the next one is due. A time that seems to come from the future counts like one that is as

@@ -66,7 +66,9 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 			v.Cluster.Members[1].Live = false
 		}, false, "does not answer"},
 		"sick":             {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
-		"a member":         {func(v *View) { due(v); spares(*v)[0].Role = RoleStandby }, false, "now, by n6"},
+		"joins":            {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
+		"warm":             {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
+		"no room":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillNoRoom }, false, "now, by n6"},
 		"it cannot":        {func(v *View) { due(v); spares(*v)[0].Drills = "" }, false, "now, by n6"},
 		"it has no key":    {func(v *View) { due(v); spares(*v)[0].Drills = DrillSealed }, false, "now, by n6"},
 		"it observes":      {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
@@ -76,8 +78,8 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 		"no key anywhere": {func(v *View) {
 			due(v)
 			spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed
-		}, false, "encrypted to recipients whose key no host without a member has"},
-		"no spare": {func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false, "quorumctl snapshot drill does it"},
+		}, false, "encrypted to recipients whose key no host has that could run one"},
+		"no spare": {func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false, "quorumctl snapshot drill runs one"},
 		"by a clock that was two days ahead": {func(v *View) {
 			v.Backup.Drill.Age = -48 * time.Hour
 		}, true, "now, by n5"},
@@ -86,6 +88,173 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 		c.change(&v)
 		if got := noteDrill(v); got.Run != c.run || !strings.Contains(got.Text, c.text) {
 			t.Errorf("%s: %+v, want %q", name, got, c.text)
+		}
+	}
+}
+
+// drillingMembers is a cluster of three voters, n1 to n3 of which n1 leads, and a standby, n4, without a spare, seen by
+// that host. A restore test is due.
+func drillingMembers(self string) View {
+	v := drilling()
+	v.Hosts = v.Hosts[:len(v.Hosts)-2]
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].Live = true
+	}
+	for i := range v.Hosts {
+		v.Hosts[i].Drills, v.Hosts[i].Health = DrillReady, health.OK
+	}
+	v.Backup.Drill.Age = 25 * time.Hour
+	v.Self.ID, v.Self.PeerURL = "http://"+self, "http://"+self
+	v.Health.State = health.OK
+	return v
+}
+
+func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
+	t.Parallel()
+	voters := func(v *View) { // no standby
+		v.Hosts = v.Hosts[:3]
+		v.Cluster.Members = v.Cluster.Members[:3]
+	}
+	full := func(v *View) {
+		for i := range v.Hosts {
+			v.Hosts[i].Drills = DrillNoRoom
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*View)
+		by     string
+		text   string
+	}{
+		"a standby goes first": {func(*View) {}, "n4", "now, by n4"},
+		"then a voter":         {voters, "n3", "now, by n3"},
+		"not one that is warm": {func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2"},
+		"not one without room": {func(v *View) { voters(v); v.Hosts[2].Drills = DrillNoRoom }, "n2", "now, by n2"},
+		"not one that does not answer": {func(v *View) {
+			v.Cluster.Members[3].Live = false
+		}, "n3", "now, by n3"},
+		"not a standby that lags": {func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "now, by n3"},
+		"not while a voter is slow": {func(v *View) {
+			voters(v)
+			v.Hosts[0].Health = health.Slow
+		}, "", "due, and n3 waits: voter http://n1 is SLOW"},
+		"not while nobody is known to lead": {func(v *View) {
+			v.Cluster.Members[0].Leader = false
+		}, "", "is a member, and no leader is known"},
+		"not the leader": {func(v *View) {
+			voters(v)
+			v.Hosts[1].Health, v.Hosts[2].Manage = health.Stalled, false
+		}, "", "n1 leads, n2 is STALLED, n3 is in mode observe"},
+		"room nowhere": {func(v *View) { voters(v); full(v) }, "",
+			"n1 leads, n2 has too little room below paths.state, n3 has too little room"},
+	} {
+		for _, self := range []string{"n1", "n2", "n3", "n4"} {
+			v := drillingMembers(self)
+			c.change(&v)
+			if got := noteDrill(v); got.Run != (c.by == self) || !strings.Contains(got.Text, c.text) {
+				t.Errorf("%s, seen by %s: %+v, want %q by %q", name, self, got, c.text, c.by)
+			}
+		}
+	}
+}
+
+// TestNoCombinationHasTwoHostsOrTheLeaderTestARestore goes through all of what is known of three voters and a spare.
+func TestNoCombinationHasTwoHostsOrTheLeaderTestARestore(t *testing.T) {
+	t.Parallel()
+	states := []health.State{health.OK, health.Warm, health.Slow}
+	abilities := []DrillAbility{DrillReady, DrillNoRoom, DrillSealed, ""}
+	kinds := len(states) * len(abilities)
+	ran, all := 0, kinds*kinds*kinds
+	for n := range all * 4 {
+		leader := n / all // 3: none
+		var runs []string
+		for self := range 4 {
+			v := drillingMembers("n1")
+			v.Hosts[3].Role, v.Cluster.Members = RoleSpare, v.Cluster.Members[:3]
+			for i, rest := 0, n%all; i < 3; i, rest = i+1, rest/kinds {
+				at := i + n%2 // the spare is one of them, or not
+				v.Hosts[at].Health = states[rest%len(states)]
+				v.Hosts[at].Drills = abilities[rest/len(states)%len(abilities)]
+			}
+			for i := range v.Cluster.Members {
+				v.Cluster.Members[i].Leader = i == leader
+			}
+			v.Self.ID, v.Self.PeerURL, v.Health.State = v.Hosts[self].ID, v.Hosts[self].PeerURL, v.Hosts[self].Health
+			note := noteDrill(v)
+			if !note.Run {
+				continue
+			}
+			ran++
+			runs = append(runs, v.Hosts[self].Name)
+			if self == leader && leader < 3 || v.Hosts[self].Health != health.OK || v.Hosts[self].Drills != DrillReady ||
+				note.EndDue != "" {
+				t.Errorf("case %d: %s runs it: %+v", n, v.Hosts[self].Name, note)
+			}
+		}
+		if len(runs) > 1 {
+			t.Errorf("case %d: %v run it at once", n, runs)
+		}
+	}
+	if ran == 0 {
+		t.Error("no host ever runs one")
+	}
+}
+
+func TestARestoreTestEndsWhereItsHostIsWantedForSomethingElse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		self     string
+		change   func(*View)
+		end, due string
+	}{
+		"a follower":      {"n2", func(*View) {}, "", ""},
+		"it leads now":    {"n1", func(*View) {}, "", "this host leads the cluster"},
+		"it is warm":      {"n2", func(v *View) { v.Health.State = health.Warm }, "", "this host is WARM"},
+		"it is slow":      {"n4", func(v *View) { v.Health.State = health.Slow }, "", "this host is SLOW"},
+		"nothing is said": {"n2", func(v *View) { v.Health.State = health.Unknown }, "", ""},
+		"no room is left": {"n2", func(v *View) {
+			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 400 << 20}
+		}, "400 MiB are left free", "400 MiB are left free"},
+		"room enough": {"n2", func(v *View) {
+			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 500 << 20}
+		}, "", ""},
+	} {
+		v := drillingMembers(c.self)
+		v.Cluster.DBSize = 100 << 20
+		c.change(&v)
+		if got := noteDrill(v); !strings.Contains(got.End, c.end) || (c.end == "") != (got.End == "") ||
+			!strings.Contains(got.EndDue, c.due) || (c.due == "") != (got.EndDue == "") {
+			t.Errorf("%s: %+v, want %q and %q", name, got, c.end, c.due)
+		}
+	}
+}
+
+func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
+	t.Parallel()
+	spool := func(mib uint64, shared bool) Spool { return Spool{Known: true, Free: mib << 20, Shared: shared} }
+	for name, c := range map[string]struct {
+		self  string
+		spool Spool
+		own   DrillAbility // that it has published
+		want  DrillAbility
+	}{
+		// Of a database of 100 MiB: 392 MiB to begin with, and 456 MiB more beside a member's data.
+		"a spare":                   {"n5", spool(392, true), "", DrillReady},
+		"a spare without room":      {"n5", spool(391, true), "", DrillNoRoom},
+		"a spare, not known":        {"n5", Spool{}, "", DrillReady},
+		"a member":                  {"n2", spool(848, true), "", DrillReady},
+		"a member without room":     {"n2", spool(847, true), "", DrillNoRoom},
+		"a member that had room":    {"n2", spool(847, true), DrillReady, DrillReady},
+		"a member that had enough":  {"n2", spool(740, true), DrillReady, DrillNoRoom},
+		"a member, another disk":    {"n2", spool(392, false), "", DrillReady},
+		"a member, not known":       {"n2", Spool{}, DrillReady, DrillNoRoom},
+		"a member, while it is run": {"n2", Spool{Known: true, Free: 456 << 20, Shared: true, Testing: true}, "", DrillReady},
+	} {
+		v := drillingMembers("n2")
+		v.Self.Etcd, v.Cluster.DBSize, v.Spool = ParseVersion("3.6.16"), 100<<20, c.spool
+		v.Hosts[1].Own, v.Hosts[1].Drills = true, c.own
+		v.Self.PeerURL = "http://" + c.self
+		if got := CanDrill(v, true, true); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

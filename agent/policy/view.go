@@ -35,6 +35,7 @@ type View struct {
 	Rollout    *Rollout      // the last one, or nil
 	Queue      *Queue        // the one that lies in etcd, or nil
 	Backup     Backup        // the cluster's snapshots
+	Spool      Spool         // where this host tests restores
 	Repairs    int           // so many voters were replaced in the last day
 	TakenOut   TakenOut      // of this host, when its member was replaced
 	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
@@ -310,7 +311,7 @@ type Host struct {
 	Recovers bool
 	// Strained tells that it has been WARM or worse within CommonSpan because of its disk, processor or network.
 	Strained bool
-	Drills   DrillAbility // whether it can prove snapshots
+	Drills   DrillAbility // whether it can test restores
 	Stores   bool         // its configuration names a place for snapshots
 }
 

@@ -193,7 +193,9 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion,
 			Waiting: h.Waiting, Rank: slices.Index(line, h.ID) + 1, Sees: sightsStatus(h.Sees),
 		}
-		if h.MemberID != 0 {
+		if h.MemberID == 0 {
+			host.SilentSeconds = unrenewedSeconds(r.Renewals, h.ID, ttl)
+		} else {
 			host.MemberID = h.MemberID.String()
 			host.SilentSeconds = silentSeconds(r.View.Cluster.Members, uint64(h.MemberID), ttl)
 		}
@@ -212,6 +214,17 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 		}
 	}
 	return nil
+}
+
+// unrenewedSeconds returns for how long a host without a member may have been gone: it has missed a renewal of its
+// record at least, and has been silent for that long; nil when it has missed none or that is not known.
+func unrenewedSeconds(found round.Found[map[string]time.Duration], id string, ttl time.Duration) *float64 {
+	since, known := found.Value[id]
+	if !found.OK || !known || since < 2*ttl/Renewals {
+		return nil
+	}
+	silent := min(since+found.Age, ttl).Seconds()
+	return &silent
 }
 
 // markFormer shows nothing of a record whose member the cluster does not list: after a recovery the records of lost

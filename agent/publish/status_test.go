@@ -69,6 +69,26 @@ func TestAHostWhoseMemberIsSilentWasLastSeenThenAndNotWhenItsRecordWasRead(t *te
 	}
 }
 
+func TestAHostWithoutAMemberWasLastSeenWhenItRenewedItsRecord(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{}
+	r.Hosts = []record.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}, {ID: "4", MemberID: 40}}
+	r.View.Cluster = policy.Cluster{Reachable: true, Members: []policy.Member{{ID: 40, Live: true}}}
+	r.Renewals = round.Found[map[string]time.Duration]{OK: true, Age: 6 * time.Second, Value: map[string]time.Duration{
+		"1": 21 * time.Second, "2": 40 * time.Second, "4": 50 * time.Second,
+	}}
+	hosts := hostsStatus(r, 1, time.Minute)
+	for i, want := range []string{"1s", "≤ 46s", "1s", "1s"} {
+		if got := words.LastSeen(hosts[i]); got != want {
+			t.Errorf("host %s was last seen %q ago, want %q", hosts[i].ID, got, want)
+		}
+	}
+	r.Renewals.OK = false
+	if h := hostsStatus(r, 1, time.Minute)[1]; h.SilentSeconds != nil {
+		t.Errorf("by an answer that is too old: %+v", h)
+	}
+}
+
 // After a recovery the records of the hosts that were lost are there again, with leases that begin anew.
 func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,8 @@ type Drill struct {
 // What a host says of whether it can prove snapshots; empty when it cannot.
 const (
 	DrillReady  = "ready"
-	DrillSealed = "sealed" // but for the key to decrypt them with
+	DrillSealed = "sealed"  // but for the key to decrypt them with
+	DrillNoRoom = "no-room" // but for free bytes
 )
 
 // Drill is the key of how the last drills went.

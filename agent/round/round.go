@@ -49,8 +49,11 @@ type Round struct {
 	Noted       local.Noted
 	Data        Found[datadir.Contents]
 	Binary      Found[string] // the version of the local etcd
-	Clock       Found[time.Duration]
-	Programs    Programs
+	Spool       Found[policy.Spool]
+	// Renewals are for how long the hosts without a member have not renewed their records, by host ID.
+	Renewals Found[map[string]time.Duration]
+	Clock    Found[time.Duration]
+	Programs Programs
 	// Fsyncs are those that the etcds of unhealthy voters count, by member ID, as this host has read them itself.
 	Fsyncs      map[uint64]policy.Fsyncs
 	FellSilent  bool            // a member has not answered that has in the round before

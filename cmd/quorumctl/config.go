@@ -63,8 +63,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 			if err != nil {
 				return misconfigured(file, doc.As, err)
 			}
-			if text := notAtBoot(cmd.Context(), c); text != "" && !elsewhere {
-				doc.Warnings = append(doc.Warnings, text)
+			if !elsewhere {
+				doc.Warnings = slices.Concat(doc.Warnings, warnings(notAtBoot(cmd.Context(), c), setup.NoDrill(c)))
 			}
 			return a.emit(doc, func(p *page) { writeConfigVerdict(p, doc) })
 		},
@@ -73,6 +73,11 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false,
 		"it is another host's file: do not look at the certificates it names")
 	return cmd
+}
+
+// warnings returns those texts that say something.
+func warnings(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // withMissing adds what is missing on this host to the mistakes of a file. Another failure stays as it is.

@@ -83,6 +83,9 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 		writeCode(p, c)
 	}
 	switch {
+	case h.SilentSeconds != nil && h.MemberID == "":
+		p.line("last seen at most %s ago: it does not renew its record, which has not expired yet",
+			words.Age(h.SilentSeconds))
 	case h.SilentSeconds != nil:
 		p.line("last seen at most %s ago: its member does not answer; its record has not expired yet",
 			words.Age(h.SilentSeconds))

@@ -91,6 +91,49 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 	}
 }
 
+func TestWhereAllHostsVoteOneThatDoesNotLeadTestsTheRestore(t *testing.T) {
+	t.Parallel()
+	_, set := withStore(t, "{count: 1, age: 0s}")
+	set["backup.drill"] = "1h"
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set})
+	w.start()
+	w.bootstrap()
+	w.eventually("three vote", func() bool { return w.has(3, 0) })
+	n1 := w.hosts[0]
+	for k := range 20 {
+		_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100))
+		must(t, err)
+	}
+	saved := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots
+	if len(saved) != 1 {
+		t.Fatalf("%+v", saved)
+	}
+	w.eventually("a voter has tested it, and all know", func() bool {
+		for _, h := range w.hosts {
+			if d := h.drilled(); d.Host == "" || d.Name != saved[0].Name || d.Failed != nil {
+				return false
+			}
+		}
+		return true
+	})
+	by := slices.IndexFunc(w.hosts, func(h *host) bool { return h.Options.Name == n1.drilled().Host })
+	if by < 0 {
+		t.Fatalf("%q has tested it", n1.drilled().Host)
+	}
+	w.lead(w.hosts[by])
+	_, err := n1.etcd.Delete(t.Context(), w.keys().Drill())
+	must(t, err)
+	w.eventually("the next is another's, since that host leads", func() bool {
+		d := n1.drilled()
+		return d.Host != "" && d.Host != w.hosts[by].Options.Name
+	})
+	for _, h := range w.hosts {
+		if _, err := os.Stat(filepath.Join(h.Options.Dir, "state", "snapshots", "drill")); !os.IsNotExist(err) {
+			t.Errorf("a restore test has left its data on %s: %v", h.Options.Name, err)
+		}
+	}
+}
+
 // rolledOut waits until the rollout for that reason is in that state.
 func (w *world) rolledOut(reason, state string) (r control.Rollout) {
 	w.t.Helper()

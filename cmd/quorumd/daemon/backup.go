@@ -66,7 +66,7 @@ func runBackup(args []string, stdout io.Writer) error {
 		if err != nil {
 			return backup.Outcome{}, err
 		}
-		if args[1] == "save" || args[1] == "verify" {
+		if args[1] == "save" || args[1] == "verify" || args[1] == "drill" && slowsEtcd(conf) {
 			j.options.Progress = atMost(ctx, conf.Backup.Rate, m.Did)
 		}
 		return j.do(ctx, args[1], args[2:])

@@ -11,13 +11,59 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/backup/drill"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // spoolOf is where snapshots lie on this host while something is done with them.
 func spoolOf(conf config.Config) string { return filepath.Join(conf.Paths.State, "snapshots") }
+
+// lookAtSpool returns the look at where a restore is tested on this host.
+func lookAtSpool(conf config.Config) func() (policy.Spool, error) {
+	return func() (policy.Spool, error) {
+		space, err := backup.SpaceOf(conf.Paths.State)
+		if err != nil {
+			return policy.Spool{}, err
+		}
+		return policy.Spool{Known: true, Free: uint64(max(0, space.Free)), Shared: sharesDisk(conf)}, nil
+	}
+}
+
+// sharesDisk reports whether what a restore test writes lies on a file system of etcd's data or log. What cannot be
+// told counts as shared.
+func sharesDisk(conf config.Config) bool {
+	own, ok := deviceOf(conf.Paths.State)
+	for _, dir := range []string{conf.Etcd.DataDir, conf.Etcd.WALDir} {
+		if dir == "" {
+			continue
+		}
+		if of, known := deviceOf(dir); !ok || !known || of == own {
+			return true
+		}
+	}
+	return false
+}
+
+// deviceOf returns the device of the file system on which a directory is, or will be once it is made.
+func deviceOf(dir string) (device uint64, ok bool) {
+	var s unix.Stat_t
+	err := unix.Stat(dir, &s)
+	for errors.Is(err, unix.ENOENT) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		err = unix.Stat(dir, &s)
+	}
+	return s.Dev, err == nil
+}
+
+// slowsEtcd reports whether a restore test writes beside the data of a member, so that it is held to backup.rate.
+func slowsEtcd(conf config.Config) bool {
+	_, err := os.Lstat(filepath.Join(conf.Etcd.DataDir, "member"))
+	return !errors.Is(err, os.ErrNotExist) && sharesDisk(conf)
+}
 
 // drill proves the snapshot of that name, or the newest, and notes it in the store.
 func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+const (
+	// mostRenewals is how many hosts without a member are asked about. In a larger fleet their records alone say when
+	// they were last seen.
+	mostRenewals = 16
+	// renewalsPerTTL is how often etcd is asked in the lifetime of a record.
+	renewalsPerTTL = 4
+)
+
+// lookAtRenewals asks etcd, beside the loop, for how long the hosts without a member have not renewed their records:
+// no member that falls silent shows that such a host is gone. A host that rests asks nothing.
+func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
+	if o.opt.SinceRenewal == nil || !o.pace.attends || !r.Reachable {
+		return
+	}
+	asked, present := map[string]int64{}, map[string]bool{}
+	for _, h := range r.Hosts {
+		present[h.ID] = true
+		if lease := o.leases[h.ID]; h.MemberID == 0 && h.ID != o.opt.Config.Host.ID && lease != 0 {
+			asked[h.ID] = lease
+		}
+	}
+	maps.DeleteFunc(o.leases, func(id string, _ int64) bool { return !present[id] })
+	if len(asked) == 0 || len(asked) > mostRenewals {
+		return
+	}
+	every := o.opt.Config.Timing.PresenceTTL / renewalsPerTTL
+	o.renewed.Refresh(ctx, o.opt.Now, every, o.opt.Config.Timing.CallTimeout,
+		func(ctx context.Context) (map[string]time.Duration, error) {
+			since := map[string]time.Duration{}
+			for id, lease := range asked {
+				age, err := o.opt.SinceRenewal(ctx, lease)
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				if err == nil { // else its record is gone in the next round, or has another lease
+					since[id] = age
+				}
+			}
+			return since, nil
+		})
+	r.Renewals = found(&o.renewed, r.At, maxAge*every)
+}

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// NoDrill returns why this host will never run the restore test that backup.drill schedules; empty when it may.
+func NoDrill(c config.Config) string {
+	if c.Backup.Drill == 0 {
+		return ""
+	}
+	const never = "backup.drill: this host will never run the scheduled restore test"
+	switch {
+	case c.Mode != config.ModeManage:
+		return never + " in mode: observe; set mode: manage"
+	case len(c.Backup.EncryptTo) > 0 && c.Backup.IdentityFile == "":
+		return never + ": it cannot decrypt snapshots; set backup.identityFile"
+	case c.Cluster.Voters == 1 && c.Cluster.Standbys == 0:
+		return "backup.drill: the only voter leads, so only a host without a member runs the scheduled restore test; " +
+			"without one, run quorumctl snapshot drill"
+	}
+	return noDrillRoom(c, never)
+}
+
+// noDrillRoom returns how much room a restore test lacks below paths.state. The size of the database is read where it
+// may be; else it counts as none, which is the least that is needed.
+func noDrillRoom(c config.Config, never string) string {
+	var space unix.Statfs_t
+	if unix.Statfs(c.Paths.State, &space) != nil {
+		return "" // that it is not there is another mistake
+	}
+	free := space.Bavail * uint64(space.Bsize) //nolint:gosec // no file system has blocks of less than nothing
+	var size uint64
+	info, err := os.Stat(filepath.Join(c.Etcd.DataDir, "member", "snap", "db"))
+	if err == nil {
+		size = uint64(max(0, info.Size()))
+	}
+	var state, data unix.Stat_t
+	shared := unix.Stat(c.Paths.State, &state) == nil && unix.Stat(c.Etcd.DataDir, &data) == nil && state.Dev == data.Dev
+	if begin, _ := policy.DrillRoom(size, shared); free < begin {
+		return fmt.Sprintf("%s while %d MiB are free in %s, and %d MiB are needed; free some, or set paths.state to a "+
+			"directory on another file system than etcd's", never, free>>20, c.Paths.State, begin>>20)
+	}
+	return ""
+}
