@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 
 	"go.etcd.io/bbolt"
 )
@@ -40,16 +41,12 @@ type pages struct {
 	pageSize int64
 	high     uint64   // pages from here on are in no use
 	seen     []uint64 // a bit for each page
-	next     []place  // pages that are still to be looked at
-}
-
-type place struct {
-	id    uint64
-	depth int
+	next     []uint64 // the children of the pages that were looked at
 }
 
 // CheckPages reports what would keep bbolt from an end when it walks the database: bbolt follows what it finds, so that
-// a page that is its own child takes all memory. It reads each page once and takes a bit of memory for each.
+// a page that is its own child takes all memory. It reads each page once, those of one level in their order in the file:
+// a database of some GiB takes a rotating disk hours otherwise.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 	if pageSize < smallestPage || pageSize > largestPage || pageSize&(pageSize-1) != 0 {
 		return fmt.Errorf("%w: its pages have %d bytes", ErrDamaged, pageSize)
@@ -65,12 +62,16 @@ func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 	}
-	p.next = append(p.next, place{root, 1})
-	for len(p.next) > 0 {
-		at := p.next[len(p.next)-1]
-		p.next = p.next[:len(p.next)-1]
-		if err := p.visit(at); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+	for level, depth := []uint64{root}, 1; len(level) > 0; level, depth = p.next, depth+1 {
+		if depth > deepest {
+			return fmt.Errorf("%w: page %d is %d pages from the root", ErrDamaged, level[0], depth)
+		}
+		slices.Sort(level)
+		p.next = nil
+		for _, id := range level {
+			if err := p.visit(id); err != nil {
+				return fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
 		}
 	}
 	return nil
@@ -143,23 +144,20 @@ func (p *pages) freelist(id uint64) error {
 }
 
 // visit looks at a page of a tree, and notes its children.
-func (p *pages) visit(at place) error {
-	if at.depth > deepest {
-		return fmt.Errorf("page %d is %d pages from the root", at.id, at.depth)
-	}
-	head, size, err := p.page(at.id)
+func (p *pages) visit(at uint64) error {
+	head, size, err := p.page(at)
 	if err != nil {
 		return err
 	}
 	kind, count := le16(head[8:]), int(le16(head[10:]))
 	if kind != branchPage && kind != leafPage || kind == branchPage && count == 0 {
-		return fmt.Errorf("page %d is no branch or leaf", at.id)
+		return fmt.Errorf("page %d is no branch or leaf", at)
 	}
 	if headerBytes+elementBytes*int64(count) > size {
-		return fmt.Errorf("page %d has %d elements in %d bytes", at.id, count, size)
+		return fmt.Errorf("page %d has %d elements in %d bytes", at, count, size)
 	}
 	elements := make([]byte, elementBytes*count)
-	if err := p.read(elements, at.id, headerBytes); err != nil {
+	if err := p.read(elements, at, headerBytes); err != nil {
 		return err
 	}
 	if kind == branchPage {
@@ -167,22 +165,22 @@ func (p *pages) visit(at place) error {
 	}
 	buckets, err := leaf(elements, size)
 	if err != nil {
-		return fmt.Errorf("page %d: %w", at.id, err)
+		return fmt.Errorf("page %d: %w", at, err)
 	}
 	for _, b := range buckets {
 		if err := p.bucket(at, b); err != nil {
-			return fmt.Errorf("page %d: %w", at.id, err)
+			return fmt.Errorf("page %d: %w", at, err)
 		}
 	}
 	return nil
 }
 
 // branch notes the children of a branch page.
-func (p *pages) branch(at place, elements []byte, size int64) error {
+func (p *pages) branch(at uint64, elements []byte, size int64) error {
 	for i := 0; i < len(elements); i += elementBytes {
 		e := elements[i:]
 		if headerBytes+int64(i)+int64(le32(e))+int64(le32(e[4:])) > size {
-			return fmt.Errorf("page %d: a key ends behind it", at.id)
+			return fmt.Errorf("page %d: a key ends behind it", at)
 		}
 		if err := p.child(at, le64(e[8:])); err != nil {
 			return err
@@ -192,11 +190,11 @@ func (p *pages) branch(at place, elements []byte, size int64) error {
 }
 
 // child notes a page that is still to be looked at.
-func (p *pages) child(of place, id uint64) error {
+func (p *pages) child(of uint64, id uint64) error {
 	if uint64(len(p.next)) >= p.high {
-		return fmt.Errorf("page %d: it has more children than there are pages", of.id)
+		return fmt.Errorf("page %d: it has more children than there are pages", of)
 	}
-	p.next = append(p.next, place{id, of.depth + 1})
+	p.next = append(p.next, id)
 	return nil
 }
 
@@ -221,13 +219,13 @@ func leaf(elements []byte, size int64) (buckets []value, err error) {
 }
 
 // bucket notes the root of a bucket, or looks at its only page, which is in its value.
-func (p *pages) bucket(at place, v value) error {
+func (p *pages) bucket(at uint64, v value) error {
 	head := make([]byte, bucketBytes+headerBytes)
 	if v.size < bucketBytes {
 		return errors.New("a bucket has no root")
 	}
 	head = head[:min(v.size, int64(len(head)))]
-	if err := p.read(head, at.id, v.from); err != nil {
+	if err := p.read(head, at, v.from); err != nil {
 		return err
 	}
 	if root := le64(head); root != 0 {
@@ -241,7 +239,7 @@ func (p *pages) bucket(at place, v value) error {
 	if headerBytes+int64(len(elements)) > size {
 		return errors.New("a small bucket has more elements than bytes")
 	}
-	if err := p.read(elements, at.id, v.from+bucketBytes+headerBytes); err != nil {
+	if err := p.read(elements, at, v.from+bucketBytes+headerBytes); err != nil {
 		return err
 	}
 	inner, err := leaf(elements, size)

@@ -4,10 +4,12 @@
 package database
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,4 +201,31 @@ func FuzzPages(f *testing.F) {
 		}
 		_, _ = inspected(t, text) // it comes to an end
 	})
+}
+
+// inOrder counts how often a reader goes back in a file.
+type inOrder struct {
+	io.ReaderAt
+	at   int64
+	back int
+}
+
+func (r *inOrder) ReadAt(into []byte, at int64) (int, error) {
+	if at < r.at {
+		r.back++
+	}
+	r.at = at
+	return r.ReaderAt.ReadAt(into, at)
+}
+
+func TestThePagesAreReadInTheirOrderInTheFile(t *testing.T) {
+	t.Parallel()
+	text := written(t, 20000, 100)
+	file := &inOrder{ReaderAt: bytes.NewReader(text)}
+	if err := CheckPages(file, int64(len(text)), testPage); err != nil {
+		t.Fatal(err)
+	}
+	if pages := len(text) / testPage; pages < 500 || file.back > 8 { // once a level, and for the list of free pages
+		t.Errorf("of %d pages it goes back %d times", pages, file.back)
+	}
 }
