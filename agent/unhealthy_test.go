@@ -111,7 +111,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 					t.Fatalf("the voters are %v: one forged record has removed a healthy voter", v)
 				}
 				want := "v3 has been " + state.String()
-				evidence := "the metrics of its etcd showed no slow fsync in every minute; no host replaces it before"
+				evidence := "its etcd's metrics showed a minute without a slow fsync; no host replaces it unless"
 				for _, name := range []string{"v1", "s0000"} {
 					if got := f.reason(name, policy.VoterSuspect); !strings.Contains(got, want) ||
 						!strings.Contains(got, evidence) {

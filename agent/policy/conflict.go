@@ -49,6 +49,6 @@ func wrongName(v View) string {
 	if len(v.Cluster.OtherNames) == 0 || used {
 		return ""
 	}
-	return "no other member of this etcd uses this host's cluster.name: the name of its hosts is " +
+	return "no other member of this etcd uses this host's cluster.name; its hosts use " +
 		strings.Join(v.Cluster.OtherNames, " or ")
 }

@@ -279,7 +279,7 @@ func startMember(v View, m Member) Decision {
 	// a voter on an empty disk has forgotten what it acknowledged
 	if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 		if v.Data.State == DataUnknown && v.Data.Detail != "" { // such as a file system that is not mounted
-			return wait(DataNotKnown, "the data of member %s is not known: %s", m.label(), v.Data.Detail)
+			return wait(DataNotKnown, "the state of the data of member %s is unknown: %s", m.label(), v.Data.Detail)
 		}
 		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),
 			orUnknown(v.Data.State))

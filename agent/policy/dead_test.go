@@ -209,7 +209,7 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 		"another voter is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,
 			dead + "another host may take its place after 10m, but: 2 voters look unhealthy or dead together, " +
-				"and not all of one failure domain: n2 is SLOW, n3 does not answer",
+				"in more than one failure domain: n2 is SLOW, n3 does not answer",
 		},
 		"one voter reaches it": {
 			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, VoterNotLive,

@@ -72,6 +72,6 @@ func strayRemains(all []Remains, _ RecoveryWish) (text, about string) {
 		return "", ""
 	}
 	return fmt.Sprintf("on %s etcd was started without settings and made a cluster of one (member %x, %s), "+
-		"which is no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
+		"which contains no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
 		all[0].Cluster), strings.Join(strays, ", ")
 }

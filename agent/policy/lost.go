@@ -28,7 +28,7 @@ func (d Data) Mounted(self Self) Data {
 		return d
 	}
 	d.State = DataUnknown
-	d.Detail = fmt.Sprintf("the file system that held it was mounted at %s and is not: mount it", self.DataMount)
+	d.Detail = fmt.Sprintf("the file system that held it is not mounted at %s: mount it", self.DataMount)
 	return d
 }
 
@@ -66,20 +66,20 @@ func (v View) gaveUp(m Member) bool {
 }
 
 func gaveUpText(m Member) string {
-	return fmt.Sprintf("the data of voter %s (%x) was lost, so this host takes its own place: it has that member "+
-		"removed, and joins anew", m.label(), m.ID)
+	return fmt.Sprintf("the data of voter %s (%x) was lost: this host has that member removed, then joins as a new one",
+		m.label(), m.ID)
 }
 
 // endLost ends the operation of a host whose data is gone, once its disk says so: whatever data comes back is not
 // started then.
 func endLost(v View, m Member) Decision {
 	if !v.gaveUp(m) {
-		return wait(MemberLost, "the data of voter %s (%x) is gone, which this host notes first", m.label(), m.ID)
+		return wait(MemberLost, "the data of voter %s (%x) is gone; this host records that first", m.label(), m.ID)
 	}
 	if d, decided := underLock(v, "to end what took this host down"); decided {
 		return d
 	}
-	why := fmt.Sprintf("the work is over, and the data of voter %s (%x) is gone", m.label(), m.ID)
+	why := fmt.Sprintf("the work has ended, and the data of voter %s (%x) is gone", m.label(), m.ID)
 	return do(Step{Kind: StepEndOp, Outcome: MemberLost, Why: why})
 }
 
@@ -93,14 +93,14 @@ func rejoin(v View) (Decision, bool) {
 	reasons := against(v, vetoes)
 	switch {
 	case len(reasons) == 0 && v.Lock.Mine:
-		why := "in its own place: the data of " + m.label() + " was lost"
+		why := "the data of " + m.label() + " was lost"
 		return do(Step{Kind: StepBeginReplace, Target: target, MemberID: m.ID, Why: why}), true
 	case len(reasons) == 0:
-		return do(Step{Kind: StepTakeLock, Why: "to take the place of its own member, whose data was lost"}), true
+		return do(Step{Kind: StepTakeLock, Why: "to replace its own member, whose data was lost"}), true
 	case v.Lock.Mine:
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
-	lost := Reason{MemberLost, fmt.Sprintf("%s once nothing is against it: %s", gaveUpText(m), reasons[0].Text)}
+	lost := Reason{MemberLost, fmt.Sprintf("%s; blocked: %s", gaveUpText(m), reasons[0].Text)}
 	return Decision{Reasons: append([]Reason{lost}, reasons...)}, true
 }
 
@@ -152,7 +152,7 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
 	case !v.gaveUp(m) || unitRuns(v): // whoever can write the record could else have members removed
-		return Disowned, "this host's disk does not say that the data of " + m.label() + " was lost"
+		return Disowned, "this host's disk has no record that the data of " + m.label() + " was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
 			span.Seconds(v.Op.Elapsed), span.Text(v.Limits.LearnerStall))
@@ -177,7 +177,7 @@ func againstLost(v View, work Work) *Refusal {
 	if !gone {
 		return nil
 	}
-	return conflicts(MemberLost, text, "quorumctl explain says what this host waits for; to replace its disk: "+
+	return conflicts(MemberLost, text, "see what this host waits for: quorumctl explain; to replace its disk: "+
 		"quorumctl maintenance on --reason '<why>'")
 }
 

@@ -169,8 +169,8 @@ func clusterReasons() []ReasonInfo {
 				"for good, remove cluster.json from paths.state",
 		},
 		{
-			HostConflict, "another host has the same ID, name or peer URL, or the others another cluster.name",
-			"give this host its own host.name, host.id and etcd.peerURL, and the cluster.name of the others",
+			HostConflict, "another host has the same ID, name or peer URL, or all others use another cluster.name",
+			"set host.name, host.id and etcd.peerURL to values of its own, and cluster.name to that of the other hosts",
 		},
 		{TargetMet, "as many voters and standbys as wanted", ""},
 		{
@@ -203,8 +203,8 @@ func hostReasons() []ReasonInfo {
 			"upgrade to at least 3.5.31 or 3.6.12 (package quorumd-etcd), or set cluster.allowUnsafeVersion: true",
 		},
 		{
-			VersionUntested, "etcd is newer than this quorumd is tested with",
-			"upgrade quorumd, or install the newest etcd it is tested with; cluster.allowUnsafeVersion: true overrides",
+			VersionUntested, "etcd is newer than the versions that quorumd is tested with",
+			"upgrade quorumd, or install an older etcd (package quorumd-etcd); override: cluster.allowUnsafeVersion: true",
 		},
 		{
 			VersionIncompatible, "this host's etcd must not join that cluster",
@@ -237,9 +237,9 @@ func hostReasons() []ReasonInfo {
 			"when it is to run again: systemctl start " + OurUnit,
 		},
 		{
-			DefaultCluster, "etcd was started here without settings and has made a cluster of one on localhost",
-			"if nothing was stored in it: systemctl stop " + OurUnit + ", move the directory member in etcd.dataDir " +
-				"to another name, and this host goes on as one without data (see 'A cluster that etcd made by " +
+			DefaultCluster, "etcd was started here without settings and made a cluster of one on localhost",
+			"if it contains no keys: systemctl stop " + OurUnit + ", then rename the directory member in " +
+				"etcd.dataDir; this host then joins as one without data (see 'A cluster that etcd made by " +
 				"default' in the runbook of QuorumdNeedsSomebody)",
 		},
 		{
@@ -345,10 +345,9 @@ func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
 			MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back",
-			"after a maintenance this host has it removed and joins anew by itself, as soon as the other " +
-				"voters allow " +
-				"that; else mount its disk, if it is only that, or on another host: quorumctl member remove NAME " +
-				"--reason '<why>', and this host joins anew",
+			"after maintenance this host joins again by itself, when the other voters allow it; otherwise, if its " +
+				"disk is only not mounted, mount it; if the data is gone, on another host: quorumctl member remove " +
+				"NAME --reason '<why>', and this host joins again",
 		},
 		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
 		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},

@@ -166,7 +166,7 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 	if domain != "" && !spread && !shared {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters look unhealthy or dead together, and not all of one failure domain: %s", len(unfit),
+	return fmt.Sprintf("%d voters look unhealthy or dead together, in more than one failure domain: %s", len(unfit),
 		strings.Join(names[:min(len(names), mostNamed)], ", ")), true
 }
 

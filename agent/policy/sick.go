@@ -45,7 +45,7 @@ const sickStall = time.Minute
 const healedBy = 90 * time.Second
 
 // unwitnessed is why a voter is not unhealthy that only its own record calls so.
-const unwitnessed = "nothing but its own record says so"
+const unwitnessed = "only its own host record reports it"
 
 // Sick is a voter that is sick by its own verdict and by a witness.
 type Sick struct {
@@ -71,7 +71,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 	case !present:
 		return s, "no quorumd on its host tells how it is"
 	case sick(h.Health) && h.Recovers:
-		return s, fmt.Sprintf("it is still %s by its own verdict, but its writes are fast again", h.Health)
+		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
 	case !sick(h.Health) || h.Ails.For == 0:
 		return s, "it is " + h.Health.String() + " by its own verdict"
 	case !gates(h.Health, h.Spares, health.Joins):
@@ -128,11 +128,11 @@ func (v View) witness(m Member) (text string, since time.Duration) {
 func (f Fsyncs) evidence() string {
 	switch {
 	case f.Known:
-		return fmt.Sprintf("%s ago the metrics of its etcd showed no slow fsync in every minute", span.Seconds(f.Age))
+		return fmt.Sprintf("%s ago its etcd's metrics showed a minute without a slow fsync", span.Seconds(f.Age))
 	case f.Absent != "":
-		return "the metrics of its etcd cannot be read: " + f.Absent
+		return "its etcd's metrics cannot be read: " + f.Absent
 	}
-	return "the metrics of its etcd have not been read yet"
+	return "its etcd's metrics have not been read yet"
 }
 
 // sickFor is calledSick for deciding: what was not seen in this round proves nothing.
@@ -220,13 +220,13 @@ func voterSuspect(v View) (string, bool) {
 		if _, why := v.calledSick(m); why != unwitnessed || v.verdictAwaits(h) > 0 || v.Op.takesPlaceOf(m) {
 			continue
 		}
-		before := fmt.Sprintf("its etcd counts slow fsyncs in every minute, or it is more than %d entries behind the "+
+		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+
 			"leader", v.Limits.PromoteLag)
 		if h.Ails.HangsFor > 0 {
 			before += ", or it answers no linearizable read"
 		}
-		all = append(all, fmt.Sprintf("%s has been %s for %s by its own record alone, and %s; no host replaces it "+
-			"before %s", m.label(), h.Health, span.Seconds(h.Ails.For), m.Fsyncs.evidence(), before))
+		all = append(all, fmt.Sprintf("%s has been %s for %s by its own host record alone: %s; no host replaces it "+
+			"unless %s", m.label(), h.Health, span.Seconds(h.Ails.For), m.Fsyncs.evidence(), before))
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }

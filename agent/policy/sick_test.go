@@ -70,7 +70,7 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			func(v *View) { v.Hosts[2].Ails.For, v.Hosts[2].Recovers = 0, true }, false, "are fast again",
 		},
 		"the metrics of its etcd are not read": {
-			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "nothing but its own record",
+			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "only its own host record",
 		},
 		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, false, ""},
 		"its witness is of just now": {
@@ -78,7 +78,7 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 		},
 		"its own verdict is all": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.P99, v.Cluster.Members[2].Fsyncs.SlowFor = 0, 0 },
-			false, "nothing but its own record",
+			false, "only its own host record",
 		},
 		"its etcd alone says so": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 }, false, "it is OK by its own",
@@ -101,7 +101,7 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 		"it is slow, and does not answer this host": {func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,
 				false, time.Minute
-		}, false, "nothing but its own"},
+		}, false, "only its own host record"},
 		"its finding would let it join": {
 			func(v *View) { v.Hosts[2].Spares = health.Joins }, false, "would let it join",
 		},
@@ -161,7 +161,7 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 		},
 		"another member is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },
-			says + "another host may take its place, but: 2 voters look unhealthy or dead together, and not all of " +
+			says + "another host may take its place, but: 2 voters look unhealthy or dead together, in more than " +
 				"one failure domain: n2 is SLOW, n3 is SLOW",
 		},
 		"enough were replaced": {
@@ -205,10 +205,10 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *testing.T) {
 	t.Parallel()
 	const (
-		shown  = "5s ago the metrics of its etcd showed no slow fsync in every minute"
-		before = "; no host replaces it before its etcd counts slow fsyncs in every minute, or it is more than 500 " +
+		shown  = "5s ago its etcd's metrics showed a minute without a slow fsync"
+		before = "; no host replaces it unless its etcd counts a slow fsync in every minute, or it is more than 500 " +
 			"entries behind the leader"
-		says = "n3 has been SLOW for 12m by its own record alone, and " + shown + before
+		says = "n3 has been SLOW for 12m by its own host record alone: " + shown + before
 	)
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -223,11 +223,11 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 		}, strings.Replace(says, "SLOW for 12m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
 		"its etcd does not answer": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
-			strings.Replace(says, shown, "the metrics of its etcd cannot be read: etcd answers 403", 1),
+			strings.Replace(says, shown, "its etcd's metrics cannot be read: etcd answers 403", 1),
 		},
 		"its etcd has not been asked": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} },
-			strings.Replace(says, shown, "the metrics of its etcd have not been read yet", 1),
+			strings.Replace(says, shown, "its etcd's metrics have not been read yet", 1),
 		},
 		"its disk hangs, and it answers": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute },

@@ -165,7 +165,7 @@ func (s Step) Text() string {
 	case s.Kind == StepBeginReplace && s.Target == "":
 		text = "recording that a voter too many is removed"
 	case s.Kind == StepBeginReplace && s.Target == RoleSpare:
-		text = "recording that this host's own member is removed"
+		text = "recording the removal of this host's own member"
 	}
 	if s.Phase != "" {
 		text += ": " + string(s.Phase)
