@@ -45,7 +45,7 @@ type pages struct {
 }
 
 // CheckPages reports what would keep bbolt from an end when it walks the database: bbolt follows what it finds, so that
-// a page that is its own child takes all memory. It reads each page once, those of one level in their order in the file:
+// a page that is its own child takes all memory. It reads each page once, those of a level in their order in the file:
 // a database of some GiB takes a rotating disk hours otherwise.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 	if pageSize < smallestPage || pageSize > largestPage || pageSize&(pageSize-1) != 0 {

@@ -39,7 +39,8 @@ type Contents struct {
 // Contents that are neither empty nor a problem and name no member are what an etcd left that ended
 // before it was one: it makes its database before its log.
 func Inspect(dataDir, walDir string) Contents {
-	c := whileMounted(func() string { return mounts(dataDir, walDir) }, func() Contents { return look(dataDir, walDir) })
+	c := whileMounted(func() string { return mounts(dataDir, walDir) },
+		func() Contents { return look(dataDir, walDir) })
 	c.Free = free(dataDir)
 	return c
 }

@@ -41,8 +41,8 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	r.OtherNames = o.otherNames
 }
 
-// readNames returns the names under which hosts have records, without this host's. All its reads together take no longer
-// than one call may: the loop that renews the lock waits for them.
+// readNames returns the names under which hosts have records, without this host's. All its reads together take no
+// longer than one call may: the loop that renews the lock waits for them.
 func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 	const root, end = "/quorumd/", "/quorumd0"
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)

@@ -121,7 +121,8 @@ func TestAnEtcdThatReadsSlowlyHoldsTheLoopUpForOneCallAndItsNamesStayKnown(t *te
 				r.HostsAt = r.At
 				began := time.Now()
 				o.askNames(t.Context(), r)
-				if took := time.Since(began); took > o.opt.Config.Timing.CallTimeout || !slices.Equal(r.OtherNames, c.want) {
+				took := time.Since(began)
+				if took > o.opt.Config.Timing.CallTimeout || !slices.Equal(r.OtherNames, c.want) {
 					t.Errorf("%q after %s, want %q", r.OtherNames, took, c.want)
 				}
 			})

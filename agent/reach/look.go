@@ -62,11 +62,15 @@ func ServiceUser(ctx context.Context, file string) string {
 	if !ok || name == "" {
 		return ""
 	}
-	unit := "quorumd.service"
-	if name != "quorumd" {
-		unit = "quorumd@" + name + ".service"
+	return unitUser(ctx, AgentUnit(name), DefaultUser)
+}
+
+// AgentUnit returns the unit of the agent whose configuration has that name.
+func AgentUnit(name string) string {
+	if name == "quorumd" {
+		return "quorumd.service"
 	}
-	return unitUser(ctx, unit, DefaultUser)
+	return "quorumd@" + name + ".service"
 }
 
 // EtcdUser gives the user that runs a unit of etcd: what systemd says, or etcd.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
@@ -83,7 +84,7 @@ func (g startGuard) holds(ctx context.Context, unit string) bool {
 		if g.facts(ctx, conf, agent, unit).Held() {
 			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided about this host yet, and %s "+
 				"contains no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
-				unit, agentUnit(agent), conf.Etcd.DataDir, agentUnit(agent))
+				unit, reach.AgentUnit(agent), conf.Etcd.DataDir, reach.AgentUnit(agent))
 			return true
 		}
 	}
@@ -107,7 +108,7 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	if !f.NoMember {
 		return f
 	}
-	f.AgentStarts, err = g.units.Starts(ctx, agentUnit(agent))
+	f.AgentStarts, err = g.units.Starts(ctx, reach.AgentUnit(agent))
 	f.AgentStarts = f.AgentStarts && err == nil
 	return f
 }
@@ -183,12 +184,4 @@ func flagOf(words []string, name string) (value string) {
 		}
 	}
 	return value
-}
-
-// agentUnit returns the unit of the agent with that name.
-func agentUnit(agent string) string {
-	if agent == mainAgent {
-		return "quorumd.service"
-	}
-	return "quorumd@" + agent + ".service"
 }
