@@ -35,9 +35,10 @@ func products() map[string]product {
 			name: "quorumd-etcd", dir: "contrib/etcd/v3.6",
 			programs: map[string]string{
 				"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3",
+				"etcdutl": "go.etcd.io/etcd/etcdutl/v3",
 			},
 			pages: "packaging/etcd/*.md", recipe: "packaging/etcd/nfpm.yaml",
-			notice: "etcd and etcdctl are built of these modules, under the licences that follow.",
+			notice: "etcd, etcdctl and etcdutl are built of these modules, under the licences that follow.",
 			news:   "What is new stands at https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
 		},
 	}
