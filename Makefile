@@ -55,7 +55,7 @@ NFPM   := $(CACHE)/packaging/bin/nfpm
 MD2MAN := $(CACHE)/packaging/bin/go-md2man
 
 package-version:
-	@[ -n '$(PACKAGE_VERSION)' ] || { echo 'cannot tell the version of the packages: this needs git and a git checkout' \
+	@[ -n '$(PACKAGE_VERSION)' ] || { echo 'cannot determine the package version without git and a git checkout' \
 	  '→ make packages PACKAGE_VERSION=1.2.3' >&2; exit 1; }
 
 packages: package-version $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
@@ -166,7 +166,7 @@ NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
 	@# make lint vets. The time is for a test that hangs: on a busy machine a package may take half an hour.
-	@echo 'unit tests of $(words $(UNIT)) packages; make test-more and make test-long have what takes minutes'
+	@echo 'unit tests of $(words $(UNIT)) packages; tests that take minutes: make test-more, make test-long'
 	@$(TESTS) $(GOTEST) -p 6 -vet=off -timeout 1h -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT) || red='unit tests'; \
 	echo 'end-to-end tests: real agents and real etcd on loopback'; \
 	$(TESTS) $(GOTEST) -vet=off -timeout 1h -skip '$(MORE)' $(E2E) || red="$${red:+$$red and }end-to-end tests"; \
@@ -362,7 +362,7 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(LINT) run ./...
 
 # Of the modules whose programs are shipped: quorumd's, and that of the etcd in package quorumd-etcd.
-vulncheck: $(VULNCHECK) ## look for known vulnerabilities in what is shipped; VULNDB=URL of another database
+vulncheck: $(VULNCHECK) ## check shipped programs for known vulnerabilities; VULNDB=URL of another database
 	VULNDB='$(VULNDB)' contrib/vulncheck/check.sh $(VULNCHECK) . contrib/etcd/v3.6
 
 $(VULNCHECK):

@@ -148,7 +148,7 @@ func TestMakeNeedsGitForAPackageAlone(t *testing.T) { //nolint:paralleltest // i
 	t.Setenv("PATH", pathWithout(t, "git"))
 	goes := fakeGo(t, "none")
 	out, err := runMake(t, root, "packages", "GO="+goes)
-	if err == nil || !strings.Contains(out, "cannot tell the version of the packages: this needs git") ||
+	if err == nil || !strings.Contains(out, "cannot determine the package version without git") ||
 		strings.Count(out, "\n") != 2 { // the second is make's own
 		t.Errorf("make packages: %v: %s", err, out)
 	}
