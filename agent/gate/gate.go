@@ -77,7 +77,7 @@ func (g *Gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		in, why := g.enter(c.RemoteAddr())
+		in, why := g.enter(origin(c))
 		if why != "" {
 			_ = c.Close()
 			g.tell(c.RemoteAddr(), why)
@@ -88,6 +88,17 @@ func (g *Gate) Accept() (net.Conn, error) {
 		}
 		return &conn{Conn: c, leave: sync.OnceFunc(func() { g.leave(in) })}, nil
 	}
+}
+
+// origin returns where a connection comes from: the loopback if it comes from this host, whichever of its addresses the
+// listener has.
+func origin(c net.Conn) net.Addr {
+	remote, remoteErr := netip.ParseAddrPort(c.RemoteAddr().String())
+	local, localErr := netip.ParseAddrPort(c.LocalAddr().String())
+	if remoteErr == nil && localErr == nil && remote.Addr() == local.Addr() {
+		return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), remote.Port()))
+	}
+	return c.RemoteAddr()
 }
 
 // conn is a connection that gives its place back.

@@ -27,8 +27,13 @@ var answer = bytes.Repeat([]byte("quorumd_some_metric{label=\"value\"} 1\n"), 81
 // serving starts a server behind a gate on 127.0.0.1.
 func serving(t *testing.T, limits Limits, times Times, log io.Writer) (*Gate, string) {
 	t.Helper()
+	return servingAt(t, "127.0.0.1:0", limits, times, log)
+}
+
+func servingAt(t *testing.T, address string, limits Limits, times Times, log io.Writer) (*Gate, string) {
+	t.Helper()
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	g, err := Listen("127.0.0.1:0", limits, logger)
+	g, err := Listen(address, limits, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,3 +58,16 @@ func TestAnAddressBelongsToTheSmallestOfItsNetworks(t *testing.T) {
 		}
 	}
 }
+
+// TestThisHostIsTheLoopbackWhateverAddressItUses connects from an address to the same one, as a host does that connects
+// to its own address on a network.
+func TestThisHostIsTheLoopbackWhateverAddressItUses(t *testing.T) {
+	t.Parallel()
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	_, address := servingAt(t, "127.0.0.5:0", Limits{InAll: 4, PerAddress: 4, Allow: loopback}, patient(), io.Discard)
+	for from, want := range map[string]bool{"127.0.0.5": true, "127.0.0.1": true, "127.0.0.6": false} {
+		if err := scrape(t.Context(), from, address); (err == nil) != want {
+			t.Errorf("from %s: %v, want an answer: %t", from, err, want)
+		}
+	}
+}
