@@ -108,7 +108,7 @@ func ReadFacts(r io.Reader) (Facts, error) {
 		return f, errors.New("cannot read the facts: the checksum does not fit, the file was changed")
 	}
 	if len(f.Manifests) > MaxManifests {
-		return f, fmt.Errorf("cannot read the facts: they tell of %d snapshots, at most %d are told of",
+		return f, fmt.Errorf("cannot read the facts: they list %d snapshots, the limit is %d",
 			len(f.Manifests), MaxManifests)
 	}
 	if !fit(f.Plans) {
