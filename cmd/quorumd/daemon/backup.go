@@ -161,6 +161,7 @@ type job struct {
 	store    backup.Store
 	options  backup.Options
 	evidence backup.Evidence // of this host
+	unread   error           // why it cannot be read; a snapshot can be saved all the same
 }
 
 func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
@@ -178,9 +179,7 @@ func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 			return j, fmt.Errorf("cannot use backup.identityFile (%s): %w", path, err)
 		}
 	}
-	if j.evidence, err = local.ReadManifests(local.HostFiles{}, conf.Paths.State); err != nil {
-		return j, err
-	}
+	j.evidence, j.unread = local.ReadManifests(local.HostFiles{}, conf.Paths.State)
 	j.store, err = openStore(conf)
 	return j, err
 }
@@ -259,6 +258,9 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 }
 
 func (j job) list(ctx context.Context) (backup.Outcome, error) {
+	if j.unread != nil {
+		return backup.Outcome{}, j.unread
+	}
 	l, err := backup.List(ctx, j.store, j.options.Progress)
 	if err != nil {
 		return backup.Outcome{}, err
@@ -296,6 +298,9 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 
 // manifest returns that of the snapshot of that name, or of the newest, unless the snapshot was exchanged.
 func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
+	if j.unread != nil {
+		return backup.Manifest{}, j.unread
+	}
 	m, err := j.readManifest(ctx, name)
 	if err == nil {
 		err = j.evidence.Refuse(m)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -64,5 +66,27 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
 	out, err = j.do(t.Context(), "verify", nil)
 	if err != nil || out.Snapshots[0].Origin != backup.OriginUnproven {
 		t.Errorf("one that nothing is known of: %+v, %v", out.Snapshots, err)
+	}
+}
+
+func TestADamagedFileOfHashesKeepsNoSnapshotFromBeingSaved(t *testing.T) {
+	t.Parallel()
+	var conf config.Config
+	conf.Cluster.Name, conf.Paths.State, conf.Backup.Store.Directory = "prod", t.TempDir(), t.TempDir()
+	if err := errors.Join(os.Chmod(conf.Backup.Store.Directory, 0o700),
+		os.WriteFile(filepath.Join(conf.Paths.State, "manifests.json"), []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	j, err := openJob(conf, &backup.Meter{})
+	if err != nil {
+		t.Fatalf("no job begins: %v", err)
+	}
+	if _, err := j.do(t.Context(), "prune", []string{"no"}); err != nil {
+		t.Errorf("prune: %v", err)
+	}
+	for _, kind := range []string{"list", "verify", "drill"} {
+		if _, err := j.do(t.Context(), kind, nil); err == nil || !strings.Contains(err.Error(), "manifests.json") {
+			t.Errorf("%s compares with nothing: %v", kind, err)
+		}
 	}
 }
