@@ -140,7 +140,8 @@ type Cluster struct {
 	// Where endpoints are found beside those.
 	Discovery Discovery `yaml:"discovery"`
 
-	// Accept etcd servers below the safe version floor, with a warning instead of a refusal.
+	// Accept etcd versions below the safe floor, and versions newer than the newest tested one, with a warning instead
+	// of a refusal.
 	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
 
 	// How quorumd connects to the endpoints when they are https: remove the # of these lines, and see etcd.environment.
