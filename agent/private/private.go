@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/agent/socketpath"
 	"github.com/quorumd/quorumd/agent/span"
 )
@@ -76,6 +77,9 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		e.process = command.Process
+		if err == nil { // the process that reads what it does not trust is this one
+			_ = database.Unconfine(command.Process.Pid) // bounded as this one, it may fail, and says so
+		}
 		started <- err
 		if err == nil {
 			e.ended <- command.Wait()

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/database"
 )
@@ -24,6 +25,9 @@ const inspectCommand = "inspect-snapshot"
 
 // inspectMemory is what the child may allocate, in bytes: some 50 million keys fit.
 const inspectMemory = 2 << 30
+
+// inspectTime is what the child may compute.
+const inspectTime = time.Hour
 
 // inspection is what the child found in a file.
 type inspection struct {
@@ -53,7 +57,7 @@ func inspectFile(ctx context.Context, file *os.File) (found inspection, err erro
 
 // inspectMain is the child: it reads the file on its standard input.
 func inspectMain(ctx context.Context, file *os.File, out io.Writer) error {
-	if err := database.Confine(inspectMemory); err != nil {
+	if err := (database.Limits{Memory: inspectMemory, CPU: inspectTime}).Confine(); err != nil {
 		return err
 	}
 	sum, none := sha256.New(), func(int64) {}

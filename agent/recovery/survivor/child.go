@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/span"
 )
@@ -263,8 +264,10 @@ func Main(args []string, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	var answer any
-	var err error
+	// The etcd that is forced on a copy is not bounded so. A log is read into memory as a whole.
+	err := database.Limits{Memory: database.HalfOfMemory(), CPU: copyBound}.ConfineSelf()
 	switch {
+	case err != nil:
 	case verb == ReadCommand && len(rest) == 0:
 		answer, err = Read(p)
 	case verb == RebuildCommand && len(rest) == 2:

@@ -34,6 +34,9 @@ const backupMemory = 48 << 20
 // (MemoryMax=512M), so that what is planted there ends the child alone. 8 million keys fit.
 const parseMemory = 384 << 20
 
+// parseTime is what such a child may compute: a database of 8 GiB takes minutes.
+const parseTime = 2 * time.Hour
+
 // deleted is as how many bytes a delete counts: one at a time is progress enough for a job.
 const deleted = 1 << 20
 
@@ -51,10 +54,13 @@ func runBackup(args []string, stdout io.Writer) error {
 	if args[1] == fetchJob {
 		return runFetch(ctx, args[0], args[2:], stdout) // people wait for it, and etcd is down
 	}
-	if args[1] != "drill" { // that one runs an etcd, which inherits the limit
-		if err := database.Confine(parseMemory); err != nil {
-			return err
-		}
+	limits := database.Limits{Memory: parseMemory, CPU: parseTime}
+	confine := limits.Confine
+	if args[1] == "drill" { // it runs an etcd, which is not bounded so
+		confine = limits.ConfineSelf
+	}
+	if err := confine(); err != nil {
+		return err
 	}
 	giveWay()
 	return backup.Child(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
