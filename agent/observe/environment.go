@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// environment gives the variables with which the local etcd is to be started by the view of a round.
+// environment returns the variables with which the local etcd is to be started by the view of a round.
 func environment(c config.Config, r *round.Round, v *policy.View) map[string]string {
 	switch policy.EnvironmentOf(*v) { //exhaustive:enforce
 	case policy.EnvironmentNew:

@@ -21,7 +21,7 @@ func (j *judge) askHardware(ctx context.Context) health.HardwareReading {
 	return seen
 }
 
-// askDrives gives all but the sensors.
+// askDrives returns all but the sensors.
 func (j *judge) askDrives(ctx context.Context) health.HardwareReading {
 	if j.opt.Hardware == nil {
 		return health.HardwareReading{}

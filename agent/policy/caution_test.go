@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// codes gives what a decision says.
+// codes returns the codes of a decision.
 func codes(d Decision) (list []ReasonCode) {
 	for _, r := range d.Reasons {
 		list = append(list, r.Code)

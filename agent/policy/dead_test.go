@@ -75,7 +75,7 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 		"a follower has no agent": {
 			func(v *View) { v.Hosts = append(v.Hosts[:1:1], v.Hosts[2]) }, "voter n2 has no quorumd",
 		},
-		"nobody leads": {func(v *View) { v.Cluster.Members[0].Leader = false }, "no live leader"},
+		"there is no leader": {func(v *View) { v.Cluster.Members[0].Leader = false }, "no live leader"},
 		"the dead one leads still": {
 			func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }, "no live leader",
 		},

@@ -47,7 +47,7 @@ func recall(t *testing.T, base func() View, scenes []scene) {
 	}
 }
 
-// told gives everything that a decision says, a line for each part that is set.
+// told returns everything that a decision says, a line for each part that is set.
 func told(d Decision) string {
 	var out strings.Builder
 	step := func(word string, s Step) {

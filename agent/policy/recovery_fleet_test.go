@@ -17,7 +17,7 @@ type fleet struct {
 
 const oldQuorum = 3 // of five
 
-// serving gives the cluster that answers: the old one when all three have their old data up, the new one when the
+// serving returns the cluster that answers: the old one when all three have their old data up, the new one when the
 // survivor has it up.
 func (f fleet) serving() (old, made bool) {
 	n := 0

@@ -82,7 +82,7 @@ func runBackup(args []string, stdout io.Writer) error {
 // fetchJob is the job that writes the database of a snapshot to its standard output, for a recovery.
 const fetchJob = "fetch"
 
-// fetchCommand gives the command that fetches a snapshot; none where the configuration names no place for any.
+// fetchCommand returns the command that fetches a snapshot; none where the configuration names no place for any.
 func fetchCommand(conf config.Config, path string) []string {
 	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
 		return nil
@@ -190,7 +190,7 @@ func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 	return j, err
 }
 
-// openStore gives the store that is configured.
+// openStore returns the store that is configured.
 func openStore(conf config.Config) (backup.Store, error) {
 	switch s := conf.Backup.Store; {
 	case s.Directory != "":
