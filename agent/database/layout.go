@@ -37,7 +37,7 @@ const (
 	tombstoneBytes = revisionBytes + 1 // the last is 't': the key was deleted
 )
 
-// RevisionOf gives the main revision that a key begins with; 0 for what is too short for one.
+// RevisionOf returns the main revision that a key begins with; 0 for what is too short for one.
 func RevisionOf(key []byte) int64 {
 	if len(key) < revisionBytes {
 		return 0
@@ -53,7 +53,7 @@ func IndexOf(value []byte) uint64 {
 	return binary.BigEndian.Uint64(value)
 }
 
-// RevisionKey gives the key of a main revision, which is not negative.
+// RevisionKey returns the key of a main revision, which is not negative.
 func RevisionKey(main int64) []byte {
 	key := make([]byte, revisionBytes)
 	binary.BigEndian.PutUint64(key, uint64(main)) //nolint:gosec // it is never negative
