@@ -1,0 +1,254 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// urlRules say that URLs agree on their scheme, that TLS files go with https, and that nobody listens where another
+// does.
+func (d *decoder) urlRules(c *Config) []rule {
+	e := &c.Etcd
+	rules := []rule{
+		d.listenNameRule("etcd.listenClientURL", "etcd.clientURL", e.ListenClientURL),
+		d.listenNameRule("etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL),
+	}
+	rules = append(rules, d.addressRules(c)...)
+	rules = append(rules, d.etcdTLSRules(e)...)
+	login := []string{"etcd.user", "etcd.passwordFile"}
+	rules = append(rules,
+		rule{
+			login, e.User == "" || e.PasswordFile != "",
+			"etcd.user (" + e.User + ") is given without etcd.passwordFile; set both or neither",
+		},
+		rule{
+			login, e.User != "" || e.PasswordFile == "",
+			"etcd.passwordFile (" + e.PasswordFile + ") is given without etcd.user; set both or neither",
+		})
+	rules = append(rules, d.discoveryRules(&c.Cluster.Discovery)...)
+	if len(c.Cluster.Endpoints) == 0 {
+		return rules
+	}
+	rules = append(rules, d.schemeRules(c)...)
+	rules = append(rules, rule{
+		[]string{"etcd.user", "cluster.discovery", "cluster.endpoints"},
+		c.Etcd.User == "" || c.Etcd.AllowUnencryptedPassword || !c.Cluster.Discovery.Any() ||
+			scheme(c.Cluster.Endpoints[0]) == "https",
+		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, " +
+			"which would be sent " +
+			"it unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
+	})
+	if c.Cluster.TLS == nil {
+		return rules
+	}
+	return append(rules, d.tlsPairRules(c.Cluster.TLS)...)
+}
+
+func (d *decoder) discoveryRules(k *Discovery) []rule {
+	places := []string{"cluster.discovery.srv", "cluster.discovery.file", "cluster.discovery.program"}
+	given := 0
+	for _, value := range []string{k.SRV, k.File, k.Program} {
+		if value != "" {
+			given++
+		}
+	}
+	return []rule{
+		{places, given <= 1, "cluster.discovery names more than one place to look; keep srv, file or program"},
+		{
+			[]string{"cluster.discovery.timeout", "cluster.discovery.interval"},
+			k.Timeout <= k.Interval,
+			d.show("cluster.discovery.timeout", k.Timeout) + " must be at most " +
+				d.show("cluster.discovery.interval", k.Interval) +
+				", because a look that is not over is not begun again; lower the first or raise the second",
+		},
+	}
+}
+
+// schemeRules need at least one endpoint.
+func (d *decoder) schemeRules(c *Config) []rule {
+	const list, section = "cluster.endpoints", "cluster.tls"
+	first, https := c.Cluster.Endpoints[0], scheme(c.Cluster.Endpoints[0]) == "https"
+	same := func(path, value string) rule {
+		return rule{
+			[]string{path, list},
+			scheme(value) == scheme(first),
+			fmt.Sprintf("%s (%s) and %s[0] (%s) must both be http or both https; write the same scheme for all", path,
+				value, list, first),
+		}
+	}
+	rules := []rule{
+		same("etcd.clientURL", c.Etcd.ClientURL),
+		{
+			[]string{section, list},
+			c.Cluster.TLS != nil || !https,
+			section + " is missing, but " + list + " are https (" + first +
+				"); add the section with ca, cert and key, or \"tls: {}\" for the system's authorities and no client " +
+				"certificate",
+		},
+		{
+			[]string{section, list},
+			c.Cluster.TLS == nil || https,
+			section + " is given, but " + list + " are http (" + first + "); remove the section, or write https",
+		},
+	}
+	for i, endpoint := range c.Cluster.Endpoints[1:] {
+		rules = append(rules, same(fmt.Sprintf("%s[%d]", list, i+1), endpoint))
+	}
+	return rules
+}
+
+func (d *decoder) tlsPairRules(t *TLS) []rule {
+	pair := []string{"cluster.tls.cert", "cluster.tls.key"}
+	return []rule{
+		{pair, t.Cert != "" || t.Key == "", "cluster.tls.key (" + t.Key +
+			") is given without cluster.tls.cert; set both or neither"},
+		{pair, t.Key != "" || t.Cert == "", "cluster.tls.cert (" + t.Cert +
+			") is given without cluster.tls.key; set both or neither"},
+	}
+}
+
+// serving are the variables with which etcd serves https at a URL.
+type serving struct {
+	listen, url string // the key and its value
+	files       [2]string
+	auto        string // makes etcd sign a certificate of its own
+}
+
+// lacks says whether the variables leave etcd without a certificate for an https URL. etcd would refuse to start.
+func (s serving) lacks(variables map[string]string) bool {
+	given := variables[s.files[0]] != "" && variables[s.files[1]] != ""
+	return scheme(s.url) == "https" && !given && variables[s.auto] != "true"
+}
+
+func (s serving) says(elsewhere string) string {
+	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add the section etcd.tls, or "+
+		"them to etcd.environment, unless %s",
+		s.listen, s.url, s.files[0], s.files[1], elsewhere)
+}
+
+func servings(e Etcd) []serving {
+	return []serving{
+		{"etcd.listenClientURL", e.ListenClientURL, [2]string{"ETCD_CERT_FILE", "ETCD_KEY_FILE"}, "ETCD_AUTO_TLS"},
+		{
+			"etcd.listenPeerURL", e.ListenPeerURL,
+			[2]string{"ETCD_PEER_CERT_FILE", "ETCD_PEER_KEY_FILE"},
+			"ETCD_PEER_AUTO_TLS",
+		},
+	}
+}
+
+// etcdTLSRules say that the section serves both listeners, and that nothing else says the same.
+func (d *decoder) etcdTLSRules(e *Etcd) []rule {
+	if e.TLS == nil {
+		return nil
+	}
+	const section = "etcd.tls"
+	rules := []rule{{
+		[]string{section},
+		e.TLS.CA != "" && e.TLS.Cert != "" && e.TLS.Key != "",
+		section + " needs ca, cert and key; set all three",
+	}, {
+		[]string{section + ".peerCert", section + ".peerKey"},
+		(e.TLS.PeerCert == e.TLS.Cert) == (e.TLS.PeerKey == e.TLS.Key),
+		section + ".peerCert (" + e.TLS.PeerCert + ") and " + section + ".peerKey (" + e.TLS.PeerKey +
+			") go together; set both or neither",
+	}}
+	for _, u := range []struct{ path, from, value string }{
+		{"etcd.listenClientURL", "etcd.clientURL", e.ListenClientURL},
+		{"etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL},
+	} {
+		rules = append(rules, rule{
+			[]string{section, u.path, u.from},
+			scheme(u.value) == "https" || u.value == "",
+			section + " is given, but " + d.show(u.path, u.value) + " is not https; write https, or remove the section",
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.TLS.environment())) {
+		rules = append(rules, rule{
+			[]string{section, "etcd.environment"},
+			e.Environment[name] == "",
+			"etcd.environment has " + name + ", which etcd.tls sets; remove it from one of the two",
+		})
+	}
+	return rules
+}
+
+// listenNameRule covers a URL to listen on that comes from the advertised one, where names are allowed.
+func (d *decoder) listenNameRule(listen, advertised, value string) rule {
+	_, err := parseURL(value, true)
+	return rule{
+		[]string{listen, advertised},
+		value == "" || err == nil,
+		fmt.Sprintf("%s is not set, so it is %s; but %s, in %s", listen, advertised, listenNeedsIP(value), listen),
+	}
+}
+
+// addressRules say that every listener has an address and port of its own.
+func (d *decoder) addressRules(c *Config) []rule {
+	listeners := []struct{ path, from, value string }{
+		{"etcd.listenClientURL", "etcd.clientURL", c.Etcd.ListenClientURL},
+		{"etcd.listenPeerURL", "etcd.peerURL", c.Etcd.ListenPeerURL},
+		{"etcd.metricsURL", "etcd.metricsURL", c.Etcd.MetricsURL},
+		{"metrics.listen", "metrics.allow", c.Metrics.Listen},
+		{"bootstrap.listen", "bootstrap.hosts", c.Bootstrap.Listen},
+		{"fleetlock.listen", "fleetlock.listen", c.FleetLock.Listen},
+		{"proxy.listen", "proxy.listen", c.Proxy.Listen},
+	}
+	var rules []rule
+	for i, a := range listeners {
+		for _, b := range listeners[i+1:] {
+			rules = append(rules, rule{
+				[]string{a.path, b.path, a.from, b.from},
+				!overlap(address(a.value), address(b.value)),
+				d.show(a.path, a.value) + " and " + d.show(b.path, b.value) +
+					" listen on the same address and port; give one of them another port",
+			})
+		}
+	}
+	return append(rules, d.externalRules(c)...)
+}
+
+// overlap says whether two listeners want the same address: equal ports, and equal hosts or one that stands for all.
+func overlap(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	return portA != "" && portA == portB && (plain(hostA) == plain(hostB) || isAll(hostA) || isAll(hostB))
+}
+
+// plain gives the address that localhost is to who listens.
+func plain(host string) string {
+	if host == "localhost" {
+		return "127.0.0.1"
+	}
+	return host
+}
+
+func isAll(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// address gives the host and port of a URL, or of what is one already.
+func address(s string) string {
+	if _, after, ok := strings.Cut(s, "://"); ok {
+		return after
+	}
+	return s
+}
+
+func scheme(s string) string {
+	before, _, _ := strings.Cut(s, "://")
+	return before
+}

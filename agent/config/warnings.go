@@ -1,0 +1,84 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+)
+
+// warnings remarks on values that are allowed but questionable.
+func warnings(c *Config) []string {
+	var w []string
+	if c.Cluster.Voters == 9 {
+		w = append(w,
+			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe")
+	}
+	if !slices.Contains(c.Cluster.Endpoints, c.Etcd.ClientURL) {
+		w = append(w,
+			fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts "+
+				"will not ask this one", c.Etcd.ClientURL))
+	}
+	elsewhere := "quorumd was started with them" // etcd's environment may be more than what quorumd writes
+	if c.Etcd.Runner == RunnerSystemd {
+		elsewhere = c.Etcd.Unit + " has them of its own (systemctl cat " + c.Etcd.Unit + ")"
+	}
+	for _, s := range servings(c.Etcd) {
+		if c.Etcd.TLS == nil && s.lacks(c.Etcd.Environment) {
+			w = append(w, s.says(elsewhere))
+		}
+	}
+	if t := c.Etcd.TLS; t != nil && t.CA != "" && t.PeerCA == t.CA {
+		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client opens etcd's peer port, where "+
+			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate "+
+			"begin --peers)")
+	}
+	w = append(w, unprovenWarnings(c)...)
+	if c.Cluster.AllowUnsafeVersion {
+		w = append(w,
+			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
+	}
+	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner == RunnerProcess) {
+		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, "+
+			"and etcd as a systemd unit or run by others")
+	}
+	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); len(c.Metrics.Allow) == 0 && !isLoopback(host) {
+		w = append(w, fmt.Sprintf("metrics.listen (%s) is reachable from other hosts and metrics.allow is empty: "+
+			"connections from other hosts are closed → set metrics.allow, or take 127.0.0.1", c.Metrics.Listen))
+	}
+	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
+		w = append(w,
+			fmt.Sprintf("etcd.environmentFile (%s) lies in paths.state, where quorumd may write and so root does not: "+
+				"choose a place in /var/lib/quorumd-etcd, and name it and its .hold in the drop-in of %s",
+				c.Etcd.EnvironmentFile, c.Etcd.Unit))
+	}
+	return w
+}
+
+// unprovenWarnings remarks on places whose identity or secrecy nothing proves.
+func unprovenWarnings(c *Config) []string {
+	var w []string
+	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
+		w = append(
+			w,
+			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
+				"CA is trusted: whoever answers DNS or writes that list can name a host of its own; set "+
+				"cluster.tls.ca to "+
+				"the CA of etcd's servers",
+		)
+	}
+	if c.Etcd.User != "" && c.Etcd.AllowUnencryptedPassword && c.Cluster.Discovery.Any() && c.Cluster.TLS == nil {
+		w = append(w, "etcd.allowUnencryptedPassword is set: the password of "+c.Etcd.User+" is sent unencrypted to "+
+			"endpoints that cluster.discovery finds")
+	}
+	if s := c.Backup.Store.S3; s != nil && scheme(s.Endpoint) == "http" && len(c.Backup.EncryptTo) == 0 {
+		w = append(
+			w,
+			"backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in "+
+				"etcd goes over the network unencrypted; use https, or set backup.encryptTo",
+		)
+	}
+	return w
+}
