@@ -30,14 +30,15 @@ func bootID(root string) (string, error) {
 	}
 	stat, err := os.ReadFile(filepath.Join(root, "proc/1/stat"))
 	if err != nil {
-		return "", fmt.Errorf("cannot determine when this container was started: %w → make process 1 visible to quorumd "+
-			"(ProtectProc=default)", err)
+		return "", fmt.Errorf("cannot determine when this container was started: %w → make process 1 visible to "+
+			"quorumd (ProtectProc=default)", err)
 	}
 	// The name of the program, in brackets, may hold anything; the start is the 20th field after it.
 	const start = 20
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < start {
-		return "", fmt.Errorf("cannot determine when this container was started: /proc/1/stat has %d fields", len(fields))
+		return "", fmt.Errorf("cannot determine when this container was started: /proc/1/stat has %d fields",
+			len(fields))
 	}
 	return name + "-" + fields[start-1], nil
 }

@@ -50,8 +50,8 @@ func (e Evidence) Refuse(m Manifest) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, but %s recorded %s at %s → choose another "+
-			"one from quorumctl snapshot list; find out who can write to the store",
+		"cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, but %s recorded %s at %s → choose "+
+			"another one from quorumctl snapshot list; find out who can write to the store",
 		m.Name,
 		ErrExchanged,
 		m.SHA256,

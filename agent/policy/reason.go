@@ -204,7 +204,8 @@ func hostReasons() []ReasonInfo {
 		},
 		{
 			VersionUntested, "etcd is newer than the versions that quorumd is tested with",
-			"upgrade quorumd, or install an older etcd (package quorumd-etcd); override: cluster.allowUnsafeVersion: true",
+			"upgrade quorumd, or install an older etcd (package quorumd-etcd); override: " +
+				"cluster.allowUnsafeVersion: true",
 		},
 		{
 			VersionIncompatible, "this host's etcd must not join that cluster",

@@ -87,7 +87,8 @@ func writeCAs(p *page, cas []pki.CA) {
 
 // permitFlag names what the CAs that a command makes may sign for.
 func permitFlag(cmd *cobra.Command) *[]string {
-	return cmd.Flags().StringSlice("permit", nil, "address `ranges` and domains that the CAs can sign for (default all)")
+	return cmd.Flags().StringSlice("permit", nil,
+		"address `ranges` and domains that the CAs can sign for (default all)")
 }
 
 // daysFlag is for how long the certificates that a command makes are good.

@@ -60,7 +60,8 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	var peers bool
 	cmd.Flags().BoolVar(&peers, "peers", false, "change only the CA of etcd's peers")
 	permit := permitFlag(cmd)
-	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for (default as before)"
+	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for " +
+		"(default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)

@@ -114,8 +114,8 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 		return "unproven: no host has a record of it; accepted by --unproven-origin", nil
 	}
 	return "", usage("collect the facts of more hosts, or add --unproven-origin if no one else can write to the store",
-		"cannot plan the recovery: no host has a record of the snapshot %s, so its origin is unproven; encryption does "+
-			"not prove it", s.Name)
+		"cannot plan the recovery: no host has a record of the snapshot %s, so its origin is unproven; encryption "+
+			"does not prove it", s.Name)
 }
 
 // newerThan names the newest snapshot that a host remembers and the store lacks, if it is newer than the chosen one.

@@ -63,8 +63,8 @@ func (p Place) mayTrust(cas []CA) error {
 		if len(p.Fingerprints) > 0 && !slices.ContainsFunc(p.Fingerprints, func(given string) bool {
 			return strings.EqualFold(plain.Replace(given), plain.Replace(ca.Fingerprint))
 		}) {
-			return refused("compare it with 'openssl x509 -noout -fingerprint -sha256 -in "+ca.File+"' in quorumd-pki; "+
-				"if it differs there, do not install this bundle",
+			return refused("compare it with 'openssl x509 -noout -fingerprint -sha256 -in "+ca.File+"' in "+
+				"quorumd-pki; if it differs there, do not install this bundle",
 				"%s of the bundle (%s) has the fingerprint %s, which is not among those given",
 				ca.File, ca.Name, ca.Fingerprint)
 		}

@@ -28,8 +28,8 @@ func own(file string, info fs.FileInfo, users []int) error {
 		if ok {
 			uid = "the user " + strconv.FormatUint(uint64(stat.Uid), 10)
 		}
-		return refused("copy it here again as root or as the user who calls sudo; if you copied it yourself: chown root: "+
-			file, "%s belongs to %s, who can change it", file, uid)
+		return refused("copy it here again as root or as the user who calls sudo; if you copied it yourself: "+
+			"chown root: "+file, "%s belongs to %s, who can change it", file, uid)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return refused("copy it here again, then run chmod go-w "+file,

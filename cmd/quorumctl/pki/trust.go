@@ -110,7 +110,8 @@ func readTrust(file string, users []int) (files, error) {
 func mayTrust(dir, file string, before, after []*certificate, now time.Time) error {
 	for _, c := range after {
 		if !c.IsCA {
-			return refused("use the file that 'quorumctl pki rotate status' names", "%q is not a CA", c.Subject.CommonName)
+			return refused("use the file that 'quorumctl pki rotate status' names", "%q is not a CA",
+				c.Subject.CommonName)
 		}
 		if err := inTime("the CA's certificate", c, now); err != nil {
 			return err
@@ -118,8 +119,8 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 	}
 	if len(namesNotIn(before, after)) == len(before) {
 		return refused("use the file that 'quorumctl pki rotate status' names: every host must trust the new CA "+
-			"before the old one is dropped", "this host trusts none of the CAs in %s now, so the other hosts would refuse it",
-			file)
+			"before the old one is dropped",
+			"this host trusts none of the CAs in %s now, so the other hosts would refuse it", file)
 	}
 	for _, l := range leaves() {
 		if l.ca != file {

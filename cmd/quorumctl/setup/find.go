@@ -172,8 +172,8 @@ func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 	switch v := policy.ParseVersion(f.Version); {
 	case v.Known() && !v.Tested():
 		f.warn(
-			"etcd %s is newer than the versions that quorumd is tested with, so no host joins with it; install a newer "+
-				"quorumd, or an older etcd (make etcd-package)",
+			"etcd %s is newer than the versions that quorumd is tested with, so no host joins with it; install a "+
+				"newer quorumd, or an older etcd (make etcd-package)",
 			f.Version,
 		)
 	case v.Known() && !v.Safe():
