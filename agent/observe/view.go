@@ -104,7 +104,8 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Founding: foundingOf(c, r),
 		Backoff:  r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
-		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Spool: spoolOf(r), Health: b.health(r),
+		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
+		Spool: spoolOf(r),
 		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
 	}
 	v.Data = v.Data.Mounted(v.Self)

@@ -144,8 +144,10 @@ func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
 			voters(v)
 			v.Hosts[1].Health, v.Hosts[2].Manage = health.Stalled, false
 		}, "", "n1 leads, n2 is STALLED, n3 is in mode observe"},
-		"room nowhere": {func(v *View) { voters(v); full(v) }, "",
-			"n1 leads, n2 has too little room below paths.state, n3 has too little room"},
+		"room nowhere": {func(v *View) {
+			voters(v)
+			full(v)
+		}, "", "n1 leads, n2 has too little room below paths.state, n3 has too little room"},
 	} {
 		for _, self := range []string{"n1", "n2", "n3", "n4"} {
 			v := drillingMembers(self)
@@ -185,8 +187,8 @@ func TestNoCombinationHasTwoHostsOrTheLeaderTestARestore(t *testing.T) {
 			}
 			ran++
 			runs = append(runs, v.Hosts[self].Name)
-			if self == leader && leader < 3 || v.Hosts[self].Health != health.OK || v.Hosts[self].Drills != DrillReady ||
-				note.EndDue != "" {
+			own := v.Hosts[self]
+			if self == leader && leader < 3 || own.Health != health.OK || own.Drills != DrillReady || note.EndDue != "" {
 				t.Errorf("case %d: %s runs it: %+v", n, v.Hosts[self].Name, note)
 			}
 		}
@@ -238,16 +240,18 @@ func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
 		want  DrillAbility
 	}{
 		// Of a database of 100 MiB: 392 MiB to begin with, and 456 MiB more beside a member's data.
-		"a spare":                   {"n5", spool(392, true), "", DrillReady},
-		"a spare without room":      {"n5", spool(391, true), "", DrillNoRoom},
-		"a spare, not known":        {"n5", Spool{}, "", DrillReady},
-		"a member":                  {"n2", spool(848, true), "", DrillReady},
-		"a member without room":     {"n2", spool(847, true), "", DrillNoRoom},
-		"a member that had room":    {"n2", spool(847, true), DrillReady, DrillReady},
-		"a member that had enough":  {"n2", spool(740, true), DrillReady, DrillNoRoom},
-		"a member, another disk":    {"n2", spool(392, false), "", DrillReady},
-		"a member, not known":       {"n2", Spool{}, DrillReady, DrillNoRoom},
-		"a member, while it is run": {"n2", Spool{Known: true, Free: 456 << 20, Shared: true, Testing: true}, "", DrillReady},
+		"a spare":                  {"n5", spool(392, true), "", DrillReady},
+		"a spare without room":     {"n5", spool(391, true), "", DrillNoRoom},
+		"a spare, not known":       {"n5", Spool{}, "", DrillReady},
+		"a member":                 {"n2", spool(848, true), "", DrillReady},
+		"a member without room":    {"n2", spool(847, true), "", DrillNoRoom},
+		"a member that had room":   {"n2", spool(847, true), DrillReady, DrillReady},
+		"a member that had enough": {"n2", spool(740, true), DrillReady, DrillNoRoom},
+		"a member, another disk":   {"n2", spool(392, false), "", DrillReady},
+		"a member, not known":      {"n2", Spool{}, DrillReady, DrillNoRoom},
+		"a member, while it is run": {"n2", Spool{
+			Known: true, Free: 456 << 20, Shared: true, Testing: true,
+		}, "", DrillReady},
 	} {
 		v := drillingMembers("n2")
 		v.Self.Etcd, v.Cluster.DBSize, v.Spool = ParseVersion("3.6.16"), 100<<20, c.spool

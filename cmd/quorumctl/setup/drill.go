@@ -4,6 +4,7 @@
 package setup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,7 +47,8 @@ func noDrillRoom(c config.Config, never string) string {
 		size = uint64(max(0, info.Size()))
 	}
 	var state, data unix.Stat_t
-	shared := unix.Stat(c.Paths.State, &state) == nil && unix.Stat(c.Etcd.DataDir, &data) == nil && state.Dev == data.Dev
+	err = errors.Join(unix.Stat(c.Paths.State, &state), unix.Stat(c.Etcd.DataDir, &data))
+	shared := err == nil && state.Dev == data.Dev
 	if begin, _ := policy.DrillRoom(size, shared); free < begin {
 		return fmt.Sprintf("%s while %d MiB are free in %s, and %d MiB are needed; free some, or set paths.state to a "+
 			"directory on another file system than etcd's", never, free>>20, c.Paths.State, begin>>20)
