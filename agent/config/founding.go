@@ -97,7 +97,7 @@ func checkListed(s string) error {
 
 func foundingRules(c *Config) []rule {
 	b := c.Bootstrap
-	if b.Expect == 0 && len(b.Hosts) == 0 {
+	if b.Expect == 0 && len(b.Hosts) == 0 { // none is asked
 		return nil
 	}
 	names, urls := map[string]bool{}, map[string]bool{}
@@ -108,9 +108,9 @@ func foundingRules(c *Config) []rule {
 	return []rule{
 		{
 			[]string{expect, hosts},
-			b.Expect == len(b.Hosts) && b.Expect >= 3,
-			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d), and at least 3; name every "+
-				"host there once, this one too", b.Expect, len(b.Hosts)),
+			b.Expect == len(b.Hosts) && b.Expect >= 3 || b.Expect == 0 && len(b.Hosts) >= 2,
+			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d), and at least 3, or 0; name "+
+				"every host there once, this one too", b.Expect, len(b.Hosts)),
 		},
 		{
 			[]string{hosts},

@@ -36,7 +36,7 @@ type Config struct {
 	// The etcd cluster this host belongs to.
 	Cluster Cluster `yaml:"cluster"`
 
-	// Hosts that make the cluster by themselves, once. Without them a person does, by quorumctl bootstrap. All hosts
+	// Hosts that ask each other before a cluster is made, once. Without them quorumctl bootstrap asks none. All hosts
 	// must say the same.
 	Bootstrap Bootstrap `yaml:"bootstrap"`
 
@@ -102,11 +102,15 @@ type Host struct {
 	Domain string `yaml:"domain" default:"" is:"name"`
 }
 
-// Bootstrap names the hosts that make the cluster by themselves.
+// Bootstrap names the hosts that ask each other before a cluster is made.
 type Bootstrap struct {
-	// How many hosts are listed below. 0: quorumd makes no cluster without a person's word. The one whose name comes
-	// first makes it, and only when every listed host answers that it has no data and never had any, has the same
-	// list, and has noted on its disk that it stands by this attempt, for ever. The others join it in the usual way.
+	// 0: quorumctl bootstrap makes the cluster. If hosts are listed below, the host of the request asks all others
+	// first, and makes the cluster when each answers that it has neither one nor a request for one. Of two requests,
+	// that on the host whose name comes first is kept.
+	//
+	// The number of hosts below: they make the cluster by themselves. The one whose name comes first makes it, and only
+	// when every listed host answers that it has no data and never had any, has the same list, and has noted on its
+	// disk that it stands by this attempt, for ever. The others join it in the usual way.
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
 	// These hosts, including this one: host.name of each, =, and the URL at which its quorumd answers the others until

@@ -44,6 +44,7 @@ type document struct {
 	List         string `json:"list"`
 	PromisedList string `json:"promisedList,omitempty"`
 	Attempt      string `json:"attempt,omitempty"`
+	Phase        string `json:"phase,omitempty"`
 }
 
 // Host is one that is listed.
@@ -68,6 +69,7 @@ type Post struct {
 	toldAt time.Duration
 	told   bool
 	heard  map[string]answer
+	phases uint64 // how often the phase of own has changed: an answer of before is not one to this phase's question
 }
 
 type answer struct {
@@ -91,11 +93,16 @@ func New(opt Options) *Post {
 // fresh is for how long a word is of now.
 func (p *Post) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Tell takes what this host says from now on.
+// Tell takes what this host says from now on. When its phase changes, what was answered before is forgotten: the others
+// are asked again by a host that has published the new one.
 func (p *Post) Tell(w policy.FoundingAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.own = document{version, w.Name, w.Past, w.List, w.PromisedList, w.Attempt}
+	if p.own.Phase != string(w.Phase) {
+		p.heard = map[string]answer{}
+		p.phases++
+	}
+	p.own = document{version, w.Name, w.Past, w.List, w.PromisedList, w.Attempt, string(w.Phase)}
 	p.toldAt, p.told = p.opt.Now(), true
 }
 
@@ -112,6 +119,7 @@ func (p *Post) Answers() []policy.FoundingAnswer {
 		case p.opt.Now()-a.at > p.fresh():
 			a.FoundingAnswer = policy.FoundingAnswer{Name: h.Name, Silent: cmp.Or(a.Silent, "its last answer is old")}
 		}
+		a.Asked = policy.FoundingPhase(p.own.Phase)
 		all = append(all, a.FoundingAnswer)
 	}
 	return all
@@ -131,7 +139,7 @@ func (p *Post) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(own) // who has gone need not know
 }
 
-// Run asks the others until ctx ends, while this host is new.
+// Run asks the others until ctx ends, while this host is new or has a request to make a cluster.
 func (p *Post) Run(ctx context.Context) {
 	ticker := time.NewTicker(p.opt.Interval)
 	defer ticker.Stop()
@@ -150,12 +158,15 @@ func (p *Post) Run(ctx context.Context) {
 func (p *Post) asks() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.told && p.own.Past == ""
+	return p.told && (p.own.Past == "" || p.own.Phase == string(policy.FoundingAsks))
 }
 
 // askAll asks all at once: what they say is of one moment.
 func (p *Post) askAll(ctx context.Context) {
 	var all sync.WaitGroup
+	p.mu.Lock()
+	phases := p.phases
+	p.mu.Unlock()
 	for _, h := range p.opt.Others {
 		all.Go(func() {
 			at := p.opt.Now()
@@ -165,7 +176,9 @@ func (p *Post) askAll(ctx context.Context) {
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.heard[h.Name] = answer{a, at}
+			if p.phases == phases {
+				p.heard[h.Name] = answer{a, at}
+			}
 		})
 	}
 	all.Wait()
@@ -208,13 +221,14 @@ func read(b []byte, name string) (policy.FoundingAnswer, error) {
 	if d.Host != name {
 		return none, fmt.Errorf("its URL leads to %.64q", d.Host)
 	}
-	for _, text := range []string{d.Past, d.List, d.PromisedList, d.Attempt} {
+	for _, text := range []string{d.Past, d.List, d.PromisedList, d.Attempt, d.Phase} {
 		if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return none, errors.New("its answer has a field that is too long, or no plain text")
 		}
 	}
 	return policy.FoundingAnswer{
 		Name: name, Past: d.Past, List: d.List, PromisedList: d.PromisedList, Attempt: d.Attempt,
+		Phase: policy.FoundingPhase(d.Phase),
 	}, nil
 }
 

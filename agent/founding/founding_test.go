@@ -74,3 +74,56 @@ func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
 		t.Errorf("one that redirects is taken as %+v", got)
 	}
 }
+
+func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	n1 := post(&now)
+	n1.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	server := httptest.NewServer(n1)
+	t.Cleanup(server.Close)
+	n2 := post(&now, Host{"n1", server.URL})
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L"})
+	n2.askAll(t.Context())
+	asked := policy.FoundingAnswer{Name: "n1", List: "L"}
+	if got := n2.Answers()[0]; got != asked {
+		t.Fatalf("n1 says %+v", got)
+	}
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L", Past: "it makes a cluster", Phase: policy.FoundingAsks})
+	if got := n2.Answers()[0]; got.Silent == "" {
+		t.Errorf("what n1 said before the request counts: %+v", got)
+	}
+	if !n2.asks() {
+		t.Error("a host with a request does not ask")
+	}
+	n2.askAll(t.Context())
+	if asked.Asked = policy.FoundingAsks; n2.Answers()[0] != asked {
+		t.Errorf("n1 says %+v, not %+v", n2.Answers()[0], asked)
+	}
+}
+
+// An answer that was under way while the request was published is one to the question of before.
+func TestAnAnswerUnderWayWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	n1 := post(&now)
+	n1.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-answer
+		n1.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	n2 := post(&now, Host{"n1", server.URL})
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L"})
+	done := make(chan struct{})
+	go func() { n2.askAll(t.Context()); close(done) }()
+	<-arrived
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L", Phase: policy.FoundingAsks})
+	close(answer)
+	<-done
+	if got := n2.Answers()[0]; got.Silent == "" {
+		t.Errorf("an answer of before the request counts: %+v", got)
+	}
+}

@@ -16,8 +16,12 @@ func (k *Keeper) noteFounding(ctx context.Context, r *round.Round) {
 	case note.Start:
 		k.note(ctx, &k.founding, "founding", "cannot begin to make the cluster", func(context.Context) error {
 			k.log.Warn("all listed hosts are new and agree: this host makes the cluster", "list", list)
-			return k.files.RequestBootstrap("bootstrap.expect", r.Wall)
+			return k.files.StartFounding("bootstrap.expect", r.Wall)
 		})
+	case note.Decide:
+		token := r.Bootstrap.Token
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk that this host makes the cluster",
+			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
 		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
 			func(context.Context) error { return k.files.BeginFounding(list) })

@@ -66,12 +66,12 @@ func limitsOf(c config.Config) policy.Limits {
 
 // foundingOf gives what is known of a cluster that the listed hosts make by themselves.
 func foundingOf(c config.Config, r *round.Round) policy.Founding {
-	if c.Bootstrap.Expect == 0 {
+	if len(c.Bootstrap.Hosts) == 0 {
 		return policy.Founding{}
 	}
 	return policy.Founding{
 		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.Founding,
-		PromisedList: r.Noted.Founding.List, Attempt: r.Noted.Founding.Attempt,
+		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.Founding.List, Attempt: r.Noted.Founding.Attempt,
 	}
 }
 
@@ -99,7 +99,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
-			Requested: r.Bootstrap != nil, Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
+			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided, Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
 		},
 		Founding: foundingOf(c, r),
 		Backoff:  r.Noted.Backoff, Unreadable: r.Unreadable,

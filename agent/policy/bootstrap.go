@@ -47,6 +47,9 @@ func bootstrap(v View) (Decision, bool) {
 		return wait(DataUnusable,
 			"etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
 	}
+	if d, waits := askListed(v); waits {
+		return d, true
+	}
 	if r, holds := vetoed(v, vetoHostConflict, vetoVersionUnknown, vetoVersionUnsafe, vetoVersionUntested,
 		vetoHealthUnknown,
 		vetoNotQualified, vetoHealthBad, vetoSpaceLow, vetoUnitUnusable, vetoDataUnusable); holds {
@@ -80,6 +83,9 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 		return conflicts(ClusterExists,
 			"this host has told "+v.Founding.First+" that it stands by the cluster which that makes",
 			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
+	case v.Founding.elsewhere(v.Self.Name) != "":
+		return conflicts(ClusterExists, v.Founding.elsewhere(v.Self.Name),
+			"nothing is to do: this host joins that cluster; see quorumctl explain")
 	case v.Data.State == DataUnknown:
 		return &Refusal{
 			NotNow, Starting, v.Data.unread(),

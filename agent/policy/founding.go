@@ -19,7 +19,23 @@ type Founding struct {
 	First        string           // the host that starts
 	PromisedList string           // the list that this host has noted, or empty
 	Attempt      string           // and the attempt, or empty
+	OnRequest    bool             // the list makes none by itself: a request on one of its hosts asks the others first
 	Others       []FoundingAnswer // of the other listed hosts, by name
+}
+
+// FoundingPhase is how far a host is with a new cluster that its operator requested.
+type FoundingPhase string
+
+// The phases. The zero value: there is neither a request nor a sign of a cluster.
+const (
+	FoundingNone    FoundingPhase = ""
+	FoundingAsks    FoundingPhase = "asking"  // it has a request, and asks the other listed hosts
+	FoundingDecided FoundingPhase = "decided" // none of them had one: it makes the cluster
+	FoundingCluster FoundingPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
+)
+
+func (p FoundingPhase) known() bool {
+	return p == FoundingNone || p == FoundingAsks || p == FoundingDecided || p == FoundingCluster
 }
 
 // FoundingAnswer is what a listed host says of itself.
@@ -30,6 +46,8 @@ type FoundingAnswer struct {
 	List         string // that its configuration has
 	PromisedList string
 	Attempt      string // that it stands by
+	Phase        FoundingPhase
+	Asked        FoundingPhase // the phase that the asking host published before it asked
 }
 
 // FoundingNote is what this host's disk is to say of it. The zero value leaves it as it is.
@@ -37,6 +55,7 @@ type FoundingNote struct {
 	Begin   bool   // a new attempt of its own
 	Promise string // that it stands by this attempt
 	Start   bool   // that it makes the cluster
+	Decide  bool   // that no other listed host had a request when this one, with its own, asked
 }
 
 // FoundingWord is what this host tells the other listed hosts.
@@ -44,7 +63,22 @@ func FoundingWord(v View) FoundingAnswer {
 	f := v.Founding
 	return FoundingAnswer{
 		Name: v.Self.Name, Past: past(v), List: f.List, PromisedList: f.PromisedList, Attempt: f.Attempt,
+		Phase: phase(v),
 	}
+}
+
+// phase returns how far this host is with a requested cluster. Data which its own decision has made is a cluster, too.
+func phase(v View) FoundingPhase {
+	switch data := v.Data.State; {
+	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.Seen != 0,
+		data != DataEmpty && data != DataUnknown:
+		return FoundingCluster
+	case v.Bootstrap.Decided:
+		return FoundingDecided
+	case v.Bootstrap.Requested:
+		return FoundingAsks
+	}
+	return FoundingNone
 }
 
 // past tells why this host is none that has no data and never had any. Who does not know has a past.
@@ -81,17 +115,97 @@ func founding(v View) (Decision, bool) {
 	if v.Founding.List == "" || past(v) != "" {
 		return Decision{}, false
 	}
+	if v.Founding.OnRequest {
+		text := v.Founding.elsewhere("")
+		return wait(FoundingWaits, "%s; this host joins it when it answers", text), text != ""
+	}
 	_, text := found(v)
 	return wait(FoundingWaits, "%s", text), true
 }
 
 // noteFounding gives what the disk is to say.
 func noteFounding(v View) FoundingNote {
-	if v.Founding.List == "" || past(v) != "" {
+	if v.Founding.List != "" && v.Bootstrap.Requested {
+		return FoundingNote{Decide: asks(v) && v.Founding.alone(v.Self.Name).decide}
+	}
+	if v.Founding.List == "" || v.Founding.OnRequest || past(v) != "" {
 		return FoundingNote{}
 	}
 	n, _ := found(v)
 	return n
+}
+
+// asks reports whether this host's request still stands before its decision: a list of hosts is there to be asked, and
+// nothing shows a cluster yet.
+func asks(v View) bool {
+	return v.Founding.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
+}
+
+// answered is what the answers of the other listed hosts mean for a host with a request: it decides, ends the request
+// because another makes the cluster, or waits.
+type answered struct {
+	decide      bool
+	ended, wait string
+}
+
+// elsewhere returns which other listed host has or makes the cluster, or has a request to that goes before one on the
+// host with that name; "" if none is known. With an empty name any request does.
+func (f Founding) elsewhere(name string) string {
+	for _, a := range f.Others {
+		switch {
+		case a.Silent != "" || a.List != f.List:
+		case a.Phase == FoundingCluster:
+			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows a cluster")
+		case a.Phase == FoundingDecided:
+			return a.Name + " makes the cluster"
+		case a.Phase == FoundingAsks && (name == "" || a.Name < name):
+			return "bootstrap was requested on " + a.Name
+		}
+	}
+	return ""
+}
+
+// alone judges the answers. Each host publishes that it asks before it asks the others; so of two hosts that ask at the
+// same moment, at least one is told of the other's request. The later of the two in the list ends its own. Only an
+// answer that says neither data nor request lets a host decide; any doubt waits.
+func (f Founding) alone(name string) answered {
+	if text := f.elsewhere(name); text != "" {
+		return answered{ended: text}
+	}
+	var doubts []string
+	for _, a := range f.Others {
+		switch {
+		case a.Asked != FoundingAsks:
+			doubts = append(doubts, a.Name+" has not been asked since this host has the request")
+		case a.Silent != "" || a.List != f.List:
+			doubts = append(doubts, f.doubt(a))
+		case a.Phase == FoundingAsks:
+			doubts = append(doubts, "bootstrap was requested on "+a.Name+" too, whose name comes later")
+		case a.Attempt != "" && a.Attempt != f.Attempt:
+			doubts = append(doubts, a.Name+" stands by another attempt: a cluster may have been made")
+		case a.Past != "" || !a.Phase.known():
+			doubts = append(doubts, a.Name+" is not new: "+cmp.Or(a.Past, "its phase "+string(a.Phase)+" is unknown"))
+		}
+	}
+	if len(doubts) > 0 || len(f.Others) == 0 {
+		return answered{wait: "this host makes the cluster when no other listed host has one or a request for one: " +
+			strings.Join(doubts, "; ")}
+	}
+	return answered{decide: true, wait: "no other listed host has a cluster or a request for one"}
+}
+
+// askListed asks the other listed hosts before a requested cluster is made. false: the decision has fallen, or no hosts
+// are listed.
+func askListed(v View) (Decision, bool) {
+	if !asks(v) {
+		return Decision{}, false
+	}
+	switch a := v.Founding.alone(v.Self.Name); {
+	case a.ended != "":
+		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
+	default: // also when it decides: that is on the disk before anything is started
+		return wait(FoundingWaits, "%s", a.wait), true
+	}
 }
 
 // found decides for a new host. Any doubt waits.

@@ -80,3 +80,71 @@ func TestAHostStandsByOneAttemptForEver(t *testing.T) {
 		t.Errorf("with another attempt it notes %+v: %+v", d.Notes.Founding, d.Reasons)
 	}
 }
+
+// requestedView is a host with a request to make a cluster, which has published that it asks; n3 is between n2 and n4.
+func requestedView() View {
+	v := foundingView()
+	v.Bootstrap.Requested = true
+	v.Founding = Founding{List: "L", First: "n2", OnRequest: true, Others: []FoundingAnswer{
+		{Name: "n2", List: "L", Asked: FoundingAsks}, {Name: "n4", List: "L", Asked: FoundingAsks},
+	}}
+	return v
+}
+
+func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *testing.T) {
+	t.Parallel()
+	v := requestedView()
+	if d := Decide(v); !d.Notes.Founding.Decide || d.Step.Kind != StepNone {
+		t.Fatalf("no other has a request: notes %+v, step %s", d.Notes.Founding, d.Step.Kind)
+	}
+	v.Bootstrap.Decided = true
+	if d := Decide(v); d.Notes.Founding.Decide || d.Step.Kind != StepWriteEnv {
+		t.Fatalf("it is decided: notes %+v, step %s", d.Notes.Founding, d.Step.Kind)
+	}
+	for says, change := range map[string]func(first, last *FoundingAnswer){
+		"n2 has not been asked since":    func(first, _ *FoundingAnswer) { first.Asked = FoundingNone },
+		"n4 does not answer: off":        func(_, last *FoundingAnswer) { last.Silent = "off" },
+		"n4 has another cluster.name":    func(_, last *FoundingAnswer) { last.List, last.Phase = "M", FoundingDecided },
+		"n4 is not new: it only":         func(_, last *FoundingAnswer) { last.Past = "it only observes" },
+		"its phase later is unknown":     func(_, last *FoundingAnswer) { last.Phase = "later" },
+		"n4 stands by another attempt":   func(_, last *FoundingAnswer) { last.Attempt = "2" },
+		"requested on n4 too":            func(_, last *FoundingAnswer) { last.Phase = FoundingAsks },
+		"n2 does not answer: off; n4 do": func(a, b *FoundingAnswer) { a.Silent, b.Silent = "off", "off" },
+	} {
+		v := requestedView()
+		change(&v.Founding.Others[0], &v.Founding.Others[1])
+		d := Decide(v)
+		if d.Notes.Founding != (FoundingNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
+			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
+			t.Errorf("%s: notes %+v, step %s, reasons %+v", says, d.Notes.Founding, d.Step.Kind, d.Reasons)
+		}
+	}
+}
+
+func TestARequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *testing.T) {
+	t.Parallel()
+	for says, change := range map[string]func(v *View){
+		"requested on n2":  func(v *View) { v.Founding.Others[0].Phase = FoundingAsks },
+		"n4 makes the":     func(v *View) { v.Founding.Others[1].Phase = FoundingDecided },
+		"n4 is not new: d": func(v *View) { v.Founding.Others[1].Phase, v.Founding.Others[1].Past = FoundingCluster, "data" },
+	} {
+		v := requestedView()
+		change(&v)
+		d := Decide(v)
+		if s := d.Step; s.Kind != StepFinishBootstrap || s.Outcome != ClusterExists || !strings.Contains(s.Why, says) {
+			t.Errorf("%s: step %+v", says, s)
+		}
+		if d.Notes.Founding.Decide {
+			t.Errorf("%s: it decides", says)
+		}
+		v.Bootstrap.Requested = false
+		d = Decide(v)
+		if len(d.Reasons) == 0 || d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
+			t.Errorf("%s: after the request it says %+v", says, d.Reasons)
+		}
+		if r := AgainstBootstrap(v, "/data", "/met"); r == nil || r.Code != ClusterExists ||
+			!strings.Contains(r.Text, says) {
+			t.Errorf("%s: another request is answered with %+v", says, r)
+		}
+	}
+}

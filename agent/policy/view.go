@@ -211,6 +211,7 @@ type Clock struct {
 // Bootstrap is the request to make a new cluster, which an operator gives once.
 type Bootstrap struct {
 	Requested bool
+	Decided   bool // the other listed hosts were asked, and none had a cluster or a request; or all had agreed before
 	Done      bool // this host has belonged to a cluster: an empty disk does not mean "new" any more
 	// Seen is the cluster that has answered this host without its being a member, also long ago; 0 when none has.
 	// There is one, then, even if nothing of it runs.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
 )
 
 // foundingHosts is how many hosts the small worlds have in which a cluster is made by itself.
@@ -20,7 +21,9 @@ type founder struct {
 	list      int // of its configuration
 	promised  string
 	attempt   string
-	requested bool                 // it makes a cluster
+	requested bool                 // it makes a cluster, or asks whether it may
+	decided   bool                 // it makes one
+	told      uint8                // the number of the word that it publishes; only where requests are explored
 	done      bool                 // it has belonged to one
 	data      bool                 // there is data of one in its etcd's directory
 	heard     [foundingHosts]uint8 // numbers of words; 0: it has not been asked
@@ -32,6 +35,7 @@ type foundingWorld struct {
 	hosts            [foundingHosts]founder
 	attempts, losses int
 	changes, forgets int
+	asked, withdrawn int
 	clusters         int
 }
 
@@ -42,6 +46,8 @@ type foundingScope struct {
 	losses, changes int
 	forgets         int   // times that what quorumd has noted is lost, as when it is installed anew; etcd's data stay
 	before          []int // hosts that return with data of another cluster, which nobody joins
+	requests        int   // times that an operator requests a cluster; the list makes none by itself then
+	withdraws       int   // and that a request is withdrawn
 	mistake         string
 	words           *[]policy.FoundingAnswer // that were ever said, by number
 	known           map[standing]foundingMind
@@ -56,6 +62,7 @@ type standing struct {
 type foundingMind struct {
 	word policy.FoundingAnswer
 	note policy.FoundingNote
+	step policy.StepKind
 }
 
 // mind gives what the policy has a host say and note.
@@ -69,7 +76,8 @@ func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
 		if s.mistake == "a promise is written over" && v.Founding.First != v.Self.Name {
 			v.Founding.PromisedList, v.Founding.Attempt = "", ""
 		}
-		m.note = policy.Decide(v).Notes.Founding
+		d := policy.Decide(v)
+		m.note, m.step = d.Notes.Founding, d.Step.Kind
 		s.known[key] = m
 	}
 	return m
@@ -82,7 +90,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 	list := s.lists[me.list]
 	f := policy.Founding{
 		List: fmt.Sprint("list ", me.list), First: foundingName(list[0]),
-		PromisedList: me.promised, Attempt: me.attempt,
+		PromisedList: me.promised, Attempt: me.attempt, OnRequest: s.requests > 0,
 	}
 	for _, g := range list {
 		if g == h {
@@ -92,7 +100,28 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		if number := me.heard[g]; number > 0 {
 			a = (*s.words)[number-1]
 		}
+		if me.told > 0 {
+			a.Asked = (*s.words)[me.told-1].Phase
+		}
 		switch s.mistake {
+		case "it asks before it publishes that it does":
+			a.Asked = policy.FoundingAsks
+		case "a decision is no request":
+			if a.Phase == policy.FoundingDecided {
+				a.Phase, a.Past = policy.FoundingNone, ""
+			}
+		case "a cluster is no request":
+			if a.Phase == policy.FoundingCluster {
+				a.Phase, a.Past = policy.FoundingNone, ""
+			}
+		case "the first of the list waits for no other":
+			if a.Phase == policy.FoundingAsks && a.Name > foundingName(h) {
+				a.Phase, a.Past = policy.FoundingNone, ""
+			}
+		case "one who does not answer a request is not waited for":
+			if a.Silent != "" {
+				a = policy.FoundingAnswer{Name: a.Name, List: f.List, Asked: a.Asked}
+			}
 		case "one who is silent is not waited for":
 			if a.Silent != "" {
 				continue
@@ -117,15 +146,16 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			f.Others[i].Attempt, f.Others[i].PromisedList = f.Attempt, f.List
 		}
 	}
-	data := policy.Data{State: policy.DataEmpty}
+	data := policy.Data{State: policy.DataEmpty, Free: 1 << 40, FreeKnown: true}
 	if me.data && !strings.HasPrefix(s.mistake, "data are not looked at") {
 		data.State = policy.DataMember
 	}
 	return policy.View{
-		Self:      policy.Self{Name: foundingName(h), Mode: policy.Manage, Drives: true},
+		Self:      policy.Self{Name: foundingName(h), Mode: policy.Manage, Drives: true, Etcd: policy.Version{Major: 3, Minor: 6, Patch: 16}},
 		Data:      data,
-		Unit:      policy.Unit{State: policy.UnitInactive},
-		Bootstrap: policy.Bootstrap{Requested: me.requested, Done: me.done}, Founding: f,
+		Unit:      policy.Unit{State: policy.UnitInactive, EnvReady: true, SinceStart: policy.Never},
+		Health:    policy.Health{State: health.OK, Qualified: true},
+		Bootstrap: policy.Bootstrap{Requested: me.requested, Decided: me.decided, Done: me.done}, Founding: f,
 	}
 }
 
@@ -139,6 +169,8 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 		all = append(all, decided, s.land(w, h))
 		restarted := w // also after a loss of power: what was not on the disk is gone
 		restarted.hosts[h].pending, restarted.hosts[h].heard = policy.FoundingNote{}, founder{}.heard
+		restarted.hosts[h].told = 0
+		all = append(all, s.requested(w, h)...)
 		if w.hosts[h].pending != (policy.FoundingNote{}) {
 			all = append(all, restarted)
 		}
@@ -160,18 +192,19 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 			changed.hosts[h].list = 1 - w.hosts[h].list
 			all = append(all, changed)
 		}
-		if w.hosts[h].requested && !w.hosts[h].data {
+		if s.mind(&w, h).step == policy.StepStartUnit && !w.hosts[h].data {
 			started := w
-			if s.forgets > 0 {
+			if s.forgets > 0 || s.requests > 0 {
 				started.clusters = w.standing() + 1
 			}
 			started.hosts[h].data = true
 			all = append(all, started)
 		}
-		made := w.clusters > 0 && (s.forgets == 0 || w.standing() > 0)
-		if w.hosts[h].requested && w.hosts[h].data || made && w.hosts[h].attempt != "" {
+		made := w.clusters > 0 && (s.forgets == 0 && s.requests == 0 || w.standing() > 0)
+		joins := w.hosts[h].attempt != "" || s.requests > 0 && !w.hosts[h].requested
+		if w.hosts[h].requested && w.hosts[h].data || made && joins {
 			joined := w
-			joined.hosts[h].requested, joined.hosts[h].done, joined.hosts[h].data = false, true, true
+			joined.hosts[h].requested, joined.hosts[h].decided, joined.hosts[h].done, joined.hosts[h].data = false, false, true, true
 			all = append(all, joined)
 		}
 	}
@@ -190,7 +223,13 @@ func (w *foundingWorld) standing() int {
 func (s foundingScope) heard(w foundingWorld, h int) (all []foundingWorld) {
 	list := s.lists[w.hosts[h].list]
 	for _, g := range list {
-		if g == h || h != list[0] && g != list[0] {
+		if g == h || s.requests == 0 && h != list[0] && g != list[0] {
+			continue
+		}
+		if s.requests > 0 { // what it has published may be of a while ago
+			told := w
+			told.hosts[h].heard[g] = w.hosts[g].told
+			all = append(all, told)
 			continue
 		}
 		word := s.mind(&w, g).word
@@ -200,6 +239,42 @@ func (s foundingScope) heard(w foundingWorld, h int) (all []foundingWorld) {
 		told := w
 		told.hosts[h].heard[g] = s.number(word)
 		all = append(all, told)
+	}
+	return all
+}
+
+// requested gives what follows an operator's request: it is made, published, decided on and ended.
+func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
+	if s.requests == 0 || !slices.Contains(s.lists[w.hosts[h].list], h) {
+		return nil
+	}
+	m := s.mind(&w, h)
+	if number := s.number(m.word); number != w.hosts[h].told {
+		told := w
+		told.hosts[h].told = number
+		was := w.hosts[h].told
+		changed := was == 0 || (*s.words)[was-1].Phase != m.word.Phase
+		if changed && s.mistake != "what was answered to an earlier request counts" {
+			told.hosts[h].heard = founder{}.heard
+		}
+		all = append(all, told)
+	}
+	me := w.hosts[h]
+	if fresh := !me.requested && !me.done && !me.data; fresh && w.asked < s.requests {
+		requested := w
+		requested.asked++
+		requested.hosts[h].requested = true
+		all = append(all, requested)
+	}
+	withdraws := me.requested && !me.decided && w.withdrawn < s.withdraws
+	if m.step == policy.StepFinishBootstrap || withdraws {
+		ended := w
+		ended.hosts[h].requested, ended.hosts[h].decided = false, false
+		ended.hosts[h].pending = policy.FoundingNote{} // it is of the request that has ended
+		if m.step != policy.StepFinishBootstrap {
+			ended.withdrawn++
+		}
+		all = append(all, ended)
 	}
 	return all
 }
@@ -220,8 +295,10 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	me.pending = policy.FoundingNote{}
 	free := me.attempt == "" && !me.requested || s.mistake == "a promise is written over"
 	switch list := fmt.Sprint("list ", me.list); {
+	case note.Decide && me.requested:
+		me.decided = true
 	case note.Start && !me.requested && !me.done:
-		me.requested = true
+		me.requested, me.decided = true, true
 		if s.forgets == 0 {
 			w.clusters++
 		}
@@ -279,11 +356,17 @@ func earlier(host int) foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
 }
 
+// twoHosts has two listed hosts and three requests, of which one may be withdrawn.
+func twoHosts() foundingScope {
+	return foundingScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, withdraws: 1}
+}
+
 func TestTheListedHostsMakeOneClusterAtMostInEveryOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]foundingScope{
 		"disks are lost": lossy(), "two lists": torn(), "hosts return with data": returning(),
 		"the first one has data of another cluster": earlier(0), "the last one has": earlier(2),
+		"one of three requests is withdrawn": twoHosts(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,6 +386,10 @@ func TestAMistakeInMakingAClusterIsFound(t *testing.T) {
 		"a promise is written over": lossy(), "everybody is the first": lossy(),
 		"it is told before it is on the disk": lossy(), "any promise will do": torn(),
 		"data are not looked at": earlier(2), "data are not looked at, where all notes are lost": returning(),
+		"it asks before it publishes that it does": twoHosts(), "a decision is no request": twoHosts(),
+		"a cluster is no request": twoHosts(), "the first of the list waits for no other": twoHosts(),
+		"one who does not answer a request is not waited for": twoHosts(),
+		"what was answered to an earlier request counts":      twoHosts(),
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()

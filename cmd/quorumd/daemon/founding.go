@@ -17,7 +17,7 @@ import (
 
 // openFounding makes what the listed hosts talk by, or nil when none are listed.
 func openFounding(conf config.Config, trust func() *tls.Config) *founding.Post {
-	if conf.Bootstrap.Expect == 0 {
+	if len(conf.Bootstrap.Hosts) == 0 {
 		return nil
 	}
 	var others []founding.Host
