@@ -133,7 +133,7 @@ func TestAnAnswerOfThousandsOfRecordsAnEmptyTargetOrALoopIsRefusedWithinBounds(t
 			}
 			return all
 		}, "the answer has 2000 endpoints, and 64 are the most"},
-		"an empty target beside a good one": {func(q dnsmessage.Question) []dnsmessage.Resource {
+		"an empty target and a good one": {func(q dnsmessage.Question) []dnsmessage.Resource {
 			return []dnsmessage.Resource{service(q, "n1.example.com."), service(q, ".")}
 		}, "is no URL"},
 		"a name that is its own alias": {func(q dnsmessage.Question) []dnsmessage.Resource {
