@@ -107,7 +107,6 @@ type Bootstrap struct {
 	// 0: quorumctl bootstrap makes the cluster. If hosts are listed below, the host of the request asks all others
 	// first, and makes the cluster when each answers that it has neither one nor a request for one. Of two requests,
 	// that on the host whose name comes first is kept.
-	//
 	// The number of hosts below: they make the cluster by themselves. The one whose name comes first makes it, and only
 	// when every listed host answers that it has no data and never had any, has the same list, and has noted on its
 	// disk that it stands by this attempt, for ever. The others join it in the usual way.
