@@ -46,7 +46,7 @@ type LaneFigures struct {
 }
 
 func (f *fsync) report(v *Verdict) {
-	v.Qualified = f.qualified
+	v.Qualified, v.Writes = f.qualified, f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
 	to := &v.Figures
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL]), f.laneFigures(f.lanes[LaneDirect])

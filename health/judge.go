@@ -28,6 +28,8 @@ type Verdict struct {
 	// Recovers says that the state is SLOW for the time that writes took, and that they are not slow any more: their
 	// last minute alone would not make the disk SLOW.
 	Recovers bool
+	// Writes is how long writes to the disk take now.
+	Writes Writes
 	// Findings are all there are, the worst first, and those that advise only after all that gate something.
 	Findings []Finding
 	// Checks tells where each check stands, in the order of [Checks].

@@ -56,6 +56,18 @@ func (s samples) max() time.Duration {
 	return longest
 }
 
+// mean returns the mean latency, 0 for none.
+func (s samples) mean() time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	sum := time.Duration(0)
+	for _, one := range s {
+		sum += one.Latency
+	}
+	return sum / time.Duration(len(s))
+}
+
 // spread gives the latencies, shortest first.
 func (s samples) spread() spread {
 	sorted := make(spread, len(s))

@@ -254,7 +254,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
 			Recovers: h.Recovers, Strained: b.strained(r, h, state),
-			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores,
+			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores, Writes: b.writes(r, h),
 		})
 	}
 	return out

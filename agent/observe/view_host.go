@@ -129,7 +129,8 @@ func (b *Builder) health(r *round.Round) policy.Health {
 	return policy.Health{
 		State: r.Verdict.State, For: r.Probed - r.Verdict.Since, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
 		Hangs:  r.Reading.InFlightAge > b.config.Disk.Stall,
-		Spares: health.Everything.Without(r.Verdict.Gates),
+		Spares: health.Everything.Without(r.Verdict.Gates), SlowWrites: r.Verdict.OnlySlowWrites(health.Leadership),
+		Writes: r.Verdict.Writes.Least,
 	}
 }
 

@@ -50,3 +50,16 @@ func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy
 		HangsFor: since("hangs", state == health.Stalled || state == health.Failed),
 	}
 }
+
+// writes makes the view of how long a host's writes take. Its age counts from when this agent first saw the measurement:
+// clocks of two hosts are not compared.
+func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
+	if h.WriteMean <= 0 {
+		return policy.Writes{}
+	}
+	at := h.Instance + h.WritesAt.String()
+	return policy.Writes{
+		Mean: writesTook(h.WriteMean),
+		Age:  b.since.Of(said+"host/"+h.ID+"/writes", at, r.At, r.Number),
+	}
+}

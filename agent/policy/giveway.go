@@ -25,6 +25,11 @@ import (
 // host's own member, that it leads, and what it holds: nobody else holds anything newer while a quorum says that it
 // follows. The others need longer then to tell their verdicts.
 //
+// A leader that only writes slowly transfers the leadership to a voter that measures at least 1.5 times better now: a
+// finding looks back over minutes, and two disks of one model differ by chance. A voter whose figure is unknown or old is
+// no target. A leader whose write hangs or fails needs no comparison: it serves nothing, and a voter that is OK by its
+// own record does.
+//
 // It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
 // the memory of the one before waits twice as long. One that came to nothing took the leadership from nobody: the next
 // try comes sooner, and each waits twice as long as the one before.
@@ -187,15 +192,21 @@ func noneBetter(v View) (string, bool) {
 		return "", false
 	}
 	var why []string
+	none := ", and no voter is better: "
 	for m := range v.Cluster.voters() {
-		if m.PeerURL != v.Self.PeerURL {
-			why = append(why, m.label()+" "+v.notBetter(m))
+		if m.PeerURL == v.Self.PeerURL {
+			continue
 		}
+		text := v.notBetter(m)
+		if h, _ := v.hostOf(m); text == v.noFaster(h) {
+			none = ", and no other voter measures at least 1.5 times better: "
+		}
+		why = append(why, m.label()+" "+text)
 	}
 	if len(why) == 0 {
 		why = []string{"it is the only one"}
 	}
-	return v.leads() + ", and no voter is better: " + strings.Join(why, ", "), true
+	return v.leads() + none + strings.Join(why, ", "), true
 }
 
 // tooSoonAgain tells whether the last time is too short a time ago, or that this host has led at all, or that its
@@ -255,7 +266,53 @@ func (v View) notBetter(m Member) string {
 	case h.Wants != "", h.Waiting != "", down, next:
 		return "is to be taken down"
 	}
+	return v.noFaster(h)
+}
+
+// writesOldest is how old a host's figure of its writes may be: it publishes one a minute while the leader is slow.
+const writesOldest = 150 * time.Second
+
+// comparesWrites reports whether slow writes alone keep this host from leading.
+func (v View) comparesWrites() bool { return v.Health.SlowWrites && !hangs(v.Health.State) }
+
+// hangs reports whether a health state says that the disk does not write at all.
+func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
+
+// noFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if it is not slow
+// writes that keep this host from leading.
+func (v View) noFaster(h Host) string {
+	own, other := v.Health.Writes, h.Writes
+	switch {
+	case !v.comparesWrites():
+		return ""
+	case own == 0:
+		return "cannot be compared with this host, which has too few measurements"
+	case other.Mean == 0:
+		return "has published no measurement of its writes"
+	case other.Age > writesOldest:
+		return "measured its writes too long ago, " + span.Seconds(other.Age)
+	case own-other.Mean < other.Mean/2:
+		const shown = 10 * time.Microsecond
+		return fmt.Sprintf("takes up to %s for a write, and this host %s", span.Text(other.Mean.Round(shown)),
+			span.Text(own.Round(shown)))
+	}
 	return ""
+}
+
+// PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and the leader is another
+// host that should not lead. It tells that as well while nothing can be read in time.
+func PublishesWrites(v View) bool {
+	m, listed := v.member()
+	if !listed || m.Learner || m.Leader {
+		return false
+	}
+	for other := range v.Cluster.voters() {
+		h, present := v.hostOf(other)
+		if other.Leader && present && (h.Health == health.Warm || sick(h.Health)) {
+			return gates(h.Health, h.Spares, health.Leadership)
+		}
+	}
+	return false
 }
 
 // names tells whether an operation is one of that host, or of its member.

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,98 @@ func slowLeader() View {
 	v.Hosts[0].Health = health.Slow
 	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
 	v.GaveWay = GaveWay{LeadsFor: time.Hour, BadFor: time.Hour, LastFor: time.Hour}
+	v.Health.SlowWrites, v.Health.Writes = true, 9*time.Millisecond
+	v.Hosts[1].Writes, v.Hosts[2].Writes = Writes{Mean: 6 * time.Millisecond}, Writes{Mean: 6 * time.Millisecond}
 	return v
+}
+
+func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBetter(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	both := func(w Writes) func(v *View) {
+		return func(v *View) { v.Hosts[1].Writes, v.Hosts[2].Writes = w, w }
+	}
+	hung := func(state health.State) func(v *View) {
+		return func(v *View) {
+			both(Writes{})(v)
+			v.Health.State, v.Health.SlowWrites, v.Health.Writes = state, false, 0
+		}
+	}
+	for _, state := range []health.State{health.Warm, health.Slow} {
+		none := AtRest // with a caution
+		if state == health.Slow {
+			none = LeaderSlow
+		}
+		base := func() View {
+			v := slowLeader()
+			v.Health.State = state
+			return v
+		}
+		t.Run(state.String(), func(t *testing.T) {
+			t.Parallel()
+			play(t, base, []scene{
+				{"they are 1.5 times better", nil, StepGiveWay, ""},
+				{"they are a little less than 1.5 times better", both(Writes{Mean: 6*ms + 1}), StepNone, none},
+				{"they are as slow", both(Writes{Mean: 9 * ms}), StepNone, none},
+				{"they are slower", both(Writes{Mean: 30 * ms}), StepNone, none},
+				{"their measurements are unknown", both(Writes{}), StepNone, none},
+				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},
+				{"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepGiveWay, ""},
+				{"its own measurement is unknown", func(v *View) { v.Health.Writes = 0 }, StepNone, none},
+				{"it is so for another reason", func(v *View) {
+					both(Writes{})(v)
+					v.Health.SlowWrites = false
+				}, StepGiveWay, ""},
+			})
+		})
+	}
+	play(t, slowLeader, []scene{
+		{"a write of the leader hangs", hung(health.Stalled), StepGiveWay, ""},
+		{"the leader's disk has failed", hung(health.Failed), StepGiveWay, ""},
+	})
+	v := slowLeader()
+	v.Hosts[1].Writes = Writes{} // although its p99 were the better one
+	v.Hosts[1].P99 = ms
+	if d := Decide(v); d.Step.MemberID != 3 {
+		t.Errorf("leadership goes to member %d, want n3, which alone is known to be better", d.Step.MemberID)
+	}
+	v.Hosts[2].Writes.Mean = 7 * ms
+	d := Decide(v)
+	want := "no other voter measures at least 1.5 times better: n2 has published no measurement of its writes, " +
+		"n3 takes up to 7ms for a write, and this host 9ms"
+	if len(d.Reasons) != 1 || d.Reasons[0].Code != LeaderSlow || !strings.Contains(d.Reasons[0].Text, want) {
+		t.Errorf("reasons are %v, want %q", d.Reasons, want)
+	}
+}
+
+func TestAVoterPublishesItsWritesWhileTheLeaderShouldNotLead(t *testing.T) {
+	t.Parallel()
+	base := func() View { // n1 follows n2
+		v := slowLeader()
+		v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
+		v.Hosts[1].Health = health.Warm
+		return v
+	}
+	for name, c := range map[string]struct {
+		change    func(v *View)
+		publishes bool
+	}{
+		"the leader is WARM":   {func(*View) {}, true},
+		"the leader is SLOW":   {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
+		"the leader is OK":     {func(v *View) { v.Hosts[1].Health = health.OK }, false},
+		"the leader is spared": {func(v *View) { v.Hosts[1].Spares = health.Leadership }, false},
+		"the leader's host has no record": {func(v *View) {
+			v.Hosts = []Host{v.Hosts[0], v.Hosts[2]}
+		}, false},
+		"this host leads":       {func(v *View) { *v = slowLeader() }, false},
+		"this host is no voter": {func(v *View) { v.Cluster.Members[0].Learner = true }, false},
+		"this host is a spare":  {func(v *View) { v.Cluster.Members = v.Cluster.Members[1:] }, false},
+	} {
+		v := base()
+		if c.change(&v); PublishesWrites(v) != c.publishes {
+			t.Errorf("%s: published %t", name, !c.publishes)
+		}
+	}
 }
 
 func TestALeaderThatIsNotWellHandsOver(t *testing.T) {

@@ -198,8 +198,11 @@ type Health struct {
 	For       time.Duration // since when
 	Spares    health.Gate   // what none of its findings keeps from happening
 	Qualified bool
-	Hangs     bool   // a write to the disk hangs at this moment: a lock would not be renewed
-	Text      string // with the measured number and its limit
+	Hangs     bool // a write to the disk hangs at this moment: a lock would not be renewed
+	// SlowWrites reports that slow writes alone keep this host from leading.
+	SlowWrites bool
+	Writes     time.Duration // the mean of its writes now, the lower one of its windows; 0 if unknown
+	Text       string        // with the measured number and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.
@@ -314,6 +317,13 @@ type Host struct {
 	Strained bool
 	Drills   DrillAbility // whether it can test restores
 	Stores   bool         // its configuration names a place for snapshots
+	Writes   Writes
+}
+
+// Writes is how long a host's writes take, by its own record.
+type Writes struct {
+	Mean time.Duration // rounded up; 0 if unknown
+	Age  time.Duration // since this agent first saw that measurement
 }
 
 // Lock is the lock as this host sees it.

@@ -38,6 +38,7 @@ type presence struct {
 	p99At     time.Duration // and when that last changed
 	p99Of     health.State  // and with which verdict
 	sights    sights
+	writes    writeMean
 	files     *local.State
 	noting    beside.Look[struct{}]
 }
@@ -164,6 +165,7 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	p.heard(ctx)
 	own := p.written
 	p.verdict(&own, r)
+	p.writes.publish(&own, r, true)
 	if reflect.DeepEqual(own, p.written) {
 		return
 	}
@@ -254,6 +256,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.MemberID = record.MemberID(m.ID)
 	}
 	p.verdict(&h, r)
+	p.writes.publish(&h, r, policy.PublishesWrites(v))
 	return h
 }
 

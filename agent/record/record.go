@@ -65,6 +65,11 @@ type Host struct {
 	Answers int64 `json:"answers,omitempty"`
 	// Recovers tells that the host is SLOW by the past alone: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
+	// WriteMean is the mean of the host's writes to its disk now, in seconds, rounded up to half an octave. A voter
+	// publishes it while the leader is slow; zero if unknown. WritesAt is when it was measured, by the host's clock:
+	// another time is another measurement.
+	WriteMean float64   `json:"writeMean,omitempty"`
+	WritesAt  time.Time `json:"writesAt,omitzero"`
 	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
 	// although the record of that may have been deleted. Zero when it is not.
 	Turn time.Time `json:"turn,omitzero"`

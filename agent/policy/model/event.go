@@ -167,7 +167,7 @@ func (k kind) global() bool {
 func (k kind) args() uint8 {
 	switch k {
 	case evRound:
-		return 6 // 2 and more: and it leads; 4 and more: and no read through it comes back in time
+		return 2 * looks
 	case evAct:
 		return 3
 	case evUp, evLand, evLateWrite, evCommandEnds:
@@ -492,7 +492,8 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	leads, unread := how != follows, how == crawls
-	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) || unread && !w.mayCrawl(h) {
+	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) || unread && !w.mayCrawl(h) ||
+		compares(how) && !w.mayGiveWay(h) {
 		return false, fine
 	}
 	if w.reaches(h) && !unread {
@@ -503,7 +504,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	w.tidy()
 	s := w.look(h)
-	s.leads, s.crawls = bit(leads), bit(unread)
+	s.as(how)
 	choices := m.decide(&s)
 	if m.inOrder {
 		r = byNumber
@@ -512,7 +513,10 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
 		return false, fine // how it ranks decides nothing
 	}
-	if found = w.judgeDecision(h, *c, leads); found == fine && m.External {
+	if found = judgeComparison(&s, *c); found == fine {
+		found = w.judgeDecision(h, *c, leads)
+	}
+	if found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)
 	}
 	if found == fine {

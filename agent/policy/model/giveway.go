@@ -4,6 +4,8 @@
 package model
 
 import (
+	"time"
+
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
 )
@@ -24,7 +26,46 @@ const (
 	follows uint8 = iota
 	leads
 	crawls
+	ties // it leads, and no other voter measures better
+	lone // it leads, and no other voter publishes what it measures
+	looks
 )
+
+// What the others publish of their writes.
+const (
+	faster uint8 = iota
+	equal
+	unpublished
+)
+
+// The means of writes.
+const (
+	slowMean  = 15 * time.Millisecond
+	quickMean = 10 * time.Millisecond
+)
+
+// as makes it the sight of a host that looks like that.
+func (s *sight) as(how uint8) {
+	s.leads, s.crawls = bit(how != follows), bit(how == crawls)
+	switch how {
+	case ties:
+		s.writes = equal
+	case lone:
+		s.writes = unpublished
+	}
+}
+
+// compares reports whether it is left open what the others measure.
+func compares(how uint8) bool { return how == ties || how == lone }
+
+// writesOf returns what a host publishes of its writes.
+func (s *sight) writesOf(i int) policy.Writes {
+	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0}[s.writes]
+	if i == int(s.self) {
+		mean = 0
+	}
+	return policy.Writes{Mean: mean}
+}
 
 // mayCrawl tells whether it matters that nothing is read in time through a host's member.
 func (w *world) mayCrawl(h int) bool { return w.mayGiveWay(h) && w.reaches(h) }
@@ -57,6 +98,14 @@ func (w *world) judgeGiveWay(h, to int) breach {
 		return gaveWayToWorse
 	case t.ask != nothing && !w.isOver(to), t.turn(), w.opHosts(to), removed && int(w.rmWho) == to:
 		return gaveWayToTaken
+	}
+	return fine
+}
+
+// judgeComparison asks whether a slow leader transfers the leadership to a voter that measures better.
+func judgeComparison(s *sight, c choice) breach {
+	if c.step == giveWay && s.writes != faster {
+		return gaveWayToSlower
 	}
 	return fine
 }
@@ -108,6 +157,24 @@ func giveWayMistakes() []Mistake {
 					h.Health = health.OK
 				}
 			}),
+		},
+		{
+			Name: "a slow leader transfers leadership to a voter whose writes take as long", breach: gaveWayToSlower,
+			scope: of(2, 2, 1, VerdictChange),
+			rules: others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
+		},
+		{
+			Name: "a slow leader transfers leadership to a voter whose measurement is unknown", breach: gaveWayToSlower,
+			scope: of(2, 2, 1, VerdictChange),
+			rules: others(func(_ *policy.View, h *policy.Host) {
+				if h.Writes.Mean == 0 {
+					h.Writes.Mean = quickMean
+				}
+			}),
+		},
+		{
+			Name: "a slow leader compares nothing", breach: gaveWayToSlower, scope: of(2, 2, 1, VerdictChange),
+			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
 			Name:   "a leader reads the wrong way round which other voters are down, and gives way to one that is",

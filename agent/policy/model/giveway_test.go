@@ -32,9 +32,11 @@ func (r *ring) look() (to int, gives bool) {
 	v := policy.View{
 		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion()},
 		Target: policy.Target{Voters: len(r.states)}, Limits: limits(), IdleFor: ages,
-		Unit:    policy.Unit{State: policy.UnitActive, Since: ages, Ran: true},
-		Data:    policy.Data{State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(r.leader)},
-		Health:  policy.Health{State: r.states[r.leader], Qualified: true},
+		Unit: policy.Unit{State: policy.UnitActive, Since: ages, Ran: true},
+		Data: policy.Data{State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(r.leader)},
+		Health: policy.Health{
+			State: r.states[r.leader], Qualified: true, SlowWrites: r.states[r.leader] <= health.Slow, Writes: slowMean,
+		},
 		Cluster: policy.Cluster{Reachable: true, Listed: true, Fresh: true, ID: clusterID, StableFor: ages},
 		Lock:    policy.Lock{Known: true}, Looked: true, GaveWay: r.gave[r.leader],
 	}
@@ -47,6 +49,7 @@ func (r *ring) look() (to int, gives bool) {
 		})
 		v.Hosts = append(v.Hosts, policy.Host{
 			ID: name, Name: name, PeerURL: name, Role: policy.RoleVoter, Health: state, Qualified: true, Manage: true,
+			Writes: policy.Writes{Mean: quickMean},
 		})
 	}
 	d := policy.Decide(v)

@@ -49,6 +49,7 @@ const (
 	gaveWayInTurn
 	gaveWayToDead
 	gaveWayToWorse
+	gaveWayToSlower
 	gaveWayToTaken
 	cycleTouched
 	stoppedWithoutOp
@@ -149,6 +150,9 @@ func promises() map[breach]promise {
 		},
 		gaveWayToDead:  {"P2", "the leadership is handed over to a voter that does not serve"},
 		gaveWayToWorse: {"P6", "the leadership is handed over to a host that is not known to be well"},
+		gaveWayToSlower: {
+			"P6", "a leader transfers leadership for slow writes to a voter that is not known to write faster",
+		},
 		gaveWayToTaken: {
 			"P1",
 			"the leadership is handed over to a host that is taken down or taken out, or is to be",

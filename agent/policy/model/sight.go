@@ -57,6 +57,7 @@ type sight struct {
 	cycling
 	leads, opCycle, opRestarted, back uint8
 
+	writes uint8 // what the others publish of theirs
 	crawls uint8 // nothing could be read in time: the rest is what this host's member holds, which leads
 
 	out uint8
@@ -186,6 +187,9 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		Clock:     policy.Clock{Known: true},
 		Bootstrap: policy.Bootstrap{Requested: s.request != 0},
 		Cluster:   policy.Cluster{Reachable: s.reachable != 0},
+	}
+	if s.fit == slow {
+		v.Health.SlowWrites, v.Health.Writes = true, slowMean
 	}
 	v.Unit.EnvReady = s.env == environment(v)
 	if s.fit == off {
@@ -322,6 +326,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
 			Ails: policy.Ails{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
+			Writes: s.writesOf(i),
 		}
 		if g.fit == off && s.speaksAgainst(i) != 0 {
 			h.Health, h.Recovers = health.Slow, true

@@ -95,7 +95,7 @@ func (m *machine) text(e event, w *world) string {
 	switch e.kind {
 	case evRound:
 		s := w.look(h)
-		s.leads, s.crawls = min(e.arg/2, 1), e.arg/4
+		s.as(e.arg / 2)
 		c := m.decide(&s)[e.arg%2]
 		if c.step == none {
 			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)

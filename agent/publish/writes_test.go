@@ -1,0 +1,45 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestHowLongWritesTakeIsPublishedOnlyWhenAskedAndRarelyChanges(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var w writeMean
+	at := func(now, mean time.Duration, asked bool, want, measured time.Duration) {
+		t.Helper()
+		r := &round.Round{At: time.Hour + now, Wall: begin.Add(now)}
+		r.Verdict.Writes = health.Writes{Least: mean / 2, Most: mean}
+		h := record.Host{WriteMean: 9, WritesAt: begin}
+		w.publish(&h, r, asked)
+		var since time.Duration
+		if !h.WritesAt.IsZero() {
+			since = h.WritesAt.Sub(begin)
+		}
+		got := time.Duration(h.WriteMean * float64(time.Second))
+		if got < want || float64(got) > float64(want)*1.4143 || want == 0 && got != 0 || since != measured {
+			t.Errorf("after %s a mean of %s is published as %s, measured after %s; want %s or up to half an octave more, %s",
+				now, mean, got, since, want, measured)
+		}
+	}
+	at(0, 4*ms, false, 0, 0)
+	at(0, 0, true, 0, 0) // not measured
+	at(0, 4*ms, true, 4*ms, 0)
+	at(9*time.Second, 8*ms, true, 4*ms, 0)
+	at(10*time.Second, 8*ms, true, 8*ms, 10*time.Second)
+	at(69*time.Second, 8*ms, true, 8*ms, 10*time.Second)
+	at(70*time.Second, 8*ms, true, 8*ms, 70*time.Second) // the same again: an old measurement does not count
+	at(80*time.Second, 8*ms, false, 0, 0)
+	at(81*time.Second, ms, true, ms, 81*time.Second)
+}

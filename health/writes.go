@@ -1,0 +1,47 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "time"
+
+// Writes is how long the writes of the probe take now: the mean, which is what a client waits for at a leader. A median
+// hides slow writes, and the slowest of a minute is chance. Two windows are compared, so that neither one burst nor the
+// past makes a disk look slower than another one.
+type Writes struct {
+	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown.
+	Least, Most time.Duration
+}
+
+// Known reports whether there are enough samples.
+func (w Writes) Known() bool { return w.Most > 0 }
+
+// writesFewest is how many samples a mean needs: at rest the probe takes more than sixty a minute.
+const writesFewest = 5
+
+// writes returns how long writes take now, of both lanes. Contaminated ones do not count.
+func (f *fsync) writes() Writes {
+	short := f.recent.since(f.now - max(f.pace.sharp, 2*writesFewest*f.limits.DirectInterval))
+	long := f.recent.since(f.now - max(f.pace.settle, 2*writesFewest*f.limits.DirectInterval))
+	if len(short) < writesFewest {
+		return Writes{}
+	}
+	a, b := short.mean(), long.mean()
+	return Writes{Least: min(a, b), Most: max(a, b)}
+}
+
+// OnlySlowWrites reports whether findings keep something from happening, and each is about how long writes take. A write
+// that hangs, or fails, is another thing.
+func (v Verdict) OnlySlowWrites(what Gate) bool {
+	found := false
+	for _, f := range v.Findings {
+		if f.Gates&what == 0 {
+			continue
+		}
+		if f.Code != DiskFsyncWarm && f.Code != DiskFsyncSlow {
+			return false
+		}
+		found = true
+	}
+	return found
+}
