@@ -135,7 +135,7 @@ func noteFounding(v View) FoundingNote {
 	return n
 }
 
-// asks reports whether this host's request still stands before its decision: a list of hosts is there to be asked, and
+// asks reports whether this host's request waits for its decision: a list of hosts is there to be asked, and
 // nothing shows a cluster yet.
 func asks(v View) bool {
 	return v.Founding.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
@@ -166,7 +166,7 @@ func (f Founding) elsewhere(name string) string {
 }
 
 // alone judges the answers. Each host publishes that it asks before it asks the others; so of two hosts that ask at the
-// same moment, at least one is told of the other's request. The later of the two in the list ends its own. Only an
+// same moment, at least one reads the other's request. The later of the two in the list ends its own. Only an
 // answer that says neither data nor request lets a host decide; any doubt waits.
 func (f Founding) alone(name string) answered {
 	if text := f.elsewhere(name); text != "" {

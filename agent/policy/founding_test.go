@@ -107,7 +107,7 @@ func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *tes
 		"n4 has another cluster.name":    func(_, last *FoundingAnswer) { last.List, last.Phase = "M", FoundingDecided },
 		"n4 is not new: it only":         func(_, last *FoundingAnswer) { last.Past = "it only observes" },
 		"its phase later is unknown":     func(_, last *FoundingAnswer) { last.Phase = "later" },
-		"n4 stands by another attempt":   func(_, last *FoundingAnswer) { last.Attempt = "2" },
+		"by another attempt: a cluster":  func(_, last *FoundingAnswer) { last.Attempt = "2" },
 		"requested on n4 too":            func(_, last *FoundingAnswer) { last.Phase = FoundingAsks },
 		"n2 does not answer: off; n4 do": func(a, b *FoundingAnswer) { a.Silent, b.Silent = "off", "off" },
 	} {

@@ -23,7 +23,7 @@ type founder struct {
 	attempt   string
 	requested bool                 // it makes a cluster, or asks whether it may
 	decided   bool                 // it makes one
-	told      uint8                // the number of the word that it publishes; only where requests are explored
+	published uint8                // the number of its word that others read; only if requests are explored
 	done      bool                 // it has belonged to one
 	data      bool                 // there is data of one in its etcd's directory
 	heard     [foundingHosts]uint8 // numbers of words; 0: it has not been asked
@@ -65,7 +65,7 @@ type foundingMind struct {
 	step policy.StepKind
 }
 
-// mind gives what the policy has a host say and note.
+// mind returns what the policy has a host say and note.
 func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
 	key := standing{h, w.hosts[h]}
 	key.pending = policy.FoundingNote{}
@@ -100,8 +100,8 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		if number := me.heard[g]; number > 0 {
 			a = (*s.words)[number-1]
 		}
-		if me.told > 0 {
-			a.Asked = (*s.words)[me.told-1].Phase
+		if me.published > 0 {
+			a.Asked = (*s.words)[me.published-1].Phase
 		}
 		switch s.mistake {
 		case "it asks before it publishes that it does":
@@ -159,7 +159,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 	}
 }
 
-// next gives all moments that may follow.
+// next returns all moments that may follow.
 func (s foundingScope) next(w foundingWorld) []foundingWorld {
 	var all []foundingWorld
 	for h := range foundingHosts {
@@ -169,7 +169,7 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 		all = append(all, decided, s.land(w, h))
 		restarted := w // also after a loss of power: what was not on the disk is gone
 		restarted.hosts[h].pending, restarted.hosts[h].heard = policy.FoundingNote{}, founder{}.heard
-		restarted.hosts[h].told = 0
+		restarted.hosts[h].published = 0
 		all = append(all, s.requested(w, h)...)
 		if w.hosts[h].pending != (policy.FoundingNote{}) {
 			all = append(all, restarted)
@@ -211,7 +211,7 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 	return all
 }
 
-// standing gives 1 where there is a cluster: one of which somebody has data.
+// standing returns 1 if there is a cluster: one of which somebody has data.
 func (w *foundingWorld) standing() int {
 	if slices.ContainsFunc(w.hosts[:], func(h founder) bool { return h.data }) {
 		return 1
@@ -227,9 +227,9 @@ func (s foundingScope) heard(w foundingWorld, h int) (all []foundingWorld) {
 			continue
 		}
 		if s.requests > 0 { // what it has published may be of a while ago
-			told := w
-			told.hosts[h].heard[g] = w.hosts[g].told
-			all = append(all, told)
+			asked := w
+			asked.hosts[h].heard[g] = w.hosts[g].published
+			all = append(all, asked)
 			continue
 		}
 		word := s.mind(&w, g).word
@@ -243,21 +243,21 @@ func (s foundingScope) heard(w foundingWorld, h int) (all []foundingWorld) {
 	return all
 }
 
-// requested gives what follows an operator's request: it is made, published, decided on and ended.
+// requested returns what follows an operator's request: it is made, published and ended.
 func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 	if s.requests == 0 || !slices.Contains(s.lists[w.hosts[h].list], h) {
 		return nil
 	}
 	m := s.mind(&w, h)
-	if number := s.number(m.word); number != w.hosts[h].told {
-		told := w
-		told.hosts[h].told = number
-		was := w.hosts[h].told
+	if number := s.number(m.word); number != w.hosts[h].published {
+		next := w
+		next.hosts[h].published = number
+		was := w.hosts[h].published
 		changed := was == 0 || (*s.words)[was-1].Phase != m.word.Phase
 		if changed && s.mistake != "what was answered to an earlier request counts" {
-			told.hosts[h].heard = founder{}.heard
+			next.hosts[h].heard = founder{}.heard
 		}
-		all = append(all, told)
+		all = append(all, next)
 	}
 	me := w.hosts[h]
 	if fresh := !me.requested && !me.done && !me.data; fresh && w.asked < s.requests {
@@ -311,7 +311,7 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	return w
 }
 
-// explore gives the most clusters that were ever made in an order of events, and how many moments there are.
+// explore returns the most clusters that were ever made in an order of events, and how many moments there are.
 func (s foundingScope) explore() (most, moments int) {
 	var first foundingWorld
 	s.known = map[standing]foundingMind{}
