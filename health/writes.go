@@ -30,8 +30,8 @@ func (f *fsync) writes() Writes {
 	return Writes{Least: min(a, b), Most: max(a, b)}
 }
 
-// OnlySlowWrites reports whether findings keep something from happening, and each is about how long writes take. A write
-// that hangs, or fails, is another thing.
+// OnlySlowWrites reports whether findings keep something from happening, and each is about how long writes take. A
+// write that hangs, or fails, is another thing.
 func (v Verdict) OnlySlowWrites(what Gate) bool {
 	found := false
 	for _, f := range v.Findings {

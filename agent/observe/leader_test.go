@@ -64,8 +64,8 @@ func virtual(from, length time.Duration, percent int) nightDisk {
 	}
 }
 
-// TestALeaderThatIsNoSlowerThanTheOthersKeepsTheLeadership replays the false transfers: a few writes more than 10 of 300
-// take over 10 ms, as they soon will on the other hosts.
+// TestALeaderThatIsNoSlowerThanTheOthersKeepsTheLeadership replays the false transfers: a few writes more than 10 of
+// 300 take over 10 ms, as they soon will on the other hosts.
 func TestALeaderThatIsNoSlowerThanTheOthersKeepsTheLeadership(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds / 4) {

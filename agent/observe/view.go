@@ -99,7 +99,8 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
-			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided, Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
+			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
+			Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
 		},
 		Founding: foundingOf(c, r),
 		Backoff:  r.Noted.Backoff, Unreadable: r.Unreadable,

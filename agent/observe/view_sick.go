@@ -51,8 +51,8 @@ func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy
 	}
 }
 
-// writes makes the view of how long a host's writes take. Its age counts from when this agent first saw the measurement:
-// clocks of two hosts are not compared.
+// writes makes the view of how long a host's writes take. Its age counts from when this agent first saw the
+// measurement: clocks of two hosts are not compared.
 func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
 	if h.WriteMean <= 0 {
 		return policy.Writes{}

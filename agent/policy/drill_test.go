@@ -188,7 +188,8 @@ func TestNoCombinationHasTwoHostsOrTheLeaderTestARestore(t *testing.T) {
 			ran++
 			runs = append(runs, v.Hosts[self].Name)
 			own := v.Hosts[self]
-			if self == leader && leader < 3 || own.Health != health.OK || own.Drills != DrillReady || note.EndDue != "" {
+			if self == leader && leader < 3 || own.Health != health.OK || own.Drills != DrillReady ||
+				note.EndDue != "" {
 				t.Errorf("case %d: %s runs it: %+v", n, v.Hosts[self].Name, note)
 			}
 		}

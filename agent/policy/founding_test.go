@@ -102,9 +102,11 @@ func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *tes
 		t.Fatalf("it is decided: notes %+v, step %s", d.Notes.Founding, d.Step.Kind)
 	}
 	for says, change := range map[string]func(first, last *FoundingAnswer){
-		"n2 has not been asked since":    func(first, _ *FoundingAnswer) { first.Asked = FoundingNone },
-		"n4 does not answer: off":        func(_, last *FoundingAnswer) { last.Silent = "off" },
-		"n4 has another cluster.name":    func(_, last *FoundingAnswer) { last.List, last.Phase = "M", FoundingDecided },
+		"n2 has not been asked since": func(first, _ *FoundingAnswer) { first.Asked = FoundingNone },
+		"n4 does not answer: off":     func(_, last *FoundingAnswer) { last.Silent = "off" },
+		"n4 has another cluster.name": func(_, last *FoundingAnswer) {
+			last.List, last.Phase = "M", FoundingDecided
+		},
 		"n4 is not new: it only":         func(_, last *FoundingAnswer) { last.Past = "it only observes" },
 		"its phase later is unknown":     func(_, last *FoundingAnswer) { last.Phase = "later" },
 		"by another attempt: a cluster":  func(_, last *FoundingAnswer) { last.Attempt = "2" },
@@ -124,9 +126,11 @@ func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *tes
 func TestARequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(v *View){
-		"requested on n2":  func(v *View) { v.Founding.Others[0].Phase = FoundingAsks },
-		"n4 makes the":     func(v *View) { v.Founding.Others[1].Phase = FoundingDecided },
-		"n4 is not new: d": func(v *View) { v.Founding.Others[1].Phase, v.Founding.Others[1].Past = FoundingCluster, "data" },
+		"requested on n2": func(v *View) { v.Founding.Others[0].Phase = FoundingAsks },
+		"n4 makes the":    func(v *View) { v.Founding.Others[1].Phase = FoundingDecided },
+		"n4 is not new: d": func(v *View) {
+			v.Founding.Others[1].Phase, v.Founding.Others[1].Past = FoundingCluster, "data"
+		},
 	} {
 		v := requestedView()
 		change(&v)

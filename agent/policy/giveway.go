@@ -26,9 +26,9 @@ import (
 // follows. The others need longer then to tell their verdicts.
 //
 // A leader that only writes slowly transfers the leadership to a voter that measures at least 1.5 times better now: a
-// finding looks back over minutes, and two disks of one model differ by chance. A voter whose figure is unknown or old is
-// no target. A leader whose write hangs or fails needs no comparison: it serves nothing, and a voter that is OK by its
-// own record does.
+// finding looks back over minutes, and two disks of one model differ by chance. A voter whose figure is unknown or old
+// is no target. A leader whose write hangs or fails needs no comparison: it serves nothing, and a voter that is OK by
+// its own record does.
 //
 // It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
 // the memory of the one before waits twice as long. One that came to nothing took the leadership from nobody: the next
@@ -299,8 +299,8 @@ func (v View) noFaster(h Host) string {
 	return ""
 }
 
-// PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and the leader is another
-// host that should not lead. It tells that as well while nothing can be read in time.
+// PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and the leader is
+// another host that should not lead. It publishes them as well while nothing can be read in time.
 func PublishesWrites(v View) bool {
 	m, listed := v.member()
 	if !listed || m.Learner || m.Leader {

@@ -66,7 +66,8 @@ func recoveryDoubts() []recoveryDoubt {
 		{
 			"clusters that etcd made by default", strayRemains, "if they contain no keys: stop etcd on {}, rename " +
 				"the directory member in etcd.dataDir there, and collect the facts again; if no host has other " +
-				"data, there is nothing to recover: quorumctl bootstrap on one host, or quorumctl recover plan with --from-snapshot",
+				"data, there is nothing to recover: quorumctl bootstrap on one host, or quorumctl recover plan with " +
+				"--from-snapshot",
 		},
 		{"the same data twice", dataTwice, "leave the facts of the copy out"},
 		{"another cluster's name", otherName, "plan for one cluster at a time"},

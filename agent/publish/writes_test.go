@@ -29,8 +29,8 @@ func TestHowLongWritesTakeIsPublishedOnlyWhenAskedAndRarelyChanges(t *testing.T)
 		}
 		got := time.Duration(h.WriteMean * float64(time.Second))
 		if got < want || float64(got) > float64(want)*1.4143 || want == 0 && got != 0 || since != measured {
-			t.Errorf("after %s a mean of %s is published as %s, measured after %s; want %s or up to half an octave more, %s",
-				now, mean, got, since, want, measured)
+			t.Errorf("after %s a mean of %s is published as %s, measured after %s; "+
+				"want %s or up to half an octave more, %s", now, mean, got, since, want, measured)
 		}
 	}
 	at(0, 4*ms, false, 0, 0)

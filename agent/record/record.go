@@ -78,7 +78,8 @@ type Host struct {
 	Sees []Sight `json:"sees,omitempty"`
 	// MemberLost tells that its member can never come back: what that has acknowledged does not lie there any more.
 	MemberLost bool `json:"memberLost,omitempty"`
-	// Drills tells whether the host can prove snapshots: [DrillReady], [DrillSealed] or [DrillNoRoom]; empty when it cannot.
+	// Drills reports whether the host can test restores: [DrillReady], [DrillSealed] or [DrillNoRoom]; empty when it
+	// cannot.
 	Drills string `json:"drills,omitempty"`
 	// Stores tells that its configuration names a place for snapshots.
 	Stores bool  `json:"stores,omitempty"`

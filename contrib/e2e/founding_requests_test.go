@@ -27,14 +27,13 @@ func (w *world) requestOn(hosts ...*host) (accepted int) {
 	for i, h := range hosts {
 		all.Go(func() {
 			<-begin
-			for {
+			for again := time.Tick(pollEvery); ; <-again { // its agent has just started
 				_, err := h.Client.Bootstrap(ctx, clusterName)
 				refusal, is := errors.AsType[*control.Error](err)
 				answers[i] = err
 				if err == nil || ctx.Err() != nil || is && refusal.Status == http.StatusConflict {
 					return
 				}
-				time.Sleep(pollEvery) // its agent has just started
 			}
 		})
 	}

@@ -151,7 +151,10 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		data.State = policy.DataMember
 	}
 	return policy.View{
-		Self:      policy.Self{Name: foundingName(h), Mode: policy.Manage, Drives: true, Etcd: policy.Version{Major: 3, Minor: 6, Patch: 16}},
+		Self: policy.Self{
+			Name: foundingName(h), Mode: policy.Manage, Drives: true,
+			Etcd: policy.Version{Major: 3, Minor: 6, Patch: 16},
+		},
 		Data:      data,
 		Unit:      policy.Unit{State: policy.UnitInactive, EnvReady: true, SinceStart: policy.Never},
 		Health:    policy.Health{State: health.OK, Qualified: true},
@@ -204,7 +207,8 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 		joins := w.hosts[h].attempt != "" || s.requests > 0 && !w.hosts[h].requested
 		if w.hosts[h].requested && w.hosts[h].data || made && joins {
 			joined := w
-			joined.hosts[h].requested, joined.hosts[h].decided, joined.hosts[h].done, joined.hosts[h].data = false, false, true, true
+			joined.hosts[h].requested, joined.hosts[h].decided = false, false
+			joined.hosts[h].done, joined.hosts[h].data = true, true
 			all = append(all, joined)
 		}
 	}

@@ -148,11 +148,9 @@ func promises() map[breach]promise {
 			"P1",
 			"a host hands its leadership over while it is in an operation, or about to begin one",
 		},
-		gaveWayToDead:  {"P2", "the leadership is handed over to a voter that does not serve"},
-		gaveWayToWorse: {"P6", "the leadership is handed over to a host that is not known to be well"},
-		gaveWayToSlower: {
-			"P6", "a leader transfers leadership for slow writes to a voter that is not known to write faster",
-		},
+		gaveWayToDead:   {"P2", "the leadership is handed over to a voter that does not serve"},
+		gaveWayToWorse:  {"P6", "the leadership is handed over to a host that is not known to be well"},
+		gaveWayToSlower: {"P6", "leadership is transferred for slow writes to a voter not known to write faster"},
 		gaveWayToTaken: {
 			"P1",
 			"the leadership is handed over to a host that is taken down or taken out, or is to be",

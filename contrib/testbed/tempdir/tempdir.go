@@ -44,7 +44,8 @@ func Make() (string, error) {
 	return dir, nil
 }
 
-// Self returns a path at which every user can start the program of the test, which a strict umask has kept to its owner.
+// Self returns a path at which every user can start the program of the test, which a strict umask has kept to its
+// owner.
 func Self(t testing.TB) string {
 	t.Helper()
 	const self = "/proc/self/exe" // works below a directory that the other user cannot enter
