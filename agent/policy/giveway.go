@@ -27,8 +27,8 @@ import (
 //
 // A leader that only writes slowly transfers the leadership to a voter that measures at least 1.5 times better now: a
 // finding looks back over minutes, and two disks of one model differ by chance. A voter whose figure is unknown or old
-// is no target. A leader whose write hangs or fails needs no comparison: it serves nothing, and a voter that is OK by
-// its own record does.
+// is no target. A leader whose write hangs or fails, or through which no read comes back in time, needs no comparison:
+// it serves nothing, no figure can be exchanged through it, and a voter that is OK by its own record does better.
 //
 // It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
 // the memory of the one before waits twice as long. One that came to nothing took the leadership from nobody: the next
@@ -272,8 +272,10 @@ func (v View) notBetter(m Member) string {
 // writesOldest is how old a host's figure of its writes may be: it publishes one a minute while the leader is slow.
 const writesOldest = 150 * time.Second
 
-// comparesWrites reports whether slow writes alone keep this host from leading.
-func (v View) comparesWrites() bool { return v.Health.SlowWrites && !hangs(v.Health.State) }
+// comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.
+func (v View) comparesWrites() bool {
+	return v.Health.SlowWrites && !hangs(v.Health.State) && !v.Cluster.Unread
+}
 
 // hangs reports whether a health state says that the disk does not write at all.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }

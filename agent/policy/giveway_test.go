@@ -273,6 +273,9 @@ func TestALeaderThroughWhichNothingCanBeReadInTimeGivesWay(t *testing.T) {
 	t.Parallel()
 	play(t, unread, []scene{
 		{"by its own member's word and the others' published verdicts", nil, StepGiveWay, ""},
+		{"although no voter's measurement can be known", func(v *View) {
+			v.Led.Hosts[1].Writes, v.Led.Hosts[2].Writes, v.Led.Health.Writes = Writes{}, Writes{}, 0
+		}, StepGiveWay, ""},
 		{"not by what was read before alone", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
 		{"not before the others can have told theirs", func(v *View) {
 			v.Led.GaveWay.BadFor = v.Led.Limits.Word - time.Second

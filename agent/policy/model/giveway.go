@@ -102,9 +102,10 @@ func (w *world) judgeGiveWay(h, to int) breach {
 	return fine
 }
 
-// judgeComparison asks whether a slow leader transfers the leadership to a voter that measures better.
+// judgeComparison asks whether a slow leader transfers the leadership to a voter that measures better. Nothing can be
+// compared where nothing is read in time.
 func judgeComparison(s *sight, c choice) breach {
-	if c.step == giveWay && s.writes != faster {
+	if c.step == giveWay && s.crawls == 0 && s.writes != faster {
 		return gaveWayToSlower
 	}
 	return fine
