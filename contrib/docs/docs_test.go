@@ -147,8 +147,8 @@ func shippedBy(t *testing.T, recipe, packager string) map[string]string {
 
 func TestTheReadmeIsShort(t *testing.T) {
 	t.Parallel()
-	if n := strings.Count(pages(t)["README.md"], "\n"); n > 250 {
-		t.Errorf("README.md has %d lines; at most 250: move a part to contrib/docs", n)
+	if n := strings.Count(pages(t)["README.md"], "\n"); n > 150 {
+		t.Errorf("README.md has %d lines; at most 150: move a part to contrib/docs", n)
 	}
 }
 
