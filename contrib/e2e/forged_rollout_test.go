@@ -1,0 +1,103 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// forged returns a rollout of all hosts as a writer of quorumd's keys may invent it.
+func (w *world) forged(work, command string, resumed int) string {
+	w.t.Helper()
+	r := record.Rollout{
+		Version: 1, ID: "forged", Work: work, Command: command, Reason: "forged", By: "root", Resumed: resumed,
+		State: record.RolloutRunning, Started: time.Now().UTC(), Since: time.Now().UTC(),
+	}
+	for _, h := range w.hosts {
+		r.Hosts = append(r.Hosts, record.RolloutHost{
+			ID: "host-" + h.Options.Name, Name: h.Options.Name, State: record.HostWaiting,
+		})
+	}
+	text, err := json.Marshal(r)
+	must(w.t, err)
+	return string(text)
+}
+
+// decides waits until every agent has seen what etcd holds now, and decided.
+func (w *world) decides() {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		before := h.now().Loop.Rounds
+		w.eventually("two rounds of "+h.Options.Name+" pass", func() bool {
+			s, ok := h.status()
+			return ok && s.Loop.Rounds >= before+2
+		})
+	}
+}
+
+// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram has somebody who may write quorumd's keys invent rollouts:
+// as often as an agent looks, with every host as if it waited still.
+func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
+	t.Parallel()
+	w := edged(t)
+	n1 := w.hosts[0]
+	evil := filepath.Join(t.TempDir(), "evil")
+	mark := filepath.Join(t.TempDir(), "ran")
+	must(t, os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+mark+"\n"), 0o755)) //nolint:gosec // a program
+	watched := w.watchDown()
+
+	// programs that do not lie in commands.d, and works that nobody knows
+	for _, command := range []string{evil, "../../../../../.." + evil, "missing", "-rf", "a\nb", ""} {
+		n1.write(w.keys().Rollout(), w.forged(control.WorkCommand, command, 1))
+		w.decides()
+	}
+	for _, work := range []string{"format", "../restart", ""} {
+		n1.write(w.keys().Rollout(), w.forged(work, "", 1))
+		w.decides()
+	}
+	if order := w.cycled(); len(order) > 0 {
+		t.Errorf("%v were taken down for what cannot be done", order)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a program outside commands.d was run")
+	}
+
+	// more hosts than a rollout may have
+	many := record.Rollout{Version: 1, ID: "many", Work: control.WorkRestart, State: record.RolloutRunning}
+	for i := range 20_000 {
+		many.Hosts = append(many.Hosts, record.RolloutHost{ID: fmt.Sprintf("h%d", i), Name: fmt.Sprintf("h%d", i)})
+	}
+	text, err := json.Marshal(many)
+	must(t, err)
+	n1.write(w.keys().Rollout(), string(text))
+	for _, h := range w.hosts {
+		w.eventually(h.Options.Name+" names the record", func() bool { return h.namesKey(w.keys().Rollout()) })
+	}
+
+	// a rollout that is set back to its beginning again and again
+	resumed := 1
+	w.within(3*bound, "hosts were taken down five times", func() bool {
+		resumed++
+		n1.write(w.keys().Rollout(), w.forged(control.WorkRestart, "", resumed))
+		return len(w.cycled()) >= 5
+	})
+	n1.erase(w.keys().Rollout())
+	w.eventually("no operation is in flight", func() bool { return w.absent(w.keys().Op()) })
+	watched()
+	w.eventually("all vote", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	if s := n1.now(); s.Cluster.Error != "" {
+		t.Errorf("the cluster is not well: %s", s.Cluster.Error)
+	}
+}
