@@ -1,0 +1,64 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly
+
+package e2e
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// TestAForgedHostRecordRemovesNoHealthyVoter has somebody who may write quorumd's keys say of a healthy voter what it
+// does not say of itself, for longer than the grace, while a spare is ready to replace it.
+func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"SLOW", "STALLED", "FAILED"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, worldOptions{hosts: 4, voters: 3, set: map[string]string{
+				"repair.sick": "30s", "timing.interval": "1s", "timing.lockTTL": "15s",
+			}})
+			w.start(w.hosts[:3]...)
+			w.bootstrap()
+			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+			n1, n3, n4 := w.hosts[0], w.hosts[2], w.hosts[3]
+			w.start(n4)
+			w.within(2*formation, "n4 is ready", n4.healthy)
+			w.lead(n1)
+			untouched, member := n3.untouched(), w.id(n3)
+			key := w.keys().Host("host-" + n3.Options.Name)
+			forge := func() { // what n3 writes meanwhile is overwritten at once
+				value, ok := w.get(key)
+				var r map[string]any
+				if !ok || value == "" || json.Unmarshal([]byte(value), &r) != nil {
+					return
+				}
+				r["health"], r["healthText"], r["recovers"], r["spares"] = state, "forged", false, nil
+				text, err := json.Marshal(r)
+				must(t, err)
+				n1.write(key, string(text))
+			}
+			w.eventually("n1 reads the forged record", func() bool {
+				forge()
+				return n1.names(policy.VoterSuspect)
+			})
+			// The grace, and the 90 s that a record has to say that its host recovers, are over after so many rounds.
+			const rounds = 200
+			before := n1.now().Loop.Rounds
+			w.within(10*time.Minute, "n1 has decided for longer than the grace", func() bool {
+				forge()
+				s, ok := n1.status()
+				return ok && s.Loop.Rounds >= before+rounds
+			})
+			if listed, learner := w.is(n3); !listed || learner || w.id(n3) != member {
+				t.Error("a healthy voter was removed for a forged record")
+			}
+			untouched("its record was forged")
+		})
+	}
+}
