@@ -46,7 +46,7 @@ func (w *world) decides() {
 	}
 }
 
-// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram has somebody who may write quorumd's keys invent rollouts:
+// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram has an attacker who may write quorumd's keys invent rollouts:
 // as often as an agent looks, with every host as if it waited still.
 func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	must(t, os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+mark+"\n"), 0o755)) //nolint:gosec // a program
 	watched := w.watchDown()
 
-	// programs that do not lie in commands.d, and works that nobody knows
+	// programs outside commands.d, and unknown works
 	for _, command := range []string{evil, "../../../../../.." + evil, "missing", "-rf", "a\nb", ""} {
 		n1.write(w.keys().Rollout(), w.forged(control.WorkCommand, command, 1))
 		w.decides()
