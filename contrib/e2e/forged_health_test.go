@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestAForgedHostRecordRemovesNoHealthyVoter has an attacker who may write quorumd's keys report of a healthy voter what it
-// does not report itself, for longer than the grace, while a spare is ready to replace it.
+// TestAForgedHostRecordRemovesNoHealthyVoter has an attacker who may write quorumd's keys report of a healthy voter
+// what it does not report itself, for longer than the grace, while a spare is ready to replace it.
 func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"SLOW", "STALLED", "FAILED"} {

@@ -46,8 +46,8 @@ func (w *world) decides() {
 	}
 }
 
-// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram has an attacker who may write quorumd's keys invent rollouts:
-// as often as an agent looks, with every host as if it waited still.
+// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram has an attacker who may write quorumd's keys invent
+// rollouts: as often as an agent looks, with every host as if it waited still.
 func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	w := edged(t)
