@@ -165,7 +165,6 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	p.heard(ctx)
 	own := p.written
 	p.verdict(&own, r)
-	p.writes.publish(&own, r, true)
 	if reflect.DeepEqual(own, p.written) {
 		return
 	}
