@@ -18,10 +18,8 @@ const (
 
 // wantHold tells whether etcd may start by itself. It holds back only a unit that does not run, on the word of the
 // cluster in this very round; or on a host that has no data and never knew a cluster, which may reboot before there is
-// one. If data appears there, its disk was not mounted when the host looked empty, and etcd with data starts as it
-// would without quorumd. A unit that starts on a host that no member of the cluster belongs to does not get far: etcd
-// of a member whose disk was replaced ends at once, and systemd starts it again for ever. What runs is not stopped by
-// that.
+// one. A unit that starts on a host that no member of the cluster belongs to does not get far: etcd of a member whose
+// disk was replaced ends at once, and systemd starts it again for ever. What runs is not stopped by that.
 //
 // It lets go only where the data of a listed member lie: until a join has started etcd, which lets go as well, the
 // unit's environment is not that of the join. What was asked of the host decides while it stands, and no longer: with
@@ -31,7 +29,6 @@ func wantHold(v View, request RequestNote) Hold {
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
 	futile := v.Unit.State == UnitActivating && v.Cluster.Reachable
 	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
-	found := v.Data.State == DataMember && v.Cluster.ExpectedID == 0 && !v.Bootstrap.Requested
 	m, listed := v.member()
 	switch {
 	case v.Recovery != nil && down && v.Recovery.outOfService(v): // where etcd was down before, no step is due
@@ -48,7 +45,7 @@ func wantHold(v View, request RequestNote) Hold {
 	case v.Cluster.Reachable && !v.Cluster.Fresh: // what was carried over is not the cluster's word of now
 		return HoldAsIs
 	case v.Cluster.Reachable && v.Data.State == DataMember && v.listed(v.Data.MemberID),
-		(v.Bootstrap.Requested && bare || found) && !v.Cluster.Reachable:
+		v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
 		return HoldNot
 	case v.Cluster.Reachable && listed:
 		return HoldAsIs
