@@ -302,8 +302,8 @@ func (v View) noFaster(h Host) string {
 }
 
 // PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and the leader is
-// another host that should not lead. While nothing can be read in time
-// no measurement is compared, and none is published.
+// another host that should not lead. While nothing can be read in time, no measurement is compared and none is
+// published.
 func PublishesWrites(v View) bool {
 	m, listed := v.member()
 	if !listed || m.Learner || m.Leader {
