@@ -126,7 +126,8 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 
 	pids := h.property("etcd", "MainPID") + " " + h.property("quorumd", "MainPID")
 	h.run("cd /operator && x/usr/bin/quorumctl pki renew --all")
-	h.expect("quorumctl pki install /operator/quorumd-pki/n1-*.tar", "newer certificates of n1", "load them at the next connection")
+	h.expect("quorumctl pki install /operator/quorumd-pki/n1-*.tar", "newer certificates of n1",
+		"load them at the next connection")
 	h.expect("quorumctl pki status", "etcd server of n1", "179 d")
 	h.expect(tls+"--cert=/etc/quorumd/tls/client.crt --key=/etc/quorumd/tls/client.key get a", "b")
 	h.expect("quorumctl status", "voter, leader")

@@ -100,7 +100,8 @@ func explainLogind(doing string, err error) error {
 	switch reply.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
 		"org.freedesktop.DBus.Error.AuthFailed":
-		return fmt.Errorf("cannot %s: %w: logind answers: %w → check for an inhibitor lock (systemd-inhibit --list); "+
+		return fmt.Errorf("cannot %s: %w: logind answers: %w → check for an inhibitor lock "+
+			"(systemd-inhibit --list); "+
 			"to allow a reboot, install the polkit rule: %s; without polkit see quorumd(8)",
 			doing, ErrNotPermitted, reply, rebootRule)
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// urlRules say that URLs agree on their scheme, that TLS files go with https, and that nobody listens where another
-// does.
+// urlRules require that URLs agree on their scheme, that TLS files go with https, and that no two listeners share an
+// address.
 func (d *decoder) urlRules(c *Config) []rule {
 	e := &c.Etcd
 	rules := []rule{

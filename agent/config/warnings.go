@@ -64,7 +64,7 @@ func unprovenWarnings(c *Config) []string {
 		w = append(
 			w,
 			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
-				"CA is trusted: whoever answers DNS or writes that list can name a host of its own; set "+
+				"CA is trusted: an attacker who answers DNS or writes that list can name another host; set "+
 				"cluster.tls.ca to "+
 				"the CA of etcd's servers",
 		)

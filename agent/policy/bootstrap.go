@@ -85,7 +85,7 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
 	case v.Founding.elsewhere(v.Self.Name) != "":
 		return conflicts(ClusterExists, v.Founding.elsewhere(v.Self.Name),
-			"nothing is to do: this host joins that cluster; see quorumctl explain")
+			"no action needed: this host joins that cluster; see quorumctl explain")
 	case v.Data.State == DataUnknown:
 		return &Refusal{
 			NotNow, Starting, v.Data.unread(),

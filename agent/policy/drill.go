@@ -105,7 +105,7 @@ type DrillNote struct {
 	Sealed bool   // none can, for lack of a key alone
 	Due    time.Duration
 	Text   string // when the next is due and whose it is, or what keeps it
-	// End is why a restore test that runs on this host is ended, whoever asked for it; empty when none has to be.
+	// End is why any restore test that runs on this host is ended, scheduled or not; empty when none has to be.
 	End string
 	// EndDue is why one is ended that runs by schedule. An operator's own is left: its host was chosen.
 	EndDue string

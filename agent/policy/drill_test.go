@@ -92,8 +92,8 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 	}
 }
 
-// drillingMembers is a cluster of three voters, n1 to n3 of which n1 leads, and a standby, n4, without a spare, seen by
-// that host. A restore test is due.
+// drillingMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby, n4. n1
+// leads. A restore test is due.
 func drillingMembers(self string) View {
 	v := drilling()
 	v.Hosts = v.Hosts[:len(v.Hosts)-2]
@@ -137,7 +137,7 @@ func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
 			voters(v)
 			v.Hosts[0].Health = health.Slow
 		}, "", "due, and n3 waits: voter http://n1 is SLOW"},
-		"not while nobody is known to lead": {func(v *View) {
+		"not while no leader is known": {func(v *View) {
 			v.Cluster.Members[0].Leader = false
 		}, "", "is a member, and no leader is known"},
 		"not the leader": {func(v *View) {

@@ -16,6 +16,19 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
+// savesKeys writes that many keys, and saves a snapshot.
+func (h *host) savesKeys(n int) control.Snapshot {
+	h.w.t.Helper()
+	for k := range n {
+		h.write(fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100))
+	}
+	saved := h.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots
+	if len(saved) != 1 {
+		h.w.t.Fatalf("%+v", saved)
+	}
+	return saved[0]
+}
+
 // drilled gives how the last restores were proven, as a host tells it.
 func (h *host) drilled() control.Drill {
 	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.Drill != nil {
@@ -38,17 +51,10 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 		_, err := os.Stat(filepath.Dir(left))
 		return os.IsNotExist(err)
 	})
-	for k := range 20 {
-		_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100))
-		must(t, err)
-	}
-	saved := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots
-	if len(saved) != 1 {
-		t.Fatalf("%+v", saved)
-	}
+	saved := n1.savesKeys(20)
 	w.eventually("the spare has proven it, and the voter knows", func() bool {
 		d := n1.drilled()
-		return d.Host == "n2" && d.Name == saved[0].Name && d.Keys == saved[0].Keys && d.TookSeconds > 0 &&
+		return d.Host == "n2" && d.Name == saved.Name && d.Keys == saved.Keys && d.TookSeconds > 0 &&
 			d.Failed == nil
 	})
 	w.eventually("the next is not due yet", func() bool {
@@ -59,7 +65,7 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill})
-	if job.Error != "" || job.Served == "" || job.Snapshots[0].Keys != saved[0].Keys {
+	if job.Error != "" || job.Served == "" || job.Snapshots[0].Keys != saved.Keys {
 		t.Errorf("beside a member that serves: %+v", job)
 	}
 	second := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots[0]
@@ -77,7 +83,7 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 		}
 		return true
 	})
-	job = n2.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill, Name: saved[0].Name})
+	job = n2.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill, Name: saved.Name})
 	if job.Error != "" {
 		t.Errorf("the one before: %s", job.Error)
 	}
@@ -100,17 +106,10 @@ func TestWhereAllHostsVoteOneThatDoesNotLeadTestsTheRestore(t *testing.T) {
 	w.bootstrap()
 	w.eventually("three vote", func() bool { return w.has(3, 0) })
 	n1 := w.hosts[0]
-	for k := range 20 {
-		_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100))
-		must(t, err)
-	}
-	saved := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots
-	if len(saved) != 1 {
-		t.Fatalf("%+v", saved)
-	}
+	saved := n1.savesKeys(20)
 	w.eventually("a voter has tested it, and all know", func() bool {
 		for _, h := range w.hosts {
-			if d := h.drilled(); d.Host == "" || d.Name != saved[0].Name || d.Failed != nil {
+			if d := h.drilled(); d.Host == "" || d.Name != saved.Name || d.Failed != nil {
 				return false
 			}
 		}

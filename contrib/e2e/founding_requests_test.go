@@ -48,13 +48,20 @@ func (w *world) requestOn(hosts ...*host) (accepted int) {
 	return accepted
 }
 
-func TestOfTwoRequestsAtTheSameMomentOneMakesTheCluster(t *testing.T) {
-	t.Parallel()
+// listedWorld makes a world of three hosts that list each other and make a cluster only by a request.
+func listedWorld(t *testing.T) *world {
+	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
 	w.expect()
 	for _, h := range w.hosts {
 		h.set("bootstrap.expect", "0")
 	}
+	return w
+}
+
+func TestOfTwoRequestsAtTheSameMomentOneMakesTheCluster(t *testing.T) {
+	t.Parallel()
+	w := listedWorld(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
 	if accepted := w.requestOn(n2, n1); accepted == 0 {
@@ -74,11 +81,7 @@ func TestOfTwoRequestsAtTheSameMomentOneMakesTheCluster(t *testing.T) {
 
 func TestOfRequestsOnAllListedHostsOneMakesTheCluster(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
-	w.expect()
-	for _, h := range w.hosts {
-		h.set("bootstrap.expect", "0")
-	}
+	w := listedWorld(t)
 	w.start()
 	if accepted := w.requestOn(w.hosts...); accepted == 0 {
 		t.Fatal("no request was accepted")

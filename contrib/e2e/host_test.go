@@ -99,3 +99,13 @@ func versions() []string {
 	}
 	return list
 }
+
+// write puts a key through this host's etcd.
+func (h *host) write(key, value string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := h.etcd.Put(ctx, key, value); err != nil {
+		h.w.t.Fatal(err)
+	}
+}

@@ -33,15 +33,6 @@ func hostile() map[string]string {
 	}
 }
 
-func (h *host) write(key, value string) {
-	h.w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
-	if _, err := h.etcd.Put(ctx, key, value); err != nil {
-		h.w.t.Fatal(err)
-	}
-}
-
 func (h *host) erase(key string) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

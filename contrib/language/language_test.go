@@ -40,8 +40,8 @@ var banned = regexp.MustCompile(`(?i)\b(?:` + strings.Join([]string{
 }, "|") + `)\b`)
 
 // names lists the words of which no identifier is made.
-var names = regexp.MustCompile(`^(?:anew|beside|mend|mended|shall|seldom|whom|whoever|nobody|somebody|told|wish|wishes|` +
-	`heir|newcomer|ails|verdict|heard|forwarder|spared|fates|strayed)$`)
+var names = regexp.MustCompile(`^(?:anew|beside|mend|mended|shall|seldom|whom|whoever|nobody|somebody|told|wish|` +
+	`wishes|heir|newcomer|ails|verdict|heard|forwarder|spared|fates|strayed)$`)
 
 // camel splits an identifier into its words.
 var camel = regexp.MustCompile(`[A-Z]+(?:[a-z0-9]+)?|[a-z0-9]+`)

@@ -215,7 +215,7 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 	return all
 }
 
-// standing returns 1 if there is a cluster: one of which somebody has data.
+// standing returns 1 if there is a cluster: a host has data.
 func (w *foundingWorld) standing() int {
 	if slices.ContainsFunc(w.hosts[:], func(h founder) bool { return h.data }) {
 		return 1
@@ -360,7 +360,7 @@ func earlier(host int) foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
 }
 
-// twoHosts has two listed hosts and three requests, of which one may be withdrawn.
+// twoHosts has two listed hosts and three requests; one request may be withdrawn.
 func twoHosts() foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, withdraws: 1}
 }
