@@ -92,8 +92,8 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 	}
 }
 
-// drillingMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby, n4. n1
-// leads. A restore test is due.
+// drillingMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby, n4.
+// n1 leads. A restore test is due.
 func drillingMembers(self string) View {
 	v := drilling()
 	v.Hosts = v.Hosts[:len(v.Hosts)-2]
