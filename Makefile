@@ -181,7 +181,7 @@ test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at 
 	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' -skip '$(NIGHTLY_LONG)' $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root, and Debian's monitoring-plugins-basic)
-	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed|Debian' ./contrib/e2e ./agent/reach ./agent/plugins ./systemd/steward
+	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed|Debian' ./contrib/e2e ./agent/fileaccess ./agent/externalcheck ./systemd/roothelper
 
 test-race: etcd build ## the same under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
 	@# Package health is pure judgement: it starts no goroutine, and takes four minutes under it.
@@ -195,12 +195,12 @@ endif
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
-	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'GoesOnAlone' ./agent/recovery/survivor
-	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'IsServedBy' ./agent/backup/drill
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'GoesOnAlone' ./agent/recovery/rebuild
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'IsServedBy' ./agent/backup/restoretest
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./disk ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins ./agent/backup
+	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./disk ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/externalcheck ./agent/backup
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build (needs root, for a small file system)

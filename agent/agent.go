@@ -27,12 +27,12 @@ import (
 
 	"github.com/quorumd/quorumd/agent/act"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/forward"
-	"github.com/quorumd/quorumd/agent/keep"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/operate"
+	"github.com/quorumd/quorumd/agent/persist"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -47,9 +47,9 @@ type Agent struct {
 	actor             *act.Actor
 	observer          *observe.Observer
 	told              *publish.Publisher
-	files             *local.State
+	files             *hoststate.State
 	reasons           observe.Since // of the decisions
-	keeper            *keep.Keeper
+	keeper            *persist.Keeper
 	lightly           bool          // the next round is one in between: it asks etcd for little
 	full              time.Duration // when the last full round began, the light ones in between apart
 	rounds            uint64
@@ -75,7 +75,7 @@ func (a *Agent) Picture() control.Status { return a.told.Picture() }
 
 // Voters gives the list of voters for the forwarder of this host, as they were when the cluster was last reached; ok is
 // false before that. It waits for nothing.
-func (a *Agent) Voters() (l forward.List, ok bool) { return a.told.Voters() }
+func (a *Agent) Voters() (l proxy.List, ok bool) { return a.told.Voters() }
 
 // Fsyncs gives what the probe has measured lately, minute by minute, oldest first. It waits for nothing.
 func (a *Agent) Fsyncs() []control.FsyncMinute { return a.told.Fsyncs() }

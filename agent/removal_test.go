@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -147,8 +147,8 @@ func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
 // noteRemoval writes on the host's disk that a person has asked for v3 to be removed.
 func noteRemoval(t *testing.T, h *Agent, within time.Duration, begun bool) {
 	t.Helper()
-	if err := h.files.ChangeRemoval(func(file *local.Removals) {
-		file.Removal = &local.Removal{
+	if err := h.files.ChangeRemoval(func(file *hoststate.Removals) {
+		file.Removal = &hoststate.Removal{
 			MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
 			Since: time.Now(), Until: time.Now().Add(within), Begun: begun,
 		}

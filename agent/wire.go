@@ -10,10 +10,10 @@ import (
 
 	"github.com/quorumd/quorumd/agent/act"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/keep"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/operate"
+	"github.com/quorumd/quorumd/agent/persist"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -35,7 +35,7 @@ type Options struct {
 	// Recovery makes a cluster of a survivor's data; nil when it cannot.
 	Recovery Recovery
 	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
-	Hold local.Hold
+	Hold hoststate.Hold
 	// Machine is the host itself; nil when it cannot be rebooted from here.
 	Machine Machine
 	// Hooks run before and after; nil when there are none.
@@ -86,7 +86,7 @@ type Options struct {
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
 	Monotonic func() time.Duration
 	Wall      func() time.Time
-	Files     local.Files // nil: those of the host
+	Files     hoststate.Files // nil: those of the host
 	Logger    *slog.Logger
 	// Stepping is told of every step before it starts and after it has ended. It may be nil.
 	Stepping func(step policy.Step, done bool)
@@ -103,10 +103,10 @@ func New(opt Options) (*Agent, error) {
 		opt.Monotonic = disk.Monotonic
 	}
 	if opt.Files == nil {
-		opt.Files = local.HostFiles{}
+		opt.Files = hoststate.HostFiles{}
 	}
 	c := opt.Config
-	files, err := local.Open(opt.Files, c.Paths.State, c.Paths.Runtime, opt.Hold)
+	files, err := hoststate.Open(opt.Files, c.Paths.State, c.Paths.Runtime, opt.Hold)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func New(opt Options) (*Agent, error) {
 		Etcd: opt.Etcd, Probe: opt.Probe, Checks: a.observer.Checks(), Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
 		Hurry: func() { a.hurry.Store(true) }, Noting: opt.Noting,
 	}, a.keys, files)
-	a.keeper = keep.New(keep.Options{
+	a.keeper = persist.New(persist.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Files: files, Now: opt.Now, Logger: opt.Logger,
 		Wake: a.Wake, Noting: opt.Noting,
 	})

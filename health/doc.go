@@ -29,7 +29,7 @@
 // mean; its evidence, which reads an [Input], has the rules, and says what was measured. The rules are the ways between
 // its states with their conditions in words and numbers. Kills is the shortest example. Put what it reads into Input.
 // Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it, and so do
-// the golden lists, which `go test ./health ./agent/catalog ./contrib/prometheus -update` writes, quorumd-checks(7)
+// the golden lists, which `go test ./health ./agent/journalcatalog ./contrib/prometheus -update` writes, quorumd-checks(7)
 // among them. What reads it stands in package sensors, or in a room of its own below health. The tests' machines say
 // where a figure is missing in them: wellMachine, someMachine and machineEdges here, kernel in sensors.
 //

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -264,7 +264,7 @@ func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	h.run("systemctl start quorumd")
-	id := catalog.ID(string(policy.ClusterUnreachable))
+	id := journalcatalog.ID(string(policy.ClusterUnreachable))
 	h.waitUntil(30*time.Second, "quorumd logs that it finds no cluster", func() bool {
 		return strings.Contains(h.run("journalctl --no-pager -o cat MESSAGE_ID="+id+" || :"),
 			"waiting code=CLUSTER_UNREACHABLE")

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -65,7 +65,7 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 		if do := before[line]; do != nil {
 			do()
 		}
-		typed := strings.ReplaceAll(line, "THE-ID", catalog.ID(string(policy.AtRest)))
+		typed := strings.ReplaceAll(line, "THE-ID", journalcatalog.ID(string(policy.AtRest)))
 		switch {
 		case strings.HasPrefix(line, "dpkg -i "):
 			typed = "cd /pk && " + typed

@@ -27,7 +27,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -47,7 +47,7 @@ type Options struct {
 	Recovery Recovery
 	Machine  Machine // nil when it cannot be rebooted from here
 	Hooks    Hooks   // nil when there are none
-	Files    *local.State
+	Files    *hoststate.State
 
 	// Line makes of a line of the history one that is complete, and the key under which it is to be stored.
 	Line func(revision int64, line record.Line) (string, record.Line)

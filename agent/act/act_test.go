@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
@@ -19,7 +19,7 @@ import (
 func TestEveryStepOfThePolicyIsTakenInOneWay(t *testing.T) {
 	t.Parallel()
 	ways := map[policy.StepKind]int{}
-	for _, w := range New(options(t, local.HostFiles{})).table() {
+	for _, w := range New(options(t, hoststate.HostFiles{})).table() {
 		ways[w.kind]++
 		if w.do == nil {
 			t.Errorf("%s does nothing", w.kind)
@@ -41,7 +41,7 @@ func TestEveryStepOfThePolicyIsTakenInOneWay(t *testing.T) {
 
 func TestAStepThatNeedsTheLockDoesNotBeginWithoutIt(t *testing.T) {
 	t.Parallel()
-	opt := options(t, local.HostFiles{})
+	opt := options(t, hoststate.HostFiles{})
 	began := false
 	opt.Stepping = func(policy.Step, bool) { began = true }
 	a := New(opt)
@@ -61,7 +61,7 @@ func TestAStepThatNeedsTheLockDoesNotBeginWithoutIt(t *testing.T) {
 
 func TestNothingIsDoneOnWhatWasSeenTooLongAgo(t *testing.T) {
 	t.Parallel()
-	opt := options(t, local.HostFiles{})
+	opt := options(t, hoststate.HostFiles{})
 	unit := &startedUnit{}
 	opt.Unit = unit
 	a := New(opt)
@@ -88,7 +88,7 @@ func TestAStepThatComesBackLateIsToldOfOnceOnTheRoundThatDecidedIt(t *testing.T)
 	t.Parallel()
 	for _, err := range []error{nil, errors.New("no")} {
 		synctest.Test(t, func(t *testing.T) {
-			opt := options(t, local.HostFiles{})
+			opt := options(t, hoststate.HostFiles{})
 			unit := &slowUnit{back: make(chan error)}
 			opt.Unit = unit
 			a := New(opt)
@@ -122,7 +122,7 @@ func TestAStepThatComesBackLateIsToldOfOnceOnTheRoundThatDecidedIt(t *testing.T)
 // guardUnit notes whether etcd was held back from starting by itself whenever it was told to start or stop.
 type guardUnit struct {
 	startedUnit
-	files *local.State
+	files *hoststate.State
 	saw   []bool
 }
 
@@ -137,7 +137,7 @@ func (u *guardUnit) Stop(context.Context) error  { return u.look() }
 
 func TestTheStartGuardIsWhatTheStepSaysBeforeEtcdIsTouched(t *testing.T) {
 	t.Parallel()
-	opt := options(t, local.HostFiles{})
+	opt := options(t, hoststate.HostFiles{})
 	unit := &guardUnit{files: opt.Files}
 	opt.Unit = unit
 	a := New(opt)
@@ -165,7 +165,7 @@ func TestTheStartGuardIsWhatTheStepSaysBeforeEtcdIsTouched(t *testing.T) {
 
 func TestWhatWasWrittenForTheUnitIsKnownOnceItIsWritten(t *testing.T) {
 	t.Parallel()
-	opt := options(t, local.HostFiles{})
+	opt := options(t, hoststate.HostFiles{})
 	unit := &startedUnit{err: errors.New("no")}
 	opt.Unit = unit
 	a := New(opt)
@@ -189,7 +189,7 @@ func TestWhatWasDoneIsStampedWhenItBegins(t *testing.T) {
 		policy.StepPromote:   func(d round.Did) round.Stamp { return d.Promoted },
 		policy.StepReboot:    func(d round.Did) round.Stamp { return d.Rebooted },
 	} {
-		a := New(options(t, local.HostFiles{}))
+		a := New(options(t, hoststate.HostFiles{}))
 		if age := stamp(a.Did()).Age(testNow); age != policy.Never {
 			t.Errorf("%s: it was done %s ago before it was", kind, age)
 		}

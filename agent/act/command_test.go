@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
 	t.Parallel()
-	opt, k := commandOptions(t, local.HostFiles{}, told{err: errors.New("denied")})
+	opt, k := commandOptions(t, hoststate.HostFiles{}, told{err: errors.New("denied")})
 	err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}})
 	if err == nil || err.Error() != "denied" {
 		t.Errorf("it was started: %v", err)
@@ -29,7 +29,7 @@ func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
 
 func TestACommandMakesTheVersionOfEtcdUnknownAlsoWhenItIsOnlyNotedAsStarted(t *testing.T) {
 	t.Parallel()
-	opt, k := commandOptions(t, local.HostFiles{}, told{result: hooks.Result{State: hooks.None}})
+	opt, k := commandOptions(t, hoststate.HostFiles{}, told{result: hooks.Result{State: hooks.None}})
 	forgotten := 0
 	opt.ForgetBinary = func() { forgotten++ }
 	if err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}}); err == nil {
@@ -56,7 +56,7 @@ func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
 
 func TestWhichProgramsWereStartedLastIsHandedOut(t *testing.T) {
 	t.Parallel()
-	opt, k := commandOptions(t, local.HostFiles{}, told{})
+	opt, k := commandOptions(t, hoststate.HostFiles{}, told{})
 	for kind, want := range map[policy.StepKind]hooks.Run{
 		policy.StepRunCommand: k.CommandRun(), policy.StepRunHooks: k.HookRun(hooks.Before),
 	} {
@@ -74,18 +74,18 @@ func TestWhichProgramsWereStartedLastIsHandedOut(t *testing.T) {
 }
 
 // commandOptions are those of an actor on a host that was asked for a command.
-func commandOptions(t *testing.T, disk local.Files, programs Hooks) (Options, *local.Request) {
+func commandOptions(t *testing.T, disk hoststate.Files, programs Hooks) (Options, *hoststate.Request) {
 	t.Helper()
 	opt := options(t, disk)
 	opt.Hooks = programs
-	k := &local.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	k := &hoststate.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
 	ask(t, opt, k)
 	return opt, k
 }
 
 // fullDisk takes no further file once it is full.
 type fullDisk struct {
-	local.HostFiles
+	hoststate.HostFiles
 	full bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"errors"
 
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -19,7 +19,7 @@ import (
 func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
 	r := t.on
-	asked, err := a.opt.Files.BeginOperation(local.Beginning{
+	asked, err := a.opt.Files.BeginOperation(hoststate.Beginning{
 		BootID: a.opt.BootID, At: r.Wall, Clock: r.At, Cluster: r.View.Cluster.ID,
 	})
 	switch {
@@ -39,7 +39,7 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 }
 
 // cycleOp gives the record of this host's operation, by what lies on its disk.
-func (a *Actor) cycleOp(r *round.Round, k *local.Request) record.Op {
+func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 	c := a.opt.Config
 	op := record.Op{
 		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),

@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
 	t.Parallel()
-	opt := options(t, local.HostFiles{})
-	decided := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
-	ask(t, opt, &local.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)})
+	opt := options(t, hoststate.HostFiles{})
+	decided := &hoststate.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
+	ask(t, opt, &hoststate.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)})
 	if err := New(opt).noteStop(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
@@ -30,8 +30,8 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 
 func TestNoOperationBeginsForWhatWasWithdrawn(t *testing.T) {
 	t.Parallel()
-	opt := options(t, local.HostFiles{})
-	r := decided(policy.StepBeginCycle, &local.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})
+	opt := options(t, hoststate.HostFiles{})
+	r := decided(policy.StepBeginCycle, &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})
 	err := New(opt).beginCycle(t.Context(), &task{on: r})
 	if err == nil || !strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("it ended with %v", err)

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
-	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Did gives what this process holds and has done.
@@ -18,7 +18,7 @@ func (a *Actor) Did() round.Did {
 	now, d := a.opt.Now(), a.did
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
 	if t := a.running; t != nil {
-		d.Stuck = fmt.Sprintf("%s has not come back for %s", t.step.Kind, span.Seconds(now-t.began))
+		d.Stuck = fmt.Sprintf("%s has not come back for %s", t.step.Kind, durationfmt.Seconds(now-t.began))
 	}
 	return d
 }

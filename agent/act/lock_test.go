@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 	must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	b := &bench{t: t, member: member, store: store, probe: &hangingProbe{}, now: testNow}
-	opt := options(t, local.HostFiles{})
+	opt := options(t, hoststate.HostFiles{})
 	opt.Etcd, opt.Probe = store, b.probe
 	opt.Now = func() time.Duration { return b.now }
 	opt.Config.Timing = config.Timing{
@@ -251,7 +251,7 @@ func TestAStepEndsWithItsBound(t *testing.T) {
 	b.opt.Unit = unit
 	b.opt.Config.Timing.CallTimeout = 10 * time.Millisecond
 	r := b.seen()
-	r.Request = &local.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)}
+	r.Request = &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)}
 	r.Decision.Step.Kind = policy.StepRestartUnit
 	done, ended := b.Act(t.Context(), r)
 	if !ended || !errors.Is(done.Err, context.DeadlineExceeded) {

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -30,10 +30,10 @@ func must(t *testing.T, err error) {
 const testNow = time.Hour // since boot
 
 // options are those of an actor on a host whose own files lie on that disk. It reaches no etcd, so it holds no lock.
-func options(t *testing.T, disk local.Files) Options {
+func options(t *testing.T, disk hoststate.Files) Options {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := local.Open(disk, dir+"/state", dir+"/run", nil)
+	files, err := hoststate.Open(disk, dir+"/state", dir+"/run", nil)
 	must(t, err)
 	opt := Options{
 		BootID: "boot-1", Files: files, Logger: slog.New(slog.DiscardHandler), Wall: time.Now,
@@ -46,13 +46,13 @@ func options(t *testing.T, disk local.Files) Options {
 }
 
 // ask notes that a host is to be taken down.
-func ask(t *testing.T, opt Options, k *local.Request) {
+func ask(t *testing.T, opt Options, k *hoststate.Request) {
 	t.Helper()
 	must(t, opt.Files.TakeTurn(k))
 }
 
 // decided is a round that has decided on a step.
-func decided(kind policy.StepKind, k *local.Request) *round.Round {
+func decided(kind policy.StepKind, k *hoststate.Request) *round.Round {
 	r := &round.Round{At: testNow, Request: k}
 	r.Decision.Step.Kind = kind
 	r.Op = &record.Op{Kind: policy.KindCycle, Host: "2", Phase: string(policy.PhaseBegun)}

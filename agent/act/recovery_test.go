@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -37,7 +37,7 @@ func TestARecoveryEndsThoughAnAlarmKeepsItFromBeingWrittenDown(t *testing.T) {
 				must(t, err)
 			}
 			var log bytes.Buffer
-			opt := options(t, local.HostFiles{})
+			opt := options(t, hoststate.HostFiles{})
 			opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			client, err := cluster.New(cluster.Options{
 				Endpoints: etcd.Endpoints(), CallTimeout: 10 * time.Second, Logger: opt.Logger,
@@ -45,7 +45,7 @@ func TestARecoveryEndsThoughAnAlarmKeepsItFromBeingWrittenDown(t *testing.T) {
 			must(t, err)
 			defer client.Close()
 			opt.Etcd = client
-			plan := local.Recovery{
+			plan := hoststate.Recovery{
 				Plan: "abcdefghijkl", Old: 1, New: record.MemberID(list.Header.ClusterId), Alone: true,
 			}
 			_, err = opt.Files.BeginRecovery(plan)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -17,7 +17,7 @@ import (
 func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
 	t.Parallel()
 	const n3 = "http://n3"
-	a := New(options(t, local.HostFiles{}))
+	a := New(options(t, hoststate.HostFiles{}))
 	wall := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
 	r := &round.Round{Wall: wall}
 	r.Membership.Members = []cluster.Member{{ID: 7, Name: "n3", PeerURLs: []string{n3, "http://other"}}}

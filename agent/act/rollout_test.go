@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -21,8 +21,8 @@ func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T)
 		record.RolloutRunning: record.RolloutDone, record.RolloutPaused: record.RolloutDone,
 		record.RolloutAborted: record.RolloutAborted,
 	} {
-		a := New(options(t, local.HostFiles{}))
-		r := &round.Round{Request: &local.Request{Work: policy.WorkRestart, Rollout: "x"}}
+		a := New(options(t, hoststate.HostFiles{}))
+		r := &round.Round{Request: &hoststate.Request{Work: policy.WorkRestart, Rollout: "x"}}
 		r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.View.Op = &policy.Op{}
 		r.Rollout = &record.Rollout{
@@ -52,9 +52,9 @@ func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
 		"an agent that does not write it":    {time.Time{}, 12},
 		"resumed while it was on its way up": {began.Add(65 * time.Second), 12},
 	} {
-		a := New(options(t, local.HostFiles{}))
+		a := New(options(t, hoststate.HostFiles{}))
 		r := &round.Round{
-			Request: &local.Request{Work: policy.WorkRestart, Rollout: "x"}, Wall: began.Add(70 * time.Second),
+			Request: &hoststate.Request{Work: policy.WorkRestart, Rollout: "x"}, Wall: began.Add(70 * time.Second),
 		}
 		r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.View.Op = &policy.Op{SameBoot: true, Elapsed: 12 * time.Second}
@@ -92,8 +92,8 @@ func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
 
 func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
 	t.Parallel()
-	a := New(options(t, local.HostFiles{}))
-	r := &round.Round{Request: &local.Request{Work: policy.WorkReboot, Rollout: "x"}}
+	a := New(options(t, hoststate.HostFiles{}))
+	r := &round.Round{Request: &hoststate.Request{Work: policy.WorkReboot, Rollout: "x"}}
 	r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 	r.View.Op = &policy.Op{}
 	r.Rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}

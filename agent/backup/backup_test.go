@@ -22,7 +22,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -327,7 +327,7 @@ func TestADatabaseThatThisHostCannotOpenIsNotCalledDamaged(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	must(t, err)
 	must(t, file.Close())
-	_, err = database.Inspect(t.Context(), file, func(int64) {})
+	_, err = etcddb.Inspect(t.Context(), file, func(int64) {})
 	if err == nil || errors.Is(err, ErrDamaged) {
 		t.Errorf("got %v", err)
 	}

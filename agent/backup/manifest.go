@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
 // Version is the version of the manifests that are written, and the only one that is read.
@@ -52,7 +52,7 @@ type Manifest struct {
 }
 
 // Contents are what a database holds, as found in it.
-type Contents = database.Contents
+type Contents = etcddb.Contents
 
 // Encrypted tells whether an identity is needed to read the data.
 func (m Manifest) Encrypted() bool { return len(m.EncryptedTo) > 0 }

@@ -13,11 +13,11 @@ import (
 	"hash"
 	"io"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
 // ErrDamaged means that a snapshot is not what its manifest says.
-var ErrDamaged = database.ErrDamaged
+var ErrDamaged = etcddb.ErrDamaged
 
 // Open gives the database of a snapshot as etcd's snapshot stream sent it: the file, and 32 bytes with its SHA-256
 // behind it, as etcdutl expects it. What was read is whole and unchanged only when a read gives [io.EOF]; until then it

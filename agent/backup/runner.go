@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // Command is the hidden command that does a job.
@@ -155,7 +155,7 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told
 		now := r.Job().Bytes
 		if now-before < leastProgress {
 			cancel(fmt.Errorf("the store or etcd does not answer: %d bytes in %s, and %d are the least", now-before,
-				span.Text(r.Patience), leastProgress))
+				durationfmt.Text(r.Patience), leastProgress))
 		}
 		before = now
 	}

@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
 // ownFile is the mode of a file that nobody else may read.
@@ -53,11 +53,11 @@ func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Re
 // fill reads a database to its end and holds it against the checksum at its end.
 func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (err error) {
 	// It is read several times and then gone: the kernel may keep it.
-	s.size, err = database.Receive(ctx, &behind{file: s.File}, r, progress)
+	s.size, err = etcddb.Receive(ctx, &behind{file: s.File}, r, progress)
 	return err
 }
 
 // inspect tells what is in it.
 func (s *spool) inspect(ctx context.Context, progress func(int64)) (Contents, error) {
-	return database.Inspect(ctx, s.File, progress)
+	return etcddb.Inspect(ctx, s.File, progress)
 }

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -34,8 +34,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == launch.Command {
-		_ = launch.Main(os.Args[2:]) // it has told why it returns
+	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
+		_ = execshim.Main(os.Args[2:]) // it has told why it returns
 		os.Exit(1)
 	}
 	switch filepath.Base(os.Args[0]) {

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // TLSFiles name the PEM files for the connection to etcd. CA may be empty for the system's
@@ -185,7 +185,7 @@ func whichSide(err error) error {
 		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("TLS: it accepts connections and says nothing for %s: %w; see whether etcd hangs there",
-			span.Text(diagnoseTimeout), err)
+			durationfmt.Text(diagnoseTimeout), err)
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("TLS: it hangs up: %w; see whether it speaks TLS", err)
 	}

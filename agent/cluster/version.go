@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/execshim"
 )
 
 // binaryVersionTimeout bounds asking a binary for its version.
@@ -20,7 +20,7 @@ const binaryVersionTimeout = 5 * time.Second
 func BinaryVersion(ctx context.Context, child []string, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, binaryVersionTimeout)
 	defer cancel()
-	command := launch.New(ctx, child, path, "--version")
+	command := execshim.New(ctx, child, path, "--version")
 	command.WaitDelay = time.Second
 	command.Env = []string{} // no ETCD_ variable of ours may confuse it
 	var out answer
@@ -28,7 +28,7 @@ func BinaryVersion(ctx context.Context, child []string, path string) (string, er
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("cannot ask %s for its version: %w; check etcd.binary", path, err)
 	}
-	version := launch.EtcdVersion(out.text)
+	version := execshim.EtcdVersion(out.text)
 	if version == "" {
 		return "", fmt.Errorf("cannot ask %s for its version: it does not answer like etcd; check etcd.binary", path)
 	}

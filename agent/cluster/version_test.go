@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -37,7 +37,7 @@ func launched(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{self, launch.Command}
+	return []string{self, execshim.Command}
 }
 
 func TestAnEtcdBinaryTellsItsVersion(t *testing.T) {

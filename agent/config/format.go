@@ -19,8 +19,8 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/quorumd/quorumd/agent/autoreboot"
 	"github.com/quorumd/quorumd/agent/socketpath"
-	"github.com/quorumd/quorumd/agent/trigger"
 )
 
 // kindOfFormat gives the words for a format, an "is" tag.
@@ -125,10 +125,10 @@ func parseFormat(format, s string) (string, error) {
 	case "listed":
 		return s, checkListed(s)
 	case "window":
-		_, err := trigger.ParseWindow(s)
+		_, err := autoreboot.ParseWindow(s)
 		return s, err
 	case "blackout":
-		_, err := trigger.ParseBlackout(s)
+		_, err := autoreboot.ParseBlackout(s)
 		return s, err
 	case "unit":
 		return s, checkUnit(s)

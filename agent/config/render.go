@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // YAML writes the configuration as a file with every key in it, defaults included. Parse gives an equal Config for it.
@@ -46,7 +46,7 @@ func sectionNode(v reflect.Value) *yaml.Node {
 func valueNode(v reflect.Value) *yaml.Node {
 	switch value := v.Interface().(type) {
 	case time.Duration:
-		return plainNode(span.Typed(value))
+		return plainNode(durationfmt.Typed(value))
 	case Size:
 		return plainNode(value.String())
 	case []string:

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/disk"
 )
 
@@ -41,7 +41,7 @@ func (d *decoder) checkRules(c *Config) {
 // show names a key and its value, and says when the value is the default: a person looking at the file does not see it.
 func (d *decoder) show(path string, value any) string {
 	if v, ok := value.(time.Duration); ok {
-		value = span.Typed(v)
+		value = durationfmt.Typed(v)
 	}
 	if d.setAt[path] > 0 {
 		return fmt.Sprintf("%s (%v)", path, value)
@@ -121,11 +121,11 @@ func (d *decoder) timingRules(t *Timing) []rule {
 			keys("giveWay", "interval", "callTimeout"),
 			t.GiveWay >= t.Interval+t.CallTimeout && t.GiveWay <= MaxGiveWay,
 			show("giveWay", t.GiveWay) + " must be at least " + interval + " and " + call + " together, and at most " +
-				span.Typed(MaxGiveWay) + ", because it doubles",
+				durationfmt.Typed(MaxGiveWay) + ", because it doubles",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
-			show("joinBackoff", t.JoinBackoff) + " must be at most " + span.Typed(MaxJoinBackoff) +
+			show("joinBackoff", t.JoinBackoff) + " must be at most " + durationfmt.Typed(MaxJoinBackoff) +
 				", where its doubling ends; lower it",
 		},
 		{
@@ -171,7 +171,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		rules = append(rules, rule{
 			[]string{lane.path},
 			lane.value >= disk.MinInterval,
-			d.show(lane.path, lane.value) + " must be at least " + span.Typed(disk.MinInterval) +
+			d.show(lane.path, lane.value) + " must be at least " + durationfmt.Typed(disk.MinInterval) +
 				", or the probe wears the disk; raise it",
 		})
 	}
@@ -205,18 +205,18 @@ func (d *decoder) repairRules(c *Config) []rule {
 	return []rule{{
 		[]string{"repair.dead", "timing.presenceTTL"},
 		dead == 0 || time.Duration(dead) >= max(leastGrace, 2*ttl),
-		d.show("repair.dead", dead) + " must be off, or at least " + span.Typed(leastGrace) + " and twice " +
+		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Typed(leastGrace) + " and twice " +
 			d.show("timing.presenceTTL", ttl) + ", because a host that falls silent is listed as present for that " +
 			"time; raise the first or lower the second",
 	}, {
 		[]string{"repair.sick"},
 		c.Repair.Sick == 0 || time.Duration(c.Repair.Sick) >= leastGrace,
-		d.show("repair.sick", c.Repair.Sick) + " must be off, or at least " + span.Typed(leastGrace) +
+		d.show("repair.sick", c.Repair.Sick) + " must be off, or at least " + durationfmt.Typed(leastGrace) +
 			", because what burdens a disk for a moment does not make it sick; raise it",
 	}, {
 		[]string{"repair.cleanFor"},
 		c.Repair.CleanFor <= mostClean,
-		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + span.Typed(mostClean) +
+		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Typed(mostClean) +
 			", which is where its doubling ends; lower it",
 	}}
 }
@@ -245,11 +245,11 @@ func (d *decoder) backupRules(b *Backup) []rule {
 	}, {
 		[]string{"backup.every"},
 		b.Every == 0 || time.Duration(b.Every) >= leastBackup,
-		d.show("backup.every", b.Every) + " must be off, or at least " + span.Typed(leastBackup) + "; raise it",
+		d.show("backup.every", b.Every) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
 		[]string{"backup.drill"},
 		b.Drill == 0 || time.Duration(b.Drill) >= leastBackup,
-		d.show("backup.drill", b.Drill) + " must be off, or at least " + span.Typed(leastBackup) + "; raise it",
+		d.show("backup.drill", b.Drill) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
 		b.Rate >= leastRate,

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // The comment of a field is what the default file says about the key, so it is written for the person who edits
@@ -496,7 +496,7 @@ func (g Grace) String() string {
 	if g == 0 {
 		return graceOff
 	}
-	return span.Typed(time.Duration(g))
+	return durationfmt.Typed(time.Duration(g))
 }
 
 const graceOff = "off"

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/trigger"
+	"github.com/quorumd/quorumd/agent/autoreboot"
 )
 
 // Open tells whether snapshots may be taken at that time.
 func (b Backup) Open(at time.Time) bool {
 	return len(b.Windows) == 0 || slices.ContainsFunc(b.Windows, func(text string) bool {
-		w, err := trigger.ParseWindow(text)
+		w, err := autoreboot.ParseWindow(text)
 		return err == nil && w.Contains(at) // the configuration is checked
 	})
 }

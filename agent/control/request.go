@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // The bounds of a pause, and how long it lasts if nobody says.
@@ -89,7 +89,7 @@ func lasting(text, what string, in bounds) (time.Duration, error) {
 		return 0, badRequest("write it as 90m or 4h", "%s: for: %q is not a duration", what, shorten(text))
 	}
 	if d < in.least || d > in.most {
-		return 0, badRequest(in.hint, "%s: for: %s is out of bounds", what, span.Typed(d))
+		return 0, badRequest(in.hint, "%s: for: %s is out of bounds", what, durationfmt.Typed(d))
 	}
 	return d, nil
 }

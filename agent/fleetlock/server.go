@@ -29,8 +29,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quorumd/quorumd/agent/connlimit"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/gate"
 )
 
 // Host is what the server needs of the agent.
@@ -90,7 +90,7 @@ func (s *Server) Metrics() prometheus.Collector { return s.answers }
 
 // Listen takes the address. Serve gives it back.
 func (s *Server) Listen() error {
-	l, err := gate.Listen(s.opt.Listen, gate.Limits{InAll: maxConnections, PerAddress: maxConnections}, s.opt.Logger)
+	l, err := connlimit.Listen(s.opt.Listen, connlimit.Limits{InAll: maxConnections, PerAddress: maxConnections}, s.opt.Logger)
 	if err != nil {
 		return fmt.Errorf("cannot listen for reboot agents: %w; change fleetlock.listen", err)
 	}
@@ -107,8 +107,8 @@ func (s *Server) Close() {
 
 // Serve answers until the context ends. Requests that wait are refused then: the next agent is asked again.
 func (s *Server) Serve(ctx context.Context) error {
-	times := gate.Times{Header: readLimit, Read: readLimit, Write: s.wait + 2*readLimit, Idle: readLimit}
-	srv := gate.Server(s, times, s.opt.Logger)
+	times := connlimit.Times{Header: readLimit, Read: readLimit, Write: s.wait + 2*readLimit, Idle: readLimit}
+	srv := connlimit.Server(s, times, s.opt.Logger)
 	srv.BaseContext = func(net.Listener) context.Context { return ctx }
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(s.listener) }()

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 const (
@@ -146,7 +146,7 @@ func (l Line) one(ctx context.Context, program, when string, w wanted) string {
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Sprintf("it took longer than %s and was killed", span.Text(limit))
+		return fmt.Sprintf("it took longer than %s and was killed", durationfmt.Text(limit))
 	case ctx.Err() != nil:
 		return "it was interrupted"
 	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still writes

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // patience is how long a line of hooks that was started may take to begin.
@@ -54,7 +54,7 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 	if waited := r.waited(run.ID); waited > patience {
 		return fmt.Errorf(cannot+
 			"they were started and have not begun after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
-			span.Seconds(waited))
+			durationfmt.Seconds(waited))
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Store is the part of etcd that the lock needs. Every call is bounded by its context, goes to
@@ -198,7 +198,7 @@ func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (contex
 // covers tells whether the validity that is left is long enough.
 func (l *Lock) covers(need time.Duration) error {
 	if left := l.ValidFor(); left < need {
-		return fmt.Errorf("%w: %s of %s", ErrTooLate, span.Text(left.Round(time.Millisecond)), span.Text(need))
+		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)), durationfmt.Text(need))
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
 	if err := l.store.Revoke(ctx, lease); err != nil && !isLeaseGone(err) {
-		return fmt.Errorf("cannot give the lock's lease back, it ends by itself in %s: %w", span.Text(l.opt.TTL), err)
+		return fmt.Errorf("cannot give the lock's lease back, it ends by itself in %s: %w", durationfmt.Text(l.opt.TTL), err)
 	}
 	return nil
 }

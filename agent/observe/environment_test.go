@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -48,7 +48,7 @@ func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.Environment = map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592"}
-	r := &round.Round{Bootstrap: &local.BootstrapRequest{Token: "token"}}
+	r := &round.Round{Bootstrap: &hoststate.BootstrapRequest{Token: "token"}}
 	env := environment(c, r, &policy.View{Bootstrap: policy.Bootstrap{Requested: true}})
 	for name, want := range map[string]string{
 		"ETCD_INITIAL_CLUSTER": "n2=http://p2", "ETCD_INITIAL_CLUSTER_STATE": "new",
@@ -73,7 +73,7 @@ func TestTheEnvironmentOfWhoGoesOnWithASnapshotMakesNoNewCluster(t *testing.T) {
 func TestTheEnvironmentIsReadyOnceThisProcessHasWrittenTheOneThatIsWanted(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
-	r := &round.Round{Bootstrap: &local.BootstrapRequest{Token: "token"}}
+	r := &round.Round{Bootstrap: &hoststate.BootstrapRequest{Token: "token"}}
 	ready := func() bool { return NewBuilder(c, "boot-1", "", false).View(r, nil).Unit.EnvReady }
 	wanted := environment(c, r, &policy.View{Bootstrap: policy.Bootstrap{Requested: true}})
 	for name, did := range map[string]struct {

@@ -7,13 +7,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/poll"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
 // found gives what a look beside the loop has found, unless that is older than oldest.
-func found[T any](l *beside.Look[T], now, oldest time.Duration) round.Found[T] {
+func found[T any](l *poll.Look[T], now, oldest time.Duration) round.Found[T] {
 	value, err, ok := l.Get(now, oldest)
 	return round.Found[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
 }

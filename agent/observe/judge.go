@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/poll"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -29,7 +29,7 @@ import (
 type judge struct {
 	opt   Options
 	log   *slog.Logger
-	shown beside.Look[health.CertificateReading]
+	shown poll.Look[health.CertificateReading]
 	shows []string // the URLs at which certificates are looked at
 
 	answered map[uint64]bool // the members that answered in the last round
@@ -41,16 +41,16 @@ type judge struct {
 
 	saved     time.Duration
 	unsaved   bool
-	hardware  beside.Look[health.HardwareReading]
-	chips     beside.Look[health.Several[health.Sensor]]
+	hardware  poll.Look[health.HardwareReading]
+	chips     poll.Look[health.Several[health.Sensor]]
 	completed uint64        // flushes of the block device, as last seen
 	progress  time.Duration // when they last grew without our own write coming back
-	sensors   beside.Look[health.MachineReading]
-	etcd      beside.Look[health.EtcdReading]
+	sensors   poll.Look[health.MachineReading]
+	etcd      poll.Look[health.EtcdReading]
 	peers     peers
-	devices   beside.Look[health.DevicesReading]
-	databases beside.Look[health.DatabaseReading]
-	links     beside.Look[health.LinkReading]
+	devices   poll.Look[health.DevicesReading]
+	databases poll.Look[health.DatabaseReading]
+	links     poll.Look[health.LinkReading]
 }
 
 // saveEvery is how often the snapshot is written while nothing changes.
@@ -162,7 +162,7 @@ func (j *judge) sayAbsent(changes []health.Change) {
 }
 
 // lately looks at something beside the loop, and gives what was seen last: silence, with why, when that is of long ago.
-func lately[T any](ctx context.Context, j *judge, l *beside.Look[T], every time.Duration, look func(context.Context) T,
+func lately[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration, look func(context.Context) T,
 	silent func(why string) T, why string,
 ) T {
 	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })

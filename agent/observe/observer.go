@@ -16,14 +16,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/poll"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
@@ -105,17 +105,17 @@ type Founding interface {
 
 // Local is what lies on this host's disk, as it was last read or written.
 type Local interface {
-	Asked() (*local.Request, *local.End)
-	Removals() (*local.Removal, *local.RemovalEnd)
-	Bootstrap() *local.BootstrapRequest
+	Asked() (*hoststate.Request, *hoststate.End)
+	Removals() (*hoststate.Removal, *hoststate.RemovalEnd)
+	Bootstrap() *hoststate.BootstrapRequest
 	Memos
 }
 
 // Memos are what was noted that no operation hangs on.
 type Memos interface {
 	Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd)
-	Noted(bootID string, now, base time.Duration) local.Noted
-	Recoveries() (*local.Recovery, *local.RecoveryEnd)
+	Noted(bootID string, now, base time.Duration) hoststate.Noted
+	Recoveries() (*hoststate.Recovery, *hoststate.RecoveryEnd)
 }
 
 // Memory keeps the verdict across a restart of the agent.
@@ -193,12 +193,12 @@ type Observer struct {
 	namesAt    time.Duration
 	home       cluster.Membership // of this host's own cluster, as last listed
 
-	clock   beside.Look[time.Duration]
-	binary  beside.Look[string]
-	data    beside.Look[datadir.Contents]
-	spool   beside.Look[policy.Spool]
+	clock   poll.Look[time.Duration]
+	binary  poll.Look[string]
+	data    poll.Look[datadir.Contents]
+	spool   poll.Look[policy.Spool]
 	leases  map[string]int64 // of the host records that were read last, by host ID
-	renewed beside.Look[map[string]time.Duration]
+	renewed poll.Look[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records that were read last, by modification revision
 	parsed  parsed                // the cluster's other records, as they were read last
 	rested  time.Duration         // when this host was last not attentive

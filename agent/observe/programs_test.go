@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -36,10 +36,10 @@ func observerOf(opt Options) *Observer {
 func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
-	started := local.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
+	started := hoststate.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
 	nothing := hooks.Result{State: hooks.None}
 	for name, c := range map[string]struct {
-		noted local.ProgramRun
+		noted hoststate.ProgramRun
 		boot  string
 		at    time.Duration
 		told  told
@@ -47,20 +47,20 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		says  string
 	}{
 		"it was not started": {
-			local.ProgramRun{},
+			hoststate.ProgramRun{},
 			"boot-1", minute,
 			told{result: nothing},
 			policy.HooksDue, "",
 		},
 		"it is missing": {
-			local.ProgramRun{},
+			hoststate.ProgramRun{},
 			"boot-1", minute,
 			told{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
 			policy.HooksFailed,
 			"upgrade: there is none",
 		},
 		"it was not started, and nobody can look": {
-			local.ProgramRun{},
+			hoststate.ProgramRun{},
 			"boot-1", minute,
 			told{err: errors.New("denied")},
 			policy.HooksDue, "denied",
@@ -108,14 +108,14 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 			policy.HooksFailed, "is not run again",
 		},
 		"its end was noted before the reboot": {
-			local.ProgramRun{Ran: policy.HooksDone, RanIn: "boot-1"},
+			hoststate.ProgramRun{Ran: policy.HooksDone, RanIn: "boot-1"},
 			"boot-2",
 			minute,
 			told{result: nothing},
 			policy.HooksDone, "",
 		},
 		"its failure was noted": {
-			local.ProgramRun{
+			hoststate.ProgramRun{
 				Ran:     policy.HooksFailed,
 				RanText: "upgrade: exit status 7", RanIn: "boot-1",
 			},
@@ -127,7 +127,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		var conf config.Config
 		conf.Maintenance.CommandTimeout = 30 * minute
 		o := observerOf(Options{Config: conf, BootID: c.boot, Programs: c.told})
-		k := &local.Request{
+		k := &hoststate.Request{
 			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1",
 			ProgramRun: c.noted,
 		}
@@ -138,7 +138,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
 		}
 	}
-	r := &round.Round{Request: &local.Request{Work: policy.WorkCommand, Program: "upgrade"}}
+	r := &round.Round{Request: &hoststate.Request{Work: policy.WorkCommand, Program: "upgrade"}}
 	o := observerOf(Options{})
 	o.askCommand(t.Context(), r)
 	if none := o.view.command(r); none.State != policy.HooksFailed {
@@ -149,7 +149,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 func TestNobodyLooksForTheProgramOfACommandBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	o := observerOf(Options{BootID: "boot-1", Programs: told{err: errors.New("the disk was asked")}})
-	r := &round.Round{Request: &local.Request{
+	r := &round.Round{Request: &hoststate.Request{
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
 	}}
 	o.askCommand(t.Context(), r)
@@ -167,9 +167,9 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 	o := observerOf(Options{
 		Config: c, BootID: "boot-1", Programs: told{result: hooks.Result{State: hooks.None}},
 	})
-	k := &local.Request{
+	k := &hoststate.Request{
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
-		ProgramRun: local.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
+		ProgramRun: hoststate.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
 	}
 	for run, state := range map[hooks.Run]func(r *round.Round) policy.Hooks{
 		k.CommandRun(): func(r *round.Round) policy.Hooks {
@@ -220,9 +220,9 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 		o := observerOfEtcd(&installed, &now)
 		look := func(ran policy.HookState, state hooks.State) string {
 			now += time.Second
-			r := &round.Round{At: now, Request: &local.Request{
+			r := &round.Round{At: now, Request: &hoststate.Request{
 				Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
-				ProgramRun: local.ProgramRun{Ran: ran, RanIn: "boot-1", RanAt: now},
+				ProgramRun: hoststate.ProgramRun{Ran: ran, RanIn: "boot-1", RanAt: now},
 			}}
 			r.Programs.Command = round.Found[hooks.Result]{Value: hooks.Result{State: state}, OK: true}
 			for range 2 {

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/poll"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
@@ -27,7 +27,7 @@ const (
 // witness is what this host has read of the fsyncs of one voter, in the metrics of that voter's etcd: the evidence on a
 // disk that neither its host's probe nor any record has a part in.
 type witness struct {
-	look   beside.Look[health.EtcdReading]
+	look   poll.Look[health.EtcdReading]
 	at     time.Duration // of the newest reading taken in
 	last   health.Histogram
 	recent health.Recent

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
@@ -169,7 +169,7 @@ func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
 	}
 	out := policy.TakenOut{Times: times, Ago: max(0, r.Wall.Sub(last.Time)), Member: uint64(last.Member)}
 	noted := r.Noted.Stretch
-	if noted != (local.Stretch{}) && uint64(noted.Member) == out.Member {
+	if noted != (hoststate.Stretch{}) && uint64(noted.Member) == out.Member {
 		out.NotedFor, out.NotedAgo = max(1, r.At-noted.Began), r.At-noted.Seen
 	}
 	if v.Health.Judged() {

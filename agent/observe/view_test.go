@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -78,7 +78,7 @@ func TestTheViewOfARoundIsTheSameHoweverOftenItIsMade(t *testing.T) {
 	for i := range 3 {
 		r := quiet(uint64(i)+1, time.Duration(i+1)*time.Second)
 		r.Op = &record.Op{Kind: policy.KindJoin, Host: "id-n3", Started: time.Unix(1, 0)}
-		r.OpAt, r.Request = 5, &local.Request{Work: policy.WorkRestart, Since: time.Unix(2, 0)}
+		r.OpAt, r.Request = 5, &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(2, 0)}
 		first := b.View(r, before)
 		if again := b.View(r, before); !reflect.DeepEqual(first, again) {
 			t.Fatalf("round %d: first %+v, then %+v", r.Number, first, again)

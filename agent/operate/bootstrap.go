@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -19,7 +19,7 @@ func (o *Operator) Bootstrap(ctx context.Context, by string) error {
 	if err := o.MayBootstrap(ctx); err != nil {
 		return err
 	}
-	if err := local.Within(ctx, func() error { return o.opt.Files.RequestBootstrap(by, o.opt.Wall()) }); err != nil {
+	if err := hoststate.Within(ctx, func() error { return o.opt.Files.RequestBootstrap(by, o.opt.Wall()) }); err != nil {
 		return err
 	}
 	o.opt.Logger.Warn("bootstrap requested", "by", by)

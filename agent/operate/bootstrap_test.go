@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -56,14 +56,14 @@ func (upgrade) Find(name string) error {
 type host struct {
 	*Operator
 	told  *publish.Publisher
-	files *local.State
+	files *hoststate.State
 	woken int
 }
 
 func newHost(t *testing.T, endpoints ...string) *host {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := local.Open(local.HostFiles{}, dir+"/state", dir+"/run", nil)
+	files, err := hoststate.Open(hoststate.HostFiles{}, dir+"/state", dir+"/run", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -18,7 +18,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	wish := local.Wish{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
+	wish := hoststate.Wish{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -54,7 +54,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 // is brought back.
 func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()
-	word := local.Word{By: by, At: o.opt.Wall()}
+	word := hoststate.Word{By: by, At: o.opt.Wall()}
 	if r != nil {
 		word.Waives = r.View.Asked.Waives()
 		if r.Rollout != nil && r.Rollout.State == record.RolloutRunning {
@@ -76,7 +76,7 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 
 // Unhurry says that the machine does not go down after all: what is asked waits for its turn as any other.
 func (o *Operator) Unhurry(ctx context.Context) error {
-	return local.Within(ctx, o.opt.Files.Unhurry)
+	return hoststate.Within(ctx, o.opt.Files.Unhurry)
 }
 
 // unfitToReboot returns why the reboot of this host would fail when etcd is stopped already, or nothing.
@@ -96,7 +96,7 @@ func (o *Operator) unfitFor(ctx context.Context, command, where string) *policy.
 	cause := "this agent has no way to run a command"
 	if o.opt.Commands != nil {
 		cause = ""
-		if err := local.Within(ctx, func() error { return o.opt.Commands.Find(command) }); err != nil {
+		if err := hoststate.Within(ctx, func() error { return o.opt.Commands.Find(command) }); err != nil {
 			cause = err.Error()
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -21,19 +21,19 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour,
 	}
 	for name, c := range map[string]struct {
-		stands func(*local.State, *local.Request) error // what has become of it
+		stands func(*hoststate.State, *hoststate.Request) error // what has become of it
 		ask    func(*control.MaintenanceRequest)
 		says   string
 	}{
 		"its command was started": {
-			stands: func(f *local.State, k *local.Request) error {
+			stands: func(f *hoststate.State, k *hoststate.Request) error {
 				return f.ProgramEnded(k, policy.HooksDone, "")
 			},
 			ask:  func(*control.MaintenanceRequest) {},
 			says: "was started already",
 		},
 		"it is over": {
-			stands: func(f *local.State, _ *local.Request) error { return f.OperationEnds(nil) },
+			stands: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
 			ask:    func(*control.MaintenanceRequest) {}, says: "just coming to its end",
 		},
 		"it is another work": {

@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -36,7 +36,7 @@ func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error
 	if err == nil {
 		more = append(recorded.Saved, more...)
 	}
-	err = errors.Join(err, local.Within(ctx, func() error { return o.opt.Files.NoteManifests(more...) }))
+	err = errors.Join(err, hoststate.Within(ctx, func() error { return o.opt.Files.NoteManifests(more...) }))
 	if err != nil {
 		o.opt.Logger.Warn("cannot store the hashes of all manifests on this host", "error", err)
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -30,7 +30,7 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 	if err != nil {
 		return control.Mute{}, err
 	}
-	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, span.Text(req.For), req.Reason))
+	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, durationfmt.Text(req.For), req.Reason))
 	o.opt.Wake()
 	return control.Mute{
 		Code: req.Code, State: m.State.String(), Reason: m.Reason, By: by, Since: m.Since, Until: m.Until,
@@ -40,7 +40,7 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 // Unmute forgets a mute before its time.
 func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 	was := false
-	err := local.Within(ctx, func() (err error) {
+	err := hoststate.Within(ctx, func() (err error) {
 		was, err = o.opt.Files.Unmute(health.Code(code))
 		return err
 	})

@@ -19,12 +19,12 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/poll"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -65,7 +65,7 @@ type Rounds interface {
 	// Reached gives the last one in which the cluster was reachable, or nil.
 	Reached() *round.Round
 	// Maintenance shows what was asked, by what a round has seen.
-	Maintenance(r *round.Round, k *local.Request) control.Maintenance
+	Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance
 }
 
 // History is what people read.
@@ -94,7 +94,7 @@ type Options struct {
 	Etcd     Etcd
 	Rounds   Rounds
 	History  History
-	Files    *local.State
+	Files    *hoststate.State
 	Version  string   // of quorumd
 	Data     Data     // nil when etcd's files cannot be reached
 	Commands Commands // nil when there is no way to run one
@@ -113,10 +113,10 @@ type Options struct {
 type Operator struct {
 	opt  Options
 	keys record.Keys
-	due  beside.Look[struct{}] // the snapshot that is due
+	due  poll.Look[struct{}] // the snapshot that is due
 
-	dueDrill beside.Look[struct{}]
-	remember beside.Look[struct{}] // the manifests of snapshots
+	dueDrill poll.Look[struct{}]
+	remember poll.Look[struct{}] // the manifests of snapshots
 }
 
 // New makes one. It does nothing by itself.
@@ -165,7 +165,7 @@ func (o *Operator) current(cannot string) (*round.Round, error) {
 // onDisk notes something on this host's disk, which may hang, unless it is refused there.
 func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, error)) error {
 	var against *policy.Refusal
-	err := local.Within(ctx, func() (err error) {
+	err := hoststate.Within(ctx, func() (err error) {
 		against, err = note()
 		return err
 	})

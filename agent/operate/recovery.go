@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -63,7 +63,7 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 }
 
 // plansTold gives the plan that is in force on this host, and the last one if it was not carried out to its end.
-func plansTold(stands *local.Recovery, last *local.RecoveryEnd) (all []recovery.PlanTold) {
+func plansTold(stands *hoststate.Recovery, last *hoststate.RecoveryEnd) (all []recovery.PlanTold) {
 	if stands != nil {
 		all = append(all, planTold(*stands, stands.GivenUp != ""))
 	}
@@ -73,7 +73,7 @@ func plansTold(stands *local.Recovery, last *local.RecoveryEnd) (all []recovery.
 	return all
 }
 
-func planTold(plan local.Recovery, givenUp bool) recovery.PlanTold {
+func planTold(plan hoststate.Recovery, givenUp bool) recovery.PlanTold {
 	return recovery.PlanTold{ID: plan.Plan, Survivor: plan.Survivor, GivenUp: givenUp, At: plan.Since.UTC()}
 }
 
@@ -130,7 +130,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 // GiveUpRecovery gives up the plan that is in force here, as long as this host has its data.
 func (o *Operator) GiveUpRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	const cannot = "cannot give the plan up: "
-	var stands *local.Recovery
+	var stands *hoststate.Recovery
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
 		stands, against, err = o.opt.Files.GiveUp(by)
 		return against, err
@@ -148,8 +148,8 @@ func (o *Operator) GiveUpRecovery(ctx context.Context, by string) (control.Recov
 }
 
 // noteOf is what this host does of a plan.
-func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) local.Recovery {
-	note := local.Recovery{
+func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) hoststate.Recovery {
+	note := hoststate.Recovery{
 		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.Of(plan.Survivor).Host,
 		Alone: plan.Survivor == now.HostID, Member: now.Log.Member, Term: now.Log.Term, Index: now.Log.Index, By: by,
 		Since: o.opt.Wall().UTC(),

@@ -7,24 +7,24 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 func TestTheFactsTellOfThePlansThatAHostWasToldAndHasNotCarriedOut(t *testing.T) {
 	t.Parallel()
-	plan := func(id, givenUp string) local.Recovery {
-		return local.Recovery{Plan: id, Survivor: "n1", GivenUp: givenUp}
+	plan := func(id, givenUp string) hoststate.Recovery {
+		return hoststate.Recovery{Plan: id, Survivor: "n1", GivenUp: givenUp}
 	}
 	stands, leaving := plan("stands", ""), plan("stands", "root")
-	ended := func(code policy.ReasonCode) *local.RecoveryEnd {
-		return &local.RecoveryEnd{Recovery: plan("last", ""), Code: code}
+	ended := func(code policy.ReasonCode) *hoststate.RecoveryEnd {
+		return &hoststate.RecoveryEnd{Recovery: plan("last", ""), Code: code}
 	}
 	given := recovery.PlanTold{ID: "last", Survivor: "n1", GivenUp: true}
 	for name, c := range map[string]struct {
-		stands *local.Recovery
-		last   *local.RecoveryEnd
+		stands *hoststate.Recovery
+		last   *hoststate.RecoveryEnd
 		want   []recovery.PlanTold
 	}{
 		"none":            {nil, nil, nil},

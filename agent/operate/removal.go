@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -63,11 +63,11 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 ) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	now := o.opt.Wall().UTC()
-	next := local.Removal{
+	next := hoststate.Removal{
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
 		Since: now, Until: now.Add(req.For),
 	}
-	var stands local.Removal
+	var stands hoststate.Removal
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
 		stands, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
 		return against, err

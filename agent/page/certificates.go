@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // certRow is what is shown of a certificate.
 type certRow struct {
 	Of, Name, Until string
-	Left            words.Word
+	Left            display.Word
 }
 
 // certsOf gives the certificates that this host sees, the one that ends first at the top. Only one that somebody has to
@@ -27,14 +27,14 @@ func certsOf(s control.Status) (rows []certRow) {
 		return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.Name, b.Name))
 	})
 	for _, c := range all[:min(len(all), mostCerts)] {
-		left := words.Word{Text: "expired", Tone: words.Verdict(c.State).Tone}
+		left := display.Word{Text: "expired", Tone: display.Verdict(c.State).Tone}
 		if more := c.Until.Sub(s.Time); more >= 2*day {
-			left.Text = words.Count(int(more/day), "day", "days")
+			left.Text = display.Count(int(more/day), "day", "days")
 		} else if more > 0 {
-			left.Text = words.Span(more)
+			left.Text = display.Span(more)
 		}
 		if c.State == "OK" {
-			left.Tone = words.Plain
+			left.Tone = display.Plain
 		}
 		rows = append(rows, certRow{
 			Of: holder(c.Of), Name: short(c.Name, mostPath), Until: c.Until.UTC().Format(time.DateOnly), Left: left,

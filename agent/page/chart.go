@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // chart is the drawing of what the probe has measured, minute by minute: time to the right, latency upwards on a
@@ -52,16 +52,16 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	}
 	c := &chart{
 		Width: n * minuteWidth, Height: chartHeight, Step: minuteWidth,
-		From: words.Span(time.Duration(n) * time.Minute),
+		From: display.Span(time.Duration(n) * time.Minute),
 		Text: "The slowest write of each minute (upper line) and the median (lower line)",
 	}
 	for _, at := range []float64{0.001, 0.01, 0.1, 1} {
 		y := height(at)
-		c.Grid = append(c.Grid, gridLine{y, y / chartHeight * 100, words.Latency(at)})
+		c.Grid = append(c.Grid, gridLine{y, y / chartHeight * 100, display.Latency(at)})
 	}
 	if limit > 0 {
 		c.Limit = height(limit)
-		c.Text += "; dashed: the limit of its p99, " + words.Latency(limit)
+		c.Text += "; dashed: the limit of its p99, " + display.Latency(limit)
 	}
 	var maxima, medians []string
 	before := -1

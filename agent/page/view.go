@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 const (
@@ -32,13 +32,13 @@ type view struct {
 	Style   template.CSS
 
 	Cluster string
-	First   words.Word   // how many more failures the cluster survives
-	Lines   []words.Line // of the cluster
-	Doing   []words.Line
+	First   display.Word   // how many more failures the cluster survives
+	Lines   []display.Line // of the cluster
+	Doing   []display.Line
 	Time    string
 
 	Host, Role, VerdictText, Mode, Next string
-	Verdict                             words.Word
+	Verdict                             display.Word
 	Told                                []told
 	Mutes                               []string
 
@@ -55,7 +55,7 @@ type view struct {
 
 // told is a reason or a finding.
 type told struct {
-	Code        words.Word
+	Code        display.Word
 	Text, Since string
 	More        []string // the cause, and what a person can do
 }
@@ -63,7 +63,7 @@ type told struct {
 // hostRow is what is shown of a host.
 type hostRow struct {
 	Name, P99, Waiting, Etcd, Domain, Seen string
-	Role, Health                           words.Word
+	Role, Health                           display.Word
 }
 
 // network is who reaches whom.
@@ -74,37 +74,37 @@ type network struct {
 
 type wayRow struct {
 	Name string
-	Ways []words.Word
+	Ways []display.Word
 }
 
 func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
-	first := words.Tolerance(s.Cluster)
+	first := display.Tolerance(s.Cluster)
 	if s.Cluster.ID == "" {
-		first = words.Word{Text: "no cluster in view", Tone: words.Warn}
+		first = display.Word{Text: "no cluster in view", Tone: display.Warn}
 	}
 	v := view{
 		Refresh: refresh, Style: template.CSS(style), //nolint:gosec // our own file
 		Title:   cut(s.Cluster.Name) + ": " + first.Text,
-		Cluster: cut(s.Cluster.Name), First: first, Lines: append(linesOf(s.Cluster), cutAll(words.Backup(s))...),
-		Doing: cutAll(append(words.Doing(s), words.Loop(s.Loop)...)), Time: words.Stamp(s.Time),
-		Host: cut(s.Host.Name), Role: cut(words.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
-		Next: cut(words.Next(s)), Verdict: cellWord(words.Verdict(s.Health.State)), Told: toldOf(s),
+		Cluster: cut(s.Cluster.Name), First: first, Lines: append(linesOf(s.Cluster), cutAll(display.Backup(s))...),
+		Doing: cutAll(append(display.Doing(s), display.Loop(s.Loop)...)), Time: display.Stamp(s.Time),
+		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
+		Next: cut(display.Next(s)), Verdict: cellWord(display.Verdict(s.Health.State)), Told: toldOf(s),
 		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
 		Network: networkOf(s), Certs: certsOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
 	}
 	v.Hosts, v.Others = hostsOf(s)
 	for _, m := range s.Health.Mutes {
-		v.Mutes = append(v.Mutes, cut(words.Mute(m, s.Time)))
+		v.Mutes = append(v.Mutes, cut(display.Mute(m, s.Time)))
 	}
 	return v
 }
 
 // linesOf says what the first words about the cluster leave out.
-func linesOf(c control.Cluster) []words.Line {
-	lines := words.Cluster(c)[1:]
+func linesOf(c control.Cluster) []display.Line {
+	lines := display.Cluster(c)[1:]
 	if c.ID != "" {
-		more := words.Word{Text: words.Standbys(c) + words.After(" · etcd ", c.Version)}
-		lines = slices.Insert(lines, 0, words.Line{{Text: "voters "}, words.Voters(c), more})
+		more := display.Word{Text: display.Standbys(c) + display.After(" · etcd ", c.Version)}
+		lines = slices.Insert(lines, 0, display.Line{{Text: "voters "}, display.Voters(c), more})
 	}
 	return cutAll(lines)
 }
@@ -117,25 +117,25 @@ func toldOf(s control.Status) []told {
 		if slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == r.Code }) {
 			continue
 		}
-		tone := words.Strong // it ends by itself, or is at rest
+		tone := display.Strong // it ends by itself, or is at rest
 		if r.Remedy != "" {
-			tone = words.Warn
+			tone = display.Warn
 		}
-		t := told{Code: words.Word{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), More: more(r.Remedy)}
+		t := told{Code: display.Word{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), More: more(r.Remedy)}
 		if !r.Since.IsZero() {
-			t.Since = words.Since(r.Since, s.Time)
+			t.Since = display.Since(r.Since, s.Time)
 		}
 		list = append(list, t)
 	}
 	for _, f := range s.Health.Findings {
-		tone := words.Verdict(f.State).Tone
-		t := told{Code: words.Word{Text: cut(f.Code), Tone: cmp.Or(tone, words.Strong)}, Text: cut(f.Text)}
+		tone := display.Verdict(f.State).Tone
+		t := told{Code: display.Word{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
 		if !f.Since.IsZero() {
-			t.Since = words.Since(f.Since, s.Time)
+			t.Since = display.Since(f.Since, s.Time)
 		}
 		if f.Cause != "" {
 			cause := strings.ReplaceAll(f.Cause, "-", " ")
-			t.More = append(t.More, cut("most likely the "+cause+words.After(": ", f.Why)))
+			t.More = append(t.More, cut("most likely the "+cause+display.After(": ", f.Why)))
 		}
 		t.More = append(t.More, more(f.Remedy)...)
 		list = append(list, t)
@@ -156,14 +156,14 @@ func fsyncOf(s control.Status) string {
 	if d.WAL.Count == 0 {
 		return "Nothing has been measured yet."
 	}
-	text := fmt.Sprintf("p50 %s · p99 %s · slowest %s, of %s, measured %s ago", words.Latency(d.WAL.P50),
-		words.Latency(d.WAL.P99), words.Latency(d.WAL.Max), words.Count(int(d.WAL.Count), "write", "writes"),
-		words.Age(d.AgeSeconds))
+	text := fmt.Sprintf("p50 %s · p99 %s · slowest %s, of %s, measured %s ago", display.Latency(d.WAL.P50),
+		display.Latency(d.WAL.P99), display.Latency(d.WAL.Max), display.Count(int(d.WAL.Count), "write", "writes"),
+		display.Age(d.AgeSeconds))
 	if d.LimitSeconds > 0 {
-		text += ". p99 has to stay under " + words.Latency(d.LimitSeconds)
+		text += ". p99 has to stay under " + display.Latency(d.LimitSeconds)
 	}
 	if d.InFlightOp != "" && d.InFlightSeconds >= 1 {
-		text += ". One " + cut(d.InFlightOp) + " has not come back for " + words.Age(&d.InFlightSeconds)
+		text += ". One " + cut(d.InFlightOp) + " has not come back for " + display.Age(&d.InFlightSeconds)
 	}
 	return text + "."
 }
@@ -182,21 +182,21 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 	for i, h := range hosts {
 		m, isMember := members[h.MemberID]
 		if i >= mostRows {
-			left[words.Verdict(h.Health).Text]++
+			left[display.Verdict(h.Health).Text]++
 			continue
 		}
 		rows = append(rows, hostRow{
-			Name: cell(h.Name), Role: cellWord(words.RoleOf(h, m, isMember)), Health: cellWord(words.Verdict(h.Health)),
-			P99: words.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
-			Seen: words.LastSeen(h),
+			Name: cell(h.Name), Role: cellWord(display.RoleOf(h, m, isMember)), Health: cellWord(display.Verdict(h.Health)),
+			P99: display.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
+			Seen: display.LastSeen(h),
 		})
 	}
-	silent := words.WithoutAgent(s)
+	silent := display.WithoutAgent(s)
 	for _, m := range silent[:min(len(silent), mostRows)] {
 		rows = append(rows, hostRow{
 			Name: cell(cmp.Or(m.Name, m.ID)), Etcd: cell(m.Version),
-			Role:   cellWord(words.RoleOf(control.HostRecord{Role: m.Role}, m, true)),
-			Health: words.Word{Text: "no agent", Tone: words.Warn},
+			Role:   cellWord(display.RoleOf(control.HostRecord{Role: m.Role}, m, true)),
+			Health: display.Word{Text: "no agent", Tone: display.Warn},
 		})
 	}
 	return rows, othersOf(len(hosts)-mostRows, left, s.Omitted)
@@ -218,16 +218,16 @@ func rank(h control.HostRecord, this string) int {
 // othersOf counts the hosts that are not shown, by their health states, and those that the status omits.
 func othersOf(n int, by map[string]int, omitted *control.Omitted) string {
 	if n <= 0 {
-		return words.Omitted(omitted)
+		return display.Omitted(omitted)
 	}
 	var parts []string
 	for state, count := range by {
 		parts = append(parts, fmt.Sprintf("%d %s", count, cut(state)))
 	}
 	slices.Sort(parts)
-	return words.Count(n, "more host is", "more hosts are") + " not shown: " +
+	return display.Count(n, "more host is", "more hosts are") + " not shown: " +
 		cut(strings.Join(parts, ", ")) + ". quorumctl status lists them." +
-		words.After(" Beyond these, ", words.Omitted(omitted))
+		display.After(" Beyond these, ", display.Omitted(omitted))
 }
 
 // networkOf gives who reaches whom; nil while nobody has looked.
@@ -243,12 +243,12 @@ func networkOf(s control.Status) *network {
 	hosts := slices.Clone(s.Hosts)
 	slices.SortStableFunc(hosts, func(a, b control.HostRecord) int { return cmp.Compare(a.Name, b.Name) })
 	for _, h := range hosts {
-		if len(h.Sees) == 0 || len(n.Rows) >= mostWays || h.MemberID == "" && words.ReachesAll(h.Sees, ids) {
+		if len(h.Sees) == 0 || len(n.Rows) >= mostWays || h.MemberID == "" && display.ReachesAll(h.Sees, ids) {
 			continue
 		}
 		row := wayRow{Name: cell(h.Name)}
 		for _, id := range ids {
-			row.Ways = append(row.Ways, cellWord(words.Way(h.MemberID, h.Sees, id)))
+			row.Ways = append(row.Ways, cellWord(display.Way(h.MemberID, h.Sees, id)))
 		}
 		n.Rows = append(n.Rows, row)
 	}
@@ -265,7 +265,7 @@ func cut(text string) string { return short(text, mostRunes) }
 func cell(text string) string { return short(text, mostCell) }
 
 func short(text string, most int) string {
-	text = words.Clean(text[:min(len(text), utf8.UTFMax*most)])
+	text = display.Clean(text[:min(len(text), utf8.UTFMax*most)])
 	n := 0
 	for i := range text {
 		if n == most {
@@ -276,9 +276,9 @@ func short(text string, most int) string {
 	return text
 }
 
-func cellWord(w words.Word) words.Word { return words.Word{Text: cell(w.Text), Tone: w.Tone} }
+func cellWord(w display.Word) display.Word { return display.Word{Text: cell(w.Text), Tone: w.Tone} }
 
-func cutAll(lines []words.Line) []words.Line {
+func cutAll(lines []display.Line) []display.Line {
 	for _, line := range lines {
 		for i := range line {
 			line[i].Text = cut(line[i].Text)

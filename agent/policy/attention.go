@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // ownMemberDown explains a member of this host that does not answer.
@@ -73,7 +73,7 @@ func voterDown(v View) (string, bool) {
 	}
 	voters, live := v.Cluster.Counts()
 	fates, _ := v.fates()
-	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s%s", doNotAnswer(down), span.Seconds(since),
+	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s%s", doNotAnswer(down), durationfmt.Seconds(since),
 		live, voters, spareFailures(voters, live), fates), true
 }
 

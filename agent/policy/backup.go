@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // Backup is what is known of the cluster's snapshots.
@@ -56,7 +56,7 @@ func noteBackup(v View) BackupNote {
 	n := BackupNote{Member: from.ID, By: taker.Name, Due: v.backupDue()}
 	switch {
 	case n.Due > 0:
-		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", span.Text(n.Due.Round(time.Minute)), n.By)
+		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
 	case !v.Backup.Open && !first:
 		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
 	default:
@@ -107,10 +107,10 @@ func backupOld(v View) (string, bool) {
 	case b.Every == 0 || b.Age < 2*b.Every:
 		return "", false
 	case !b.Saved:
-		return fmt.Sprintf("there is no snapshot, and there should be one every %s", span.Text(b.Every)), true
+		return fmt.Sprintf("there is no snapshot, and there should be one every %s", durationfmt.Text(b.Every)), true
 	}
 	return fmt.Sprintf("the newest snapshot is more than %s old, and there should be one every %s",
-		span.Text(b.Age.Truncate(b.Every)), span.Text(b.Every)), true
+		durationfmt.Text(b.Age.Truncate(b.Every)), durationfmt.Text(b.Every)), true
 }
 
 // backupFailed tells that the last snapshot that was tried was not saved.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // Decide gives the next step, if there is one, the reasons why there is not more, and what the disk is to say.
@@ -259,7 +259,7 @@ func startAgain(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
-		return startLater(v, "etcd has failed; it is started again in %s", span.Tenths(left))
+		return startLater(v, "etcd has failed; it is started again in %s", durationfmt.Tenths(left))
 	}
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }

@@ -23,7 +23,7 @@
 // What a person asks for goes through this package, too. A function that begins with Against says why it is refused,
 // and package operate tells that. A request to take a host down is a Standing: request_over.go says when it is over,
 // request_moves.go what becomes of it with every call and step, as when etcd is stopped for it, request.go when it is
-// forgotten, hold.go whether etcd may start by itself meanwhile. Package local writes all that to the disk.
+// forgotten, start_guard.go whether etcd may start by itself meanwhile. Package hoststate writes all that to the disk.
 //
 // # What the model explores
 //

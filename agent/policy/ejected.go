@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -71,5 +71,5 @@ func ejected(v View) (string, bool) {
 		often = fmt.Sprintf("%d times, last", v.TakenOut.Times)
 	}
 	return fmt.Sprintf("%s was taken out %s %s ago: it joins when it has been well for %s, %s remain", v.Self.Name,
-		often, span.Seconds(v.TakenOut.Ago), span.Text(v.clean()), span.Seconds(left)), true
+		often, durationfmt.Seconds(v.TakenOut.Ago), durationfmt.Text(v.clean()), durationfmt.Seconds(left)), true
 }

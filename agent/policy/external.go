@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // Where others run etcd, such as a kubelet, and no hook of the operator's starts and stops it, quorumd does neither:
@@ -65,7 +65,7 @@ func notSafe(v View, m Member, r Reason) (Decision, bool) {
 func othersStart(v View) Decision {
 	d := because(v, vetoUnitUnusable)
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
-		d.Reasons = append([]Reason{{NotBack, fmt.Sprintf("for %s: %s", span.Seconds(v.Op.WrittenFor),
+		d.Reasons = append([]Reason{{NotBack, fmt.Sprintf("for %s: %s", durationfmt.Seconds(v.Op.WrittenFor),
 			d.Reasons[0].Text)}}, d.Reasons...)
 	}
 	return d

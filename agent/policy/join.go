@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -109,13 +109,13 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s",
-			span.Seconds(v.Op.Elapsed), span.Text(v.Limits.LearnerStall))
+			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", span.Seconds(v.Op.Elapsed),
-			span.Text(v.Limits.LearnerMax))
+		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
+			durationfmt.Text(v.Limits.LearnerMax))
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
-		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", span.Seconds(m.StalledFor),
-			span.Text(v.Limits.LearnerStall))
+		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
+			durationfmt.Text(v.Limits.LearnerStall))
 	}
 	return "", ""
 }
@@ -141,7 +141,7 @@ func follows(v View, m Member, then Step) Decision {
 		return do(then)
 	case v.Op.WrittenFor < m.StillFor:
 		return wait(LearnerNotSteady, "it has not followed a write of %s ago",
-			span.Tenths(v.Op.WrittenFor))
+			durationfmt.Tenths(v.Op.WrittenFor))
 	}
 	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to see whether the learner follows"})
 }
@@ -166,7 +166,7 @@ func addLearner(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
-		d := wait(Settling, "the membership changed %s ago", span.Tenths(v.Cluster.StableFor))
+		d := wait(Settling, "the membership changed %s ago", durationfmt.Tenths(v.Cluster.StableFor))
 		d.Again = left // and not with the round that comes after
 		return d
 	}
@@ -217,15 +217,15 @@ func followLearner(v View, m Member) Decision {
 	switch {
 	case m.Name == "" || !m.Live:
 		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress",
-			span.Seconds(m.StalledFor))
+			durationfmt.Seconds(m.StalledFor))
 	case v.Op.Phase != PhaseStarted:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
 	case !steady(v, m):
 		return wait(LearnerBehind, "%d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.SteadyLag || m.LiveFor < v.Limits.PromoteStable:
 		return wait(LearnerNotSteady, "caught up for %s of %s, up for %s of %s",
-			span.Seconds(m.SteadyFor), span.Text(v.Limits.SteadyLag), span.Seconds(m.LiveFor),
-			span.Text(v.Limits.PromoteStable))
+			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
+			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
 		return follows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
 	}
@@ -251,7 +251,7 @@ func promote(v View, m Member) Decision {
 	// a standby takes the place of one that was removed just now
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago",
-			span.Tenths(v.Cluster.StableFor))
+			durationfmt.Tenths(v.Cluster.StableFor))
 	}
 	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost
 		return wait(LearnerNotSteady, "this host has not noted on its disk yet that it is member %x", m.ID)

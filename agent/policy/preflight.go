@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -387,7 +387,7 @@ func clockSkew(v View) (string, bool) {
 		side = "behind"
 	}
 	return fmt.Sprintf("this host's clock is %s %s the voters', the limit is %s",
-		span.Tenths(v.Clock.Offset.Abs()), side, span.Text(v.Limits.ClockOffset)), true
+		durationfmt.Tenths(v.Clock.Offset.Abs()), side, durationfmt.Text(v.Limits.ClockOffset)), true
 }
 
 func spaceLow(v View) (string, bool) {
@@ -442,7 +442,7 @@ func backingOff(v View) (string, bool) {
 	if v.Backoff <= 0 {
 		return "", false
 	}
-	return fmt.Sprintf("the next try is in %s", span.Seconds(v.Backoff)), true
+	return fmt.Sprintf("the next try is in %s", durationfmt.Seconds(v.Backoff)), true
 }
 
 func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
@@ -525,7 +525,7 @@ func settlingFor(v View) time.Duration {
 func settling(v View) (string, bool) {
 	if ended := v.Limits.Cooldown - v.IdleFor; ended > 0 && ended == settlingFor(v) {
 		return fmt.Sprintf("%s of the cooldown of %s remain",
-			span.Tenths(ended), span.Text(v.Limits.Cooldown)), true
+			durationfmt.Tenths(ended), durationfmt.Text(v.Limits.Cooldown)), true
 	}
 	return listUnsettled(v)
 }

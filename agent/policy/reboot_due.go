@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // RebootSight is what one sees of a host that may be rebooted by itself, at times that its operator allows.
@@ -64,7 +64,7 @@ func (s RebootSight) against() string {
 		return "there is a veto: " + s.Veto
 	case s.Up < rebootsApart:
 		return fmt.Sprintf("the machine was booted %s ago; automatic reboots are at least a day apart",
-			span.Text(s.Up.Round(time.Minute)))
+			durationfmt.Text(s.Up.Round(time.Minute)))
 	case s.Blackout != "":
 		return "there is a blackout: " + s.Blackout
 	case !s.Opens.IsZero():

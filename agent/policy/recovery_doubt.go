@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // Bounds of what a plan is made of.
@@ -186,11 +186,11 @@ func otherData(all []Remains, _ RecoveryWish) (text, about string) {
 func factsTooOld(r Remains) string {
 	switch {
 	case r.Age > MaxFactsAge:
-		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, span.Seconds(r.Age),
-			span.Text(MaxFactsAge))
+		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, durationfmt.Seconds(r.Age),
+			durationfmt.Text(MaxFactsAge))
 	case r.Age < -MaxClockAhead:
 		return fmt.Sprintf("the facts of %s are of a clock that is %s ahead, the limit is %s", r.Host,
-			span.Seconds(-r.Age), span.Text(MaxClockAhead))
+			durationfmt.Seconds(-r.Age), durationfmt.Text(MaxClockAhead))
 	}
 	return ""
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // MaxPlanAge is how long after it was made a plan is obeyed.
@@ -54,7 +54,7 @@ func planRefusals() []planRefusal {
 		}},
 		{"too old", func(p PlanShown) string {
 			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
-				span.Seconds(p.Age), span.Text(MaxPlanAge))
+				durationfmt.Seconds(p.Age), durationfmt.Text(MaxPlanAge))
 		}},
 		{"another host", func(p PlanShown) string {
 			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), this host is %s (%s)", p.Own.Host,

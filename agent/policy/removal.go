@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -180,7 +180,7 @@ func removesEarly(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
-		span.Tenths(m.DownFor), span.Text(v.Limits.LockTTL)), true
+		durationfmt.Tenths(m.DownFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
 // removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure
@@ -225,7 +225,7 @@ func listUnsettled(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%s of the settle period of %s remain",
-		span.Tenths(left), span.Text(v.Limits.Settle)), true
+		durationfmt.Tenths(left), durationfmt.Text(v.Limits.Settle)), true
 }
 
 // removals is the operation that takes a member out for good. The host that was asked carries it on. Another ends it

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -149,7 +149,7 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 		case present && sick(h.Health):
 			names = append(names, m.label()+" is "+h.Health.String())
 		case lately && v.strained(m):
-			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), span.Text(CommonSpan)))
+			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), durationfmt.Text(CommonSpan)))
 		default:
 			well = append(well, m)
 			continue
@@ -236,7 +236,7 @@ func standbyBehind(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("this host's learner has been within %d entries of the leader for %s, which must be %s",
-		v.Limits.PromoteLag, span.Seconds(m.SteadyFor), span.Text(v.Limits.SteadyLag)), true
+		v.Limits.PromoteLag, durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag)), true
 }
 
 // caughtUp tells whether a learner has been where the leader is for long enough to be promoted at once.
@@ -385,7 +385,7 @@ func spared(v View) (ReasonCode, string) {
 	}
 	if v.Op.Elapsed > limit {
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
-			span.Seconds(v.Op.Elapsed), span.Text(limit))
+			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}
 	if v.Op.Phase != PhaseRemoving {
@@ -409,7 +409,7 @@ func replacesLive(v View) (string, bool) {
 	}
 	if s, well := v.sickFor(m); m.Live && v.Limits.SickGrace > 0 {
 		if well == "" {
-			well = fmt.Sprintf("its time has begun anew, %s remain", span.Seconds(s.In))
+			well = fmt.Sprintf("its time has begun anew, %s remain", durationfmt.Seconds(s.In))
 		}
 		return m.label() + " is not sick: " + well, true
 	}
@@ -424,8 +424,8 @@ func replacesEarly(v View) (string, bool) {
 		return "", false
 	}
 	since, _ := v.deadFor(m)
-	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), span.Seconds(since),
-		span.Text(v.Limits.DeadGrace)), true
+	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), durationfmt.Seconds(since),
+		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
 // removeDead takes the dead voter out, once every live voter's host has told anew what it sees: since the operation was
@@ -466,7 +466,7 @@ func giveBack(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
 		return wait(Settling, "etcd may have been told to remove %s, and does it within %s or not at all", dead.label(),
-			span.Tenths(left))
+			durationfmt.Tenths(left))
 	}
 	if v.Op.Target != RoleVoter { // nobody was to join
 		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // freshFor is how old a snapshot may be when a rollout to another etcd version begins.
@@ -39,7 +39,7 @@ func snapshotFirst(v View) (string, bool) {
 	taker, _ := v.hostOf(from)
 	if f := v.Backup.Failed; f != nil {
 		return fmt.Sprintf("no snapshot was saved %s, on %s: %s; %s tries again in %s", before, f.Host, f.Text,
-			taker.Name, span.Text(max(0, v.Backup.retry()).Round(time.Minute))), true
+			taker.Name, durationfmt.Text(max(0, v.Backup.retry()).Round(time.Minute))), true
 	}
 	return fmt.Sprintf("%s takes a snapshot %s", taker.Name, before), true
 }
@@ -61,7 +61,7 @@ func removalWants(v View, r Removal) (string, bool) {
 	text := "there is no snapshot yet"
 	if v.Backup.Saved {
 		text = fmt.Sprintf("the newest snapshot is %s old, and it should be no older than %s",
-			span.Text(v.Backup.Age.Round(time.Minute)), span.Text(freshFor))
+			durationfmt.Text(v.Backup.Age.Round(time.Minute)), durationfmt.Text(freshFor))
 	}
 	return text, true
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -41,16 +41,16 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 	switch {
 	case gone > 0:
 		return gone, fmt.Sprintf("no quorumd is known on its host, and no voter's host has reached it for %s",
-			span.Seconds(gone))
+			durationfmt.Seconds(gone))
 	case present && !h.Manage: // whoever looks after it does so by hand
 		return 0, ""
 	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
 		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own verdict, and could take nobody's place",
-			h.Health, span.Seconds(h.Ails.For))
+			h.Health, durationfmt.Seconds(h.Ails.For))
 	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:
 		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has not got on for %s", m.Lag,
-			span.Seconds(stalled))
+			durationfmt.Seconds(stalled))
 	}
 	return 0, ""
 }
@@ -76,7 +76,7 @@ func (v View) doubted(m Member) (since time.Duration, why, held string) {
 	}
 	since = min(m.AgentGoneFor, m.DownFor)
 	return since, fmt.Sprintf("no quorumd is known on its host, and %s has had no answer from it for %s", v.Self.Name,
-		span.Seconds(since)), held
+		durationfmt.Seconds(since)), held
 }
 
 // notStray says why a standby is let go no more.
@@ -118,11 +118,11 @@ func standbyLost(v View) (string, bool) {
 		case held != "":
 			return text + "; nobody lets it go, because " + held, true
 		case v.strayHeld() != "":
-			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, span.Text(v.Limits.LearnerStall),
+			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, durationfmt.Text(v.Limits.LearnerStall),
 				v.strayHeld()), true
 		case left > 0:
 			return fmt.Sprintf("%s; it is let go in %s, and another host takes its place", text,
-				span.Seconds(left)), true
+				durationfmt.Seconds(left)), true
 		}
 		return text + "; it is about to be let go, and another host takes its place", true
 	}

@@ -6,7 +6,7 @@ package policy
 import (
 	"strings"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -134,7 +134,7 @@ func handOver(v View) (Decision, bool) {
 	case failing && v.Asked.Work.info().byWord:
 		return Decision{}, false
 	case failing:
-		d := wait(LeaderStays, "for %s: %s", span.Seconds(v.Op.WrittenFor), v.Failed.Text)
+		d := wait(LeaderStays, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), v.Failed.Text)
 		if v.Op.WrittenFor > 2*v.Limits.HandOver { // what is written next starts the time anew
 			d = do(Step{
 				Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,

@@ -6,7 +6,7 @@ package policy
 import (
 	"fmt"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // surplus tells people that more hosts vote than are wanted, and that nobody goes by itself: the voter in whose place
@@ -56,7 +56,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
-			span.Seconds(v.Op.Elapsed), span.Text(v.Limits.LearnerStall))
+			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly); holds {
 		return r.Code, r.Text

@@ -16,8 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quorumd/quorumd/agent/forward"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
@@ -29,7 +29,7 @@ func TestEveryMetricThatAnAlertOrADocumentNamesExists(t *testing.T) {
 	m := NewMetrics(nil, func() time.Duration { return 0 })
 	described := make(chan *prometheus.Desc, 100)
 	m.Describe(described)
-	(&forward.Forwarder{}).Metrics().Describe(described)
+	(&proxy.Forwarder{}).Metrics().Describe(described)
 	close(described)
 	var names []string
 	for d := range described {

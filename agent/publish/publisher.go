@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -23,7 +23,7 @@ type Publisher struct {
 	opt      Options
 	keys     record.Keys
 	log      *slog.Logger
-	files    *local.State
+	files    *hoststate.State
 	journal  *Journal
 	metrics  *Metrics
 	presence *presence
@@ -38,7 +38,7 @@ type Publisher struct {
 }
 
 // New makes one that has published nothing yet.
-func New(opt Options, keys record.Keys, files *local.State) *Publisher {
+func New(opt Options, keys record.Keys, files *hoststate.State) *Publisher {
 	return &Publisher{
 		opt: opt, keys: keys, log: opt.Logger, files: files, journal: NewJournal(opt, keys),
 		metrics: NewMetrics(opt.Probe, opt.Now), presence: newPresence(opt, keys, files),

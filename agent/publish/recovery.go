@@ -5,11 +5,11 @@ package publish
 
 import (
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 )
 
 // RecoveryOf shows a plan that is in force here.
-func RecoveryOf(k *local.Recovery) control.Recovery {
+func RecoveryOf(k *hoststate.Recovery) control.Recovery {
 	shown := control.Recovery{
 		Plan: k.Plan, Survivor: k.Survivor, Alone: k.Alone, Old: k.Old.String(), New: k.New.String(), By: k.By,
 		Since: k.Since, GivenUp: k.GivenUp,

@@ -10,11 +10,11 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
-	"github.com/quorumd/quorumd/agent/words"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -63,7 +63,7 @@ func TestAHostWhoseMemberIsSilentWasLastSeenThenAndNotWhenItsRecordWasRead(t *te
 		if got := hosts[1].SilentSeconds; got == nil || *got != want {
 			t.Errorf("after %s: silent for %v s, want %v", down, got, want)
 		}
-		if got := words.LastSeen(hosts[1]); got != "≤ "+words.Span(time.Duration(want)*time.Second) {
+		if got := display.LastSeen(hosts[1]); got != "≤ "+display.Span(time.Duration(want)*time.Second) {
 			t.Errorf("after %s it shows %q", down, got)
 		}
 	}
@@ -79,7 +79,7 @@ func TestAHostWithoutAMemberWasLastSeenWhenItRenewedItsRecord(t *testing.T) {
 	}}
 	hosts := hostsStatus(r, 1, time.Minute)
 	for i, want := range []string{"1s", "≤ 46s", "1s", "1s"} {
-		if got := words.LastSeen(hosts[i]); got != want {
+		if got := display.LastSeen(hosts[i]); got != want {
 			t.Errorf("host %s was last seen %q ago, want %q", hosts[i].ID, got, want)
 		}
 	}
@@ -111,9 +111,9 @@ func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T
 			t.Errorf("host %d: %+v", i+1, hosts[i])
 		}
 	}
-	if h := hosts[1]; h.Role != control.RoleUnknown || h.AgeSeconds != nil || words.LastSeen(h) != "-" ||
-		words.RoleOf(h, control.Member{}, false).Text != "unknown" {
-		t.Errorf("the host that is gone: %+v, last seen %s", h, words.LastSeen(h))
+	if h := hosts[1]; h.Role != control.RoleUnknown || h.AgeSeconds != nil || display.LastSeen(h) != "-" ||
+		display.RoleOf(h, control.Member{}, false).Text != "unknown" {
+		t.Errorf("the host that is gone: %+v, last seen %s", h, display.LastSeen(h))
 	}
 }
 

@@ -4,8 +4,8 @@
 package publish
 
 import (
-	"github.com/quorumd/quorumd/agent/forward"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -13,7 +13,7 @@ import (
 // Voters gives the list of voters for the forwarder of this host, as the cluster is. ok is false while there is none
 // that says where anybody could go: also without a quorum, and when the loop has shown nothing for longer than a few
 // rounds take. Who has the last list then sees it age.
-func (p *Publisher) Voters() (l forward.List, ok bool) {
+func (p *Publisher) Voters() (l proxy.List, ok bool) {
 	r, timing := p.current.Load(), p.opt.Config.Timing
 	if r == nil || p.opt.Now()-r.At > round.Blink*(timing.Interval+timing.CallTimeout) {
 		return l, false
@@ -22,15 +22,15 @@ func (p *Publisher) Voters() (l forward.List, ok bool) {
 	if !ok {
 		return l, false
 	}
-	l = forward.List{Cluster: record.MemberID(r.View.Cluster.ID).String(), Revision: r.Revision}
+	l = proxy.List{Cluster: record.MemberID(r.View.Cluster.ID).String(), Revision: r.Revision}
 	used := false
 	for _, f := range all {
 		member, _ := r.Membership.ByID(f.Member)
-		address := forward.Address(member.ClientURLs)
+		address := proxy.Address(member.ClientURLs)
 		if address == "" { // it has not started yet
 			continue
 		}
-		l.Voters = append(l.Voters, forward.Voter{
+		l.Voters = append(l.Voters, proxy.Voter{
 			Member: record.MemberID(f.Member).String(), Name: f.Name, Address: address, Use: f.Use, Why: f.Why,
 		})
 		used = used || f.Use

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -20,7 +20,7 @@ type Snapshot struct {
 	Taken   time.Time       `json:"takenAt,omitzero"`
 	Cluster record.MemberID `json:"clusterID,omitzero"` // of which it was taken; 0 when that is not known
 
-	database.Contents
+	etcddb.Contents
 
 	Size   int64           `json:"size"`     // of the database with its checksum, in bytes
 	SHA256 string          `json:"sha256"`   // of what is stored under that name, or of the file
@@ -46,7 +46,7 @@ func (s Snapshot) check() error {
 		return errors.New("it names no snapshot, or two")
 	case s.File != "" && !filepath.IsAbs(s.File):
 		return errors.New("the path of its snapshot does not begin at the root")
-	case err != nil || len(sum) != 32 || s.Size <= database.SumBytes || s.Revision <= 0 || s.Member == 0:
+	case err != nil || len(sum) != 32 || s.Size <= etcddb.SumBytes || s.Revision <= 0 || s.Member == 0:
 		return errors.New("its snapshot is none")
 	}
 	return nil

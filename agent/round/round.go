@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/datadir"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
@@ -32,21 +32,21 @@ type Round struct {
 	Verdict     health.Verdict
 	Plugins     []health.PluginReading // what the operator's own checks have said last
 	Reading     disk.Reading
-	Request     *local.Request
-	LastRequest *local.End      // how the one before has ended
-	Removal     *local.Removal  // that this host was asked for
-	Recovery    *local.Recovery // the plan that is in force on this host
-	Copy        recovery.Copy   // of its data, for that
-	Mutes       []health.Mute   // those that hold
+	Request     *hoststate.Request
+	LastRequest *hoststate.End      // how the one before has ended
+	Removal     *hoststate.Removal  // that this host was asked for
+	Recovery    *hoststate.Recovery // the plan that is in force on this host
+	Copy        recovery.Copy       // of its data, for that
+	Mutes       []health.Mute       // those that hold
 	MutesOver   []health.MuteEnd
 	Hung        int           // looks beside the loop that should have come back long ago
 	Probed      time.Duration // when it was judged, by the probe's clock
-	Bootstrap   *local.BootstrapRequest
+	Bootstrap   *hoststate.BootstrapRequest
 	Founding    []policy.FoundingAnswer // of the other hosts that are to make the cluster
 	Did         Did                     // by this process, before this round
 	// Environment is what etcd should be started with, as things are.
 	Environment map[string]string
-	Noted       local.Noted
+	Noted       hoststate.Noted
 	Data        Found[datadir.Contents]
 	Binary      Found[string] // the version of the local etcd
 	Spool       Found[policy.Spool]

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	quorumddisk "github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -274,7 +274,7 @@ func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) ma
 }
 
 // forgetful keeps no note of the cluster that has answered.
-type forgetful struct{ local.Files }
+type forgetful struct{ hoststate.Files }
 
 func (f forgetful) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {

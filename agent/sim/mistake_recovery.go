@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -90,7 +90,7 @@ func (d *discreet) Txn(ctx context.Context, conds []clientv3.Cmp, ops ...clientv
 }
 
 // oblivious finds no plan that an agent before it has noted.
-type oblivious struct{ local.Files }
+type oblivious struct{ hoststate.Files }
 
 func (o oblivious) Read(path string) ([]byte, error) {
 	if strings.HasSuffix(path, "/recovery.json") {
@@ -100,7 +100,7 @@ func (o oblivious) Read(path string) ([]byte, error) {
 }
 
 // unheld does not write what holds an etcd back.
-type unheld struct{ local.Files }
+type unheld struct{ hoststate.Files }
 
 func (u unheld) Write(path string, data []byte, durable bool) error {
 	if path == holdFile {

@@ -6,7 +6,7 @@ package sim
 import (
 	"fmt"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
@@ -88,7 +88,7 @@ func (p *promises) byPlan(by *process, step policy.Step) {
 }
 
 // justPlanned tells whether a plan was put in force so short a time ago that the round before it may still end.
-func (p *promises) justPlanned(h *host, k *local.Recovery) bool {
+func (p *promises) justPlanned(h *host, k *hoststate.Recovery) bool {
 	return h.wall().Sub(k.Since).Abs() < p.stale()
 }
 
@@ -157,9 +157,9 @@ func (p *promises) beforeSwap(by *process, work recovery.Work) {
 	}
 }
 
-func noted(k *local.Recovery) local.Recovery {
+func noted(k *hoststate.Recovery) hoststate.Recovery {
 	if k == nil {
-		return local.Recovery{}
+		return hoststate.Recovery{}
 	}
 	return *k
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
@@ -83,12 +83,12 @@ func (w *world) removeEmptied() bool {
 }
 
 // planInForce reads what a host's agent has noted of a plan; nil when there is none.
-func (h *host) planInForce() *local.Recovery {
+func (h *host) planInForce() *hoststate.Recovery {
 	text, err := h.files.read(stateDir + "/recovery.json")
 	if err != nil {
 		return nil
 	}
-	var noted local.Recoveries
+	var noted hoststate.Recoveries
 	if err := json.Unmarshal(text, &noted); err != nil {
 		h.world.promises.breach("P8", h, "what was noted of the plan cannot be read: "+err.Error())
 	}

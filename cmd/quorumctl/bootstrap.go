@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) bootstrapCommand() *cobra.Command {
@@ -60,7 +60,7 @@ func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 		p.line("this would start a new cluster %s with one voter:", word{s.Cluster.Name, bold})
 		p.line("    host     %s (%s), mode %s", s.Host.Name, s.Host.ID, s.Host.Mode)
 		p.line("    etcd     %s by %s, data in %s", s.Unit.Name, s.Unit.Runner, s.Unit.DataDir)
-		p.line("    health   %s%s", words.Verdict(s.Health.State), words.After(": ", s.Health.Text))
+		p.line("    health   %s%s", display.Verdict(s.Health.State), display.After(": ", s.Health.Text))
 	})
 	if err != nil {
 		return err

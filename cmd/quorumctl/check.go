@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // grade is what a monitoring system of the Nagios kind makes of the exit code of a plugin.
@@ -32,7 +32,7 @@ func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL",
 func (a *app) checkCommand() *cobra.Command {
 	// A monitoring system reads its line and knows no other code than those four, whatever is wrong.
 	told := func(g grade, text string) error {
-		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, words.Clean(text))
+		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, display.Clean(text))
 		if g != gradeOK {
 			return &failure{code: int(g)} // all is said
 		}
@@ -56,7 +56,7 @@ func (a *app) checkCommand() *cobra.Command {
 				return told(gradeUnknown, err.Error())
 			}
 			g, text := graded(s)
-			return told(g, strings.ReplaceAll(text, "|", "/")+words.After(" | ", perfdata(s)))
+			return told(g, strings.ReplaceAll(text, "|", "/")+display.After(" | ", perfdata(s)))
 		},
 	}
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -70,15 +70,15 @@ func graded(s control.Status) (grade, string) {
 	c, h := s.Cluster, s.Health
 	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
 	late := s.Op != nil && !s.Op.Deadline.IsZero() && s.Time.After(s.Op.Deadline)
-	planned := words.TakenDown(s.Op) && !late && len(unexplained(s)) == 0
+	planned := display.TakenDown(s.Op) && !late && len(unexplained(s)) == 0
 	switch {
 	case hung:
 		return gradeUnknown, fmt.Sprintf("quorumd has done nothing for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
 			s.Loop.StuckAfterSeconds)
 	case c.ID != "" && !c.Reachable:
-		return gradeCritical, "no quorum" + words.After(": ", c.Error)
+		return gradeCritical, "no quorum" + display.After(": ", c.Error)
 	case !c.Reachable:
-		return gradeWarning, "there is no cluster yet" + words.After(": ", c.Error)
+		return gradeWarning, "there is no cluster yet" + display.After(": ", c.Error)
 	case c.FailureTolerance < 1 && c.Voters > 2 && !planned:
 		return gradeCritical, fmt.Sprintf("of %d voters none more may fail%s", c.Voters, first(s))
 	case h.State == "FAILED" || h.State == "STALLED" || h.State == "SLOW":
@@ -112,13 +112,13 @@ func graded(s control.Status) (grade, string) {
 		known = append(known, f.Code)
 	}
 	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail%s", s.Host.Name, s.Role, h.State,
-		c.Voters, c.Target, c.FailureTolerance, words.After(", muted: ", strings.Join(known, ", ")))
+		c.Voters, c.Target, c.FailureTolerance, display.After(", muted: ", strings.Join(known, ", ")))
 }
 
 // unexplained names the voters that do not answer, but for the one that the operation in flight has taken down.
 func unexplained(s control.Status) (names []string) {
 	for _, m := range s.Cluster.Members {
-		taken := words.TakenDown(s.Op) && (m.ID == s.Op.MemberID || m.Name != "" && m.Name == s.Op.HostName)
+		taken := display.TakenDown(s.Op) && (m.ID == s.Op.MemberID || m.Name != "" && m.Name == s.Op.HostName)
 		if m.Role == control.RoleVoter && !m.Live && !taken {
 			names = append(names, cmp.Or(m.Name, m.ID))
 		}
@@ -140,7 +140,7 @@ func agentless(s control.Status, late bool) (names []string) {
 	if len(s.Hosts) == 0 {
 		return nil // who is there has not been read yet
 	}
-	for _, m := range words.WithoutAgent(s) {
+	for _, m := range display.WithoutAgent(s) {
 		name := cmp.Or(m.Name, m.ID)
 		inTurn := s.Op != nil && !late && (m.ID == s.Op.MemberID || name == s.Op.HostName)
 		if !inTurn && name != s.Host.Name { // which speaks here

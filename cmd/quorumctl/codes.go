@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorumd/quorumd/agent/catalog"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
 // code is what quorumctl says of a code without asking anybody.
@@ -30,7 +30,7 @@ const (
 
 func codes() []code {
 	var list []code
-	for _, e := range catalog.Codes() {
+	for _, e := range journalcatalog.Codes() {
 		c := code{Code: e.Code, Kind: kindReason, Verdict: e.Verdict, Meaning: e.Subject, Remedy: e.Remedy}
 		if e.Verdict != "" {
 			c.Kind = kindProblem
@@ -65,7 +65,7 @@ func (a *app) codesCommand() *cobra.Command {
 			list := codes()
 			return a.emit(list, func(p *page) {
 				t := table{head: []string{"CODE", "KIND", "MEANS"}}
-				for _, e := range catalog.Codes() {
+				for _, e := range journalcatalog.Codes() {
 					kind := kindReason
 					if e.Verdict != "" {
 						kind = kindProblem
@@ -95,7 +95,7 @@ func writeCode(p *page, c code) {
 	}
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
 	if c.Kind == kindProblem {
-		p.line("    a problem of the machine; alone it makes the verdict %s", words.Verdict(c.Verdict))
+		p.line("    a problem of the machine; alone it makes the verdict %s", display.Verdict(c.Verdict))
 	} else {
 		p.line("    a reason: why a host does what it does, or does no more")
 	}

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/reach"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
@@ -99,10 +99,10 @@ type verdictOnConfig struct {
 // look looks at the files that the configuration names: with the eyes of the user that runs the service, where root
 // asks and a service reads the file, and else with those of whoever asks.
 func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) error {
-	me, root := reach.Me(), os.Geteuid() == 0
+	me, root := fileaccess.Me(), os.Geteuid() == 0
 	user := as
 	if user == "" {
-		user = reach.ServiceUser(ctx, v.File)
+		user = fileaccess.ServiceUser(ctx, v.File)
 	}
 	if user != "" {
 		v.As = me
@@ -114,7 +114,7 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		problems, err = asProblems(c.CheckFiles())
 	case root:
 		v.As = user
-		problems, err = reach.Look(ctx, v.File, user)
+		problems, err = fileaccess.Look(ctx, v.File, user)
 	case as != "":
 		return &failure{
 			code: exitPermission, message: "cannot look as " + as + ": not permitted",
@@ -125,7 +125,7 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		v.Warnings = append(v.Warnings, "looked at as "+me+", but the service runs as "+user+
 			": run this as root to see what that user can read")
 	}
-	if errors.Is(err, reach.ErrNoUser) && as == "" {
+	if errors.Is(err, fileaccess.ErrNoUser) && as == "" {
 		v.As = me
 		v.Warnings = append(v.Warnings, "there is no user "+user+" to run the service: looked at as "+me)
 		problems, err = asProblems(c.CheckFiles())
@@ -140,9 +140,9 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 	problems = append(problems, ofEtcd...)
 	problems = append(problems, v.lookAtListeners(ctx, c)...)
 	if as == "" && user != "" {
-		v.Warnings = append(v.Warnings, reach.Hidden(c)...)
+		v.Warnings = append(v.Warnings, fileaccess.Hidden(c)...)
 	}
-	if problems = append(problems, reach.OpenKey(c, reach.KeyOwner(c, user, me))...); len(problems) > 0 {
+	if problems = append(problems, fileaccess.OpenKey(c, fileaccess.KeyOwner(c, user, me))...); len(problems) > 0 {
 		return problems
 	}
 	return nil
@@ -155,7 +155,7 @@ func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (conf
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
 	}
-	user := reach.EtcdUser(ctx, c.Etcd.Unit)
+	user := fileaccess.EtcdUser(ctx, c.Etcd.Unit)
 	if os.Geteuid() != 0 {
 		v.Warnings = append(v.Warnings, "etcd.tls: run this as root to see whether user "+user+" can read its files")
 		if !mayRead(c.Etcd.TLS) {
@@ -163,8 +163,8 @@ func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (conf
 		}
 		return asProblems(c.CheckEtcdFiles())
 	}
-	problems, err := reach.LookEtcd(ctx, c, user)
-	if errors.Is(err, reach.ErrNoUser) {
+	problems, err := fileaccess.LookEtcd(ctx, c, user)
+	if errors.Is(err, fileaccess.ErrNoUser) {
 		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
 		return asProblems(c.CheckEtcdFiles())
 	}
@@ -208,7 +208,7 @@ func asProblems(err error) (config.Errors, error) {
 }
 
 func writeConfigVerdict(p *page, v verdictOnConfig) {
-	p.raw(words.Clean(v.File) + ": " + p.paint("OK", good)) // one line however long the path is: scripts look for it
+	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // one line however long the path is: scripts look for it
 	if v.As != "" {
 		p.line("  looked at as %s", v.As)
 	}
@@ -231,7 +231,7 @@ func misconfigured(file, as string, err error) error {
 		f.code, f.hint = exitPermission, "run it as root, or as the user that runs quorumd"
 	}
 	if problems, ok := errors.AsType[config.Errors](err); ok {
-		f.message = "cannot use " + file + ": " + words.Count(len(problems), "mistake", "mistakes")
+		f.message = "cannot use " + file + ": " + display.Count(len(problems), "mistake", "mistakes")
 		f.details = strings.Split(err.Error(), "\n")
 		if as != "" {
 			f.details = append(f.details, "looked at as "+as)

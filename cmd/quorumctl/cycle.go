@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // cycling holds the flags of cycle.
@@ -65,7 +65,7 @@ func (a *app) cycleCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&c.reason, "reason", "", "why, in one line; what is done unless given")
 	durationVar(flags, &c.meant, "for", control.DefaultMaintenance, "how long it is meant to take, "+
-		words.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
+		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
 	flags.StringVar(&c.command, "command", "", "have quorumd run this program of commands.d while etcd is down")
 	flags.BoolVar(&c.keepDown, "keep-down-on-failure", false, "leave the host in maintenance when the command fails")
@@ -222,7 +222,7 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 			hint: "quorumctl maintenance status; where it says that the machine is safe to touch, the command needs " +
 				"no cycle",
 			message: fmt.Sprintf("cannot cycle: this host is in maintenance already, since %s by %s: %s",
-				words.Stamp(m.Since), m.By, m.Reason),
+				display.Stamp(m.Since), m.By, m.Reason),
 		}
 	}
 	if s.Maintenance != nil {
@@ -244,7 +244,7 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 
 // reasonOf makes a command a reason: one line, and not too long.
 func reasonOf(command []string) string {
-	text := []rune(words.Clean("to run " + strings.Join(command, " ")))
+	text := []rune(display.Clean("to run " + strings.Join(command, " ")))
 	if len(text) > control.MaxReason {
 		text = append(text[:control.MaxReason-1], '…')
 	}

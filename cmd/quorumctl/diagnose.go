@@ -19,7 +19,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/cmd/quorumctl/diagnose"
+	"github.com/quorumd/quorumd/cmd/quorumctl/supportbundle"
 )
 
 func (a *app) diagnoseCommand() *cobra.Command {
@@ -70,8 +70,8 @@ func (a *app) diagnose(ctx context.Context, out, file string) error {
 		}
 	}
 	redactor, unread := redactorOf(conf, file)
-	files := diagnose.Collect(ctx, a.sources(ctx, conf, confErr, file), redactor)
-	err = diagnose.Write(into, dir, files, now)
+	files := supportbundle.Collect(ctx, a.sources(ctx, conf, confErr, file), redactor)
+	err = supportbundle.Write(into, dir, files, now)
 	if err = errors.Join(err, into.Sync(), into.Close()); err != nil {
 		return cannot("write the bundle", errors.Join(err, os.Remove(out)))
 	}
@@ -79,7 +79,7 @@ func (a *app) diagnose(ctx context.Context, out, file string) error {
 }
 
 // showBundle says what was written, and what is missing in it.
-func (a *app) showBundle(out string, files []diagnose.File, unread []string) error {
+func (a *app) showBundle(out string, files []supportbundle.File, unread []string) error {
 	p := &page{coloured: a.coloured()}
 	for _, f := range files {
 		if f.Err != nil {
@@ -93,7 +93,7 @@ func (a *app) showBundle(out string, files []diagnose.File, unread []string) err
 		p.line("%s", word{"what these hold could not be looked for in the other texts, as they cannot be read: " +
 			strings.Join(unread, ", "), warn})
 	}
-	missing := diagnose.Missing(files)
+	missing := supportbundle.Missing(files)
 	p.line("%s is written: %d files. Secrets were removed; look at it before you send it.", out, len(files)+1-missing)
 	if err := a.write([]byte(p.String())); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (a *app) showBundle(out string, files []diagnose.File, unread []string) err
 
 // redactorOf makes a redactor that knows what stands in the files with secrets that the configuration names, and tells
 // which of them cannot be read.
-func redactorOf(c config.Config, file string) (*diagnose.Redactor, []string) {
+func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string) {
 	paths := []string{c.Etcd.PasswordFile, c.Backup.IdentityFile, c.Metrics.WebConfig}
 	if s := c.Backup.Store.S3; s != nil {
 		paths = append(paths, s.CredentialsFile)
@@ -126,7 +126,7 @@ func redactorOf(c config.Config, file string) (*diagnose.Redactor, []string) {
 		}
 	}
 	// A configuration that is wrong, as it may be on a host that is looked at, names them too.
-	text, err := diagnose.ReadSecret(file)
+	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
 		said, _, _ := strings.Cut(line, "#")
 		for _, found := range namesSecret().FindAllStringSubmatch(said, -1) {
@@ -144,14 +144,14 @@ func redactorOf(c config.Config, file string) (*diagnose.Redactor, []string) {
 		if path == "" {
 			continue
 		}
-		text, err := diagnose.ReadSecret(path)
+		text, err := supportbundle.ReadSecret(path)
 		if err != nil {
 			unread = append(unread, path)
 		}
 		secrets = append(secrets, text)
 	}
 	slices.Sort(unread)
-	return diagnose.NewRedactor(secrets...), unread
+	return supportbundle.NewRedactor(secrets...), unread
 }
 
 // namesSecret finds the paths of files with secrets in a configuration, whatever else is wrong with it.
@@ -183,7 +183,7 @@ func written(doc any, err error) func(context.Context) ([]byte, error) {
 const askFor = 10 * time.Second
 
 // sources are all that goes into a bundle. A quorumd that hangs costs nothing but what it alone can tell.
-func (a *app) sources(ctx context.Context, c config.Config, confErr error, file string) []diagnose.Source {
+func (a *app) sources(ctx context.Context, c config.Config, confErr error, file string) []supportbundle.Source {
 	status, err := a.statusWithin(ctx, askFor)
 	of := func(text func(*page)) func(context.Context) ([]byte, error) {
 		if err != nil {
@@ -191,7 +191,7 @@ func (a *app) sources(ctx context.Context, c config.Config, confErr error, file 
 		}
 		return shown(text)
 	}
-	list := []diagnose.Source{
+	list := []supportbundle.Source{
 		{Name: "status.json", Get: written(status, err)},
 		{Name: "status.txt", Get: of(func(p *page) { writeStatus(p, status) })},
 		{Name: "explain.txt", Get: of(func(p *page) { writeExplanation(p, status) })},
@@ -210,15 +210,15 @@ func (a *app) sources(ctx context.Context, c config.Config, confErr error, file 
 			return written(history, err)(ctx)
 		}},
 	}
-	read := diagnose.FromFile(file, false)
-	config := diagnose.Source{Name: "quorumd.yaml", Get: func(ctx context.Context) ([]byte, error) {
+	read := supportbundle.FromFile(file, false)
+	config := supportbundle.Source{Name: "quorumd.yaml", Get: func(ctx context.Context) ([]byte, error) {
 		text, err := read(ctx)
 		if err == nil && confErr != nil { // it shows lines of the file
-			err = errors.New(string(diagnose.WithoutComments([]byte(confErr.Error()))))
+			err = errors.New(string(supportbundle.WithoutComments([]byte(confErr.Error()))))
 		}
-		return diagnose.WithoutComments(text), err
+		return supportbundle.WithoutComments(text), err
 	}}
-	return append(append(list, config), diagnose.OfHost(hostOf(c))...)
+	return append(append(list, config), supportbundle.OfHost(hostOf(c))...)
 }
 
 func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.Status, error) {
@@ -228,8 +228,8 @@ func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.St
 }
 
 // hostOf tells what of the configuration is to be looked at.
-func hostOf(c config.Config) diagnose.Host {
-	h := diagnose.Host{
+func hostOf(c config.Config) supportbundle.Host {
+	h := supportbundle.Host{
 		Units: []string{"quorumd.service", c.Etcd.Unit}, Etcd: c.Etcd.Binary, EnvironmentFile: c.Etcd.EnvironmentFile,
 		DataDir: c.Etcd.DataDir, LogFile: c.Etcd.LogFile,
 		Metrics:     cmp.Or(c.Etcd.MetricsURL, c.Etcd.ClientURL),
@@ -237,7 +237,7 @@ func hostOf(c config.Config) diagnose.Host {
 		PrivateFile: c.Metrics.WebConfig != "",
 	}
 	if t := c.Cluster.TLS; t != nil {
-		h.TLS = diagnose.TLS{CA: t.CA, Cert: t.Cert, Key: t.Key}
+		h.TLS = supportbundle.TLS{CA: t.CA, Cert: t.Cert, Key: t.Key}
 		h.Certificates = append(h.Certificates, t.CA, t.Cert)
 	}
 	if t := c.Etcd.TLS; t != nil {

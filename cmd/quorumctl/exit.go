@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // The exit codes, after sysexits.h.
@@ -94,7 +94,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 		lines = append(lines, "→ "+f.hint)
 	}
 	for _, line := range lines { // not wrapped: commands in it are there to be copied
-		fmt.Fprintln(stderr, words.Clean(line))
+		fmt.Fprintln(stderr, display.Clean(line))
 	}
 	return f.code
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // explanation is the document of explain.
@@ -65,7 +65,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 
 // writeHost says what a host has told of itself, as this one has last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
-	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, words.Verdict(h.Health))
+	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.Verdict(h.Health))
 	if h.Former {
 		p.line("%s; no newer record of this host exists", h.HealthText)
 		return
@@ -85,12 +85,12 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 	switch {
 	case h.SilentSeconds != nil && h.MemberID == "":
 		p.line("last seen at most %s ago: it does not renew its record, which has not expired yet",
-			words.Age(h.SilentSeconds))
+			display.Age(h.SilentSeconds))
 	case h.SilentSeconds != nil:
 		p.line("last seen at most %s ago: its member does not answer; its record has not expired yet",
-			words.Age(h.SilentSeconds))
+			display.Age(h.SilentSeconds))
 	case h.AgeSeconds != nil:
-		p.line("%s has read that %s ago, as it told it.", s.Host.Name, words.Age(h.AgeSeconds))
+		p.line("%s has read that %s ago, as it told it.", s.Host.Name, display.Age(h.AgeSeconds))
 	}
 }
 
@@ -99,15 +99,15 @@ func writeExplanation(p *page, s control.Status) {
 	for _, r := range s.Reasons {
 		p.line("[%s] %s", word{r.Code, warn}, r.Text)
 		if !r.Since.IsZero() {
-			p.line("    since %s", words.Since(r.Since, s.Time))
+			p.line("    since %s", display.Since(r.Since, s.Time))
 		}
 		do(p, r.Remedy)
 	}
 	writeMeasured(p, s.Health)
-	writeLines(p, words.Doing(s)...)
-	writeLines(p, words.Backup(s)...)
-	writeLines(p, words.Loop(s.Loop)...)
-	p.line("next: %s", words.Next(s))
+	writeLines(p, display.Doing(s)...)
+	writeLines(p, display.Backup(s)...)
+	writeLines(p, display.Loop(s.Loop)...)
+	p.line("next: %s", display.Next(s))
 	switch {
 	case s.Health.State != "OK":
 		p.line("→ quorumctl health")
@@ -118,7 +118,7 @@ func writeExplanation(p *page, s control.Status) {
 
 // writeVerdict writes the one line that says whether the host goes on, and what holds it back.
 func writeVerdict(p *page, s control.Status) {
-	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, words.LastRole(s), s.Host.Mode)
+	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, display.LastRole(s), s.Host.Mode)
 	because := ""
 	if n := len(s.Reasons); n > 0 {
 		because = " because of " + s.Reasons[0].Code
@@ -146,18 +146,18 @@ func writeVerdict(p *page, s control.Status) {
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
 	switch l := h.Disk.WAL; {
-	case words.Stopped(h.State):
+	case display.Stopped(h.State):
 		text = h.Text
 	case l.Count > 0:
 		text = fmt.Sprintf("WAL fsync p99 %s%s, %d samples, newest %s old",
-			words.Latency(l.P99), words.After(", limit ", limit(h.Disk)), l.Count, words.Age(h.Disk.AgeSeconds))
+			display.Latency(l.P99), display.After(", limit ", limit(h.Disk)), l.Count, display.Age(h.Disk.AgeSeconds))
 	}
-	p.line("health: %s · %s", words.Verdict(h.State), text)
+	p.line("health: %s · %s", display.Verdict(h.State), text)
 }
 
 func sinceIf(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return ", since " + words.Since(t, now)
+	return ", since " + display.Since(t, now)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 )
 
 func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
@@ -47,7 +47,7 @@ func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	me := reach.Me()
+	me := fileaccess.Me()
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", me, file); r.code != exitOK ||
 		r.stdout != file+": OK\n  looked at as "+me+"\n" {
 		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)

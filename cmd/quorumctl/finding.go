@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // finding is the document of one finding: the check that may find it, and the code that was asked for.
@@ -80,15 +80,15 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 func writeFinding(p *page, f finding) {
 	c := f.Check
 	if f.Code != nil {
-		p.line("[%s] %s: %s", words.Verdict(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
+		p.line("[%s] %s: %s", display.Verdict(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
 		p.line("    %s", f.Code.Meaning)
 	}
 	p.line("%s", now(f))
 	for _, v := range c.Figures {
-		p.line("    %s: %s", v.Label, strings.TrimSpace(words.Significant(v.Value)+" "+v.Unit))
+		p.line("    %s: %s", v.Label, strings.TrimSpace(display.Significant(v.Value)+" "+v.Unit))
 	}
 	if f.Code != nil && f.Code.Muted != nil {
-		p.line("%s", words.Mute(*f.Code.Muted, f.Time))
+		p.line("%s", display.Mute(*f.Code.Muted, f.Time))
 	}
 	p.raw("")
 	p.line("check: %s, in %s", c.Name, c.Component)
@@ -118,7 +118,7 @@ func concerns(r control.Rule, k control.Code) bool {
 // now says how things are at this moment.
 func now(f finding) string {
 	c := f.Check
-	text := words.After(": ", c.Text)
+	text := display.After(": ", c.Text)
 	switch {
 	case c.State == "":
 		return "now: nothing was looked at yet"
@@ -127,9 +127,9 @@ func now(f finding) string {
 	case c.Behind != "":
 		return "now: found, and not listed, because " + c.Behind + " says it already" + text
 	case f.Holds || f.Code == nil && c.Code != "":
-		return "now: found, since " + words.Since(c.Since, f.Time) + text
+		return "now: found, since " + display.Since(c.Since, f.Time) + text
 	case c.Code != "":
-		return "now: not this, but " + c.Code + ", since " + words.Since(c.Since, f.Time) + text
+		return "now: not this, but " + c.Code + ", since " + display.Since(c.Since, f.Time) + text
 	}
 	return "now: not found" + text
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/span"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // follower waits for what quorumd tells of in its status, and shows how it goes.
@@ -104,7 +104,7 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		}
 		state, text := standing(s, first, since)
 		return sight{
-			state: state, text: text, how: awaited(s), says: state + words.After(", ", text), missing: !asked(s, since),
+			state: state, text: text, how: awaited(s), says: state + display.After(", ", text), missing: !asked(s, since),
 			over:  ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance),
 			quiet: s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
 		}
@@ -147,8 +147,8 @@ func (f *follower) early(interrupted bool, last string) error {
 	}
 	return &failure{
 		code: exitTimeout, hint: cmp.Or(f.silent, f.hint),
-		message: fmt.Sprintf("cannot wait longer than %s %s: %s", span.Text(f.most), f.goal,
-			last+words.After("; ", f.stands)),
+		message: fmt.Sprintf("cannot wait longer than %s %s: %s", durationfmt.Text(f.most), f.goal,
+			last+display.After("; ", f.stands)),
 	}
 }
 

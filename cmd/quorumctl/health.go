@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) healthCommand() *cobra.Command {
@@ -41,16 +41,16 @@ func (a *app) healthCommand() *cobra.Command {
 
 func writeHealth(p *page, s control.Status) {
 	h := s.Health
-	p.line("%s%s", words.Verdict(h.State), words.After(": ", h.Text))
+	p.line("%s%s", display.Verdict(h.State), display.After(": ", h.Text))
 	if !h.Since.IsZero() {
-		p.line("    since %s", words.Since(h.Since, s.Time))
+		p.line("    since %s", display.Since(h.Since, s.Time))
 	}
 	if !h.Qualified {
 		p.line("    not qualified: it has not passed the run that a first join needs")
 	}
 	do(p, h.Remedy)
 	for _, f := range h.Findings {
-		p.line("[%s] %s: %s", words.Verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("[%s] %s: %s", display.Verdict(f.State), word{f.Code, bold}, f.Text)
 		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
 		if f.Cause != "" {
 			p.line("    likely cause: %s: %s", f.Cause, f.Why)
@@ -68,7 +68,7 @@ func writeHealth(p *page, s control.Status) {
 		p.table(devices(h.Devices))
 		p.raw("")
 	}
-	p.line("next: %s", words.Next(s))
+	p.line("next: %s", display.Next(s))
 }
 
 func mutedIf(muted bool) string {
@@ -81,32 +81,32 @@ func mutedIf(muted bool) string {
 // writeDisk writes the figures of the probe beside their limit. Those of a disk that has failed since say nothing.
 func writeDisk(p *page, h control.Health) {
 	d := h.Disk
-	if words.Stopped(h.State) {
+	if display.Stopped(h.State) {
 		d.WAL, d.Direct = control.Lane{}, control.Lane{}
 	}
 	t := table{head: []string{"FSYNC", "P50", "P99", "MAX", "SAMPLES", "P99 LIMIT"}}
 	t.add(laneRow("wal", d.WAL, limit(d))...)
 	t.add(laneRow("direct", d.Direct, "")...)
 	p.table(t)
-	if words.Stopped(h.State) {
+	if display.Stopped(h.State) {
 		p.line("what was measured before it was %s says nothing now", h.State)
 	}
 	if d.LeftOut > 0 {
 		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut,
-			words.Count(int(d.Samples), "sample", "samples"))
+			display.Count(int(d.Samples), "sample", "samples"))
 	}
 	if d.InFlightOp != "" {
-		p.line("in flight: %s for %s", d.InFlightOp, words.Latency(d.InFlightSeconds))
+		p.line("in flight: %s for %s", d.InFlightOp, display.Latency(d.InFlightSeconds))
 	}
 	free := ""
 	if d.FreeBytes > 0 {
-		free = " · free " + words.Size(float64(d.FreeBytes))
+		free = " · free " + display.Size(float64(d.FreeBytes))
 	}
 	if d.AgeSeconds == nil {
 		p.line("never measured%s", free)
 		return
 	}
-	p.line("measured %s ago%s", words.Age(d.AgeSeconds), free)
+	p.line("measured %s ago%s", display.Age(d.AgeSeconds), free)
 }
 
 // devices gives the devices below etcd's data, each below those that lie on it.
@@ -118,7 +118,7 @@ func devices(all []control.Device) table {
 			kind = d.Array.Level
 		}
 		if d.FlushSeconds > 0 {
-			flush = words.Latency(d.FlushSeconds)
+			flush = display.Latency(d.FlushSeconds)
 		}
 		if d.Errors != nil {
 			errors = strconv.FormatUint(*d.Errors, 10)
@@ -133,7 +133,7 @@ func limit(d control.Disk) string {
 	if d.LimitSeconds == 0 {
 		return ""
 	}
-	return words.Latency(d.LimitSeconds)
+	return display.Latency(d.LimitSeconds)
 }
 
 // do writes what a person can do.
@@ -147,6 +147,6 @@ func laneRow(name string, l control.Lane, limit string) []word {
 	if l.Count == 0 {
 		return cells(name, "-", "-", "-", "0", limit)
 	}
-	return cells(name, words.Latency(l.P50), words.Latency(l.P99), words.Latency(l.Max),
+	return cells(name, display.Latency(l.P50), display.Latency(l.P99), display.Latency(l.Max),
 		strconv.FormatUint(l.Count, 10), limit)
 }

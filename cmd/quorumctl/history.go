@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -54,7 +54,7 @@ func writeHistory(p *page, h control.History) {
 	}
 	for _, l := range lines {
 		row := []word{
-			{Text: words.Stamp(l.Time)},
+			{Text: display.Stamp(l.Time)},
 			{Text: l.HostName},
 			{Text: l.Kind},
 			{l.Code, kindStyle(l.Kind)},
@@ -68,7 +68,7 @@ func writeHistory(p *page, h control.History) {
 	p.table(t)
 }
 
-func kindStyle(kind string) words.Tone {
+func kindStyle(kind string) display.Tone {
 	switch kind {
 	case "refusal":
 		return warn

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/reach"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
@@ -171,14 +171,14 @@ func installBundle(file string) (*pki.Installed, error) {
 
 // write puts the file in its place, if all that it names can be used by those who will.
 func (d *beginning) write(ctx context.Context, c config.Config, text []byte) error {
-	as := reach.ServiceUser(ctx, d.File)
+	as := fileaccess.ServiceUser(ctx, d.File)
 	if os.Geteuid() != 0 {
 		as = ""
 	}
 	err := setup.Put(d.File, text, func(path string) error {
 		v := verdictOnConfig{File: path}
 		err := v.look(ctx, c, as)
-		if errors.Is(err, reach.ErrNoUser) {
+		if errors.Is(err, fileaccess.ErrNoUser) {
 			v.Warnings = append(v.Warnings, "there is no user "+as+" to run quorumd: install its package")
 			err = v.look(ctx, c, "")
 		}
@@ -229,10 +229,10 @@ func writeBeginning(p *page, d beginning, bundle string) {
 	}
 	found := func(what, format string, args ...any) { p.line("  %-9s "+format, append([]any{what}, args...)...) }
 	p.line("found here:")
-	found("address", "%s%s", f.Address, words.After(" on ", f.Interface))
-	found("disk", "%s%s, %s GiB free", f.DataDir, words.After(": ", f.Disk), gib(f.FreeBytes))
+	found("address", "%s%s", f.Address, display.After(" on ", f.Interface))
+	found("disk", "%s%s, %s GiB free", f.DataDir, display.After(": ", f.Disk), gib(f.FreeBytes))
 	if f.Binary != "" {
-		found("etcd", "%s%s", f.Binary, words.After(", version ", f.Version))
+		found("etcd", "%s%s", f.Binary, display.After(", version ", f.Version))
 	}
 	if f.UnitState != "" {
 		found("unit", "%s, %s", f.Unit, f.UnitState)

@@ -16,7 +16,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
 // inspectCommand is the hidden command of the child that reads the database in a file, which nobody has verified yet:
@@ -31,9 +31,9 @@ const inspectTime = time.Hour
 
 // inspection is what the child found in a file.
 type inspection struct {
-	Contents database.Contents `json:"contents"`
-	Size     int64             `json:"size"`
-	SHA256   string            `json:"sha256"`
+	Contents etcddb.Contents `json:"contents"`
+	Size     int64           `json:"size"`
+	SHA256   string          `json:"sha256"`
 }
 
 // inspectFile has a child read a file to its end.
@@ -57,15 +57,15 @@ func inspectFile(ctx context.Context, file *os.File) (found inspection, err erro
 
 // inspectMain is the child: it reads the file on its standard input.
 func inspectMain(ctx context.Context, file *os.File, out io.Writer) error {
-	if err := (database.Limits{Memory: inspectMemory, CPU: inspectTime}).Confine(); err != nil {
+	if err := (etcddb.Limits{Memory: inspectMemory, CPU: inspectTime}).Confine(); err != nil {
 		return err
 	}
 	sum, none := sha256.New(), func(int64) {}
-	size, err := database.Receive(ctx, io.Discard, io.TeeReader(file, sum), none)
+	size, err := etcddb.Receive(ctx, io.Discard, io.TeeReader(file, sum), none)
 	if err != nil {
 		return err
 	}
-	contents, err := database.Inspect(ctx, file, none)
+	contents, err := etcddb.Inspect(ctx, file, none)
 	if err != nil {
 		return err
 	}

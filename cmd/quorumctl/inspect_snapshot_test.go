@@ -13,7 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
 func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
@@ -24,12 +24,12 @@ func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		if _, err := tx.CreateBucket([]byte(database.Meta)); err != nil {
+		if _, err := tx.CreateBucket([]byte(etcddb.Meta)); err != nil {
 			return err
 		}
-		keys, err := tx.CreateBucket([]byte(database.Keys))
+		keys, err := tx.CreateBucket([]byte(etcddb.Keys))
 		for i := int64(2); err == nil && i < 5000; i++ {
-			err = keys.Put(database.RevisionKey(i), []byte{0x0a, 1, 'k'})
+			err = keys.Put(etcddb.RevisionKey(i), []byte{0x0a, 1, 'k'})
 		}
 		return err
 	})

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // live shows one frame over the last one on a terminal, as large as that is now. It draws on the terminal's second
@@ -76,7 +76,7 @@ func fitted(lines []string, wide, high int) []string {
 		kept := max(high-2, 0)
 		last := lines[n-1]
 		lines = append(lines[:kept:kept], fmt.Sprintf("… %s more: make the window higher",
-			words.Count(n-kept-1, "line", "lines")), last)
+			display.Count(n-kept-1, "line", "lines")), last)
 		lines = lines[len(lines)-min(high, len(lines)):]
 	}
 	shown := make([]string, len(lines))

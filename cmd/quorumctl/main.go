@@ -21,13 +21,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/disk"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == reach.Command { // a child, as another user: no command for people
-		if err := reach.ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == fileaccess.Command { // a child, as another user: no command for people
+		if err := fileaccess.ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(exitFault)
 		}

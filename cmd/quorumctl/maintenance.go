@@ -12,8 +12,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/span"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 func (a *app) maintenanceCommand() *cobra.Command {
@@ -59,7 +59,7 @@ func (w *waiting) check(what string) error {
 	}
 	if w.most < 0 {
 		return usage("a time over 0, as in --wait=10m", "cannot %s: --wait %s is over before it begins", what,
-			span.Typed(w.most))
+			durationfmt.Typed(w.most))
 	}
 	return nil
 }
@@ -69,8 +69,8 @@ func checkFor(what, command string, d time.Duration) error {
 	if d >= control.MinMaintenance && d <= control.MaxMaintenance {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, span.Typed(d),
-		span.Typed(control.MinMaintenance), span.Typed(control.MaxMaintenance))
+	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, durationfmt.Typed(d),
+		durationfmt.Typed(control.MinMaintenance), durationfmt.Typed(control.MaxMaintenance))
 }
 
 // noTime is for the arguments of a command that takes none, where one may be a time for --wait.
@@ -110,7 +110,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
 	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long it is meant to last, "+
-		words.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
+		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"only take the turn: etcd runs on, and no other host goes down")
 	w.flags(cmd)

@@ -5,7 +5,7 @@ package main
 
 import (
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // maintenance is the document of the commands that take this host down.
@@ -27,12 +27,12 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("%s is not in maintenance", word{s.Host.Name, bold})
 		writeLast(p, s)
 	} else {
-		p.line("%s: %s", word{s.Host.Name, bold}, words.MaintenanceState(*m))
+		p.line("%s: %s", word{s.Host.Name, bold}, display.MaintenanceState(*m))
 		p.line("    work     %s", workOf(*m))
 		p.line("    reason   %s", m.Reason)
-		p.line("    asked    %s by %s%s", words.Since(m.Since, s.Time), m.By,
-			words.After(", for the rollout ", m.Rollout))
-		p.line("    until    %s", words.Until(*m, s.Time))
+		p.line("    asked    %s by %s%s", display.Since(m.Since, s.Time), m.By,
+			display.After(", for the rollout ", m.Rollout))
+		p.line("    until    %s", display.Until(*m, s.Time))
 		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
 			do(p, s.Reasons[0].Remedy)
@@ -57,10 +57,10 @@ func writeTurn(p *page, s control.Status) {
 		p.line("cluster: no operation is in flight")
 		return
 	}
-	writeLines(p, words.Operation(*s.Op, s.Time))
-	writeLines(p, words.Orphaned(*s.Op)...)
+	writeLines(p, display.Operation(*s.Op, s.Time))
+	writeLines(p, display.Orphaned(*s.Op)...)
 	if s.Op.Host != s.Host.ID {
-		p.line("    started  %s", words.Since(s.Op.Started, s.Time))
+		p.line("    started  %s", display.Since(s.Op.Started, s.Time))
 	}
 }
 
@@ -69,18 +69,18 @@ func writeLast(p *page, s control.Status) {
 	switch {
 	case l == nil:
 	case l.Code == control.CodeCycled: // its text would only say so again
-		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, words.Since(l.Ended, s.Time))
+		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, display.Since(l.Ended, s.Time))
 	default:
 		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code,
-			words.Since(l.Ended, s.Time), l.Text)
+			display.Since(l.Ended, s.Time), l.Text)
 	}
 }
 
 // writeSafe says that the machine may be touched, and how long.
 func writeSafe(p *page, s control.Status) {
 	m := *s.Maintenance
-	p.line("%s: %s", word{s.Host.Name, bold}, words.MaintenanceState(m))
-	p.line("    until    %s", words.Until(m, s.Time))
+	p.line("%s: %s", word{s.Host.Name, bold}, display.MaintenanceState(m))
+	p.line("    until    %s", display.Until(m, s.Time))
 	p.line("→ when the work is over: quorumctl maintenance off")
 }
 
@@ -92,7 +92,7 @@ func writeEnd(p *page, s control.Status) {
 		code, text = word{l.Code, good}, "the host is back"
 	}
 	p.line("%s: %s, %s, %s after it was asked for", word{s.Host.Name, bold}, code, text,
-		words.Span(l.Ended.Sub(l.Since)))
+		display.Span(l.Ended.Sub(l.Since)))
 }
 
 func workOf(m control.Maintenance) string {
@@ -102,5 +102,5 @@ func workOf(m control.Maintenance) string {
 	case m.External:
 		return m.Work + ", by somebody else"
 	}
-	return words.Work(m.Work, m.Command)
+	return display.Work(m.Work, m.Command)
 }

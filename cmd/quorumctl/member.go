@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) memberCommand() *cobra.Command {
@@ -80,7 +80,7 @@ func writeMembers(p *page, s control.Status) {
 	if c := s.Cluster; !c.Reachable {
 		p.line("%s", word{"etcd does not answer: " + cmp.Or(c.Error, "no cause is known"), bad})
 		if c.AgeSeconds != nil {
-			p.line("the list is %s old, and nobody can tell now who answers", words.Age(c.AgeSeconds))
+			p.line("the list is %s old, and nobody can tell now who answers", display.Age(c.AgeSeconds))
 		}
 	}
 	t := table{head: []string{"MEMBER", "ID", "ROLE", "ETCD", "ANSWERS", "HOST", "QUORUMD"}}
@@ -101,7 +101,7 @@ func writeMembers(p *page, s control.Status) {
 			row[6] = word{"no agent", warn}
 		}
 		if p.wide {
-			row = append(row, cells(words.Lag(m.Member), words.Database(m.Member), strings.Join(m.PeerURLs, ","),
+			row = append(row, cells(display.Lag(m.Member), display.Database(m.Member), strings.Join(m.PeerURLs, ","),
 				strings.Join(m.ClientURLs, ","))...)
 		}
 		t.add(row...)
@@ -130,5 +130,5 @@ func answers(s control.Status, m control.Member) word {
 	case m.DownSeconds == nil:
 		return word{"no", bad}
 	}
-	return word{"not for " + words.Age(m.DownSeconds), bad}
+	return word{"not for " + display.Age(m.DownSeconds), bad}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/span"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 func (a *app) muteCommand() *cobra.Command {
@@ -26,8 +26,8 @@ func (a *app) muteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if req.For <= 0 || req.For > control.MaxMute {
 				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
-					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", span.Typed(req.For),
-					span.Typed(control.MaxMute))
+					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
+					durationfmt.Typed(control.MaxMute))
 			}
 			all, err := a.client().Checks(cmd.Context())
 			if err != nil {
@@ -45,7 +45,7 @@ func (a *app) muteCommand() *cobra.Command {
 				return cannot("mute "+args[0], err)
 			}
 			return a.emit(m, func(p *page) {
-				p.line("%s", words.Mute(m, m.Since))
+				p.line("%s", display.Mute(m, m.Since))
 				p.line("→ quorumctl health unmute %s ends it earlier", m.Code)
 			})
 		},
@@ -78,6 +78,6 @@ func (a *app) unmuteCommand() *cobra.Command {
 // writeMutes writes what is not told.
 func writeMutes(p *page, s control.Status, indent string) {
 	for _, m := range s.Health.Mutes {
-		p.line(indent+"%s", words.Mute(m, s.Time))
+		p.line(indent+"%s", display.Mute(m, s.Time))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) networkCommand() *cobra.Command {
@@ -95,13 +95,13 @@ func writeNetwork(p *page, doc networkDocument) {
 	}
 	well, asked := 0, 0
 	for _, h := range doc.Hosts {
-		if h.MemberID == "" && !p.wide && words.ReachesAll(h.Sees, ids) {
+		if h.MemberID == "" && !p.wide && display.ReachesAll(h.Sees, ids) {
 			well++
 			continue
 		}
 		row := cells(h.Name)
 		for _, m := range doc.Members {
-			row = append(row, word(words.Way(h.MemberID, h.Sees, m.ID)))
+			row = append(row, word(display.Way(h.MemberID, h.Sees, m.ID)))
 		}
 		t.add(row...)
 	}
@@ -112,13 +112,13 @@ func writeNetwork(p *page, doc networkDocument) {
 	writeOmitted(p, doc.Omitted)
 	if well > 0 {
 		p.line("%s every member: -o wide shows them",
-			words.Count(well, "host without a member reaches", "hosts without a member reach"))
+			display.Count(well, "host without a member reaches", "hosts without a member reach"))
 	}
 	if asked == 0 {
 		p.line("no host has looked often enough yet, or all are of a version that does not look")
 	}
 	for _, f := range doc.Findings {
-		p.line("[%s] %s: %s", words.Verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("[%s] %s: %s", display.Verdict(f.State), word{f.Code, bold}, f.Text)
 		do(p, f.Remedy)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) opCommand() *cobra.Command {
@@ -55,12 +55,12 @@ func writeOperation(p *page, s control.Status) {
 		return
 	}
 	if !s.Cluster.Reachable {
-		p.line("%s", word{"no quorum answers: this is " + words.Age(s.Cluster.AgeSeconds) + " old", bad})
+		p.line("%s", word{"no quorum answers: this is " + display.Age(s.Cluster.AgeSeconds) + " old", bad})
 	}
 	if s.Op == nil {
 		p.line("no operation is in flight")
 	} else {
-		writeLines(p, words.Operation(*s.Op, s.Time))
+		writeLines(p, display.Operation(*s.Op, s.Time))
 		writeOpDetails(p, *s.Op, s.Time)
 	}
 	switch {
@@ -68,7 +68,7 @@ func writeOperation(p *page, s control.Status) {
 		p.line("the lock is free")
 	case s.Lock.Mine:
 		p.line("the lock is held by %s, this host, for %s more", s.Lock.HolderName,
-			words.Span(words.Seconds(s.Lock.ValidForSeconds)))
+			display.Span(display.Seconds(s.Lock.ValidForSeconds)))
 	default:
 		p.line("the lock is held by %s", s.Lock.HolderName)
 	}
@@ -83,9 +83,9 @@ func writeOpDetails(p *page, op control.Op, now time.Time) {
 	if op.MemberID != "" {
 		p.line("    member    %s", op.MemberID)
 	}
-	p.line("    started   %s%s", words.Since(op.Started, now), words.After(" by ", op.By))
+	p.line("    started   %s%s", display.Since(op.Started, now), display.After(" by ", op.By))
 	if !op.Deadline.IsZero() {
-		p.line("    deadline  %s", words.Stamp(op.Deadline))
+		p.line("    deadline  %s", display.Stamp(op.Deadline))
 	}
 	if op.Reason != "" {
 		p.line("    reason    %s", op.Reason)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // pace tells from two looks at a progress how long it still takes.
@@ -47,5 +47,5 @@ func amount(how *control.Progress) string {
 	if how == nil || how.Unit != control.UnitBytes {
 		return ""
 	}
-	return words.Size(how.Now) + " of " + words.Size(how.Goal)
+	return display.Size(how.Now) + " of " + display.Size(how.Goal)
 }

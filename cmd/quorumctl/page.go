@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // columns is how wide a line for people is at most.
@@ -24,14 +24,14 @@ type page struct {
 }
 
 // word is a text with a tone.
-type word words.Word
+type word display.Word
 
 const (
-	plain = words.Plain
-	bold  = words.Strong
-	good  = words.Good
-	warn  = words.Warn
-	bad   = words.Bad
+	plain = display.Plain
+	bold  = display.Strong
+	good  = display.Good
+	warn  = display.Warn
+	bad   = display.Bad
 )
 
 // String gives what was written so far.
@@ -45,13 +45,13 @@ func (p *page) line(format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case word:
-			shown[i] = p.paint(words.Clean(arg.Text), arg.Tone)
-		case words.Word:
-			shown[i] = p.paint(words.Clean(arg.Text), arg.Tone)
+			shown[i] = p.paint(display.Clean(arg.Text), arg.Tone)
+		case display.Word:
+			shown[i] = p.paint(display.Clean(arg.Text), arg.Tone)
 		case int, int64, uint64:
 			shown[i] = arg
 		default:
-			shown[i] = words.Clean(fmt.Sprint(arg))
+			shown[i] = display.Clean(fmt.Sprint(arg))
 		}
 	}
 	text := fmt.Sprintf(format, shown...)
@@ -72,7 +72,7 @@ func (p *page) line(format string, args ...any) {
 func (p *page) columns() int { return cmp.Or(p.most, columns) }
 
 // writeLines writes lines of words.
-func writeLines(p *page, lines ...words.Line) {
+func writeLines(p *page, lines ...display.Line) {
 	for _, line := range lines {
 		args := make([]any, len(line))
 		for i, w := range line {
@@ -89,7 +89,7 @@ func (p *page) raw(text string) {
 }
 
 // paint gives a text as the terminal shows it in that tone.
-func (p *page) paint(text string, tone words.Tone) string {
+func (p *page) paint(text string, tone display.Tone) string {
 	if !p.coloured || text == "" {
 		return text
 	}

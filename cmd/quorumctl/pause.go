@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/span"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -25,16 +25,16 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.For <= 0 || req.For > control.MaxPause {
 				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", span.Typed(req.For),
-					span.Typed(control.MaxPause))
+					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
+					durationfmt.Typed(control.MaxPause))
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
 			if err != nil {
 				return cannot("pause", err)
 			}
 			return a.emit(pause, func(p *page) {
-				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, words.Stamp(pause.Until),
-					words.Span(pause.Until.Sub(pause.Since)), pause.Reason)
+				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, display.Stamp(pause.Until),
+					display.Span(pause.Until.Sub(pause.Since)), pause.Reason)
 				p.line("→ quorumctl resume ends it earlier")
 			})
 		},
@@ -50,5 +50,5 @@ func (a *app) pauseCommand() *cobra.Command {
 
 // shortDuration shows hours as --for takes them.
 func shortDuration(d time.Duration) string {
-	return words.Significant(d.Hours()) + "h"
+	return display.Significant(d.Hours()) + "h"
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
@@ -235,7 +235,7 @@ func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 	}
 	var ids [2]int
 	for i, name := range []string{etcd, quorumd} {
-		id, ok, err := reach.Group(name)
+		id, ok, err := fileaccess.Group(name)
 		if err != nil {
 			return 0, 0, cannot("look up the group "+name, err)
 		}

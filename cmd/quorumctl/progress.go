@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // progress shows how a long wait goes: one line for every change, with the time since the first.
@@ -67,12 +67,12 @@ func (p *progress) show(now time.Time, state, text string, how *control.Progress
 	}
 	far := amount(how)
 	if left, known := p.pace.left(now, said, how); known {
-		far = "about " + words.Span(left) + " left" + words.After(", ", far)
+		far = "about " + display.Span(left) + " left" + display.After(", ", far)
 	}
 	if far != "" {
 		text = far + ": " + text
 	}
-	line := fmt.Sprintf("%6s  %-9s  %s", words.Span(now.Sub(p.first)), words.Clean(state), words.Clean(text))
+	line := fmt.Sprintf("%6s  %-9s  %s", display.Span(now.Sub(p.first)), display.Clean(state), display.Clean(text))
 	if !p.terminal {
 		pg := &page{}
 		pg.line("%s", line)

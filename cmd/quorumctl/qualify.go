@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
@@ -67,7 +67,7 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	}
 	p := a.watchedOn(a.err)
 	o.Said = func(s qualify.Stage) {
-		text := "about " + words.Span(s.Left) + " left: " + s.Text
+		text := "about " + display.Span(s.Left) + " left: " + s.Text
 		_ = p.show(time.Now(), s.What, text, nil) // who does not see it misses nothing
 	}
 	r, err := qualify.Examine(ctx, o)

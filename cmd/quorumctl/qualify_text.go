@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
 // writeReport writes what an examination found: first the figures, last what they mean.
 func writeReport(p *page, r qualify.Report) {
-	p.line("%s%s", word{r.Dir, bold}, words.After(" on ", r.Device))
+	p.line("%s%s", word{r.Dir, bold}, display.After(" on ", r.Device))
 	p.raw("")
 	writeRuns(p, r.Runs)
 	p.raw("")
@@ -27,7 +27,7 @@ func writeReport(p *page, r qualify.Report) {
 		do(p, f.Remedy)
 	}
 	p.raw("")
-	p.line("%s%s", outcome(r.Result), words.After(": ", strings.Join(names(r), ", ")))
+	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(names(r), ", ")))
 }
 
 // names gives those of the findings that made the result what it is.
@@ -59,17 +59,17 @@ func writeRuns(p *page, runs []qualify.Run) {
 		"WRITERS", "WRITES", "RATE", "P50", "P90", "P99", "95% SURE", "P99.9", "MAX", "P99/1",
 	}}
 	for _, r := range runs {
-		sure := "over " + words.Latency(r.P99Low)
+		sure := "over " + display.Latency(r.P99Low)
 		if r.P99High > 0 {
-			sure = strings.TrimSuffix(words.Latency(r.P99Low), " ms") + "…" + words.Latency(r.P99High)
+			sure = strings.TrimSuffix(display.Latency(r.P99Low), " ms") + "…" + display.Latency(r.P99High)
 		}
 		times := ""
 		if one := runs[0].P99; one > 0 && r.Writers > 1 {
-			times = words.Significant(r.P99/one) + "×"
+			times = display.Significant(r.P99/one) + "×"
 		}
-		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), words.Significant(r.Rate)+"/s",
-			words.Latency(r.P50), words.Latency(r.P90), words.Latency(r.P99), sure,
-			words.Latency(r.P999), words.Latency(r.Max), times)...)
+		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), display.Significant(r.Rate)+"/s",
+			display.Latency(r.P50), display.Latency(r.P90), display.Latency(r.P99), sure,
+			display.Latency(r.P999), display.Latency(r.Max), times)...)
 	}
 	p.table(t)
 }
@@ -87,7 +87,7 @@ func writePeers(p *page, peers []qualify.Peer) {
 			large = "not answered"
 		}
 		t.add(cells(one.Address, strconv.Itoa(one.Tries), strconv.Itoa(one.Refused), strconv.Itoa(one.Failed),
-			words.Latency(one.P50), words.Latency(one.P99), words.Latency(one.Max), large)...)
+			display.Latency(one.P50), display.Latency(one.P99), display.Latency(one.Max), large)...)
 	}
 	p.table(t)
 	p.raw("")
@@ -108,7 +108,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 	most := make([]int, len(runs))
 	bounds := map[float64]bool{}
 	for i, r := range runs {
-		t.head = append(t.head, strings.ToUpper(words.Count(r.Writers, "writer", "writers")))
+		t.head = append(t.head, strings.ToUpper(display.Count(r.Writers, "writer", "writers")))
 		counts[i] = map[float64]int{}
 		for _, b := range r.Distribution {
 			counts[i][b.UpTo], bounds[b.UpTo] = b.Count, true
@@ -116,7 +116,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 		}
 	}
 	for _, bound := range slices.Sorted(maps.Keys(bounds)) {
-		row := cells(words.Latency(bound))
+		row := cells(display.Latency(bound))
 		for i := range runs {
 			row = append(row, word{p.bar(counts[i][bound], most[i]), plain})
 		}

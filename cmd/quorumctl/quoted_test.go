@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
 // TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. What follows the command may
@@ -22,7 +22,7 @@ func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 	quoted := regexp.MustCompile(`'quorumctl ([^']*)'`)
 	command := regexp.MustCompile(`quorumctl((?: [a-z]+(?:-[a-z]+)*\b)+)`)
 	seen := 0
-	for _, c := range catalog.Codes() {
+	for _, c := range journalcatalog.Codes() {
 		for _, m := range command.FindAllStringSubmatch(c.Remedy, -1) {
 			seen++
 			cmd, rest, err := root.Find(strings.Fields(m[1]))

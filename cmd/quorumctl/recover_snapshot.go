@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
-	"github.com/quorumd/quorumd/agent/words"
 )
 
 // newestSnapshot is how the newest snapshot in the store is named.
@@ -83,7 +83,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	exchanged := func(by string, at time.Time) error {
 		return &failure{
 			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
-				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, words.Stamp(at)),
+				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Stamp(at)),
 			hint: "choose another one from quorumctl snapshot list; find out who can write to the store",
 		}
 	}
@@ -93,7 +93,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 		return "", exchanged(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
 	case control.OriginRecorded:
 		origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s",
-			words.Stamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
+			display.Stamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
 	}
 	for _, f := range facts {
 		for _, m := range f.Manifests {
@@ -103,7 +103,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 				return "", exchanged(m.Host, m.Saved)
 			case origin == "":
 				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, as stored on %s",
-					words.Stamp(m.Saved), m.Host, f.Host)
+					display.Stamp(m.Saved), m.Host, f.Host)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 		return ""
 	}
 	return fmt.Sprintf("; a newer one, %s, was saved at %s and is missing from the store", newest.Name,
-		words.Stamp(newest.Saved))
+		display.Stamp(newest.Saved))
 }
 
 // hidden gives the directory above a file that the sandbox of quorumd's services hides from them, or nothing: they
@@ -166,7 +166,7 @@ func storedSnapshot(s control.Snapshot) (*recovery.Snapshot, error) {
 		return nil, cannot("plan the recovery", fmt.Errorf("%.30q is no ID of a cluster", s.ClusterID))
 	}
 	return &recovery.Snapshot{
-		Name: s.Name, Taken: s.TakenAt, Cluster: record.MemberID(id), Contents: database.Contents{
+		Name: s.Name, Taken: s.TakenAt, Cluster: record.MemberID(id), Contents: etcddb.Contents{
 			Revision: s.Revision, CompactRevision: s.CompactRevision, Hash: s.Hash, Keys: s.Keys,
 		}, Size: s.Size, SHA256: s.StoredSHA256, Member: randomID(),
 	}, nil

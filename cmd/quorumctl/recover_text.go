@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/agent/recovery"
-	"github.com/quorumd/quorumd/agent/span"
-	"github.com/quorumd/quorumd/agent/words"
 )
 
 // showComparison shows the hosts side by side, and what the plan would do if there is one.
@@ -73,7 +73,7 @@ func goesOn(p *page, plan recovery.Plan) {
 		p.line("Origin of the snapshot: %s.", s.Origin)
 	}
 	if !s.Taken.IsZero() {
-		p.line("%s", word{"Every write since " + words.Stamp(s.Taken) + " is lost.", warn})
+		p.line("%s", word{"Every write since " + display.Stamp(s.Taken) + " is lost.", warn})
 	}
 }
 
@@ -108,7 +108,7 @@ func lostFor(f recovery.Facts) string {
 	case f.Lost.IsZero():
 		return "never seen"
 	}
-	return span.Seconds(f.Taken.Sub(f.Lost))
+	return durationfmt.Seconds(f.Taken.Sub(f.Lost))
 }
 
 func bytesText(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
@@ -151,7 +151,7 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 
 func writeRecovery(p *page, s control.Status) {
 	if end := s.LastRecovery; s.Recovery == nil && end != nil {
-		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, words.Stamp(end.Ended), end.Code)
+		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, display.Stamp(end.Ended), end.Code)
 		return
 	}
 	if s.Recovery == nil {
@@ -163,7 +163,7 @@ func writeRecovery(p *page, s control.Status) {
 	if r.Alone {
 		part = "goes on alone" + withSnapshot(*r) + " as cluster " + r.New
 	}
-	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, words.Stamp(r.Since), part)
+	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Stamp(r.Since), part)
 	if r.GivenUp != "" {
 		p.line("it is given up by %s", r.GivenUp)
 	}

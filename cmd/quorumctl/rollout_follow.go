@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // followRollout shows how a rollout goes until it is over, and how it ended. A daemon that does not answer may be
@@ -19,7 +19,7 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, most t
 		stands: "it goes on", hint: "quorumctl rollout status tells how it goes, quorumctl rollout abort ends it",
 		lost: "another rollout has been started, or quorumd no longer knows of this one",
 	}
-	last := words.Progress(started)
+	last := display.Progress(started)
 	s, err := f.follow(ctx, started.Started, func(s control.Status) sight {
 		if s.Rollout == nil || s.Rollout.ID != started.ID {
 			return sight{state: "unknown", text: "quorumd has not looked at it yet", says: last, missing: true}
@@ -53,7 +53,7 @@ func rolloutFault(r control.Rollout) error {
 	case control.RolloutAborted:
 		return &failure{
 			code:    exitFault,
-			message: "cannot go on with the rollout: it was aborted" + words.After(", ", r.Text),
+			message: "cannot go on with the rollout: it was aborted" + display.After(", ", r.Text),
 		}
 	}
 	return nil
@@ -61,7 +61,7 @@ func rolloutFault(r control.Rollout) error {
 
 // rolloutStanding says how far a rollout is, and whose turn it is.
 func rolloutStanding(s control.Status) string {
-	text := words.Progress(*s.Rollout)
+	text := display.Progress(*s.Rollout)
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
 			text += "; " + h.Name + " is in phase " + s.Op.Phase

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func TestARolloutIsStartedPausedResumedAndAborted(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTheEstimateIsTheMiddleOfWhatTheOthersTook(t *testing.T) {
 		{"paused has no end", control.RolloutPaused, []control.RolloutHost{host(done, 10), host(waiting, 0)}, 0, false},
 		{"done has none left", control.RolloutDone, []control.RolloutHost{host(done, 10)}, 0, false},
 	} {
-		if left, known := words.Remaining(control.Rollout{State: c.state, Hosts: c.hosts}); left != c.left ||
+		if left, known := display.Remaining(control.Rollout{State: c.state, Hosts: c.hosts}); left != c.left ||
 			known != c.known {
 			t.Errorf("%s: %s, %t", c.name, left, known)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // rollout is the document of the rollout commands.
@@ -22,7 +22,7 @@ type rollout struct {
 func rolloutOf(s control.Status) rollout {
 	doc := rollout{APIVersion: s.APIVersion, Rollout: s.Rollout}
 	if s.Rollout != nil {
-		if left, known := words.Remaining(*s.Rollout); known {
+		if left, known := display.Remaining(*s.Rollout); known {
 			seconds := left.Seconds()
 			doc.RemainingSeconds = &seconds
 		}
@@ -37,15 +37,15 @@ func writeRollout(p *page, s control.Status) {
 		return
 	}
 	r := *s.Rollout
-	p.line("rollout %s: %s%s, %s", word{words.Work(r.Work, r.Command), bold}, words.RolloutState(r),
-		words.Whose(r), words.Progress(r))
+	p.line("rollout %s: %s%s, %s", word{display.Work(r.Work, r.Command), bold}, display.RolloutState(r),
+		display.Whose(r), display.Progress(r))
 	p.line("    reason   %s", r.Reason)
-	p.line("    started  %s by %s", words.Since(r.Started, s.Time), r.By)
+	p.line("    started  %s by %s", display.Since(r.Started, s.Time), r.By)
 	if r.Version != "" {
 		p.line("    until    etcd reports %s", r.Version)
 	}
-	if r.Text != "" && words.Whose(r) == "" && r.State != control.RolloutRunning {
-		p.line("    because  %s", word{r.Text, words.RolloutState(r).Tone})
+	if r.Text != "" && display.Whose(r) == "" && r.State != control.RolloutRunning {
+		p.line("    because  %s", word{r.Text, display.RolloutState(r).Tone})
 	}
 	writeCurrent(p, s)
 	p.raw("")
@@ -75,7 +75,7 @@ func writeCurrent(p *page, s control.Status) {
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
 			p.line("    now      %s, in phase %s, for %s; quorumctl explain says there what it waits for", h.Name,
-				s.Op.Phase, words.Span(s.Time.Sub(s.Op.Started)))
+				s.Op.Phase, display.Span(s.Time.Sub(s.Op.Started)))
 		}
 	}
 }
@@ -107,5 +107,5 @@ func tookOf(h control.RolloutHost) string {
 	if h.State != control.RolloutHostDone || h.Seconds == 0 {
 		return ""
 	}
-	return words.Span(words.Seconds(h.Seconds))
+	return display.Span(display.Seconds(h.Seconds))
 }

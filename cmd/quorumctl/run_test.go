@@ -22,14 +22,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/recovery"
-	"github.com/quorumd/quorumd/agent/words"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestMain(m *testing.M) {
-	child := len(os.Args) > 1 && (os.Args[1] == probeCommand || os.Args[1] == reach.Command ||
+	child := len(os.Args) > 1 && (os.Args[1] == probeCommand || os.Args[1] == fileaccess.Command ||
 		os.Args[1] == inspectCommand)
 	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
 		main()
@@ -218,7 +218,7 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 ) (control.Maintenance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", words.Work(req.Work, req.Command), req.For,
+	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command), req.For,
 		req.KeepRunning, req.Reason))
 	if d.onAsk != nil {
 		d.onAsk(&d.status)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) snapshotCommand() *cobra.Command {
@@ -154,7 +154,7 @@ func jobText(j control.SnapshotJob) string {
 	if j.Serving {
 		return "an etcd serves it: how long nobody knows, 10m at most"
 	}
-	return words.Size(float64(j.Bytes)) + " read and written so far"
+	return display.Size(float64(j.Bytes)) + " read and written so far"
 }
 
 // pollSnapshot looks at a job until it has ended, and shows each look before.
@@ -199,7 +199,7 @@ func writeSaved(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
 		p.line("%s %s", word{"saved", good}, s.Name)
 		p.line("    %d keys at revision %d, %s of %s stored%s, of member %s in %s", s.Keys, s.Revision,
-			words.Size(float64(s.StoredSize)), words.Size(float64(s.Size)), encryptedText(s), s.Member, jobTime(j))
+			display.Size(float64(s.StoredSize)), display.Size(float64(s.Size)), encryptedText(s), s.Member, jobTime(j))
 	}
 }
 
@@ -227,7 +227,7 @@ func writeOrigin(p *page, s control.Snapshot) {
 	case control.OriginRecorded:
 		at := "?"
 		if s.RecordedAt != nil {
-			at = words.Stamp(*s.RecordedAt)
+			at = display.Stamp(*s.RecordedAt)
 		}
 		p.line("    origin: its manifest matches the hash recorded at %s by %s", at, s.RecordedBy)
 	case control.OriginUnproven:
@@ -248,7 +248,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	}
 	now := j.Started
 	for _, s := range j.Snapshots {
-		row := cells(words.Span(now.Sub(s.TakenAt)), words.Size(float64(s.Size)), words.Size(float64(s.StoredSize)),
+		row := cells(display.Span(now.Sub(s.TakenAt)), display.Size(float64(s.Size)), display.Size(float64(s.StoredSize)),
 			ago(now, s.VerifiedAt), ago(now, s.ProvenAt))
 		origin := word{Text: s.Origin}
 		switch s.Origin {
@@ -259,7 +259,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 		}
 		row = append(row, origin, word{Text: s.Name})
 		if p.wide {
-			row = append(row, cells(words.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
+			row = append(row, cells(display.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
 				strconv.FormatInt(s.Keys, 10),
 				fmt.Sprintf("%08x", s.Hash), s.Host, s.Member, s.Etcd, strconv.FormatBool(s.Encrypted))...)
 		}
@@ -280,7 +280,7 @@ func ago(now time.Time, at *time.Time) string {
 	if at == nil {
 		return "no"
 	}
-	return words.Span(now.Sub(*at)) + " ago"
+	return display.Span(now.Sub(*at)) + " ago"
 }
 
 // writeLeftovers shows what belongs to no snapshot.
@@ -290,14 +290,14 @@ func writeLeftovers(p *page, j control.SnapshotJob) {
 	}
 	if n := len(j.Strays); n > 0 {
 		p.line("%s of no snapshot; quorumctl snapshot prune removes what is a day old",
-			words.Count(n, "object is", "objects are"))
+			display.Count(n, "object is", "objects are"))
 	}
 }
 
 func writePruned(p *page, j control.SnapshotJob, dryRun bool) {
 	did := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, s := range j.Snapshots {
-		p.line("%s %s, taken %s", did, s.Name, words.Stamp(s.TakenAt))
+		p.line("%s %s, taken %s", did, s.Name, display.Stamp(s.TakenAt))
 	}
 	for _, s := range j.Strays {
 		p.line("%s %s, which belongs to no snapshot", did, s)
@@ -321,5 +321,5 @@ func jobTime(j control.SnapshotJob) string {
 	if j.Ended == nil {
 		return "no time"
 	}
-	return words.Latency(j.Ended.Sub(j.Started).Seconds())
+	return display.Latency(j.Ended.Sub(j.Started).Seconds())
 }

@@ -10,18 +10,18 @@ import (
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // writeStatus writes what an operator wants to know first, first.
 func writeStatus(p *page, s control.Status) {
-	writeLines(p, words.Cluster(s.Cluster)...)
+	writeLines(p, display.Cluster(s.Cluster)...)
 	if p.wide && s.Cluster.ID != "" {
 		p.line("cluster ID %s", s.Cluster.ID)
 	}
-	writeLines(p, words.Doing(s)...)
-	writeLines(p, words.Backup(s)...)
-	writeLines(p, words.Loop(s.Loop)...)
+	writeLines(p, display.Doing(s)...)
+	writeLines(p, display.Backup(s)...)
+	writeLines(p, display.Loop(s.Loop)...)
 	p.raw("")
 	if t := hostTable(p, s); len(t.rows) > 0 {
 		p.table(t)
@@ -33,7 +33,7 @@ func writeStatus(p *page, s control.Status) {
 
 func writeOmitted(p *page, o *control.Omitted) {
 	if o != nil {
-		p.line("%s", word{words.Omitted(o), warn})
+		p.line("%s", word{display.Omitted(o), warn})
 	}
 }
 
@@ -54,14 +54,14 @@ func hostTable(p *page, s control.Status) table {
 		m, isMember := members[h.MemberID]
 		row := []word{{Text: h.Name}}
 		if p.wide {
-			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, words.Lag(m), words.Database(m),
+			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, display.Lag(m), display.Database(m),
 				strings.Join(m.ClientURLs, ","))...)
 		}
-		t.add(append(row, word{Text: h.Domain}, word(words.RoleOf(h, m, isMember)), word(words.Verdict(h.Health)),
-			word{Text: words.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: words.LastSeen(h)},
+		t.add(append(row, word{Text: h.Domain}, word(display.RoleOf(h, m, isMember)), word(display.Verdict(h.Health)),
+			word{Text: display.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: display.LastSeen(h)},
 			word{Text: h.Waiting})...)
 	}
-	for _, m := range words.WithoutAgent(s) {
+	for _, m := range display.WithoutAgent(s) {
 		t.add(memberRow(p, m)...)
 	}
 	return t
@@ -71,17 +71,17 @@ func hostTable(p *page, s control.Status) table {
 func memberRow(p *page, m control.Member) []word {
 	row := []word{{Text: cmp.Or(m.Name, m.ID)}}
 	if p.wide {
-		row = append(row, cells("", "", "", m.ID, words.Lag(m), words.Database(m), strings.Join(m.ClientURLs, ","))...)
+		row = append(row, cells("", "", "", m.ID, display.Lag(m), display.Database(m), strings.Join(m.ClientURLs, ","))...)
 	}
-	role := word(words.RoleOf(control.HostRecord{Role: m.Role}, m, true))
+	role := word(display.RoleOf(control.HostRecord{Role: m.Role}, m, true))
 	return append(row, word{}, role, word{"no agent", warn}, word{}, word{Text: m.Version}, word{}, word{})
 }
 
 // writeThisHost writes what the host that answers does next, or why it does not.
 func writeThisHost(p *page, s control.Status) {
-	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, words.LastRole(s),
-		words.Verdict(s.Health.State), s.Host.Mode)
-	p.line("  next: %s", words.Next(s))
+	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, display.LastRole(s),
+		display.Verdict(s.Health.State), s.Host.Mode)
+	p.line("  next: %s", display.Next(s))
 	writeMutes(p, s, "  ")
 	if len(s.Reasons) == 0 {
 		return
@@ -93,10 +93,10 @@ func writeThisHost(p *page, s control.Status) {
 		}
 	}
 	if n > 0 {
-		more = fmt.Sprintf(" (and %s: quorumctl explain)", words.Count(n, "more reason", "more reasons"))
+		more = fmt.Sprintf(" (and %s: quorumctl explain)", display.Count(n, "more reason", "more reasons"))
 	}
 	p.line("  because %s: %s%s", word{first.Code, warn}, first.Text, more)
-	if words.Short(s.Cluster) && first.Remedy != "" {
+	if display.Short(s.Cluster) && first.Remedy != "" {
 		p.line("  → %s", first.Remedy)
 	}
 	for _, r := range s.Reasons[1:] {

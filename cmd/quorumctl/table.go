@@ -6,7 +6,7 @@ package main
 import (
 	"strings"
 
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 // table is aligned text. A column in which no row has anything is left out.
@@ -43,11 +43,11 @@ func (p *page) table(t table) {
 	for _, row := range rows {
 		var b strings.Builder
 		for i, w := range widths {
-			text := cut(words.Clean(row[i].Text), w)
+			text := cut(display.Clean(row[i].Text), w)
 			b.WriteString(p.paint(text, row[i].Tone))
 			b.WriteString(strings.Repeat(" ", w-width(text)) + gap)
 		}
-		for i, part := range p.fold(words.Clean(row[last].Text), p.columns()-used) {
+		for i, part := range p.fold(display.Clean(row[last].Text), p.columns()-used) {
 			if i > 0 {
 				b.Reset()
 				b.WriteString(strings.Repeat(" ", used))
@@ -68,12 +68,12 @@ func (p *page) widths(rows [][]word, n int) []int {
 	widths := make([]int, n)
 	needed := 0
 	for _, row := range rows {
-		needed = max(needed, width(words.Clean(row[n].Text)))
+		needed = max(needed, width(display.Clean(row[n].Text)))
 	}
 	room := p.columns() - min(needed, lastColumn)
 	for i := range widths {
 		for _, row := range rows {
-			widths[i] = max(widths[i], width(words.Clean(row[i].Text)))
+			widths[i] = max(widths[i], width(display.Clean(row[i].Text)))
 		}
 		room -= widths[i] + len(gap)
 	}

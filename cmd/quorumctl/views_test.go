@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func TestEveryViewOfEveryScene(t *testing.T) {
@@ -162,32 +162,32 @@ func unpainted(line string) string {
 func TestUnitsReadAsPeopleSayThem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want string }{
-		{words.Latency(0.000125), "0.125 ms"},
-		{words.Latency(0.0413), "41.3 ms"},
-		{words.Latency(0.99949), "999 ms"},
-		{words.Latency(0.9996), "1 s"},
-		{words.Latency(1.5), "1.5 s"},
-		{words.Latency(1234.6), "1235 s"},
-		{words.Latency(0), "0 ms"},
-		{words.Span(0), "0s"},
-		{words.Span(-time.Hour), "0s"},
-		{words.Span(45 * time.Second), "45s"},
-		{words.Span(59600 * time.Millisecond), "1m"},
-		{words.Span(260 * time.Second), "4m20s"},
-		{words.Span(3*time.Hour + 12*time.Minute + 9*time.Second), "3h12m"},
-		{words.Span(2 * time.Hour), "2h"},
-		{words.Span(52 * time.Hour), "2d4h"},
-		{words.Age(nil), "never"},
-		{words.Age(new(61.0)), "1m1s"},
-		{words.Age(new(-5.0)), "0s"},
-		{words.Age(new(1e300)), "11574d1h"},
-		{words.Size(0), "0 B"},
-		{words.Size(1023), "1023 B"},
-		{words.Size(128849018880), "120 GiB"},
-		{words.Size(1e18), "888 PiB"},
-		{words.Count(1, "voter", "voters"), "1 voter"},
-		{words.Count(0, "voter", "voters"), "0 voters"},
-		{words.Stamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
+		{display.Latency(0.000125), "0.125 ms"},
+		{display.Latency(0.0413), "41.3 ms"},
+		{display.Latency(0.99949), "999 ms"},
+		{display.Latency(0.9996), "1 s"},
+		{display.Latency(1.5), "1.5 s"},
+		{display.Latency(1234.6), "1235 s"},
+		{display.Latency(0), "0 ms"},
+		{display.Span(0), "0s"},
+		{display.Span(-time.Hour), "0s"},
+		{display.Span(45 * time.Second), "45s"},
+		{display.Span(59600 * time.Millisecond), "1m"},
+		{display.Span(260 * time.Second), "4m20s"},
+		{display.Span(3*time.Hour + 12*time.Minute + 9*time.Second), "3h12m"},
+		{display.Span(2 * time.Hour), "2h"},
+		{display.Span(52 * time.Hour), "2d4h"},
+		{display.Age(nil), "never"},
+		{display.Age(new(61.0)), "1m1s"},
+		{display.Age(new(-5.0)), "0s"},
+		{display.Age(new(1e300)), "11574d1h"},
+		{display.Size(0), "0 B"},
+		{display.Size(1023), "1023 B"},
+		{display.Size(128849018880), "120 GiB"},
+		{display.Size(1e18), "888 PiB"},
+		{display.Count(1, "voter", "voters"), "1 voter"},
+		{display.Count(0, "voter", "voters"), "0 voters"},
+		{display.Stamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

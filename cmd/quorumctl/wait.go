@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // condition is what wait waits for.
@@ -69,7 +69,7 @@ func (a *app) waitCommand() *cobra.Command {
 			}
 			if timeout <= 0 {
 				return usage("quorumctl wait --for "+name+" --timeout 5m",
-					"cannot wait: --timeout %s is over before it begins", span.Text(timeout))
+					"cannot wait: --timeout %s is over before it begins", durationfmt.Text(timeout))
 			}
 			return a.wait(cmd.Context(), all[i], timeout)
 		},

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/span"
-	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // watchStatus shows the status until the context ends.
@@ -19,7 +19,7 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 		b, err := a.render(s, func(p *page) {
 			writeStatus(p, s)
 			p.raw("")
-			p.line("%s", words.Stamp(s.Time))
+			p.line("%s", display.Stamp(s.Time))
 		})
 		return b, false, err
 	})
@@ -32,7 +32,7 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 ) (err error) {
 	if interval < 100*time.Millisecond {
 		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short",
-			span.Text(interval))
+			durationfmt.Text(interval))
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

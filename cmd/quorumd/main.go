@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 	"github.com/quorumd/quorumd/cmd/quorumd/daemon"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -65,7 +65,7 @@ func runCommand(code *int) *cobra.Command {
 			if os.Getenv("GOGC") == "" { // to collect half as often costs 3 MB, and saves a twentieth of its time
 				debug.SetGCPercent(gcPercent)
 			}
-			log := slog.New(systemd.LogHandler(os.Stderr, at, catalog.ID))
+			log := slog.New(systemd.LogHandler(os.Stderr, at, journalcatalog.ID))
 			signals := make(chan os.Signal, 1)
 			signal.Notify(signals, syscall.SIGHUP)
 			again, err := daemon.Serve(command.Context(),
@@ -100,7 +100,7 @@ func proxyCommand(code *int) *cobra.Command {
 			// Two threads carry where there are as many processors. One more is for all else: a thread that finds none
 			// free after a call to the kernel waits for one.
 			runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)) + 1)
-			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID))
+			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID))
 			err := daemon.Proxy(command.Context(), config, log)
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -32,9 +32,9 @@ const (
 func TestOnlyConnectionsToAVoterThatIsKilledBreak(t *testing.T) {
 	t.Parallel()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{})
-	var list forward.List
+	var list proxy.List
 	for _, m := range c.Members {
-		list.Voters = append(list.Voters, forward.Voter{
+		list.Voters = append(list.Voters, proxy.Voter{
 			Name: m.Options.Name, Address: strings.TrimPrefix(m.Options.ClientURL, "http://"), Use: true,
 		})
 	}

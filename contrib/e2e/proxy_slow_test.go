@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -56,7 +56,7 @@ func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) 
 	w.eventually("the probe finds n3's disk slow", func() bool { return n3.finds("SLOW", "DISK_FSYNC_SLOW") })
 	w.eventually("n1 lists it as SLOW, and the others alone to use", func() bool {
 		voters := n1.told()
-		return len(voters) == 3 && !slices.ContainsFunc(voters, func(v forward.Voter) bool {
+		return len(voters) == 3 && !slices.ContainsFunc(voters, func(v proxy.Voter) bool {
 			return v.Use == (v.Name == "n3") || v.Name == "n3" && v.Why != "is SLOW"
 		})
 	})
@@ -125,11 +125,11 @@ func (w *world) through(listen, member string, n int) (mine, others []*proxyClie
 }
 
 // told gives what the host's agent tells its forwarder.
-func (h *host) told() []forward.Voter {
+func (h *host) told() []proxy.Voter {
 	h.w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", forward.FileName))
+	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", proxy.FileName))
 	must(h.w.t, err)
-	list, err := forward.Parse(text)
+	list, err := proxy.Parse(text)
 	must(h.w.t, err)
 	return list.Voters
 }

@@ -25,8 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/forward"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -95,22 +95,22 @@ func TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent(t *tes
 
 // listed tells whether a host's agent lists so many voters for its forwarder, all of them to use.
 func (w *world) listed(h *host, voters int) bool {
-	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", forward.FileName))
+	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", proxy.FileName))
 	if err != nil {
 		return false
 	}
-	list, err := forward.Parse(text)
+	list, err := proxy.Parse(text)
 	must(w.t, err)
 	return len(list.Voters) == voters && strings.Count(string(text), `"use":true`) == voters
 }
 
 // startProxy starts quorumd proxy as a process, with a list as an agent writes it.
-func startProxy(t *testing.T, list forward.List, endpoints []string) (address string) {
+func startProxy(t *testing.T, list proxy.List, endpoints []string) (address string) {
 	t.Helper()
 	dir := t.TempDir()
 	text, err := list.Encode()
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, forward.FileName), text, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, proxy.FileName), text, 0o600))
 	address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	config := filepath.Join(dir, "quorumd.yaml")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, "cluster: {name: demo, endpoints: ['%s']}\n"+

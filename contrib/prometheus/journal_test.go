@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -71,7 +71,7 @@ func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	inCatalog := map[string]bool{}
-	for _, e := range catalog.Entries() {
+	for _, e := range journalcatalog.Entries() {
 		inCatalog[e.Code] = true
 	}
 	var page strings.Builder
@@ -93,7 +93,7 @@ func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
 				t.Errorf("%s is raised for %s, and the journal's catalog says nothing of what to do about it", r.Alert,
 					code)
 			}
-			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", alert, severity, code, catalog.ID(code))
+			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", alert, severity, code, journalcatalog.ID(code))
 		}
 	}
 	for code := range inCatalog {

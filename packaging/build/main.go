@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
 // job says what to build.
@@ -190,7 +190,7 @@ func (j job) completions(ctx context.Context) error {
 // catalog writes what the journal says of each message.
 func (j job) catalog() error {
 	var text bytes.Buffer
-	if err := catalog.Write(&text); err != nil {
+	if err := journalcatalog.Write(&text); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(j.stage, "quorumd.catalog"), text.Bytes(), 0o644)

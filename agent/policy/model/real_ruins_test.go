@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/recovery"
-	"github.com/quorumd/quorumd/agent/recovery/survivor"
+	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -171,8 +171,8 @@ func (b *ruinBench) recover() {
 	b.t.Helper()
 	b.run([]uint8{0, 0, 0})
 	m := b.cluster.Members[0]
-	p := survivor.Place{DataDir: filepath.Join(m.Options.Dir, "data")}
-	l, err := survivor.Read(p)
+	p := rebuild.Place{DataDir: filepath.Join(m.Options.Dir, "data")}
+	l, err := rebuild.Read(p)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -182,11 +182,11 @@ func (b *ruinBench) recover() {
 	}
 	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
 	defer cancel()
-	if _, err := survivor.Rebuild(ctx, p, work, m.Options.Binary, nil, nil); err != nil {
+	if _, err := rebuild.Rebuild(ctx, p, work, m.Options.Binary, nil, nil); err != nil {
 		b.t.Fatal(err)
 	}
 	for { // a lock that was let go may still be held by a child that another test has forked
-		if _, err = survivor.Swap(p, work, time.Now()); err == nil || !strings.Contains(err.Error(), "has it open") {
+		if _, err = rebuild.Swap(p, work, time.Now()); err == nil || !strings.Contains(err.Error(), "has it open") {
 			break
 		}
 		select {

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/disk"
 )
 
@@ -73,8 +73,8 @@ func (o Options) Check() error {
 		}
 	}
 	if o.For < ShortestRun || o.For > LongestRun {
-		return fmt.Errorf("a run of %s is out of range; take %s to %s", span.Text(o.For),
-			span.Text(ShortestRun), span.Text(LongestRun))
+		return fmt.Errorf("a run of %s is out of range; take %s to %s", durationfmt.Text(o.For),
+			durationfmt.Text(ShortestRun), durationfmt.Text(LongestRun))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			break // the next would hang too
 		}
 		if n == 1 && o.Fio {
-			o.say("fio", "for up to "+span.Text(o.For), o.rest(len(runs)-i, false))
+			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
 		if n == 1 && r.meetNeighbours(o.Beside) && !o.Beside {

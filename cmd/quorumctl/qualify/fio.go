@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 const (
@@ -123,7 +123,7 @@ func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 		return e.said, e.err
 	case <-late.C:
 		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it goes once "+
-			"the disk answers", span.Text(bound))
+			"the disk answers", durationfmt.Text(bound))
 	}
 }
 
@@ -164,7 +164,7 @@ func runFio(ctx context.Context, path, dir string, length, grace time.Duration) 
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("it did not end within %s", span.Text(length+grace))
+		return nil, fmt.Errorf("it did not end within %s", durationfmt.Text(length+grace))
 	}
 	if first, _, _ := strings.Cut(complaint.String(), "\n"); err != nil && first != "" {
 		return nil, fmt.Errorf("%w: %s", err, first)

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/span"
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 const (
@@ -120,7 +120,7 @@ func cause(err error) string {
 		return "the name cannot be resolved: " + e.Err
 	}
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		return "no answer within " + span.Text(peerPatience)
+		return "no answer within " + durationfmt.Text(peerPatience)
 	}
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		return e.Error()
@@ -169,7 +169,7 @@ func (r *Report) judgePeer(p Peer) {
 	case p.Small && !p.Large:
 		r.find(name, Fail, mtu, "a request of %d bytes is lost, and a small one is answered", padding)
 	case p.P99 > heartbeat.Seconds():
-		r.find(name, Warn, slow, "%s, longer than etcd's heartbeat of %s", figure, span.Text(heartbeat))
+		r.find(name, Warn, slow, "%s, longer than etcd's heartbeat of %s", figure, durationfmt.Text(heartbeat))
 	case !p.Large:
 		r.find(name, NotAvailable, "", "%s; whether large packets arrive: it answers no request", figure)
 	default:

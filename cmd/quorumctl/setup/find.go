@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -165,7 +165,7 @@ func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 		f.warn("cannot ask %s for its version: %v", f.Binary, err)
 		return
 	}
-	if f.Version = launch.EtcdVersion(out); f.Version == "" {
+	if f.Version = execshim.EtcdVersion(out); f.Version == "" {
 		f.warn("cannot ask %s for its version: it does not answer like etcd", f.Binary)
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 )
 
 // Missing returns what of a configuration cannot work on this host, although the file is right by itself: an address of
@@ -150,7 +150,7 @@ func (m *missing) unit(ctx context.Context, unit string) {
 			unit,
 		)
 	case "loaded":
-		name := reach.EtcdUser(ctx, unit)
+		name := fileaccess.EtcdUser(ctx, unit)
 		if unknownUser(ctx, name) {
 			m.add("etcd.unit", "%s runs as user %s, which does not exist; run useradd --system %s", unit, name, name)
 		}

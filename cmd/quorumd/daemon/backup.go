@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/database"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/etcddb"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -54,7 +54,7 @@ func runBackup(args []string, stdout io.Writer) error {
 	if args[1] == fetchJob {
 		return runFetch(ctx, args[0], args[2:], stdout) // people wait for it, and etcd is down
 	}
-	limits := database.Limits{Memory: parseMemory, CPU: parseTime}
+	limits := etcddb.Limits{Memory: parseMemory, CPU: parseTime}
 	confine := limits.Confine
 	if args[1] == "drill" { // it runs an etcd, which is not bounded so
 		confine = limits.ConfineSelf
@@ -141,7 +141,7 @@ type allButEnd struct {
 
 func (a *allButEnd) Write(p []byte) (int, error) {
 	a.end = append(a.end, p...)
-	if more := len(a.end) - database.SumBytes; more > 0 {
+	if more := len(a.end) - etcddb.SumBytes; more > 0 {
 		if _, err := a.to.Write(a.end[:more]); err != nil {
 			return 0, err
 		}
@@ -185,7 +185,7 @@ func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 			return j, fmt.Errorf("cannot use backup.identityFile (%s): %w", path, err)
 		}
 	}
-	j.evidence, j.unread = local.ReadManifests(local.HostFiles{}, conf.Paths.State)
+	j.evidence, j.unread = hoststate.ReadManifests(hoststate.HostFiles{}, conf.Paths.State)
 	j.store, err = openStore(conf)
 	return j, err
 }

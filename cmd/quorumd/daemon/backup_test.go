@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/backup"
-	"github.com/quorumd/quorumd/agent/backup/drill"
+	"github.com/quorumd/quorumd/agent/backup/restoretest"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -60,7 +60,7 @@ func TestAPruneTellsOfEachSnapshotThatItHasRemoved(t *testing.T) {
 func TestAHostThatCanProveNothingSaysNothingAgainstASnapshot(t *testing.T) {
 	t.Parallel()
 	for cause, unprovable := range map[error]bool{
-		drill.ErrNoMemory: true, drill.ErrKilled: true, backup.ErrNoIdentity: true,
+		restoretest.ErrNoMemory: true, restoretest.ErrKilled: true, backup.ErrNoIdentity: true,
 		backup.ErrDamaged: false, backup.ErrNoSnapshot: false, os.ErrPermission: false,
 	} {
 		err := fmt.Errorf("cannot prove the snapshot one: %w", cause)

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -17,13 +17,13 @@ const bootsWithin = time.Second
 
 // boots are those of this machine, as the health checks want them.
 type boots struct {
-	noted *local.Boots
+	noted *hoststate.Boots
 	wall  func() time.Time
 }
 
 // notedBoots opens what is noted and notes, beside the caller, that the agent runs.
 func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
-	b := boots{local.OpenBoots(local.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
+	b := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {
 		if err := b.noted.Begin(); err != nil {
 			log.Warn("this agent would not notice an unexpected reboot", "error", err)
@@ -39,7 +39,7 @@ func (b boots) end(told context.Context, log *slog.Logger) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(told), bootsWithin)
 	defer cancel()
-	if err := local.Within(ctx, b.noted.End); err != nil {
+	if err := hoststate.Within(ctx, b.noted.End); err != nil {
 		log.Warn("the next agent will take its boot for unexpected", "error", err)
 	}
 }

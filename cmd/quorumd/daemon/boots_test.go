@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -18,7 +18,7 @@ func TestAMachineThatStoppedWithoutAWordIsFoundAfterTheNextBoot(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	look := func(state, id string) health.MachineReading {
 		kernel := func() health.MachineReading { return health.Silent("not here") }
-		return boots{local.OpenBoots(local.HostFiles{}, state, id, time.Now()), time.Now}.beside(kernel)()
+		return boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, id, time.Now()), time.Now}.beside(kernel)()
 	}
 	for name, tc := range map[string]struct {
 		told bool
@@ -27,7 +27,7 @@ func TestAMachineThatStoppedWithoutAWordIsFoundAfterTheNextBoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := t.TempDir()
-			first := boots{local.OpenBoots(local.HostFiles{}, state, "a", time.Now()), time.Now}
+			first := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, "a", time.Now()), time.Now}
 			if err := first.noted.Begin(); err != nil {
 				t.Fatal(err)
 			}

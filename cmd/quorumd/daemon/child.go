@@ -14,15 +14,15 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
-	"github.com/quorumd/quorumd/agent/launch"
-	"github.com/quorumd/quorumd/agent/plugins"
-	"github.com/quorumd/quorumd/agent/recovery/survivor"
+	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/agent/externalcheck"
+	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health/kernellog"
 	"github.com/quorumd/quorumd/health/smart"
-	"github.com/quorumd/quorumd/systemd/errand"
 	"github.com/quorumd/quorumd/systemd/rootfile"
-	"github.com/quorumd/quorumd/systemd/steward"
+	"github.com/quorumd/quorumd/systemd/roothelper"
+	"github.com/quorumd/quorumd/systemd/runas"
 )
 
 const (
@@ -53,7 +53,7 @@ func agentOf(config string) string { return strings.TrimSuffix(filepath.Base(con
 
 // configOf gives the path of an agent's configuration. The agent can name nothing outside of the directory.
 func configOf(dir, agent string) (string, error) {
-	if err := steward.CheckAgent(agent); err != nil {
+	if err := roothelper.CheckAgent(agent); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, agent+".yaml"), nil
@@ -86,18 +86,18 @@ func Child(args []string) (code int, is bool) {
 		err = datadir.InspectMain(args[1:], os.Stdout)
 	case datadir.MoveAsideCommand:
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
-	case survivor.ReadCommand, survivor.RebuildCommand, survivor.SwapCommand:
-		err = survivor.Main(args, os.Stdout)
-	case launch.Command:
-		err = launch.Main(args[1:])
-	case plugins.Command:
-		err = plugins.Main(args[1:], "/")
+	case rebuild.ReadCommand, rebuild.RebuildCommand, rebuild.SwapCommand:
+		err = rebuild.Main(args, os.Stdout)
+	case execshim.Command:
+		err = execshim.Main(args[1:])
+	case externalcheck.Command:
+		err = externalcheck.Main(args[1:], "/")
 	case sendCommand:
 		code, err = sendErrand(args[1:])
 	case hooksCommand:
 		err = runHooks(args[1:])
 	case serveCommand:
-		err = errand.Serve([]string{self}, func(r errand.Request) error {
+		err = runas.Serve([]string{self}, func(r runas.Request) error {
 			return allowErrand(rootfile.Root(), configs, r)
 		})
 	case helperCommand:
@@ -128,12 +128,12 @@ func sendErrand(args []string) (int, error) {
 	if args[2] == probeCommand {
 		files = append(files, os.NewFile(disk.PageFD, "page"))
 	}
-	return errand.Send(args[0], errand.Request{Agent: args[1], Args: args[2:]}, files...)
+	return runas.Send(args[0], runas.Request{Agent: args[1], Args: args[2:]}, files...)
 }
 
 // allowErrand keeps the agent, should it have been taken over, to the directories that root's
 // configuration names, and to looking at them unless its mode is manage.
-func allowErrand(files rootfile.Tree, configs string, r errand.Request) error {
+func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {
 		return err
@@ -157,8 +157,8 @@ func looks(conf config.Config, args []string) bool {
 	switch args[0] {
 	case datadir.InspectCommand:
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
-	case survivor.ReadCommand:
-		return survivor.Allowed(args, placeOf(conf), conf.Etcd.Binary)
+	case rebuild.ReadCommand:
+		return rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 	case probeCommand:
 		dir, target, err := disk.ChildPlace(args[1:])
 		return err == nil && dir == conf.Disk.ProbeDir && target == probeTarget(conf)
@@ -171,7 +171,7 @@ func changesData(conf config.Config, args []string) bool {
 	if args[0] == datadir.MoveAsideCommand {
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
 	}
-	return args[0] != survivor.ReadCommand && survivor.Allowed(args, placeOf(conf), conf.Etcd.Binary)
+	return args[0] != rebuild.ReadCommand && rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 }
 
 // probeTarget is what the disk probe stands for: the directory of etcd's write-ahead log.

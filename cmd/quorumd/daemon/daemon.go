@@ -28,15 +28,15 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
-	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/launch"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/reach"
-	"github.com/quorumd/quorumd/agent/recovery/survivor"
+	"github.com/quorumd/quorumd/agent/proxy"
+	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/contrib/prometheus"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -45,7 +45,7 @@ import (
 	"github.com/quorumd/quorumd/health/etcdmetrics"
 	"github.com/quorumd/quorumd/health/sensors"
 	"github.com/quorumd/quorumd/systemd"
-	"github.com/quorumd/quorumd/systemd/steward"
+	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
 const tlsEvery = 15 // how often the TLS files are read again, in intervals of the loop
@@ -170,7 +170,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	discover(ctx, group, conf.Cluster, parts.etcd, log)
 	if conf.Proxy.Listen != "" {
-		path := filepath.Join(conf.Paths.Runtime, forward.FileName)
+		path := filepath.Join(conf.Paths.Runtime, proxy.FileName)
 		group.Go(func() error { writeVoters(ctx, a, path, conf.Timing.Interval, log); return nil })
 	}
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
@@ -191,7 +191,7 @@ func wallOf(opt Options) func() time.Time {
 // binaryVersion returns the look at the version of etcd's program.
 func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		return cluster.BinaryVersion(ctx, []string{self, launch.Command}, e.Binary)
+		return cluster.BinaryVersion(ctx, []string{self, execshim.Command}, e.Binary)
 	}
 }
 
@@ -221,11 +221,11 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	if err != nil {
 		return conf, err
 	}
-	owner := reach.Me()
+	owner := fileaccess.Me()
 	if os.Geteuid() == 0 { // by hand perhaps: what is advised must not lock the service out
-		owner = reach.KeyOwner(conf, reach.ServiceUser(context.Background(), path), owner)
+		owner = fileaccess.KeyOwner(conf, fileaccess.ServiceUser(context.Background(), path), owner)
 	}
-	for _, problem := range append(reach.OpenKey(conf, owner), dated...) {
+	for _, problem := range append(fileaccess.OpenKey(conf, owner), dated...) {
 		log.Error("configuration", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {
@@ -259,7 +259,7 @@ type parts struct {
 	unit     unit
 	probe    *disk.Probe
 	data     datadir.Dir
-	recovery *survivor.Files
+	recovery *rebuild.Files
 	blocks   *disk.BlockDevices
 	instance string
 	bootID   string
@@ -271,7 +271,7 @@ type unit interface {
 	Close() error
 }
 
-func open(conf config.Config, child []string, orders *steward.Client, hooks *hooks.Runner,
+func open(conf config.Config, child []string, orders *roothelper.Client, hooks *hooks.Runner,
 	log *slog.Logger,
 ) (p parts, err error) {
 	defer func() {
@@ -283,7 +283,7 @@ func open(conf config.Config, child []string, orders *steward.Client, hooks *hoo
 		return p, err
 	}
 	lockMemory(log)
-	if p.instance, err = local.Instance(conf.Paths.Runtime); err != nil {
+	if p.instance, err = hoststate.Instance(conf.Paths.Runtime); err != nil {
 		return p, err
 	}
 	if p.blocks, err = disk.NewBlockDevices("/proc", "/sys"); err != nil {
@@ -296,15 +296,15 @@ func open(conf config.Config, child []string, orders *steward.Client, hooks *hoo
 		return p, err
 	}
 	p.data = datadir.Dir{Command: child, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
-	p.recovery = &survivor.Files{Command: child, Place: placeOf(conf), Etcd: conf.Etcd.Binary}
+	p.recovery = &rebuild.Files{Command: child, Place: placeOf(conf), Etcd: conf.Etcd.Binary}
 	options := probeOptions(conf, child)
 	options.Logger = log
 	p.probe, err = disk.StartProbe(options)
 	return p, err
 }
 
-func placeOf(conf config.Config) survivor.Place {
-	return survivor.Place{DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
+func placeOf(conf config.Config) rebuild.Place {
+	return rebuild.Place{DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
 }
 
 func probeOptions(conf config.Config, child []string) disk.Options {
@@ -343,7 +343,7 @@ func (p parts) close() {
 	}
 }
 
-func openUnit(conf config.Config, orders *steward.Client, hooks *hooks.Runner, log *slog.Logger) (unit, error) {
+func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Runner, log *slog.Logger) (unit, error) {
 	switch conf.Etcd.Runner {
 	case config.RunnerExternal:
 		return openExternal(conf, orders, hooks)

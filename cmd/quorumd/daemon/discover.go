@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/discovery"
-	"github.com/quorumd/quorumd/agent/plugins"
+	"github.com/quorumd/quorumd/agent/externalcheck"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -39,7 +39,7 @@ func sourceOf(d config.Discovery, scheme string) discovery.Source {
 		return discovery.File(d.File)
 	}
 	return discovery.Program(func(ctx context.Context) ([]byte, error) {
-		return plugins.Output(ctx, []string{self, plugins.Command}, d.Program, d.Timeout)
+		return externalcheck.Output(ctx, []string{self, externalcheck.Command}, d.Program, d.Timeout)
 	})
 }
 

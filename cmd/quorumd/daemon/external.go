@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/systemd"
-	"github.com/quorumd/quorumd/systemd/steward"
+	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
 // settle is how long after its program etcd may take to open or close its ports: a kubelet looks at its manifests every
@@ -20,7 +20,7 @@ import (
 const settle = 90 * time.Second
 
 // openExternal sees an etcd that others run.
-func openExternal(conf config.Config, orders *steward.Client, runner *hooks.Runner) (unit, error) {
+func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.Runner) (unit, error) {
 	o := systemd.ExternalOptions{
 		Name: "etcd", Addresses: portsOf(conf.Etcd), Programs: etcdPrograms{hooks.EtcdPrograms{Runner: runner}},
 		Settle: settle, EnvironmentFile: conf.Etcd.EnvironmentFile,

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
 func TestTheEndOfASnapshotComesOnlyWhenAllOfItWasReadWithoutAnError(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTheEndOfASnapshotComesOnlyWhenAllOfItWasReadWithoutAnError(t *testing.T
 	out.Reset()
 	changed := errors.New("the SHA-256 of what is stored is not that of what was written")
 	err := endLast(&out, io.MultiReader(strings.NewReader(whole), iotest.ErrReader(changed)))
-	if !errors.Is(err, changed) || out.Len() != len(whole)-database.SumBytes {
+	if !errors.Is(err, changed) || out.Len() != len(whole)-etcddb.SumBytes {
 		t.Errorf("of one that was changed %d of %d bytes came: %v", out.Len(), len(whole), err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
@@ -84,7 +84,7 @@ func (g startGuard) holds(ctx context.Context, unit string) bool {
 		if g.facts(ctx, conf, agent, unit).Held() {
 			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided about this host yet, and %s "+
 				"contains no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
-				unit, reach.AgentUnit(agent), conf.Etcd.DataDir, reach.AgentUnit(agent))
+				unit, fileaccess.AgentUnit(agent), conf.Etcd.DataDir, fileaccess.AgentUnit(agent))
 			return true
 		}
 	}
@@ -108,7 +108,7 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	if !f.NoMember {
 		return f
 	}
-	f.AgentStarts, err = g.units.Starts(ctx, reach.AgentUnit(agent))
+	f.AgentStarts, err = g.units.Starts(ctx, fileaccess.AgentUnit(agent))
 	f.AgentStarts = f.AgentStarts && err == nil
 	return f
 }

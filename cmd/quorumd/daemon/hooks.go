@@ -15,12 +15,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/quorumd/quorumd/agent/catalog"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/journalcatalog"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
-	"github.com/quorumd/quorumd/systemd/steward"
+	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
 const (
@@ -31,10 +31,10 @@ const (
 
 // openHooks gives the agent's side of the hooks. With orders, a service of its own runs them, as root; otherwise
 // a child of the agent does.
-func openHooks(conf config.Config, path string, orders *steward.Client) (*hooks.Runner, error) {
+func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hooks.Runner, error) {
 	if orders != nil {
 		launch := func(ctx context.Context, run hooks.Run) error {
-			return orders.RunHooks(ctx, steward.Hooks{
+			return orders.RunHooks(ctx, roothelper.Hooks{
 				When: run.When, ID: run.ID, Program: run.Program, Until: run.Until, Work: run.Work, Reason: run.Reason,
 				By: run.By,
 			})
@@ -123,7 +123,7 @@ func line(conf config.Config, wanted, outcomes string) hooks.Line {
 	return hooks.Line{
 		Dir: conf.Maintenance.Hooks, Wanted: wanted, Outcomes: outcomes, Host: conf.Host.Name,
 		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
-		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID)),
+		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID)),
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/quorumd/quorumd/systemd/errand"
-	"github.com/quorumd/quorumd/systemd/steward"
+	"github.com/quorumd/quorumd/systemd/roothelper"
+	"github.com/quorumd/quorumd/systemd/runas"
 )
 
 const (
@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == errandIn) {
 		d := deskIn(os.Args[2])
 		if os.Args[1] == helperIn {
-			_ = steward.Serve(context.Background(), d.do) // the error reaches the other side
+			_ = roothelper.Serve(context.Background(), d.do) // the error reaches the other side
 		} else {
-			_ = errand.Serve([]string{self}, func(r errand.Request) error { return allowErrand(d.files, d.configs, r) })
+			_ = runas.Serve([]string{self}, func(r runas.Request) error { return allowErrand(d.files, d.configs, r) })
 		}
 		os.Exit(0)
 	}

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/autoreboot"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/fleetlock"
-	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/shutdown"
-	"github.com/quorumd/quorumd/agent/trigger"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -44,7 +44,7 @@ type edges struct {
 	reboots   *fleetlock.Server // nil: nobody is listened to
 	inhibitor *systemd.Logind   // nil: the machine's shutdown is not waited for
 	shutdown  shutdown.Reaction
-	trigger   *trigger.Trigger // nil: nothing is asked for automatically
+	trigger   *autoreboot.Trigger // nil: nothing is asked for automatically
 }
 
 func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *slog.Logger) (edges, error) {
@@ -64,10 +64,10 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 		if err != nil {
 			return e, exitError{exitConfig, err}
 		}
-		e.trigger = &trigger.Trigger{
+		e.trigger = &autoreboot.Trigger{
 			Host: a, Settings: settings, Wall: wall, Up: sinceBoot, Logger: log,
-			Signs: trigger.Signs{
-				Child: []string{self, launch.Command}, Sentinel: sentinel, Ask: rebootProgram,
+			Signs: autoreboot.Signs{
+				Child: []string{self, execshim.Command}, Sentinel: sentinel, Ask: rebootProgram,
 				Veto: conf.Maintenance.Veto,
 			},
 		}
@@ -75,16 +75,16 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 	return e, nil
 }
 
-func triggerSettings(m config.Maintenance) (s trigger.Settings, err error) {
+func triggerSettings(m config.Maintenance) (s autoreboot.Settings, err error) {
 	for _, text := range m.Windows {
-		w, err := trigger.ParseWindow(text)
+		w, err := autoreboot.ParseWindow(text)
 		if err != nil {
 			return s, err
 		}
 		s.Windows = append(s.Windows, w)
 	}
 	for _, text := range m.Blackouts {
-		b, err := trigger.ParseBlackout(text)
+		b, err := autoreboot.ParseBlackout(text)
 		if err != nil {
 			return s, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/gate"
+	"github.com/quorumd/quorumd/agent/connlimit"
 )
 
 // endpoint is a listener that serves HTTP. exporter-toolkit gives it TLS and authentication from
@@ -38,8 +38,8 @@ const (
 )
 
 // scrapeTimes are twice what Prometheus allows a scrape, and more than it waits between two.
-func scrapeTimes() gate.Times {
-	return gate.Times{Header: 5 * time.Second, Read: 10 * time.Second, Write: 20 * time.Second, Idle: 75 * time.Second}
+func scrapeTimes() connlimit.Times {
+	return connlimit.Times{Header: 5 * time.Second, Read: 10 * time.Second, Write: 20 * time.Second, Idle: 75 * time.Second}
 }
 
 func listenMetrics(conf config.Metrics, version string, shown http.Handler, log *slog.Logger,
@@ -64,7 +64,7 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
 	})
-	limits := gate.Limits{
+	limits := connlimit.Limits{
 		InAll: scrapesInAll, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
 	}
 	e, err := listenHTTP(conf.Listen, conf.WebConfig, limits, mux, log)
@@ -75,19 +75,19 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 }
 
 // listenHTTP listens on an address, with the TLS and passwords of a web configuration file, if there is one.
-func listenHTTP(address, webConfig string, limits gate.Limits, handler http.Handler, log *slog.Logger) (*endpoint,
+func listenHTTP(address, webConfig string, limits connlimit.Limits, handler http.Handler, log *slog.Logger) (*endpoint,
 	error,
 ) {
 	if err := web.Validate(webConfig); err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.webConfig: %w", err)}
 	}
-	listener, err := gate.Listen(address, limits, log)
+	listener, err := connlimit.Listen(address, limits, log)
 	if err != nil {
 		return nil, exitError{exitUnavailable, fmt.Errorf("cannot listen for HTTP: %w", err)}
 	}
 	addresses, socket := []string{address}, false
 	return &endpoint{
-		listener: listener, server: gate.Server(handler, scrapeTimes(), log),
+		listener: listener, server: connlimit.Server(handler, scrapeTimes(), log),
 		conf: web.FlagConfig{WebListenAddresses: &addresses, WebSystemdSocket: &socket, WebConfigFile: &webConfig},
 	}, nil
 }

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/bootstrap"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/connlimit"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/founding"
-	"github.com/quorumd/quorumd/agent/gate"
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/policy"
 )
@@ -93,7 +93,7 @@ func TestOtherHostsReadNothingUnlessTheirNetworkIsNamed(t *testing.T) {
 		}
 		e.listener.Close()
 		for from, want := range map[string]bool{"127.0.0.1:5": c.local, "[::1]:5": c.local, "192.0.2.7:5": c.other} {
-			gated, ours := e.listener.(*gate.Gate)
+			gated, ours := e.listener.(*connlimit.Gate)
 			if !ours {
 				t.Fatalf("the listener is a %T", e.listener)
 			}
@@ -120,7 +120,7 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 	served(t, e, log)
 	post.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
 	for path, want := range map[string]int{
-		founding.Path: http.StatusOK, "/metrics": http.StatusNotFound, "/": http.StatusNotFound,
+		bootstrap.Path: http.StatusOK, "/metrics": http.StatusNotFound, "/": http.StatusNotFound,
 	} {
 		req, err := http.NewRequestWithContext(
 			t.Context(),

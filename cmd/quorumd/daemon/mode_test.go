@@ -11,26 +11,26 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/datadir"
-	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/recovery/survivor"
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/contrib/testbed"
 	"github.com/quorumd/quorumd/systemd"
-	"github.com/quorumd/quorumd/systemd/errand"
-	"github.com/quorumd/quorumd/systemd/steward"
+	"github.com/quorumd/quorumd/systemd/roothelper"
+	"github.com/quorumd/quorumd/systemd/runas"
 )
 
 // orders returns every order that changes something, as an agent sends it that was taken over.
-func (d *desk) orders() map[string]func(steward.Client) error {
+func (d *desk) orders() map[string]func(roothelper.Client) error {
 	d.t.Helper()
 	vars := d.config().Environment(d.config().Alone(), token)
-	hooks := steward.Hooks{When: "before", ID: "1", Reason: "x"}
-	orders := map[string]func(steward.Client) error{
-		steward.SetEnvironment: func(c steward.Client) error { return c.SetEnvironment(d.t.Context(), vars) },
-		steward.HoldBack:       func(c steward.Client) error { return c.SetHeld(d.t.Context(), true) },
-		steward.RunHooks:       func(c steward.Client) error { return c.RunHooks(d.t.Context(), hooks) },
+	hooks := roothelper.Hooks{When: "before", ID: "1", Reason: "x"}
+	orders := map[string]func(roothelper.Client) error{
+		roothelper.SetEnvironment: func(c roothelper.Client) error { return c.SetEnvironment(d.t.Context(), vars) },
+		roothelper.HoldBack:       func(c roothelper.Client) error { return c.SetHeld(d.t.Context(), true) },
+		roothelper.RunHooks:       func(c roothelper.Client) error { return c.RunHooks(d.t.Context(), hooks) },
 	}
-	for _, verb := range []string{steward.Start, steward.Stop, steward.Restart} {
-		orders[verb] = func(c steward.Client) error { return c.Drive(d.t.Context(), verb) }
+	for _, verb := range []string{roothelper.Start, roothelper.Stop, roothelper.Restart} {
+		orders[verb] = func(c roothelper.Client) error { return c.Drive(d.t.Context(), verb) }
 	}
 	return orders
 }
@@ -38,7 +38,7 @@ func (d *desk) orders() map[string]func(steward.Client) error {
 func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	c := steward.Client{Socket: testbed.AcceptYes(t, helperIn, d.dir), Agent: mainAgent}
+	c := roothelper.Client{Socket: testbed.AcceptYes(t, helperIn, d.dir), Agent: mainAgent}
 	orders := d.orders()
 	path := filepath.Join(d.configs, "quorumd.yaml")
 	for what, spoil := range map[string]func(){
@@ -54,7 +54,7 @@ func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testin
 		}
 	}
 	d.configure("observe", "etcd@x.service")
-	if err := c.Drive(t.Context(), steward.Stop); !errors.Is(err, systemd.ErrNotPermitted) {
+	if err := c.Drive(t.Context(), roothelper.Stop); !errors.Is(err, systemd.ErrNotPermitted) {
 		t.Errorf("the agent cannot recognise the refusal: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(d.dir, "lib")); err != nil || len(left) != 0 || d.jobs() != "" {
@@ -64,7 +64,7 @@ func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testin
 		t.Error("hooks were noted all the same")
 	}
 
-	d.write(d.hold, local.HoldText)
+	d.write(d.hold, hoststate.HoldText)
 	if err := c.SetHeld(t.Context(), false); err != nil {
 		t.Errorf("the start guard cannot be released in mode observe: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
-		code, err := errand.Send(socket, errand.Request{Agent: mainAgent, Args: args}, in, out, out)
+		code, err := runas.Send(socket, runas.Request{Agent: mainAgent, Args: args}, in, out, out)
 		text, err2 := os.ReadFile(out.Name())
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
@@ -110,8 +110,8 @@ func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
 	}
 	changes := [][]string{
 		{datadir.MoveAsideCommand, etcd.DataDir, ""},
-		{survivor.RebuildCommand, etcd.DataDir, "", etcd.Binary, "{}"},
-		{survivor.SwapCommand, etcd.DataDir, "", "{}"},
+		{rebuild.RebuildCommand, etcd.DataDir, "", etcd.Binary, "{}"},
+		{rebuild.SwapCommand, etcd.DataDir, "", "{}"},
 	}
 	d.configure("observe", "etcd@x.service")
 	for _, args := range changes {
@@ -125,7 +125,7 @@ func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
 	if code, says := send(datadir.InspectCommand, etcd.DataDir, ""); code != 0 {
 		t.Errorf("the data cannot be looked at in mode observe: %s", says)
 	}
-	if _, says := send(survivor.ReadCommand, etcd.DataDir, ""); strings.Contains(says, "not allowed") {
+	if _, says := send(rebuild.ReadCommand, etcd.DataDir, ""); strings.Contains(says, "not allowed") {
 		t.Errorf("the log cannot be read in mode observe: %s", says)
 	}
 	d.configure("manage", "etcd@x.service")

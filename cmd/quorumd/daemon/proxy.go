@@ -25,9 +25,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/forward"
-	"github.com/quorumd/quorumd/agent/gate"
-	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/connlimit"
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -60,16 +60,16 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 		return err
 	}
 	notifier := systemd.NewNotifier()
-	options := forward.Options{
+	options := proxy.Options{
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
-		List: filepath.Join(conf.Paths.Runtime, forward.FileName), Most: most, Spread: proxySpread,
+		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), Most: most, Spread: proxySpread,
 		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for all else
 		Elapsed: sinceBoot, Logger: log, Changed: tellStatus(notifier, log),
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
 		options.Kept = filepath.Join(dir, keptList)
 	}
-	f := forward.New(options)
+	f := proxy.New(options)
 	if err := f.Listen(ctx); err != nil {
 		return exitError{exitUnavailable, err}
 	}
@@ -130,7 +130,7 @@ func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 
 // serveProxyMetrics serves them on a socket that everybody on this host may read from. More connections than there may
 // be wait until another ends: nobody takes files from the clients' connections.
-func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *forward.Forwarder,
+func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *proxy.Forwarder,
 	log *slog.Logger,
 ) error {
 	registry := prometheus.NewRegistry()
@@ -153,7 +153,7 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 	mux := http.NewServeMux()
 	bounds := promhttp.HandlerOpts{MaxRequestsInFlight: scrapesPerAddress}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, bounds))
-	server := gate.Server(mux, scrapeTimes(), log)
+	server := connlimit.Server(mux, scrapeTimes(), log)
 	group.Go(func() error {
 		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 		defer stop()
@@ -167,7 +167,7 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 
 // voters tells who serves clients.
 type voters interface {
-	Voters() (forward.List, bool)
+	Voters() (proxy.List, bool)
 }
 
 // writeVoters writes the list of voters for the forwarder, whenever it is another and twice a minute, beside the loop.
@@ -206,10 +206,10 @@ func writeVoters(ctx context.Context, from voters, path string, every time.Durat
 	}
 }
 
-func writeList(path string, list forward.List) error {
+func writeList(path string, list proxy.List) error {
 	text, err := list.Encode()
 	if err != nil {
 		return err
 	}
-	return local.HostFiles{}.Write(path, text, false)
+	return hoststate.HostFiles{}.Write(path, text, false)
 }

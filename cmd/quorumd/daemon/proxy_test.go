@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -60,7 +60,7 @@ func TestAScrapeOfTheForwarderMoreThanThereMayBeWaits(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)
-	f := forward.New(forward.Options{Elapsed: sinceBoot, Logger: log})
+	f := proxy.New(proxy.Options{Elapsed: sinceBoot, Logger: log})
 	if err := serveProxyMetrics(ctx, group, path, f, log); err != nil {
 		t.Fatal(err)
 	}

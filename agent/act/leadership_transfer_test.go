@@ -1,0 +1,60 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// leading is an etcd that notes what is asked of its leader.
+type leading struct {
+	Etcd
+	url string
+	to  uint64
+	err error
+}
+
+func (l *leading) MoveLeader(_ context.Context, url string, to uint64) error {
+	l.url, l.to = url, to
+	return l.err
+}
+
+func TestALeaderIsAskedItselfToGiveWayAndEachTryCounts(t *testing.T) {
+	t.Parallel()
+	opt := options(t, hoststate.HostFiles{})
+	etcd := &leading{}
+	opt.Etcd, opt.Config.Etcd.PeerURL = etcd, "http://n2"
+	a := New(opt)
+	r := decided(policy.StepGiveWay, nil)
+	r.Op, r.Decision.Step.MemberID = nil, 3
+	r.View.Limits.GiveWay = time.Minute
+	if done, _ := a.Act(t.Context(), r); done.Err == nil || etcd.to != 0 {
+		t.Errorf("a host without a member has asked: %+v", done)
+	}
+	r.Membership.Members = []cluster.Member{
+		{ID: 2, PeerURLs: []string{"http://n2"}, ClientURLs: []string{"http://c2"}},
+		{ID: 3, PeerURLs: []string{"http://n3"}, ClientURLs: []string{"http://c3"}},
+	}
+	for n, err := range []error{nil, errors.New("no")} {
+		if n == 1 { // what all agree on could not be read
+			r.Led, r.Membership = &round.Seen{Membership: r.Membership}, cluster.Membership{}
+		}
+		etcd.err = err
+		r.View.GaveWay = policy.GaveWay{InRow: a.Did().GaveWayInRow, LastFor: a.Did().GaveWay.Age(testNow)}
+		if done, _ := a.Act(t.Context(), r); !errors.Is(done.Err, err) || etcd.url != "http://c2" || etcd.to != 3 {
+			t.Errorf("asked was %q to hand over to %d: %+v", etcd.url, etcd.to, done)
+		}
+		if d := a.Did(); d.GaveWayInRow != n+2 || d.GaveWay.Age(testNow) != 0 {
+			t.Errorf("after try %d it is handed out as %+v, %d in a row", n+2, d.GaveWay, d.GaveWayInRow)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package autoreboot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// TestMain is the child that becomes a program too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
+		_ = execshim.Main(os.Args[2:]) // it has told why it returns
+		os.Exit(1)
+	}
+	m.Run()
+}
+
+func TestAWindowAndABlackoutAreSeenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	blackout, err := ParseBlackout("2026-12-24 UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{
+		Windows:   []Window{window(t, "Mon..Fri 02:00-04:00 UTC"), window(t, "Sat 02:00-04:00 UTC")},
+		Blackouts: []Blackout{blackout},
+	}
+	next := at(t, "2026-11-24T02:00Z").UTC()
+	for when, want := range map[string]policy.RebootSight{
+		"2026-11-23T02:30Z": {Open: true},
+		"2026-11-28T02:30Z": {Open: true},
+		"2026-11-23T04:00Z": {Opens: next},
+		"2026-12-24T02:30Z": {Open: true, Blackout: "2026-12-24 UTC"},
+	} {
+		got := s.sight(at(t, when))
+		if got.Opens = got.Opens.UTC(); got != want {
+			t.Errorf("at %s it is %+v, want %+v", when, got, want)
+		}
+	}
+	if got := (Settings{}).sight(next); got != (policy.RebootSight{}) {
+		t.Errorf("without a window it is %+v", got)
+	}
+}
+
+// place is a host's files.
+type place struct {
+	t     *testing.T
+	dir   string
+	signs Signs
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &place{t, dir, Signs{
+		Child:    []string{self, execshim.Command},
+		Sentinel: filepath.Join(dir, "reboot-required"), Ask: filepath.Join(dir, "needs-restarting"),
+		Veto: filepath.Join(dir, "veto.d"),
+	}}
+}
+
+func (p *place) write(name, text string, mode os.FileMode) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestDebianSaysByAFileThatARebootIsRequired(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if why, err := p.signs.Required(t.Context()); why != "" || err != nil {
+		t.Errorf("nothing is there: %q, %v", why, err)
+	}
+	p.write("reboot-required", "*** System restart required ***\n", 0o644)
+	if why, err := p.signs.Required(t.Context()); !strings.HasSuffix(why, "reboot-required wants a reboot") ||
+		err != nil {
+		t.Errorf("%q, %v", why, err)
+	}
+	p.write("reboot-required.pkgs", "linux-image-6.1.0-40-amd64\nlibc6\n", 0o644)
+	if why, err := p.signs.Required(t.Context()); why != "packages want a reboot: linux-image-6.1.0-40-amd64, libc6" ||
+		err != nil {
+		t.Errorf("%q, %v", why, err)
+	}
+}
+
+func TestThePackageManagerIsBelievedOnlyWhenItSaysSo(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct{ script, why, err string }{
+		"required": {
+			"echo 'Core libraries or services have been updated since boot-up:'; echo '  * kernel'; " +
+				"echo '  * systemd'; echo; echo 'Reboot is required to fully utilize these updates.'; exit 1",
+			"packages want a reboot: kernel, systemd", "",
+		},
+		"not required": {"echo 'Reboot should not be necessary.'", "", ""},
+		"a fault":      {"echo 'Error: cannot open the database' >&2; exit 1", "", "cannot open the database"},
+		"killed":       {"kill -9 $$", "", "killed"},
+		"much talk":    {"head -c 1000000 /dev/zero; exit 2", "", "exit status 2"},
+	} {
+		p := newPlace(t)
+		p.write("needs-restarting", "#!/bin/sh\n[ \"$1\" = -r ] || exit 99\n"+c.script+"\n", 0o755)
+		why, err := p.signs.Required(t.Context())
+		if why != c.why || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %q, %v", what, why, err)
+		}
+	}
+}
+
+func TestAnyFileIsAVeto(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if veto := p.signs.Vetoed(); veto != "" {
+		t.Errorf("no directory: %q", veto)
+	}
+	p.write("veto.d/.hidden", "x", 0o644)
+	p.write("veto.d/backup~", "x", 0o644)
+	if veto := p.signs.Vetoed(); veto != "" {
+		t.Errorf("hidden files: %q", veto)
+	}
+	p.write("veto.d/backup", "the backup runs until six\nsecond line\n", 0o644)
+	if veto := p.signs.Vetoed(); veto != "backup: the backup runs until six" {
+		t.Errorf("%q", veto)
+	}
+	p.write("veto.d/a", "", 0o644)
+	if veto := p.signs.Vetoed(); veto != "a" {
+		t.Errorf("an empty file: %q", veto)
+	}
+	file := newPlace(t)
+	file.write("veto.d", "", 0o644)
+	if veto := file.signs.Vetoed(); veto == "" {
+		t.Error("what cannot be read is no veto")
+	}
+}
+
+// host keeps what it was asked for.
+type host struct {
+	mu    sync.Mutex // the test has it but while it waits
+	m     *control.Maintenance
+	asked []control.MaintenanceRequest
+	ended int
+	err   error
+}
+
+func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+	by string,
+) (control.Maintenance, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return control.Maintenance{}, h.err
+	}
+	h.asked = append(h.asked, req)
+	h.m = &control.Maintenance{Work: req.Work, By: by, State: control.MaintenanceWaiting}
+	return *h.m, nil
+}
+
+func (h *host) EndMaintenance(context.Context, string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.m, h.ended = nil, h.ended+1
+	return nil
+}
+
+func (h *host) Status() control.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.m == nil {
+		return control.Status{}
+	}
+	m := *h.m
+	return control.Status{Maintenance: &m}
+}
+
+// life runs a trigger in virtual time, which begins at midnight of 2000-01-01, a Saturday.
+func life(t *testing.T, h *host, p *place, windows string, during func()) string {
+	var log bytes.Buffer
+	booted := time.Now().Add(-30 * 24 * time.Hour)
+	trigger := &Trigger{
+		Host: h, Settings: Settings{Windows: []Window{window(t, windows)}}, Signs: p.signs, Wall: time.Now,
+		Up: func() time.Duration { return time.Since(booted) }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go trigger.Run(ctx)
+	h.mu.Lock()
+	during()
+	h.mu.Unlock()
+	cancel()
+	synctest.Wait()
+	return log.String()
+}
+
+func (h *host) wait(d time.Duration) {
+	h.mu.Unlock()
+	<-time.After(d)
+	synctest.Wait()
+	h.mu.Lock()
+}
+
+// wanting is a place where packages want a reboot, in the manner of Debian.
+func wanting(t *testing.T) *place {
+	t.Helper()
+	p := newPlace(t)
+	p.signs.Ask = ""
+	p.write("reboot-required", "", 0o644)
+	return p
+}
+
+func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
+	t.Parallel()
+	p := wanting(t)
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{}
+		log := life(t, h, p, "Sat 02:00-04:00 UTC", func() {
+			h.wait(119 * time.Minute)
+			if len(h.asked) != 0 {
+				t.Error("asked before the window")
+			}
+			h.wait(2 * time.Minute)
+			want := control.MaintenanceRequest{
+				Work: control.WorkReboot, Reason: p.signs.Sentinel + " wants a reboot",
+				For: within,
+			}
+			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
+				t.Errorf("in the window it asked for %+v", h.asked)
+			}
+			h.wait(118 * time.Minute)
+			if h.ended != 0 {
+				t.Error("withdrawn too early")
+			}
+			h.wait(2 * time.Minute)
+			if h.ended != 1 || len(h.asked) != 1 {
+				t.Errorf("after the window: withdrawn %d times, asked %d times", h.ended, len(h.asked))
+			}
+		})
+		if n := strings.Count(log, "\n"); n != 3 && n != 4 {
+			t.Errorf("%d lines for four hours:\n%s", n, log)
+		}
+	})
+}
+
+func TestAVetoTakesBackAWishAndNotAHostThatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	p := wanting(t)
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{}
+		life(t, h, p, "daily 00:00-24:00 UTC", func() {
+			h.wait(2 * time.Minute)
+			h.m.State = control.MaintenanceStopping
+			p.write("veto.d/backup", "", 0o644)
+			h.wait(2 * time.Minute)
+			if h.ended != 0 {
+				t.Error("a host on its way was called back")
+			}
+			h.m.State = control.MaintenanceWaiting
+			h.wait(time.Minute)
+			if h.ended != 1 || len(h.asked) != 1 {
+				t.Errorf("withdrawn %d times, asked %d times", h.ended, len(h.asked))
+			}
+		})
+	})
+}
+
+func TestWhatOthersAskedForIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	p := wanting(t)
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{m: &control.Maintenance{By: "root", State: control.MaintenanceWaiting}}
+		life(t, h, p, "Sun 02:00-04:00 UTC", func() { h.wait(time.Hour) })
+		if h.ended != 0 || len(h.asked) != 0 {
+			t.Errorf("withdrawn %d times, asked %d times", h.ended, len(h.asked))
+		}
+	})
+}
+
+func TestARefusalIsToldOnce(t *testing.T) {
+	t.Parallel()
+	p := wanting(t)
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{err: errors.New("cannot ask: quorumd only observes")}
+		log := life(t, h, p, "daily 00:00-24:00 UTC", func() { h.wait(time.Hour) })
+		if n := strings.Count(log, "only observes"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, log)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package autoreboot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Blackout is a day, or the days from one to another, on which nothing is to be rebooted.
+type Blackout struct {
+	from, to string // written so that they compare as texts: 2026-12-24, or 12-24 for every year
+	layout   string
+	zone     *time.Location
+	text     string
+}
+
+const (
+	oneYear   = "2006-01-02"
+	everyYear = "01-02"
+)
+
+// ParseBlackout reads FROM[..TO] [ZONE]. FROM and TO are dates, as in 2026-12-24 or, for every year, 12-24, and both
+// belong to it; a TO of every year that is before FROM lies in the next year. ZONE is as in a window.
+func ParseBlackout(text string) (Blackout, error) {
+	fields := strings.Fields(text)
+	if len(fields) != 1 && len(fields) != 2 {
+		return Blackout{}, fmt.Errorf("%q is no blackout; write a date or two, as in 2026-12-24 or 12-20..01-06", text)
+	}
+	b := Blackout{zone: time.Local, text: strings.Join(fields, " ")}
+	first, last, is := strings.Cut(fields[0], "..")
+	if !is {
+		last = first
+	}
+	b.from, b.to, b.layout = first, last, oneYear
+	if len(first) == len(everyYear) {
+		b.layout = everyYear
+	}
+	for _, date := range []string{first, last} {
+		if !isDate(date, b.layout) {
+			return Blackout{},
+				fmt.Errorf("%q is no date or range; write both dates alike, as in 2026-12-20..2027-01-06, or for "+
+					"every year 12-20..01-06", fields[0])
+		}
+	}
+	if b.layout == oneYear && last < first {
+		return Blackout{}, fmt.Errorf("%q ends before it begins; exchange the dates", fields[0])
+	}
+	var err error
+	if len(fields) == 2 {
+		b.zone, err = parseZone(fields[1])
+	}
+	return b, err
+}
+
+func isDate(text, layout string) bool {
+	if layout == everyYear {
+		text, layout = "2024-"+text, oneYear // a leap year, which has all the days there are
+	}
+	_, err := time.Parse(layout, text)
+	return err == nil && len(text) == len(layout)
+}
+
+// Contains tells whether a time is in it.
+func (b Blackout) Contains(at time.Time) bool {
+	day := at.In(b.zone).Format(b.layout)
+	if b.from <= b.to {
+		return b.from <= day && day <= b.to
+	}
+	return day >= b.from || day <= b.to
+}
+
+// String gives the blackout as it was written.
+func (b Blackout) String() string { return b.text }

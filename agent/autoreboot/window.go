@@ -1,0 +1,137 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package autoreboot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // hosts without /usr/share/zoneinfo know the zones too; it adds 450 KB
+)
+
+// Window is a span of hours on some days of the week, such as "Mon..Fri 02:00-04:00 Europe/Berlin".
+type Window struct {
+	days     [7]bool // of the beginning, by time.Weekday
+	from, to int     // minutes since midnight; to <= from: it ends on the next day
+	zone     *time.Location
+}
+
+const dayMinutes = 24 * 60
+
+// ParseWindow reads DAYS FROM-TO [ZONE]. DAYS are Mon to Sun, joined by commas and "..", or "daily"; FROM and TO are
+// hours and minutes, and a TO that is not after FROM lies on the next day; ZONE is a name of the IANA time zone
+// database, or UTC. Without one it is the time of the machine.
+func ParseWindow(text string) (Window, error) {
+	fields := strings.Fields(text)
+	if len(fields) != 2 && len(fields) != 3 {
+		return Window{},
+			fmt.Errorf("%q is no window; write days, hours and perhaps a time zone, as in \"Mon..Fri 02:00-04:00 "+
+				"Europe/Berlin\"", text)
+	}
+	w := Window{zone: time.Local}
+	var err error
+	if w.days, err = parseDays(fields[0]); err != nil {
+		return Window{}, err
+	}
+	from, to, is := strings.Cut(fields[1], "-")
+	if !is {
+		return Window{}, fmt.Errorf("%q are no hours; write from-to, as in 02:00-04:00", fields[1])
+	}
+	if w.from, err = parseClock(from); err == nil {
+		w.to, err = parseClock(to)
+	}
+	switch {
+	case err != nil:
+		return Window{}, err
+	case w.from == dayMinutes:
+		return Window{}, fmt.Errorf("a window cannot begin at 24:00; write 00:00 of the next day")
+	case w.from == w.to:
+		return Window{}, fmt.Errorf("%q is an empty window; for a whole day write 00:00-24:00", fields[1])
+	}
+	if len(fields) == 3 {
+		w.zone, err = parseZone(fields[2])
+	}
+	return w, err
+}
+
+func parseDays(text string) (days [7]bool, err error) {
+	if text == "daily" {
+		return [7]bool{true, true, true, true, true, true, true}, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, is := strings.Cut(part, "..")
+		if !is {
+			last = first
+		}
+		from, ok := weekday(first)
+		to, ok2 := weekday(last)
+		if !ok || !ok2 {
+			return days, fmt.Errorf("%q are no days; write Mon to Sun, as in Mon..Fri or Sat,Sun, or daily", text)
+		}
+		for day := from; ; day = (day + 1) % 7 {
+			days[day] = true
+			if day == to {
+				break
+			}
+		}
+	}
+	return days, nil
+}
+
+func weekday(text string) (int, bool) {
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		if text == day.String()[:3] {
+			return int(day), true
+		}
+	}
+	return 0, false
+}
+
+// parseClock gives the minutes of HH:MM since midnight.
+func parseClock(text string) (int, error) {
+	if text == "24:00" {
+		return dayMinutes, nil
+	}
+	at, err := time.Parse("15:04", text)
+	if err != nil || len(text) != len("15:04") {
+		return 0, fmt.Errorf("%q is no time of day; write hours and minutes, as in 02:00", text)
+	}
+	return at.Hour()*60 + at.Minute(), nil
+}
+
+func parseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, fmt.Errorf("%q is no time zone; write its name in the IANA database, as in Europe/Berlin, or "+
+			"UTC, or leave it out for the machine's own", name)
+	}
+	return zone, nil
+}
+
+// Contains tells whether it is open. What counts is what a clock on the wall shows in its zone: hours that a change to
+// daylight saving time leaves out do not come, and hours that come twice count twice.
+func (w Window) Contains(at time.Time) bool {
+	at = at.In(w.zone)
+	minute := at.Hour()*60 + at.Minute()
+	today, yesterday := w.days[at.Weekday()], w.days[(at.Weekday()+6)%7]
+	if w.from < w.to {
+		return today && w.from <= minute && minute < w.to
+	}
+	return today && minute >= w.from || yesterday && minute < w.to
+}
+
+// opens gives when the first of some windows opens after a time at which all are shut, or zero if none does within nine
+// days.
+func opens(windows []Window, after time.Time) time.Time {
+	at := after.Truncate(time.Minute)
+	for range 9 * dayMinutes {
+		at = at.Add(time.Minute)
+		for _, w := range windows {
+			if w.Contains(at) {
+				return at.In(w.zone)
+			}
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,123 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restoretest proves that a snapshot can be restored: it makes a cluster of it that nobody can reach, has an etcd
+// serve it, and holds what that etcd gives against the snapshot's manifest. It promises:
+//
+//   - Nothing but a directory of its own is written. The host's etcd, its data and its ports are not touched, and the
+//     throw-away cluster has an ID of its own: it listens on sockets in that directory alone, closed to others.
+//   - A drill that has succeeded has read the snapshot to its end, and an etcd of this host has given the same number
+//     of keys, the same revision and the same hash as the member did of which it was taken.
+//   - The directory is gone afterwards, and so is the etcd. What a drill has left that was killed, the next one or
+//     [Sweep] takes away.
+//
+// It runs in a child of the agent: the store, the disk and etcd may hang.
+//
+// The data directory is made here, and not by etcd's own package for it: that one links the whole server, and writes
+// the format of one version only. Three small changes to the database and one entry in a new log are all it takes.
+package restoretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/backup"
+)
+
+const (
+	dirName  = "drill"      // below the spool: the throw-away data directory
+	lockName = "drill.lock" // is held by who drills, and by its etcd
+	ownerRW  = 0o600
+	ownerAll = 0o700
+)
+
+// Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd of that path
+// serve it, and gives that etcd's version. It takes as long as reading the snapshot and starting an etcd on it does.
+func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
+	version, err := run(ctx, store, m, etcd, o, "/")
+	if err != nil {
+		return "", fmt.Errorf("cannot prove the snapshot %s: %w", m.Name, err)
+	}
+	return version, nil
+}
+
+// run does it on a host whose control groups lie below root.
+func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options,
+	root string,
+) (version string, err error) {
+	held, err := hold(o.Spool)
+	if err != nil {
+		return "", err
+	}
+	defer held.Close() // the lock goes with it
+	dir := filepath.Join(o.Spool, dirName)
+	if err := os.RemoveAll(dir); err != nil { // of one that was killed
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := roomy(root, m); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "member", "snap"), ownerAll); err != nil {
+		return "", err
+	}
+	database := filepath.Join(dir, "member", "snap", "db")
+	if err := backup.Restore(ctx, store, m, database, o); err != nil {
+		return "", err
+	}
+	if err := found(dir, database); err != nil {
+		return "", fmt.Errorf("cannot make a cluster of it: %w", err)
+	}
+	progress := o.Progress
+	if progress == nil {
+		progress = func(int64) {}
+	}
+	if o.Remains != nil {
+		o.Remains(-1) // how long etcd reads nobody knows
+	}
+	return serve(ctx, dir, etcd, held, m, progress)
+}
+
+// Sweep takes away what a drill has left in a spool that was killed. One that runs is left alone.
+func Sweep(spool string) error {
+	dir := filepath.Join(spool, dirName)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	held, err := hold(spool)
+	if errors.Is(err, errRunning) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot take away what a drill has left: %w", err)
+	}
+	defer held.Close() // the lock goes with it
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("cannot take away what a drill has left: %w", err)
+	}
+	return nil
+}
+
+var errRunning = errors.New("another drill runs on this host, or its etcd has not ended yet")
+
+// hold takes the place of who drills in a spool.
+func hold(spool string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(spool, lockName), os.O_RDWR|os.O_CREATE, ownerRW)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errRunning
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}

@@ -1,0 +1,149 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package restoretest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/scratchetcd"
+)
+
+const (
+	askEvery = 200 * time.Millisecond
+	// asked is as how many bytes a question to etcd counts: until it answers it is waited for with a bound of its own.
+	asked = 64 << 10
+	// serveBound is how long etcd may take until it has answered: it reads the database on a disk that may be slow.
+	serveBound = 10 * time.Minute
+	stopBound  = 20 * time.Second
+)
+
+// serve runs an etcd on the directory, asks it for all that the manifest tells, and ends it. Nothing that it writes is
+// waited for to reach the disk: the directory is thrown away.
+func serve(ctx context.Context, dir, program string, held *os.File, m backup.Manifest, progress func(int64)) (string,
+	error,
+) {
+	etcd, err := scratchetcd.Start(program, dir, flags(), held, "GOMAXPROCS=2", "GOMEMLIMIT=256MiB") // it is kept small
+	if err != nil {
+		return "", err
+	}
+	// Where memory runs out, this etcd goes first. The kernel may forbid it: then it is like any other process.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", etcd.PID()), []byte("1000"), 0)
+	ctx, cancel := context.WithTimeout(ctx, serveBound)
+	defer cancel()
+	version, err := ask(ctx, etcd, m, progress)
+	if died, is := errors.AsType[*deadError](err); is {
+		if scratchetcd.Killed(died.err) {
+			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? "+
+				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
+		}
+		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LastWords())
+	}
+	_ = etcd.Stop(stopBound) // it has said all that counts
+	if err != nil && !errors.Is(err, backup.ErrDamaged) {
+		err = fmt.Errorf("etcd (%s) does not serve it: %w: %s", program, err, etcd.LastWords())
+	}
+	return version, err
+}
+
+func flags() []string {
+	return append(scratchetcd.Listen(),
+		"--name", memberName, "--data-dir", ".", "--unsafe-no-fsync",
+		"--advertise-client-urls", nowhere, "--initial-advertise-peer-urls", nowhere,
+		"--initial-cluster", memberName+"="+nowhere,
+		// None: a database that is larger than etcd's default, as its own etcd is told to allow, would raise an alarm.
+		"--quota-backend-bytes=-1",
+	)
+}
+
+// deadError says that etcd has ended by itself.
+type deadError struct{ err error }
+
+func (e *deadError) Error() string { return e.err.Error() }
+
+// ErrKilled means that the etcd which was to serve a snapshot was killed, which says nothing of the snapshot.
+var ErrKilled = errors.New("the kernel, or somebody, has killed the etcd that was to serve it")
+
+// ask waits until etcd serves, and holds what it gives against the manifest.
+func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progress func(int64)) (string, error) {
+	conn, err := grpc.NewClient("passthrough:///etcd", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return etcd.Dial(ctx) }))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() //nolint:errcheck // the process on the other side is ended
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	type answer struct {
+		version string
+		err     error
+	}
+	var answers chan answer // nil when nothing is asked
+	err = errors.New("it has not answered yet")
+	for {
+		if answers == nil {
+			answers = make(chan answer, 1)
+			go func() {
+				version, err := compare(ctx, conn, m)
+				answers <- answer{version, err}
+			}()
+		}
+		select {
+		case a := <-answers:
+			if err = a.err; err == nil || errors.Is(err, backup.ErrDamaged) {
+				return a.version, err
+			}
+			<-tick.C // asked again in a moment
+			answers = nil
+		case status := <-etcd.Ended():
+			return "", &deadError{cmp.Or(status, errors.New("exit status 0"))}
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-tick.C:
+			progress(asked) // to read a large database for its hash takes minutes, of which etcd tells nothing
+		}
+	}
+}
+
+// compare asks at the snapshot's own revision: keys under a lease may have expired since etcd was started.
+func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (version string, err error) {
+	// A linearizable read: the member must have elected itself, and applied its log.
+	keys, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{
+		Key: []byte{0}, RangeEnd: []byte{0}, Revision: m.Revision, CountOnly: true,
+	})
+	if status.Code(err) == codes.OutOfRange {
+		return "", fmt.Errorf("%w: etcd does not know its revision %d: %w", backup.ErrDamaged, m.Revision, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	maintenance := pb.NewMaintenanceClient(conn)
+	hash, err := maintenance.HashKV(ctx, &pb.HashKVRequest{Revision: m.Revision})
+	if err != nil {
+		return "", err
+	}
+	self, err := maintenance.Status(ctx, &pb.StatusRequest{})
+	if err != nil {
+		return "", err
+	}
+	got := backup.Contents{
+		Revision: m.Revision, CompactRevision: hash.GetCompactRevision(), Hash: hash.GetHash(), Keys: keys.GetCount(),
+	}
+	if got != m.Contents {
+		return "", fmt.Errorf("%w: etcd serves %+v, and its manifest says %+v", backup.ErrDamaged, got, m.Contents)
+	}
+	return self.GetVersion(), nil
+}

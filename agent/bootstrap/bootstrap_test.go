@@ -1,0 +1,129 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bootstrap
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func post(now *time.Duration, others ...Host) *Post {
+	return New(Options{
+		Others: others, Interval: time.Second, Timeout: 5 * time.Second, Now: func() time.Duration { return *now },
+	})
+}
+
+func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	n1 := post(&now)
+	server := httptest.NewServer(n1)
+	t.Cleanup(server.Close)
+	n2 := post(&now, Host{"n1", server.URL})
+	says := func(want policy.FoundingAnswer) {
+		t.Helper()
+		if got := n2.Answers(); len(got) != 1 || got[0] != want {
+			t.Errorf("n1 says %+v, not %+v", got, want)
+		}
+	}
+	says(policy.FoundingAnswer{Name: "n1", Silent: "it has not been asked yet"})
+	n2.askAll(t.Context())
+	says(policy.FoundingAnswer{Name: "n1", Silent: server.URL + " says 503"})
+	word := policy.FoundingAnswer{Name: "n1", List: "L", PromisedList: "L", Attempt: "1", Past: "it has seen cluster 7"}
+	n1.Tell(word)
+	n2.askAll(t.Context())
+	says(word)
+	now += n2.fresh() + 1
+	says(policy.FoundingAnswer{Name: "n1", Silent: "its last answer is old"})
+	n2.askAll(t.Context())
+	says(policy.FoundingAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has not turned since
+}
+
+func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	for body, says := range map[string]string{
+		`{"version":1,"host":"n2"}`: `its URL leads to "n2"`,
+		`{"version":2,"host":"n1"}`: "its answer has version 2",
+		`<html>`:                    "cannot be read",
+		strings.Repeat("x", 1<<20):  "longer than",
+		`{"version":1,"host":"n1","attempt":"` + strings.Repeat("x", maxText+1) + `"}`: "too long",
+		`{"version":1,"host":"n1","past":"\u001b[2J"}`:                                 "no plain text",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(body)) // who refuses it may have gone
+		}))
+		t.Cleanup(server.Close)
+		p := post(&now, Host{"n1", server.URL})
+		p.askAll(t.Context())
+		if got := p.Answers()[0]; !strings.Contains(got.Silent, says) || got.Attempt != "" {
+			t.Errorf("%.60s is taken as %+v", body, got)
+		}
+	}
+	elsewhere := httptest.NewServer(http.RedirectHandler("/other", http.StatusFound))
+	t.Cleanup(elsewhere.Close)
+	p := post(&now, Host{"n1", elsewhere.URL})
+	p.askAll(t.Context())
+	if got := p.Answers()[0]; !strings.Contains(got.Silent, "sends elsewhere") {
+		t.Errorf("one that redirects is taken as %+v", got)
+	}
+}
+
+func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	n1 := post(&now)
+	n1.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	server := httptest.NewServer(n1)
+	t.Cleanup(server.Close)
+	n2 := post(&now, Host{"n1", server.URL})
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L"})
+	n2.askAll(t.Context())
+	asked := policy.FoundingAnswer{Name: "n1", List: "L"}
+	if got := n2.Answers()[0]; got != asked {
+		t.Fatalf("n1 says %+v", got)
+	}
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L", Past: "it makes a cluster", Phase: policy.FoundingAsks})
+	if got := n2.Answers()[0]; got.Silent == "" {
+		t.Errorf("what n1 said before the request counts: %+v", got)
+	}
+	if !n2.asks() {
+		t.Error("a host with a request does not ask")
+	}
+	n2.askAll(t.Context())
+	if asked.Asked = policy.FoundingAsks; n2.Answers()[0] != asked {
+		t.Errorf("n1 says %+v, not %+v", n2.Answers()[0], asked)
+	}
+}
+
+// An answer that was under way while the request was published is one to the question of before.
+func TestAnAnswerUnderWayWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	n1 := post(&now)
+	n1.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-answer
+		n1.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	n2 := post(&now, Host{"n1", server.URL})
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L"})
+	done := make(chan struct{})
+	go func() { n2.askAll(t.Context()); close(done) }()
+	<-arrived
+	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L", Phase: policy.FoundingAsks})
+	close(answer)
+	<-done
+	if got := n2.Answers()[0]; got.Silent == "" {
+		t.Errorf("an answer of before the request counts: %+v", got)
+	}
+}

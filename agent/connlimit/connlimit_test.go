@@ -1,0 +1,270 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package connlimit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// answer is as long as a scrape of a large fleet.
+var answer = bytes.Repeat([]byte("quorumd_some_metric{label=\"value\"} 1\n"), 8192)
+
+// serving starts a server behind a gate on 127.0.0.1.
+func serving(t *testing.T, limits Limits, times Times, log io.Writer) (*Gate, string) {
+	t.Helper()
+	return servingAt(t, "127.0.0.1:0", limits, times, log)
+}
+
+func servingAt(t *testing.T, address string, limits Limits, times Times, log io.Writer) (*Gate, string) {
+	t.Helper()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	g, err := Listen(address, limits, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := Server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(answer)
+	}), times, logger)
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = srv.Serve(g) })
+	t.Cleanup(func() { srv.Close(); ended.Wait() })
+	return g, g.Addr().String()
+}
+
+func patient() Times {
+	return Times{Header: time.Minute, Read: time.Minute, Write: time.Minute, Idle: time.Minute}
+}
+
+// dial connects from an address of the loopback. What is received waits in a small buffer, as with a reader who is
+// slow.
+func dial(t *testing.T, from, to string) net.Conn {
+	t.Helper()
+	d := net.Dialer{
+		LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)},
+		Control: func(_, _ string, raw syscall.RawConn) error {
+			return raw.Control(func(fd uintptr) {
+				_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096)
+			})
+		},
+	}
+	c, err := d.DialContext(t.Context(), "tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// scrape asks once, from an address, and says whether the whole answer came.
+func scrape(ctx context.Context, from, to string) error {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	transport := &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+to+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err == nil && !bytes.Equal(got, answer) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// closed tells whether the other side has closed, having sent nothing.
+func closed(t *testing.T, c net.Conn) bool {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := c.Read(make([]byte, 1))
+	return n == 0 && err != nil && !os.IsTimeout(err)
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// TestThousandsOfIdleAndSlowCallersCostLittle is about the memory of the whole process, so it runs alone.
+func TestThousandsOfIdleAndSlowCallersCostLittle(t *testing.T) { //nolint:paralleltest // it measures memory
+	const idle, slow, most = 2000, 300, 8 << 20
+	g, address := serving(t, Limits{InAll: 128, PerAddress: 16}, patient(), io.Discard)
+	before := inUse()
+	for range idle {
+		dial(t, "127.0.0.2", address)
+	}
+	for range slow {
+		c := dial(t, "127.0.0.3", address)
+		// it may be closed already
+		_, _ = io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n", 8))
+	}
+	if err := scrape(t.Context(), "127.0.0.1", address); err != nil {
+		t.Errorf("a scrape from another address: %v", err)
+	}
+	until(t, "the bound holds", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.all <= 32 && len(g.open) <= 2
+	})
+	if after := inUse(); after > before+most {
+		t.Errorf("%d idle and %d slow callers cost %d KiB, want at most %d", idle, slow, (after-before)>>10, most>>10)
+	} else {
+		t.Logf("%d idle and %d slow callers cost %d KiB", idle, slow, (max(after, before)-before)>>10)
+	}
+}
+
+// inUse is what the process holds, the test's own ends of the connections included.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+func TestOneMoreIsClosedAndAPlaceThatIsGivenBackIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	var log logged
+	_, address := serving(t, Limits{InAll: 3, PerAddress: 2}, patient(), &log)
+	held := func(from string) net.Conn { // whose place is taken: it has had an answer
+		c := dial(t, from, address)
+		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	one := held("127.0.0.2")
+	held("127.0.0.2")
+	if !closed(t, dial(t, "127.0.0.2", address)) {
+		t.Error("a third one from an address is not closed")
+	}
+	held("127.0.0.3")
+	if !closed(t, dial(t, "127.0.0.4", address)) {
+		t.Error("a fourth one is not closed")
+	}
+	one.Close()
+	until(t, "a place is free again", func() bool { return scrape(t.Context(), "127.0.0.4", address) == nil })
+	if said := log.String(); strings.Count(said, "connections turned away") != 1 ||
+		!strings.Contains(said, "2 connections from its address are open") {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
+func TestOnlyThoseWhoAreAllowedAreReadFrom(t *testing.T) {
+	t.Parallel()
+	allow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.2/32")}
+	_, address := serving(t, Limits{InAll: 8, PerAddress: 8, Allow: allow}, patient(), io.Discard)
+	if err := scrape(t.Context(), "127.0.0.2", address); err != nil {
+		t.Errorf("one that is allowed: %v", err)
+	}
+	if !closed(t, dial(t, "127.0.0.1", address)) {
+		t.Error("one that is not allowed is not closed")
+	}
+}
+
+func TestWhoIsSilentOrSlowIsCutOff(t *testing.T) {
+	t.Parallel()
+	const short = 100 * time.Millisecond
+	request := "GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n"
+	for name, c := range map[string]struct {
+		sends string
+		times func(*Times)
+	}{
+		"silent":            {"", func(ts *Times) { ts.Header = short }},
+		"within the header": {"GET /met", func(ts *Times) { ts.Header = short }},
+		"within the body": {"POST / HTTP/1.1\r\nHost: q\r\nContent-Length: 9\r\n\r\n1", func(ts *Times) {
+			ts.Read = short
+		}},
+		"after an answer":        {request, func(ts *Times) { ts.Idle = short }},
+		"reading none of it":     {strings.Repeat(request, 50), func(ts *Times) { ts.Write = short }},
+		"with an endless header": {"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 64<<10), func(*Times) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			times := patient()
+			c.times(&times)
+			g, address := serving(t, Limits{InAll: 8, PerAddress: 8}, times, io.Discard)
+			slow := dial(t, "127.0.0.1", address)
+			_, _ = io.WriteString(slow, c.sends) // it may be cut off already
+			if name != "reading none of it" {
+				if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) {
+					t.Fatal("it is still connected")
+				}
+			}
+			until(t, "its place is free again", func() bool {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				return g.all == 0
+			})
+		})
+	}
+}
+
+func TestAnIPv6AddressCountsWithItsNetwork(t *testing.T) {
+	t.Parallel()
+	g := &Gate{limits: Limits{InAll: 8, PerAddress: 1}, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{}}
+	for _, c := range []struct {
+		from string
+		in   bool
+	}{
+		{"[2001:db8::1]:1", true},
+		{"[2001:db8::2]:1", false},
+		{"[2001:db8:0:1::1]:1", true},
+		{"[fe80::1%lo]:1", true},
+		{"[::ffff:192.0.2.1]:1", true},
+		{"192.0.2.1:2", false},
+		{"192.0.2.2:2", true},
+	} {
+		if _, why := g.enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))); (why == "") != c.in {
+			t.Errorf("%s: %q", c.from, why)
+		}
+	}
+}
+
+// logged is a log that several may write to.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,73 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package connlimit
+
+import (
+	"io"
+	"net/netip"
+	"testing"
+)
+
+// hasOpen waits until that many connections are open.
+func hasOpen(t *testing.T, g *Gate, want int) {
+	t.Helper()
+	until(t, "the connections are open", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.all == want
+	})
+}
+
+func TestANetworkCannotTakeTheConnectionsThatAreReservedForAnother(t *testing.T) {
+	t.Parallel()
+	limits := Limits{InAll: 12, PerAddress: 12, Reserved: 3, Allow: []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("127.0.1.0/24"),
+	}}
+	g, address := serving(t, limits, patient(), io.Discard)
+	for range 3 * limits.InAll {
+		dial(t, "127.0.1.7", address)
+	}
+	hasOpen(t, g, 9)
+	for range 3 {
+		if err := scrape(t.Context(), "127.0.0.1", address); err != nil {
+			t.Errorf("a scrape from the other network: %v", err)
+		}
+	}
+	hasOpen(t, g, 9) // the last scrape's connection is closed
+	for range 3 {
+		dial(t, "127.0.0.1", address)
+	}
+	hasOpen(t, g, limits.InAll)
+	if err := scrape(t.Context(), "127.0.1.8", address); err == nil {
+		t.Error("one more than all is served")
+	}
+}
+
+func TestAnAddressBelongsToTheSmallestOfItsNetworks(t *testing.T) {
+	t.Parallel()
+	wide, narrow := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.0.0.9/32")
+	for _, allow := range [][]netip.Prefix{{wide, narrow}, {narrow, wide}} {
+		g, address := serving(t, Limits{InAll: 4, PerAddress: 4, Reserved: 1, Allow: allow}, patient(), io.Discard)
+		for range 8 {
+			dial(t, "127.0.0.5", address)
+		}
+		hasOpen(t, g, 3)
+		if err := scrape(t.Context(), "127.0.0.9", address); err != nil {
+			t.Errorf("a scrape from the narrow network: %v", err)
+		}
+	}
+}
+
+// TestThisHostIsTheLoopbackWhateverAddressItUses connects from an address to the same one, as a host does that connects
+// to its own address on a network.
+func TestThisHostIsTheLoopbackWhateverAddressItUses(t *testing.T) {
+	t.Parallel()
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	_, address := servingAt(t, "127.0.0.5:0", Limits{InAll: 4, PerAddress: 4, Allow: loopback}, patient(), io.Discard)
+	for from, want := range map[string]bool{"127.0.0.5": true, "127.0.0.1": true, "127.0.0.6": false} {
+		if err := scrape(t.Context(), from, address); (err == nil) != want {
+			t.Errorf("from %s: %v, want an answer: %t", from, err, want)
+		}
+	}
+}

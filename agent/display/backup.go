@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package display
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// Backup says how the last snapshots of the cluster went, and the last restores that were proven, if there are any.
+func Backup(s control.Status) []Line {
+	b := s.Backup
+	if b == nil {
+		return nil
+	}
+	last := "no snapshot yet"
+	if b.Saved != nil {
+		last = fmt.Sprintf("last snapshot %s ago at revision %d by %s", Span(s.Time.Sub(*b.Saved)), b.Revision, b.Host)
+	}
+	var lines []Line
+	if b.Saved != nil || b.Next != "" {
+		lines = append(lines, Line{{Text: last + After("; ", b.Next)}})
+	}
+	lines = append(lines, inVain(s.Time, "no snapshot was saved", b.Failed, b.FailedHost, b.Cause)...)
+	if b.Drill != nil {
+		lines = append(lines, drill(s.Time, *b.Drill)...)
+	}
+	return lines
+}
+
+func drill(now time.Time, d control.Drill) []Line {
+	last := "no proven restore yet"
+	if d.Proven != nil {
+		last = fmt.Sprintf("last proven restore %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,
+			Count(int(d.Keys), "key", "keys"), Latency(d.TookSeconds), d.Host)
+	}
+	var lines []Line
+	if d.Proven != nil || d.Next != "" {
+		lines = append(lines, Line{{Text: last + After("; ", d.Next)}})
+	}
+	return append(lines, inVain(now, "no restore was proven", d.Failed, d.FailedHost, d.Cause)...)
+}
+
+// inVain says what was tried in vain, if it was.
+func inVain(now time.Time, what string, at *time.Time, host, cause string) []Line {
+	if at == nil {
+		return nil
+	}
+	return []Line{{
+		{Text: fmt.Sprintf("%s %s ago on %s:", what, Span(now.Sub(*at)), host), Tone: Bad}, {Text: " " + cause},
+	}}
+}

@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package display
+
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+const reached = "answers" // a port that does
+
+// ReachesAll tells whether somebody who sees that has looked at every one of the members with these IDs, and found
+// nothing.
+func ReachesAll(sees []control.Sight, members []string) bool {
+	return !slices.ContainsFunc(members, func(id string) bool {
+		i := slices.IndexFunc(sees, func(s control.Sight) bool { return s.MemberID == id })
+		return i < 0 || sees[i].Lost || sees[i].Peer != reached || sees[i].Client != reached
+	})
+}
+
+// Way says how the host with a member, if it has one, reaches another: the time when both ports answer, or else what
+// is wrong.
+func Way(from string, sees []control.Sight, to string) Word {
+	if from == to {
+		return Word{"-", Plain}
+	}
+	i := slices.IndexFunc(sees, func(s control.Sight) bool { return s.MemberID == to })
+	if i < 0 {
+		return Word{"not known", Plain}
+	}
+	s := sees[i]
+	well := func(port string) bool { return port == reached || port == "" } // what nobody knows yet is no fault
+	switch {
+	case s.Lost && well(s.Peer) && well(s.Client):
+		return Word{"lost", Bad} // nobody can say yet how
+	case s.Peer == reached && s.Client == reached:
+		return Word{"≤ " + Latency(s.RTTSeconds), Good}
+	case s.Peer == "" && s.Client == "":
+		return Word{"not known", Plain}
+	case s.Peer == "" && s.Client == reached:
+		return Word{"peer not known", Plain}
+	case s.Client == "" && s.Peer == reached:
+		return Word{"client not known", Plain}
+	case s.Peer == s.Client:
+		return Word{s.Peer, Bad}
+	case well(s.Client):
+		return Word{"peer " + s.Peer, Bad}
+	case well(s.Peer):
+		return Word{"client " + s.Client, Bad}
+	}
+	return Word{"peer " + s.Peer + ", client " + s.Client, Bad}
+}

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package display_test
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
+)
+
+func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		peer, client string
+		want         display.Word
+	}{
+		{"answers", "answers", display.Word{Text: "≤ 0.5 ms", Tone: display.Good}},
+		{"", "", display.Word{Text: "not known", Tone: display.Plain}},
+		{"", "answers", display.Word{Text: "peer not known", Tone: display.Plain}},
+		{"answers", "", display.Word{Text: "client not known", Tone: display.Plain}},
+		{"refused", "refused", display.Word{Text: "refused", Tone: display.Bad}},
+		{"refused", "", display.Word{Text: "peer refused", Tone: display.Bad}},
+		{"", "silent", display.Word{Text: "client silent", Tone: display.Bad}},
+		{"answers", "silent", display.Word{Text: "client silent", Tone: display.Bad}},
+		{"refused", "silent", display.Word{Text: "peer refused, client silent", Tone: display.Bad}},
+	} {
+		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.0005}}
+		if got := display.Way("a", sees, "b"); got != c.want {
+			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
+		}
+	}
+}
+
+func TestAMemberThatIsLostIsShownSoBeforeItsPortsAreSaidToBeOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		peer, client string
+		want         display.Word
+	}{
+		{"answers", "answers", display.Word{Text: "lost", Tone: display.Bad}},
+		{"", "", display.Word{Text: "lost", Tone: display.Bad}},
+		{"refused", "refused", display.Word{Text: "refused", Tone: display.Bad}},
+		{"unreachable", "answers", display.Word{Text: "peer unreachable", Tone: display.Bad}},
+	} {
+		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: true}}
+		if got := display.Way("a", sees, "b"); got != c.want {
+			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
+		}
+		if display.ReachesAll(sees, []string{"b"}) {
+			t.Errorf("peer %q, client %q: it is said to be reached", c.peer, c.client)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package display
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// Remaining estimates how long a rollout that runs still takes: the turn of the middle one of the hosts that are done,
+// for each that is not. A turn counts from the end of the one before, so that the pause between two hosts is in it.
+func Remaining(r control.Rollout) (time.Duration, bool) {
+	var took []float64
+	left := 0
+	for _, h := range r.Hosts {
+		switch h.State {
+		case control.RolloutHostDone:
+			took = append(took, max(h.Seconds, h.TurnSeconds))
+		case control.RolloutHostWaiting, control.RolloutHostCurrent:
+			left++
+		}
+	}
+	if r.State != control.RolloutRunning || len(took) == 0 || left == 0 {
+		return 0, false
+	}
+	slices.Sort(took)
+	n := len(took)
+	return time.Duration(left) * Seconds((took[(n-1)/2]+took[n/2])/2), true
+}
+
+// Unfinished tells whether there is something to do or to mend.
+func Unfinished(r control.Rollout) bool {
+	return r.State != control.RolloutDone && r.State != control.RolloutAborted
+}
+
+// RolloutState says whether a rollout goes on.
+func RolloutState(r control.Rollout) Word {
+	switch r.State {
+	case control.RolloutDone:
+		return Word{r.State, Good}
+	case control.RolloutStopped:
+		return Word{"STOPPED", Bad}
+	case control.RolloutPaused, control.RolloutAborted:
+		return Word{r.State, Warn}
+	}
+	return Word{Text: r.State}
+}
+
+// Whose says who has changed a rollout that a person can change.
+func Whose(r control.Rollout) string {
+	if r.State != control.RolloutPaused && r.State != control.RolloutAborted {
+		return ""
+	}
+	return After(" ", r.Text)
+}
+
+// Progress counts the hosts, and says how long the others may take.
+func Progress(r control.Rollout) string {
+	done, skipped := 0, 0
+	for _, h := range r.Hosts {
+		switch h.State {
+		case control.RolloutHostDone:
+			done++
+		case control.RolloutHostSkipped:
+			skipped++
+		}
+	}
+	text := fmt.Sprintf("%d of %s", done, Count(len(r.Hosts)-skipped, "host", "hosts"))
+	if skipped > 0 {
+		text += fmt.Sprintf(" and %d skipped", skipped)
+	}
+	if left, known := Remaining(r); known {
+		text += fmt.Sprintf(", about %s left", Span(left))
+	}
+	return text
+}

@@ -1,0 +1,76 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package display
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+)
+
+// Latency shows seconds as people speak of disks: "0.25 ms", "41.3 ms", "1.5 s".
+func Latency(seconds float64) string {
+	if math.Abs(seconds) < 0.9995 {
+		return Significant(seconds*1000) + " ms"
+	}
+	return Significant(seconds) + " s"
+}
+
+// Significant gives three significant digits, without zeros at the end.
+func Significant(x float64) string {
+	if math.Abs(x) >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	if err != nil { // not a number: say so
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// Span shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
+func Span(d time.Duration) string { return durationfmt.Seconds(max(d, 0)) }
+
+// Age shows the age of an observation; "never" if there was none.
+func Age(seconds *float64) string {
+	if seconds == nil {
+		return "never"
+	}
+	return Span(Seconds(*seconds))
+}
+
+// Seconds gives that many seconds as a duration, of none below zero and of at most thirty years.
+func Seconds(seconds float64) time.Duration {
+	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
+}
+
+// Stamp shows a moment. It is UTC, so that what several hosts say can be compared.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Since shows a moment and how long ago it was at another one.
+func Since(t, now time.Time) string {
+	return fmt.Sprintf("%s (%s)", Stamp(t), Span(now.Sub(t)))
+}
+
+// Size shows bytes in binary units.
+func Size(bytes float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
+		if bytes < 1024 {
+			return Significant(bytes) + " " + unit
+		}
+		bytes /= 1024
+	}
+	return Significant(bytes) + " PiB"
+}
+
+// Count shows a number with its noun.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,0 +1,52 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package durationfmt says for people how long something takes. What programs read has Go's own form.
+package durationfmt
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Text shows a duration in its two largest units: "250ms", "45s", "4m20s", "3h12m", "2d4h", and none that is nothing:
+// "5m". Below a minute it shows all there is: whoever gives it rounds it.
+func Text(d time.Duration) string {
+	if d < 0 {
+		return "-" + Text(d.Abs()) // the least of all has no counterpart
+	}
+	for _, u := range []struct {
+		large, small   time.Duration
+		nLarge, nSmall string
+	}{{24 * time.Hour, time.Hour, "d", "h"}, {time.Hour, time.Minute, "h", "m"}, {time.Minute, time.Second, "m", "s"}} {
+		if d < u.large {
+			continue
+		}
+		text := strconv.FormatInt(int64(d/u.large), 10) + u.nLarge
+		if rest := d % u.large / u.small; rest > 0 {
+			text += strconv.FormatInt(int64(rest), 10) + u.nSmall
+		}
+		return text
+	}
+	return d.String()
+}
+
+// Seconds shows it in whole seconds.
+func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
+
+// Tenths shows it in tenths of a second.
+func Tenths(d time.Duration) string { return Text(d.Round(100 * time.Millisecond)) }
+
+// Typed shows it as it is typed after a flag and written into the configuration, without the zero parts that its String
+// has: "168h", "1h30m".
+func Typed(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

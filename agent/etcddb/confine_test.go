@@ -1,0 +1,126 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package etcddb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// confined makes this program a child that takes more than it may, or prints what it may take.
+const confined = "QUORUMD_TEST_CONFINED"
+
+func TestMain(m *testing.M) {
+	limits := Limits{Memory: 200 << 20, CPU: time.Second}
+	var err error
+	switch os.Getenv(confined) {
+	case "":
+		os.Exit(m.Run())
+	case "memory":
+		if err = limits.Confine(); err == nil {
+			os.Exit(takeGigabyte())
+		}
+	case "time":
+		if err = limits.Confine(); err == nil {
+			for n := 0; ; n++ { // as a walk does that finds no end
+				runtime.KeepAlive(n)
+			}
+		}
+	case "child":
+		if err = limits.ConfineSelf(); err == nil {
+			os.Exit(startUnconfined())
+		}
+	case "limits":
+		err = printLimits()
+	}
+	if err != nil {
+		os.Exit(3)
+	}
+	os.Exit(0)
+}
+
+func takeGigabyte() int {
+	all := make([][]byte, 0, 64)
+	for range 64 {
+		part := make([]byte, 16<<20)
+		for i := 0; i < len(part); i += 4096 {
+			part[i] = 1
+		}
+		all = append(all, part)
+	}
+	return len(all)
+}
+
+// startUnconfined has a child print its limits, once this process has taken its own from it.
+func startUnconfined() int {
+	child := exec.Command(os.Args[0]) //nolint:noctx // it waits for its input, which ends with this process
+	child.Env, child.Stdout = append(os.Environ(), confined+"=limits"), os.Stdout
+	in, err := child.StdinPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err == nil {
+		err = errors.Join(Unconfine(child.Process.Pid), in.Close(), child.Wait(), printLimits())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 3
+	}
+	return 0
+}
+
+// printLimits prints them when the input has ended.
+func printLimits() error {
+	var memory, cpu unix.Rlimit
+	_, err := io.Copy(io.Discard, os.Stdin)
+	err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_DATA, &memory), unix.Getrlimit(unix.RLIMIT_CPU, &cpu))
+	fmt.Println(memory.Cur == 200<<20, cpu.Cur == 1)
+	return err
+}
+
+func confinedChild(t *testing.T, kind string) (*exec.Cmd, string, error) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), program)
+	child.Env = append(os.Environ(), confined+"="+kind)
+	out, err := child.CombinedOutput()
+	return child, string(out), err
+}
+
+func TestAConfinedChildEndsAloneWhenItAllocatesTooMuch(t *testing.T) {
+	t.Parallel()
+	child, out, err := confinedChild(t, "memory")
+	if err == nil || child.ProcessState.ExitCode() != 2 || !strings.Contains(out, "out of memory") &&
+		!strings.Contains(out, "cannot allocate memory") {
+		t.Errorf("it ended with %v: %.200s", err, out)
+	}
+}
+
+func TestAConfinedChildEndsWhenItComputesForTooLong(t *testing.T) {
+	t.Parallel()
+	child, out, err := confinedChild(t, "time")
+	if used := child.ProcessState.UserTime() + child.ProcessState.SystemTime(); err == nil || used > 10*time.Second {
+		t.Errorf("it ended with %v after %s: %.200s", err, used, out)
+	}
+}
+
+func TestWhatAConfinedProcessStartsCanBeUnbound(t *testing.T) {
+	t.Parallel()
+	_, out, err := confinedChild(t, "child")
+	if err != nil || out != "false false\ntrue true\n" {
+		t.Errorf("%v: the limits of the child, and of its parent: %s", err, out)
+	}
+}

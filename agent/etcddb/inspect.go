@@ -1,0 +1,190 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package etcddb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/maphash"
+	"os"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const keyField = 1 // of a mvccpb.KeyValue
+
+// ErrDamaged means that a database is not what it was, or none.
+var ErrDamaged = errors.New("the snapshot is damaged")
+
+// Contents are what a database holds, as found in it.
+type Contents struct {
+	Revision        int64 `json:"revision"`
+	CompactRevision int64 `json:"compactRevision"` // -1 where nothing was ever compacted
+	// Hash is what etcd's HashKV gives for that revision after that compaction.
+	Hash uint32 `json:"hash"`
+	// Keys are those that exist at the revision.
+	Keys int64 `json:"keys"`
+}
+
+// change is one entry of the bucket.
+type change struct {
+	revision  int64
+	tombstone bool
+	key       uint64 // a hash of its name
+	unnamed   bool   // it only raises the revision
+}
+
+// Inspect opens a database as etcd does, reads all of it, and tells what is in it. The hash is the one that etcd's
+// HashKV gives for the newest revision. It takes some 20 to 40 bytes of memory for each key that ever was since the
+// last compaction. Progress is told the bytes that it has read. What is no such database is an error, never a crash.
+func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Contents, err error) {
+	// The file is mapped: where the disk cannot read it, or it is cut off meanwhile, the read is a fault.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if caught := recover(); caught != nil {
+			c, err = Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
+		}
+	}()
+	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // it may have no name any more
+	if err != nil {
+		return Contents{}, fmt.Errorf("cannot open the database: %w", err) // which says nothing against it
+	}
+	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
+		ReadOnly: true,
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // and closes it
+	})
+	if err != nil {
+		return Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return Contents{}, fmt.Errorf("cannot open the database: %w", err)
+	}
+	if err := CheckPages(file, info.Size(), db.Info().PageSize); err != nil {
+		return Contents{}, err
+	}
+	err = db.View(func(tx *bbolt.Tx) (err error) {
+		c, err = contents(ctx, tx, progress)
+		return err
+	})
+	return c, err
+}
+
+func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents, error) {
+	keys, meta := tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
+	if keys == nil || meta == nil {
+		return Contents{}, fmt.Errorf("%w: it is no database of etcd: it has no bucket \"key\" or \"meta\"", ErrDamaged)
+	}
+	c := Contents{CompactRevision: -1}
+	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
+		c.CompactRevision = RevisionOf(at)
+	}
+	// etcd ends a compaction that was begun when it starts.
+	if at := meta.Get([]byte(ScheduledCompaction)); len(at) >= revisionBytes {
+		c.CompactRevision = max(c.CompactRevision, RevisionOf(at))
+	}
+	newest := map[uint64]change{} // of each key
+	seed := maphash.MakeSeed()
+	err := each(ctx, keys, seed, progress, func(at change, _, _ []byte) {
+		newest[at.key] = at
+		c.Revision = max(c.Revision, at.revision)
+	})
+	if err != nil {
+		return Contents{}, err
+	}
+	c.Revision = max(c.Revision, c.CompactRevision, 1)
+	kept := 0
+	for _, at := range newest {
+		if at.tombstone {
+			continue
+		}
+		kept++
+		if !at.unnamed {
+			c.Keys++
+		}
+	}
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	sum.Write([]byte("key"))
+	err = each(ctx, keys, seed, progress, func(at change, k, v []byte) {
+		// What a compaction deletes counts for nothing, whether it has come to it or not.
+		superseded := newest[at.key] != at || at.tombstone
+		if at.revision <= c.CompactRevision && superseded && kept > 0 ||
+			at.revision == c.CompactRevision && at.tombstone {
+			return
+		}
+		sum.Write(k)
+		sum.Write(v)
+	})
+	c.Hash = sum.Sum32()
+	return c, err
+}
+
+// each gives all changes in their order.
+func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress func(int64),
+	do func(at change, k, v []byte),
+) error {
+	cursor := bucket.Cursor()
+	count := 0
+	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
+		at, err := changeOf(k, v, seed)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		do(at, k, v)
+		progress(int64(len(k) + len(v)))
+		if count++; count%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
+	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
+		return change{}, errors.New("a revision in it is none")
+	}
+	var name []byte
+	var err error
+	// A revision that was raised without a change, by a recovery or by etcdutl's --bump-revision, has no record. etcd
+	// takes it for one of a key with an empty name, which no client can write or read, and keeps it.
+	if len(v) > 0 {
+		name, err = nameOfKey(v)
+	}
+	return change{
+		revision:  RevisionOf(k),
+		tombstone: len(k) == tombstoneBytes && bytes.HasSuffix(k, []byte("t")),
+		key:       maphash.Bytes(seed, name),
+		unnamed:   len(name) == 0,
+	}, err
+}
+
+// nameOfKey finds the name of a key in its encoded record.
+func nameOfKey(v []byte) ([]byte, error) {
+	for len(v) > 0 {
+		number, kind, n := protowire.ConsumeTag(v)
+		if n < 0 {
+			break
+		}
+		v = v[n:]
+		if number == keyField && kind == protowire.BytesType {
+			name, n := protowire.ConsumeBytes(v)
+			if n < 0 {
+				break
+			}
+			return name, nil
+		}
+		n = protowire.ConsumeFieldValue(number, kind, v)
+		if n < 0 {
+			break
+		}
+		v = v[n:]
+	}
+	return nil, errors.New("a key in it has no name")
+}

@@ -1,0 +1,110 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execshim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain is the child that becomes a program too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Command {
+		if err := Main(os.Args[2:]); err != nil {
+			os.Stderr.WriteString(err.Error())
+		}
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func child(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{self, Command}
+}
+
+func TestAProgramIsRunWithItsArgumentsAndItsEndIsItsOwn(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	p := New(t.Context(), child(t), "/bin/sh", "-c", `echo "$0 $1 $$"; exit 7`, "a", "b c")
+	p.Stdout = &said
+	err := p.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := p.Process.Pid
+	ended, is := errors.AsType[*exec.ExitError](p.Wait())
+	if !is || ended.ExitCode() != 7 {
+		t.Errorf("it ended with %v", ended)
+	}
+	var inside int
+	if text, found := strings.CutPrefix(said.String(), "a b c "); found {
+		inside = atoi(text)
+	}
+	if inside != number {
+		t.Errorf("process %d said %q", number, &said)
+	}
+	if err := New(t.Context(), child(t), "/bin/true").Run(); err != nil {
+		t.Error(err)
+	}
+}
+
+func atoi(text string) (n int) {
+	for _, digit := range strings.TrimSpace(text) {
+		n = 10*n + int(digit-'0')
+	}
+	return n
+}
+
+func TestWhatWasNeverRunIsToldApartFromWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	for want, p := range map[string]*Program{
+		"no such file or directory":                          New(t.Context(), child(t), missing),
+		"permission denied":                                  New(t.Context(), child(t), t.TempDir()),
+		"its child ended before it was run: exit status 2":   New(t.Context(), []string{"/bin/sh", "-c", "exit 2"}),
+		"its child ended before it was run: exit status 0":   New(t.Context(), []string{"/bin/true"}),
+		"its child ended before it was run: signal: killed":  New(t.Context(), []string{"/bin/sh", "-c", "kill -9 $$"}),
+		"its child ended before it was run: signal: aborted": New(t.Context(), []string{"/bin/sh", "-c", "kill -6 $$"}),
+	} {
+		refused, is := errors.AsType[RefusedError](p.Run())
+		if !is || refused.Error() != want {
+			t.Errorf("got %q, want %q", refused, want)
+		}
+	}
+	if err := New(t.Context(), []string{missing}).Run(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without its child: %v", err)
+	}
+}
+
+func TestAProgramIsKilledWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := New(ctx, child(t), "/bin/sleep", "300").Run(); err == nil || time.Since(began) > time.Minute {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+}
+
+func TestTheChildIsNotForPeople(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(child(t)[0], Command, "/bin/true").CombinedOutput()
+	if err == nil || string(out) != "quorumd starts this command itself, do not run it by hand" {
+		t.Errorf("%s, %v", out, err)
+	}
+}

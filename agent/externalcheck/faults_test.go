@@ -1,0 +1,58 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package externalcheck
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/health"
+)
+
+// TestAPluginOnADiskThatHangsHoldsNobodyUp looks at what all of a Go program waits for while a process is being
+// started: collections of garbage, and other processes. The disk hangs for less than for ever, so that a program which
+// waits for it can fail here.
+func TestAPluginOnADiskThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	const hang, limit = time.Minute, 20 * time.Second
+	m := testbed.MountFaultfs(t, scripts(t, map[string]string{"sick": "echo OK", "sick-too": "echo OK"}))
+	must(t, m.Rule("open sick* delay="+hang.String()))
+	dir := scripts(t, map[string]string{"well": "echo OK"})
+	for _, name := range []string{"sick", "sick-too"} {
+		must(t, os.Symlink(filepath.Join(m.Dir, name), filepath.Join(dir, name)))
+	}
+	b := open(t, dir, 50*time.Millisecond)
+	b.from = b.from.Add(-time.Minute)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	began := time.Now()
+	testbed.Eventually(t, limit, "the disk holds both", func() bool {
+		b.Read(ctx) // on a busy machine one's time is over before it has come to its disk
+		stats, err := m.Stats()
+		must(t, err)
+		return strings.Contains(stats, "waiting=2 ")
+	})
+	runtime.GC()
+	must(t, exec.Command("/bin/true").Run())
+	for _, name := range []string{"sick", "sick-too"} {
+		b.until(ctx, name, func(r health.PluginReading) bool { return r.Hung })
+	}
+	if took := time.Since(began); took > limit {
+		t.Errorf("others waited %s for the disk", took)
+	}
+	if stats, err := m.Stats(); err != nil || !strings.Contains(stats, "hits=2 waiting=2 ") {
+		t.Errorf("the disk has let go, or was asked again: %s, %v", stats, err)
+	}
+	must(t, m.Clear())
+	b.settle(end)
+}

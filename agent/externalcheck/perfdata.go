@@ -1,0 +1,109 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package externalcheck
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	maxText    = 200 // characters of the line
+	maxLabel   = 64  // characters
+	maxFigures = 16  // of a plugin
+	maxUnit    = 8   // characters
+)
+
+// valueForm is a number with its unit, which has no digits: half a number is none.
+var valueForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)([^0-9]*)$`)
+
+// parse reads what a plugin writes: a line of text, figures behind a "|", then perhaps more text and, behind another
+// "|", more figures. What cannot be read is left out.
+func parse(out []byte) (text string, figures []health.PluginFigure) {
+	first, rest, _ := strings.Cut(string(out), "\n")
+	line, data, _ := strings.Cut(first, "|")
+	_, more, _ := strings.Cut(rest, "|")
+	for left := data + " " + more; len(figures) < maxFigures; {
+		label, behind, found := label(strings.TrimLeftFunc(left, unicode.IsSpace))
+		if !found {
+			break
+		}
+		var value string
+		if end := strings.IndexFunc(behind, unicode.IsSpace); end < 0 {
+			value, left = behind, ""
+		} else {
+			value, left = behind[:end], behind[end:]
+		}
+		if f, is := figure(label, value); is && !known(figures, f.Label) {
+			figures = append(figures, f)
+		}
+	}
+	return plain(line), figures
+}
+
+// label takes a label off the beginning of a text, and gives what follows its "=". A label in quotes may hold blanks,
+// and a quote that is written twice.
+func label(text string) (name, behind string, found bool) {
+	if !strings.HasPrefix(text, "'") {
+		name, behind, found = strings.Cut(text, "=")
+		if cut := strings.LastIndexFunc(name, unicode.IsSpace); cut >= 0 {
+			name = name[cut+1:] // what stands before it is none
+		}
+		return name, behind, found
+	}
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] != '\'':
+		case i+1 < len(text) && text[i+1] == '\'':
+			i++
+		default:
+			behind, found = strings.CutPrefix(text[i+1:], "=")
+			return strings.ReplaceAll(text[1:i], "''", "'"), behind, found
+		}
+	}
+	return "", "", false
+}
+
+// figure reads a value with its unit; limits that follow are the plugin's own.
+func figure(label, text string) (health.PluginFigure, bool) {
+	parts := valueForm.FindStringSubmatch(strings.SplitN(text, ";", 2)[0])
+	if parts == nil {
+		return health.PluginFigure{}, false
+	}
+	value, err := strconv.ParseFloat(parts[1], 64)
+	unit := parts[2]
+	if err != nil || math.IsInf(value, 0) || label == "" || utf8.RuneCountInString(label) > maxLabel ||
+		utf8.RuneCountInString(unit) > maxUnit || plain(label) != label || plain(unit) != unit {
+		return health.PluginFigure{}, false
+	}
+	return health.PluginFigure{Label: label, Unit: unit, Value: value}, true
+}
+
+func known(figures []health.PluginFigure, label string) bool {
+	return slices.ContainsFunc(figures, func(f health.PluginFigure) bool { return f.Label == label })
+}
+
+// plain makes a text fit for logs, terminals and metrics: one line of so many printable characters.
+func plain(text string) string {
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r) || r == utf8.RuneError:
+			return '?'
+		}
+		return r
+	}, text))
+	if runes := []rune(text); len(runes) > maxText {
+		text = string(runes[:maxText-1]) + "…"
+	}
+	return text
+}

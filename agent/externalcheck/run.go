@@ -1,0 +1,123 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package externalcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	maxOutput = 16 << 10 // bytes that are read of what one writes
+	// lastWords is how long is waited for who holds the output open when the program itself has ended.
+	lastWords = time.Second
+)
+
+// output keeps the beginning of what is written to it, and takes the rest.
+type output struct{ text []byte }
+
+func (o *output) Write(b []byte) (int, error) {
+	o.text = append(o.text, b[:min(len(b), maxOutput-len(o.text))]...)
+	return len(b), nil
+}
+
+// run runs the program once, and gives what it says. It returns when the program is gone; late is called when its time
+// is over, though it may never be, or the disk on which it lies may not answer.
+func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.PluginReading {
+	code, text, absent := p.execute(ctx, timeout, late)
+	if absent != "" {
+		return health.PluginReading{Absent: absent}
+	}
+	return said(code, text)
+}
+
+// Output runs a program once, as a check is run, with the command line that calls [Main], and gives the first 16 KiB
+// that it writes. An error says what kept it from ending well in that time; Output returns when the program is gone.
+func Output(ctx context.Context, child []string, path string, timeout time.Duration) ([]byte, error) {
+	p := &program{path: path, child: child, kill: killGroup}
+	code, text, absent := p.execute(ctx, timeout, func() {})
+	switch {
+	case absent != "":
+		return nil, fmt.Errorf("%s: %s", path, absent)
+	case code < 0:
+		return nil, fmt.Errorf("%s: a signal has ended it", path)
+	case code > 0:
+		return nil, fmt.Errorf("%s: its exit code is %d", path, code)
+	}
+	return text, nil
+}
+
+// execute gives the exit code of a program, below zero after a signal, and what it has written; or why it has neither.
+func (p *program) execute(ctx context.Context, timeout time.Duration, late func()) (code int, text []byte,
+	absent string,
+) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, late)()
+	var out output
+	cmd := execshim.New(context.Background(), p.child, p.path) // no context: the group is killed, not the program alone
+	cmd.Dir, cmd.Stdout = "/", &out
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = lastWords
+	if err := cmd.Start(); err != nil {
+		return 0, nil, "it cannot be started: " + plain(err.Error())
+	}
+	group := cmd.Process.Pid
+	stop := context.AfterFunc(ctx, func() { p.kill(group) })
+	await(group)
+	inTime := stop()
+	killGroup(group) // what it has left behind; the number is its own until Wait has taken it in
+	err := cmd.Wait()
+	refused, is := errors.AsType[execshim.RefusedError](err)
+	switch state := cmd.ProcessState; {
+	case !inTime:
+		return 0, nil, fmt.Sprintf("it did not end within %s, and was killed", durationfmt.Text(timeout))
+	case is:
+		return 0, nil, plain(string(refused))
+	case state == nil:
+		return 0, nil, "it is not known how it ended: " + plain(err.Error())
+	default:
+		return state.ExitCode(), out.text, ""
+	}
+}
+
+// said makes a reading of what a program has left.
+func said(code int, text []byte) health.PluginReading {
+	line, figures := parse(text)
+	r := health.PluginReading{Text: line, Figures: figures}
+	switch code {
+	case 0:
+		r.State = health.OK
+	case 1:
+		r.State = health.Warm
+	case 2:
+		r.State = health.Slow
+	case 3:
+		r.Absent = "it says UNKNOWN"
+	case -1:
+		r.Absent = "a signal has ended it"
+	default:
+		r.Absent = "its exit code is " + strconv.Itoa(code) + ", which no Nagios plugin has"
+	}
+	return r
+}
+
+// await waits until the program has ended, and leaves it to be taken in: until then nobody else gets its number.
+func await(pid int) {
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+}
+
+func killGroup(group int) { _ = unix.Kill(-group, unix.SIGKILL) }

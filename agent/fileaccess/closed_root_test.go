@@ -1,0 +1,113 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build root
+
+package fileaccess
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+)
+
+func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Fatal("cannot look as nobody: run the test as root")
+	}
+	dir := tempdir.New(t)
+	look := func() string {
+		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), "nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, p := range problems {
+			said = append(said, p.String())
+		}
+		return strings.Join(said, "\n")
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	configuration(t, dir, 0o600)
+	if said := look(); !strings.Contains(said, "cannot read the configuration") ||
+		!strings.Contains(said, "permission denied") {
+		t.Errorf("in a closed directory: %s", said)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	said := look()
+	for _, wanted := range []string{
+		"cluster.tls.key: " + dir + "/client.key cannot be read: permission denied",
+		"paths.state: " + dir + " cannot be written: permission denied",
+	} {
+		if !strings.Contains(said, wanted) {
+			t.Errorf("it does not say %q but\n%s", wanted, said)
+		}
+	}
+	if strings.Contains(said, "paths.runtime") {
+		t.Errorf("a directory that systemd makes is missed: %s", said)
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir+"/client.key", 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if said := look(); strings.Contains(said, "permission denied") || !strings.Contains(said, "is not PEM") {
+		t.Errorf("what is its own: %s", said)
+	}
+}
+
+func TestAKeyThatIsClosedToEtcdsUserIsFoundByRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Fatal("cannot look as nobody: run the test as root")
+	}
+	dir := tempdir.New(t)
+	ca, err := testbed.NewCA(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := ca.Issue("n1", testbed.CertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, public := range []string{files.CA, files.Cert} {
+		if err := os.Chmod(public, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Parse("quorumd.yaml", fmt.Appendf(nil, `
+host: {name: n1}
+cluster: {name: prod, endpoints: ["https://127.0.0.1:2379"], tls: {ca: %[1]s}}
+etcd:
+  {clientURL: "https://127.0.0.1:2379", peerURL: "https://127.0.0.1:2380", tls: {ca: %[1]s, cert: %[2]s, key: %[3]s}}
+`, files.CA, files.Cert, files.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := LookEtcd(t.Context(), c, "nobody")
+	if err != nil || len(problems) != 2 || problems[0].Key != "etcd.tls.key" || problems[1].Key != "etcd.tls.peerKey" ||
+		!strings.Contains(problems[0].Message, "let etcd's user read it") {
+		t.Fatalf("%v, %v", problems, err)
+	}
+	if err := os.Chown(files.Key, 0, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(files.Key, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := LookEtcd(t.Context(), c, "nobody"); err != nil || len(problems) != 0 {
+		t.Errorf("what its group may read: %v, %v", problems, err)
+	}
+}

@@ -1,0 +1,261 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fileaccess
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/durationfmt"
+)
+
+// Command is the hidden command of a child that looks at a file with the eyes of another user. The program has to call
+// ChildMain for it.
+const Command = "look-at-config"
+
+const (
+	lookTimeout = 10 * time.Second
+	askTimeout  = 3 * time.Second
+	maxAnswer   = 256 << 10 // bytes; problems are bounded, and each is a line
+	configs     = "/etc/quorumd"
+
+	// DefaultUser runs the service, unless its unit says otherwise.
+	DefaultUser = "quorumd"
+)
+
+// ErrNoUser means that this host has no such user.
+var ErrNoUser = errors.New("no such user")
+
+// Me gives the name of the user of this process, or its number.
+func Me() string {
+	uid := uint32(os.Geteuid())
+	accounts, err := readAccounts("/etc/passwd", "/etc/group")
+	if err != nil {
+		return fmt.Sprint(uid)
+	}
+	return accounts.nameOf(uid)
+}
+
+// ServiceUser gives the user that runs quorumd with a configuration: what systemd says of its unit, or quorumd. It is
+// empty for a file that no unit reads.
+func ServiceUser(ctx context.Context, file string) string {
+	path, err := filepath.Abs(file)
+	if err != nil || filepath.Dir(path) != configs {
+		return ""
+	}
+	name, ok := strings.CutSuffix(filepath.Base(path), ".yaml")
+	if !ok || name == "" {
+		return ""
+	}
+	return unitUser(ctx, AgentUnit(name), DefaultUser)
+}
+
+// AgentUnit returns the unit of the agent whose configuration has that name.
+func AgentUnit(name string) string {
+	if name == "quorumd" {
+		return "quorumd.service"
+	}
+	return "quorumd@" + name + ".service"
+}
+
+// EtcdUser gives the user that runs a unit of etcd: what systemd says, or etcd.
+func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
+
+// unitUser gives the user of a unit, or another one where there is no such unit.
+func unitUser(ctx context.Context, unit, otherwise string) string {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, "systemctl", "show", "--property=LoadState", "--property=User", "--", unit)
+	c.WaitDelay = time.Second
+	out, err := c.Output()
+	if err != nil || !strings.Contains(string(out), "LoadState=loaded\n") {
+		return otherwise
+	}
+	for line := range strings.Lines(string(out)) {
+		if user, ok := strings.CutPrefix(strings.TrimSpace(line), "User="); ok && user != "" {
+			return user
+		}
+	}
+	return "root" // a unit without User=
+}
+
+// Look gives what a user finds wrong with the files of a configuration: what that user cannot read or write. Only root
+// can look with the eyes of others. The error says why nobody could look.
+func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	return lookAs(ctx, user, nil, path)
+}
+
+// LookEtcd gives what etcd's user finds wrong with the files of etcd.tls. Like Look, it is for root. That user need not
+// be able to read the configuration: it is told what stands there.
+func LookEtcd(ctx context.Context, c config.Config, user string) ([]config.Problem, error) {
+	text, err := c.YAML()
+	if err != nil {
+		return nil, err
+	}
+	return lookAs(ctx, user, text)
+}
+
+// lookAs has a child look with the eyes of a user. It reads the text from its standard input.
+func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]config.Problem, error) {
+	accounts, err := readAccounts("/etc/passwd", "/etc/group")
+	if err != nil {
+		return nil, err
+	}
+	who, groups, ok := accounts.user(user)
+	if !ok {
+		return nil, fmt.Errorf("cannot look as %s: %w", user, ErrNoUser)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Command}, args...)...)
+	c.Dir, c.Stdin = "/", bytes.NewReader(text)
+	c.Env = []string{} // nothing of root's
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true, // root's terminal is not for that user, who may trace the child
+		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
+	}
+	answer, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look as %s: %w", user, err)
+	}
+	var problems []config.Problem
+	if err := json.Unmarshal(answer, &problems); err != nil {
+		return nil, fmt.Errorf("cannot look as %s: the answer is damaged: %w", user, err)
+	}
+	return problems, nil
+}
+
+// Hidden gives what is to be said of files that lie where the unit of the service shows it nothing, or nothing of this.
+func Hidden(c config.Config) []string {
+	files := []struct{ key, path string }{{"metrics.webConfig", c.Metrics.WebConfig}}
+	if path := c.Etcd.PasswordFile; path != "" {
+		files = append(files, struct{ key, path string }{"etcd.passwordFile", path})
+	}
+	if t := c.Cluster.TLS; t != nil {
+		files = append(files, []struct{ key, path string }{
+			{"cluster.tls.ca", t.CA},
+			{"cluster.tls.cert", t.Cert},
+			{"cluster.tls.key", t.Key},
+		}...)
+	}
+	var said []string
+	for _, f := range files {
+		for _, place := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
+			if strings.HasPrefix(f.path, place) {
+				said = append(said,
+					fmt.Sprintf("%s: %s lies in %s, of which the service sees nothing (ProtectHome=, PrivateTmp=): "+
+						"move it to %s",
+						f.key, f.path, strings.TrimSuffix(place, "/"), configs))
+			}
+		}
+	}
+	return said
+}
+
+// run gives what a child writes. A child that hangs on a file for good is left behind.
+func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	c.Stdout = w
+	if err := errors.Join(c.Start(), w.Close()); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Now()) })
+	defer stop()
+	answer, err := io.ReadAll(io.LimitReader(r, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(lookTimeout))
+	}
+	select {
+	case err = <-ended:
+		return answer, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(lookTimeout))
+	}
+}
+
+// ChildMain is the child: it looks at the file it is told, as the user it is, and writes what is wrong. Without a file
+// it looks at etcd's files of the configuration that it reads.
+func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
+	switch len(args) {
+	case 0:
+		return json.NewEncoder(stdout).Encode(lookEtcd(stdin))
+	case 1:
+		return json.NewEncoder(stdout).Encode(look(args[0]))
+	}
+	return errors.New("one file is expected, or none")
+}
+
+func lookEtcd(stdin io.Reader) []config.Problem {
+	text, err := io.ReadAll(io.LimitReader(stdin, config.MaxFileSize+1))
+	if err != nil {
+		return problemsOf(err)
+	}
+	c, err := config.Parse("", text)
+	if err != nil {
+		return problemsOf(err)
+	}
+	return problemsOf(c.CheckEtcdFiles())
+}
+
+func look(file string) []config.Problem {
+	c, err := config.Load(file)
+	if err != nil {
+		return problemsOf(err)
+	}
+	problems := problemsOf(c.CheckFiles())
+	if why := cannotWrite(c.Paths.State); why != "" {
+		problems = append(problems, config.Problem{Key: "paths.state", Message: why})
+	}
+	if why := cannotWrite(c.Paths.Runtime); why != "" {
+		problems = append(problems, config.Problem{Key: "paths.runtime", Message: why})
+	}
+	return problems
+}
+
+func problemsOf(err error) []config.Problem {
+	if err == nil {
+		return []config.Problem{}
+	}
+	if problems, ok := errors.AsType[config.Errors](err); ok {
+		return problems
+	}
+	return []config.Problem{{Message: err.Error()}}
+}
+
+// cannotWrite says why this process cannot keep files in a directory, or nothing. One that is not there is made by
+// systemd when the service starts.
+func cannotWrite(dir string) string {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return ""
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("%s cannot be written: permission denied; let the user that runs quorumd own it", dir)
+	}
+	return fmt.Sprintf("%s cannot be written: %v; correct the path", dir, err)
+}

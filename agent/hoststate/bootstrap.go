@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+const bootstrapName = "bootstrap.json"
+
+// BootstrapRequest is an operator's word that this host shall make a new cluster.
+type BootstrapRequest struct {
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
+	Token string    `json:"token"` // ETCD_INITIAL_CLUSTER_TOKEN of the new cluster
+	// Decided: no other listed host had a cluster or a request when this one asked, or all had agreed before.
+	Decided bool `json:"decided,omitempty"`
+}
+
+// Bootstrap gives the request that stands, or nil.
+func (f *State) Bootstrap() *BootstrapRequest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.request
+}
+
+// RequestBootstrap records an operator's request.
+func (f *State) RequestBootstrap(by string, at time.Time) error {
+	return f.requestBootstrap(BootstrapRequest{By: by, At: at})
+}
+
+// StartFounding records that this host makes the cluster because all listed hosts have agreed.
+func (f *State) StartFounding(by string, at time.Time) error {
+	return f.requestBootstrap(BootstrapRequest{By: by, At: at, Decided: true})
+}
+
+// DecideBootstrap records that this host makes the cluster of the request with that token. One that has ended stays so.
+func (f *State) DecideBootstrap(token string) error {
+	defer f.writes()()
+	was := f.Bootstrap()
+	if was == nil || was.Token != token || was.Decided {
+		return nil
+	}
+	next := *was
+	next.Decided = true
+	return f.keepBootstrap(&next)
+}
+
+func (f *State) requestBootstrap(request BootstrapRequest) error {
+	defer f.writes()()
+	if f.Bootstrap() != nil {
+		return nil
+	}
+	if f := f.Founding(); f.Attempt != "" && !f.Own { // it has told so since it was looked
+		return errors.New("cannot make a cluster: this host stands by that which another makes")
+	}
+	request.Token = "quorumd-" + rand.Text()
+	return f.keepBootstrap(&request)
+}
+
+func (f *State) keepBootstrap(request *BootstrapRequest) error {
+	if err := writeJSON(f.disk, filepath.Join(f.state, bootstrapName), request, true); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.request = request
+	return nil
+}
+
+// EndBootstrap forgets the request: the cluster stands.
+func (f *State) EndBootstrap() error {
+	defer f.writes()()
+	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {
+		return fmt.Errorf("cannot end the bootstrap: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.request = nil
+	return nil
+}

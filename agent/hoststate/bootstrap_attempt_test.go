@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAHostStandsByOneAttemptAndMakesNoOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func() *State {
+		t.Helper()
+		f, err := Open(HostFiles{}, dir, t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if err := open().StandBy("L", "1"); err != nil {
+		t.Fatal(err)
+	}
+	f := open()
+	if f.Founding() != (Founding{List: "L", Attempt: "1"}) || f.StandBy("L", "1") != nil {
+		t.Errorf("after a restart it stands by %+v", f.Founding())
+	}
+	if f.StandBy("L", "2") == nil || f.StandBy("M", "1") == nil || f.BeginFounding("L") == nil {
+		t.Error("it stands by another as well")
+	}
+	if f.RequestBootstrap("root", time.Now()) == nil || f.Bootstrap() != nil {
+		t.Error("it makes a cluster of its own")
+	}
+}
+
+func TestTheFirstHostMakesTheClusterOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	f, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.BeginFounding("L"); err != nil || f.Founding().Attempt == "" {
+		t.Fatalf("it begins %+v: %v", f.Founding(), err)
+	}
+	if err := f.RequestBootstrap("root", time.Now()); err != nil {
+		t.Error(err)
+	}
+	other, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), nil)
+	if err != nil || other.RequestBootstrap("root", time.Now()) != nil || other.StandBy("L", "1") == nil {
+		t.Error("a host that makes a cluster stands by another")
+	}
+}

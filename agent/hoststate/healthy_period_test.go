@@ -1,0 +1,42 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTheCleanStretchOutlivesTheAgentAndNoReboot(t *testing.T) {
+	t.Parallel()
+	state, runtime := t.TempDir(), t.TempDir()
+	open := func() *State {
+		f, err := Open(HostFiles{}, state, runtime, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	s := Stretch{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
+	if err := f.NoteStretch(s); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		bootID string
+		now    time.Duration
+		want   Stretch
+	}{
+		"an agent that starts anew": {"boot-1", 3 * time.Hour, s},
+		"after a reboot":            {"boot-2", 3 * time.Hour, Stretch{}},
+		"it is of the time to come": {"boot-1", time.Hour, Stretch{}},
+	} {
+		if got := open().Noted(c.bootID, c.now, 0).Stretch; got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	if err := f.NoteStretch(Stretch{}); err != nil || f.Noted("boot-1", 3*time.Hour, 0).Stretch != (Stretch{}) {
+		t.Errorf("it is not forgotten: %v", err)
+	}
+}

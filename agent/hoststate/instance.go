@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+const (
+	instanceName  = "instance"       // in the runtime directory
+	instancesName = "instances.json" // in the state directory
+	instancesKept = 4                // as many reboots may follow on each other before the record of the first is gone
+)
+
+// Instance gives the name that all processes of this agent share until the host reboots. Another
+// agent with the same host ID has another one.
+func Instance(runtime string) (string, error) {
+	var disk HostFiles
+	if err := disk.MakeDir(runtime); err != nil {
+		return "", fmt.Errorf("cannot make quorumd's own directory: %w; check paths.runtime", err)
+	}
+	path := filepath.Join(runtime, instanceName)
+	var name string
+	if found, err := readJSON(disk, path, &name); err == nil && found && name != "" {
+		return name, nil
+	}
+	name = rand.Text()
+	return name, writeJSON(disk, path, name, false)
+}
+
+// Instances gives the names of this agent that are known to be its own, the newest last.
+func (f *State) Instances() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.names
+}
+
+// NoteInstance remembers a name of this agent.
+func (f *State) NoteInstance(name string) error {
+	defer f.writes()()
+	next := append(slices.Clone(f.Instances()), name)
+	next = next[max(0, len(next)-instancesKept):]
+	if err := writeJSON(f.disk, filepath.Join(f.state, instancesName), next, true); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names = next
+	return nil
+}

@@ -1,0 +1,89 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+const mutesName = "mutes.json"
+
+// Mutes gives those that hold by what is found now, and those that do so no more but are still noted.
+func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd) {
+	f.mu.Lock()
+	noted := f.mutes
+	f.mu.Unlock()
+	for _, m := range noted {
+		if why := m.Over(found, now); why != "" {
+			over = append(over, health.MuteEnd{Mute: m, Why: why})
+		} else {
+			hold = append(hold, m)
+		}
+	}
+	return hold, over
+}
+
+// Mute notes a mute, in place of one of the same code, unless there are too many.
+func (f *State) Mute(m health.Mute) (refused *policy.Refusal, err error) {
+	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
+		others := slices.DeleteFunc(slices.Clone(mutes), func(o health.Mute) bool { return o.Code == m.Code })
+		if refused = policy.AgainstMoreMutes(len(others)); refused != nil {
+			return mutes
+		}
+		return append(others, m)
+	})
+	return refused, err
+}
+
+// Unmute forgets the mute of a code, and tells whether there was one.
+func (f *State) Unmute(code health.Code) (was bool, err error) {
+	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
+		left := slices.DeleteFunc(slices.Clone(mutes), func(m health.Mute) bool { return m.Code == code })
+		was = len(left) < len(mutes)
+		return left
+	})
+	return was, err
+}
+
+// EndMutes forgets mutes that are over, unless a person has renewed them meanwhile.
+func (f *State) EndMutes(over []health.MuteEnd) error {
+	return f.changeMutes(func(mutes []health.Mute) []health.Mute {
+		return slices.DeleteFunc(mutes, func(m health.Mute) bool {
+			return slices.ContainsFunc(over, func(o health.MuteEnd) bool { return o.Mute == m })
+		})
+	})
+}
+
+// changeMutes writes what change makes of a copy of the mutes.
+func (f *State) changeMutes(change func([]health.Mute) []health.Mute) error {
+	defer f.writes()()
+	f.mu.Lock()
+	before := f.mutes
+	f.mu.Unlock()
+	next := change(slices.Clone(before))
+	if slices.Equal(next, before) {
+		return nil
+	}
+	if err := writeJSON(f.disk, filepath.Join(f.state, mutesName), next, true); err != nil {
+		return fmt.Errorf("cannot note what is muted: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mutes = next
+	return nil
+}
+
+// openMutes reads the mutes of the agent before. Without what cannot be read more is told, and nothing else changes.
+func (f *State) openMutes() {
+	var mutes []health.Mute
+	if _, err := readJSON(f.disk, filepath.Join(f.state, mutesName), &mutes); err == nil {
+		f.mutes = mutes[:min(len(mutes), policy.MaxMutes)]
+	}
+}

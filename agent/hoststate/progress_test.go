@@ -1,0 +1,203 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// asked opens own files and notes that something is asked, or nothing.
+func asked(t *testing.T, k *Request) *State {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := Open(HostFiles{}, dir+"/state", dir+"/run", nil)
+	must(t, err)
+	if k != nil {
+		must(t, f.TakeTurn(k))
+	}
+	return f
+}
+
+// is tells that what is asked is that, now and for an agent that has just started.
+func is(t *testing.T, f *State, want Request) {
+	t.Helper()
+	again, err := Open(f.disk, f.state, f.runtime, nil)
+	must(t, err)
+	for who, f := range map[string]*State{"this agent": f, "the next one": again} {
+		if now, _ := f.Asked(); now == nil || *now != want {
+			t.Errorf("to %s what is asked is %+v, want %+v", who, now, want)
+		}
+	}
+}
+
+func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
+	f, want := asked(t, &k), k
+	began := time.Unix(2, 0)
+	got, err := f.BeginOperation(Beginning{BootID: "boot-1", At: began, Clock: time.Minute, Cluster: 7})
+	must(t, err)
+	want.BootID, want.Began, want.Clock, want.Cluster = "boot-1", began.UTC(), time.Minute, 7
+	if *got != want {
+		t.Errorf("it begins as %+v, want %+v", got, want)
+	}
+	is(t, f, want)
+	must(t, f.OperationRecorded())
+	want.Seen = true
+	is(t, f, want)
+	if stands, err := f.EtcdStopped(&k); err != nil || !stands {
+		t.Errorf("it stands: %t, %v", stands, err)
+	}
+	want.Stopped = true
+	is(t, f, want)
+	must(t, f.EtcdStarted())
+	want.Stopped = false
+	is(t, f, want)
+	must(t, f.OperationEnds(nil))
+	want.Seen, want.Ended = false, true
+	is(t, f, want)
+}
+
+func TestAnOperationThatIsGivenUpLeavesWhatIsAskedAsIfItHadNeverBegun(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
+	f := asked(t, &k)
+	_, err := f.BeginOperation(Beginning{BootID: "boot-1", At: time.Unix(2, 0), Clock: time.Minute, Cluster: 7})
+	must(t, err)
+	must(t, f.OperationRecorded())
+	must(t, f.OperationGivenUp())
+	is(t, f, k)
+}
+
+func TestAProgramKeepsTheTimeAtWhichItWasFirstStarted(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
+	f, want := asked(t, &k), k
+	want.ProgramRun = ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: time.Minute}
+	for _, at := range []time.Duration{time.Minute, time.Hour} {
+		run, stands, err := f.ProgramStarted(&k, "boot-1", at)
+		if err != nil || !stands || run != want.CommandRun() {
+			t.Errorf("at %s it is run as %+v, and stands: %t, %v", at, run, stands, err)
+		}
+		is(t, f, want)
+	}
+	must(t, f.ProgramEnded(&k, policy.HooksFailed, "exit status 7"))
+	want.Ran, want.RanText = policy.HooksFailed, "exit status 7"
+	is(t, f, want)
+}
+
+func TestNothingIsNotedForARequestThatWasWithdrawn(t *testing.T) {
+	t.Parallel()
+	was := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
+	over, another := was, was
+	over.Ended, another.Since = true, time.Unix(2, 0).UTC()
+	for name, now := range map[string]*Request{"nothing is asked": nil, "it is over": &over, "another is": &another} {
+		f := asked(t, now)
+		if stands, err := f.EtcdStopped(&was); err != nil || stands {
+			t.Errorf("%s: etcd is to be stopped for it: %t, %v", name, stands, err)
+		}
+		if run, stands, err := f.ProgramStarted(&was, "boot-1", time.Minute); err != nil || stands || run.ID != "" {
+			t.Errorf("%s: its program is to be started: %+v, %t, %v", name, run, stands, err)
+		}
+		if now != nil {
+			is(t, f, *now)
+		}
+	}
+	f := asked(t, nil)
+	if k, err := f.BeginOperation(Beginning{BootID: "boot-1"}); err != nil || k != nil {
+		t.Errorf("nothing is asked, and %+v begins: %v", k, err)
+	}
+	f = asked(t, &another)
+	must(t, f.ProgramEnded(&was, policy.HooksDone, ""))
+	is(t, f, another)
+}
+
+func TestWhatWasSeenOrHasEndedIsNotedOfExactlyThatRequest(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
+	changed := k
+	changed.For = time.Hour
+	b := Beginning{BootID: "boot-1", At: time.Unix(2, 0).UTC(), Clock: time.Minute, Cluster: 7}
+	f := asked(t, &changed)
+	must(t, f.OperationSeen(&k, b))
+	must(t, f.StandingEnds(&k, policy.Withdrawn, "x", time.Unix(3, 0)))
+	is(t, f, changed)
+	must(t, f.OperationSeen(&changed, b))
+	want := changed
+	want.Seen, want.BootID, want.Began, want.Clock, want.Cluster = true, "boot-1", b.At, time.Minute, 7
+	is(t, f, want)
+	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the disk knows better
+	is(t, f, want)
+	must(t, f.StandingEnds(&want, policy.Withdrawn, "x", time.Unix(3, 0)))
+	if now, last := f.Asked(); now != nil || last.Code != policy.Withdrawn || last.Text != "x" {
+		t.Errorf("what is asked is %+v, and what ended %+v", now, last)
+	}
+}
+
+func TestATurnInARolloutIsTakenOnlyWhenNothingElseIsAsked(t *testing.T) {
+	t.Parallel()
+	first, second := Request{Rollout: "x", Since: time.Unix(1, 0).UTC()}, Request{Rollout: "y"}
+	f := asked(t, nil)
+	must(t, f.TakeTurn(&first))
+	must(t, f.TakeTurn(&second))
+	is(t, f, first)
+}
+
+func TestAHostKnowsByHowOftenARolloutWasLetGoOnThatItsRecordIsOld(t *testing.T) {
+	t.Parallel()
+	end := (&Request{Rollout: "x", RolloutResumed: 2}).End(policy.Cycled, "", time.Unix(9, 0))
+	for resumed, want := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
+		r := record.Rollout{ID: "x", Resumed: resumed, Since: time.Unix(int64(resumed), 0)}
+		if got := end.Had(r); got != want {
+			t.Errorf("a record that was let go on %d times, and its turn after 2: had: %t, want %t", resumed, got, want)
+		}
+	}
+	if end.Had(record.Rollout{ID: "y"}) {
+		t.Error("it counts for another rollout")
+	}
+	if end.Code = policy.Withdrawn; !end.Had(record.Rollout{ID: "x", Resumed: 2}) {
+		t.Error("one whose operation was released does not count")
+	}
+}
+
+func TestATurnIsHadAsOftenAsItsRolloutWasLetGoOnByItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in   *record.Rollout
+		want int
+	}{
+		"it was let go on meanwhile":   {&record.Rollout{ID: "x", Resumed: 3}, 3},
+		"its record was written anew":  {&record.Rollout{ID: "x", Resumed: 1}, 2},
+		"another rollout runs by then": {&record.Rollout{ID: "y", Resumed: 3}, 2},
+		"there is none any more":       {nil, 2},
+	} {
+		f := asked(t, &Request{Rollout: "x", RolloutResumed: 2, Work: policy.WorkRestart})
+		must(t, f.OperationEnds(c.in))
+		must(t, f.EndRequest(policy.Cycled, "", time.Unix(9, 0)))
+		if _, end := f.Asked(); end.RolloutResumed != c.want {
+			t.Errorf("%s: it was had %d times, want %d", name, end.RolloutResumed, c.want)
+		}
+	}
+}
+
+func TestARequestThatAPersonHasEndedLiesOnTheDiskAsInFormerVersions(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Ended: true}
+	data, err := json.Marshal(k)
+	must(t, err)
+	if !strings.Contains(string(data), `"over":true`) {
+		t.Errorf("it lies there as %s", data)
+	}
+	var read Request
+	must(t, json.Unmarshal([]byte(`{"work":"restart","over":true}`), &read))
+	if read != k {
+		t.Errorf("a former version's is read as %+v", read)
+	}
+}

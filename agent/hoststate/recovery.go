@@ -1,0 +1,139 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+const recoveryName = "recovery.json"
+
+// Recoveries is the plan that is in force on this host, and how the last one ended. It lies in the state directory.
+type Recoveries struct {
+	Recovery *Recovery    `json:"recovery,omitempty"`
+	Last     *RecoveryEnd `json:"last,omitempty"`
+}
+
+// Recovery is what a plan asks of this host.
+type Recovery struct {
+	Plan     string          `json:"plan"`
+	Old      record.MemberID `json:"oldClusterID"`
+	New      record.MemberID `json:"newClusterID"`
+	Survivor string          `json:"survivor"` // its name
+	Alone    bool            `json:"alone,omitempty"`
+	Member   record.MemberID `json:"memberID,omitzero"` // of the data that the plan was made for
+	Term     uint64          `json:"lastTerm,omitempty"`
+	Index    uint64          `json:"lastIndex,omitempty"`
+	By       string          `json:"by"`
+	Since    time.Time       `json:"since"`
+	// Snapshot is what this host goes on with; nil for its data.
+	Snapshot *recovery.Snapshot `json:"snapshot,omitempty"`
+	// Parted tells that this host has begun to part with its data: the plan cannot be given up any more.
+	Parted  bool   `json:"parted,omitempty"`
+	GivenUp string `json:"givenUp,omitempty"` // by whom the plan was given up
+}
+
+// RecoveryEnd is how a plan ended on this host.
+type RecoveryEnd struct {
+	Recovery
+	Ended time.Time         `json:"ended"`
+	Code  policy.ReasonCode `json:"code"`
+}
+
+// Recoveries gives the plan in force, or nil, and how the last one ended, or nil. The values are not to be changed.
+func (f *State) Recoveries() (*Recovery, *RecoveryEnd) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.recovery.Recovery, f.recovery.Last
+}
+
+// inForce gives the plan as far as it is decided by beside another; nil when there is none.
+func (k *Recovery) inForce() *policy.Recovery {
+	if k == nil {
+		return nil
+	}
+	return &policy.Recovery{Plan: k.Plan, By: k.By}
+}
+
+// BeginRecovery puts a plan in force, unless another one is; the same one is not begun again once it
+// has ended well.
+func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error) {
+	err = f.changeRecovery(func(file *Recoveries) {
+		refused = file.Recovery.inForce().AgainstPlan(plan.Plan)
+		switch {
+		case refused != nil:
+		case file.Last != nil && file.Last.Plan == plan.Plan && file.Last.Code == policy.Recovered:
+		case file.Recovery == nil:
+			file.Recovery = &plan
+		}
+	})
+	return refused, err
+}
+
+// Part notes, before this host parts with its data, that it does. A plan that was given up, or is another, is refused.
+func (f *State) Part(plan string) error {
+	var refused error
+	err := f.changeRecovery(func(file *Recoveries) {
+		switch k := file.Recovery; {
+		case k == nil || k.Plan != plan || k.GivenUp != "":
+			refused = fmt.Errorf("cannot part with the data: plan %s is not in force any more", plan)
+		case !k.Parted:
+			parted := *k
+			parted.Parted = true
+			file.Recovery = &parted
+		}
+	})
+	return errors.Join(refused, err)
+}
+
+// GiveUp notes that the plan in force is to be given up, unless this host has begun to part with its data. It gives the
+// plan as it stands then.
+func (f *State) GiveUp(by string) (stands *Recovery, refused *policy.Refusal, err error) {
+	err = f.changeRecovery(func(file *Recoveries) {
+		k := file.Recovery
+		refused = k.inForce().AgainstGivingUp(k != nil && k.Parted)
+		if refused == nil && k.GivenUp == "" {
+			given := *k
+			given.GivenUp = by
+			file.Recovery = &given
+		}
+		stands = file.Recovery
+	})
+	return stands, refused, err
+}
+
+// EndRecovery forgets that plan.
+func (f *State) EndRecovery(plan string, code policy.ReasonCode, at time.Time) error {
+	return f.changeRecovery(func(file *Recoveries) {
+		if file.Recovery != nil && file.Recovery.Plan == plan {
+			file.Last = &RecoveryEnd{Recovery: *file.Recovery, Ended: at.UTC(), Code: code}
+			file.Recovery = nil
+		}
+	})
+}
+
+func (f *State) changeRecovery(change func(file *Recoveries)) error {
+	defer f.writes()()
+	f.mu.Lock()
+	before := f.recovery
+	f.mu.Unlock()
+	next := before
+	if change(&next); next == before {
+		return nil
+	}
+	if err := writeJSON(f.disk, filepath.Join(f.state, recoveryName), next, true); err != nil {
+		return fmt.Errorf("cannot note the recovery: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recovery = next
+	return nil
+}

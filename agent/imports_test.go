@@ -1,0 +1,243 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// house lists every package of quorumd, each above those that it may import: an arrow that points up, and so a circle,
+// cannot even be written here. What lies below agent is named without that; contrib is no part of the house, but for
+// the runbooks that quorumd serves.
+func house() []room {
+	return []room{
+		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
+			"display fileaccess journalcatalog control config recovery record etcddb disk systemd durationfmt"},
+		{"cmd/quorumctl/setup", "policy config execshim fileaccess"},
+		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
+		{"cmd/quorumctl/pki", ""},
+		{"cmd/quorumctl/supportbundle", "durationfmt"},
+		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
+		{"cmd/quorumd/daemon", "agent operate page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog externalcheck " +
+			"backup/restoretest backup discovery " +
+			"proxy recovery/rebuild hoststate policy config autoreboot control cluster network hooks execshim " +
+			"datadir record " +
+			"etcddb health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
+			"health/etcdmetrics " +
+			"systemd/roothelper systemd/runas systemd/rootfile disk health systemd contrib/prometheus"},
+		{"packaging/build", "journalcatalog"},
+		{"packaging", ""},
+		{"sim", "agent hoststate policy config control cluster network hooks datadir recovery record sim/keyspace " +
+			"disk health systemd"},
+		{"sim/keyspace", ""},
+		{"policy/model", "policy health"},
+		{"agent", "operate publish act observe persist round hoststate policy config control lock proxy " +
+			"cluster network hooks datadir recovery record disk health systemd"},
+		{"operate", "publish round hoststate poll policy config control cluster recovery backup record health durationfmt"},
+		{"publish", "round hoststate poll policy config control cluster network proxy record disk health"},
+		{"act", "round hoststate policy config lock cluster hooks recovery record durationfmt"},
+		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk health " +
+			"systemd durationfmt"},
+		{"persist", "round hoststate poll policy config control record"},
+		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
+		{"hoststate", "policy hooks recovery record health"},
+		{"shutdown", "policy control"},
+		{"journalcatalog", "policy health"},
+		{"fileaccess", "config durationfmt"},
+		{"page", "display control"},
+		{"display", "policy control durationfmt"},
+		{"fleetlock", "connlimit control"},
+		{"connlimit", ""},
+		{"poll", ""},
+		{"config", "durationfmt autoreboot socketpath disk"},
+		{"autoreboot", "policy control execshim"},
+		{"control", "hooks recovery socketpath durationfmt"},
+		{"lock", "record durationfmt"},
+		{"cluster", "execshim durationfmt"},
+		{"network", ""},
+		{"bootstrap", "policy"},
+		{"proxy", ""},
+		{"hooks", "durationfmt"},
+		{"recovery/rebuild", "datadir recovery scratchetcd record etcddb durationfmt"},
+		{"datadir", ""},
+		{"externalcheck", "execshim health durationfmt"},
+		{"discovery", "durationfmt"},
+		{"backup/restoretest", "backup scratchetcd etcddb"},
+		{"backup", "record etcddb durationfmt"},
+		{"execshim", ""},
+		{"recovery", "policy record etcddb"},
+		{"policy", "health durationfmt"},
+		{"record", ""},
+		{"scratchetcd", "etcddb socketpath durationfmt"},
+		{"etcddb", ""},
+		{"socketpath", ""},
+		{"durationfmt", ""},
+		{"health/sensors", "disk health"},
+		{"health/smart", "health systemd/rootfile"},
+		{"health/kernellog", "disk health systemd/rootfile"},
+		{"health/certificates", "health"},
+		{"health/etcdflags", "health"},
+		{"health/etcdmetrics", "health"},
+		{"systemd/roothelper", "systemd"},
+		{"systemd/runas", ""},
+		{"systemd/rootfile", ""},
+		{"disk", ""},
+		{"health", ""},
+		{"systemd", ""},
+	}
+}
+
+type room struct {
+	name    string
+	imports string // that it may import of quorumd, all of them further down
+}
+
+// dir gives where the room lies, seen from this package.
+func (r room) dir() string {
+	if r.name == "agent" {
+		return "."
+	}
+	top, _, _ := strings.Cut(r.name, "/")
+	if slices.Contains(beside(), top) {
+		return filepath.Join("..", r.name)
+	}
+	return r.name
+}
+
+// beside are the top folders that know nothing of an agent, or stand above it.
+func beside() []string { return []string{"cmd", "packaging", "disk", "health", "systemd"} }
+
+func TestNoRoomIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var listed []string
+	for _, r := range house() {
+		listed = append(listed, r.dir())
+	}
+	roots := []string{"."}
+	for _, top := range beside() {
+		roots = append(roots, filepath.Join("..", top))
+	}
+	for _, root := range roots {
+		must(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case !entry.IsDir():
+				return nil
+			case entry.Name() == "testdata":
+				return filepath.SkipDir
+			case len(shipped(t, path)) > 0 && !slices.Contains(listed, path):
+				t.Errorf("%s is not in the house: say what it may import", path)
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+				return filepath.SkipDir // what is built with it is no part of quorumd
+			}
+			return nil
+		}))
+	}
+}
+
+func TestARoomImportsOnlyWhatTheHouseAllows(t *testing.T) {
+	t.Parallel()
+	below := map[string]bool{}
+	for _, r := range slices.Backward(house()) {
+		allowed := strings.Fields(r.imports)
+		for _, name := range allowed {
+			if !below[name] && !strings.HasPrefix(name, "contrib/") {
+				t.Errorf("%s may import %s, which does not stand below it", r.name, name)
+			}
+		}
+		below[r.name] = true
+		imported := importsOf(t, r.dir())
+		for name, file := range imported {
+			if !slices.Contains(allowed, name) {
+				t.Errorf("%s imports %s: of quorumd, %s may import no more than %q", file, name, r.name, allowed)
+			}
+		}
+		for _, name := range allowed {
+			if imported[name] == "" {
+				t.Errorf("%s may import %s and does not: take it off the list", r.name, name)
+			}
+		}
+	}
+}
+
+// importsOf gives what the files of a package import of quorumd, tests apart, and one file that does.
+func importsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	const module = "github.com/quorumd/quorumd/"
+	files := shipped(t, dir)
+	if len(files) == 0 {
+		t.Errorf("there is no room in %s", dir)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		must(t, err)
+		for _, spec := range parsed.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			must(t, err)
+			if name, ours := strings.CutPrefix(path, module); ours {
+				out[strings.TrimPrefix(name, "agent/")] = file
+			}
+		}
+	}
+	return out
+}
+
+// shipped gives the Go files of a folder that are no tests.
+func shipped(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	must(t, err)
+	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+}
+
+// A kind of operation is named where its record is made; whoever wants to know what one does asks its declaration, so
+// that one more kind needs no hunt. The simulation judges the agent, and has lists of its own.
+func TestOnlyThePolicyAsksWhichKindAnOperationIs(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	for _, r := range house() {
+		if r.name == "policy" || r.name == "policy/model" || r.name == "sim" {
+			continue
+		}
+		for _, file := range shipped(t, r.dir()) {
+			set := token.NewFileSet()
+			tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			must(t, err)
+			made := map[ast.Expr]bool{}
+			ast.Inspect(tree, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.KeyValueExpr:
+					if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Kind" {
+						made[n.Value] = true
+					}
+				case *ast.SelectorExpr:
+					from, _ := n.X.(*ast.Ident)
+					if from == nil || from.Name != "policy" || !strings.HasPrefix(n.Sel.Name, "Kind") {
+						break
+					}
+					if looked++; !made[n] {
+						t.Errorf("%s asks for %s by name: make what differs a field of its declaration",
+							set.Position(n.Pos()), n.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if looked == 0 {
+		t.Error("no kind of operation is made anywhere: are they called otherwise by now?")
+	}
+}

@@ -1,0 +1,32 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteFounding notes by which attempt to make a cluster this host stands, and that it makes it.
+func (k *Keeper) noteFounding(ctx context.Context, r *round.Round) {
+	note, list := r.Decision.Notes.Founding, r.View.Founding.List
+	switch {
+	case note.Start:
+		k.note(ctx, &k.founding, "founding", "cannot begin to make the cluster", func(context.Context) error {
+			k.log.Warn("all listed hosts are new and agree: this host makes the cluster", "list", list)
+			return k.files.StartFounding("bootstrap.expect", r.Wall)
+		})
+	case note.Decide:
+		token := r.Bootstrap.Token
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk that this host makes the cluster",
+			func(context.Context) error { return k.files.DecideBootstrap(token) })
+	case note.Begin:
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
+			func(context.Context) error { return k.files.BeginFounding(list) })
+	case note.Promise != "":
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
+			func(context.Context) error { return k.files.StandBy(list, note.Promise) })
+	}
+}

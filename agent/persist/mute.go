@@ -1,0 +1,20 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteMutes forgets the mutes that hold no more, for good: one that broke does not come back when things get better.
+func (k *Keeper) noteMutes(ctx context.Context, r *round.Round) {
+	if len(r.MutesOver) == 0 {
+		return
+	}
+	k.note(ctx, &k.mutes, "mutes", "cannot note the end of a mute on the disk", func(context.Context) error {
+		return k.files.EndMutes(r.MutesOver)
+	})
+}

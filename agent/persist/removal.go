@@ -1,0 +1,21 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteRemoval ends what this host was asked to remove, if the round has decided so, beside the loop: the disk may hang.
+func (k *Keeper) noteRemoval(ctx context.Context, r *round.Round) {
+	note := r.Decision.Notes.Removal
+	if !note.Ends {
+		return
+	}
+	k.note(ctx, &k.removal, "removal", "cannot note that the removal has ended", func(context.Context) error {
+		return k.files.RemovalStandingEnds(r.Removal, note.Code, note.Text, r.Wall)
+	})
+}

@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteRequest carries out what the round has decided about what was asked of this host.
+func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
+	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step
+	case policy.RequestSeen, policy.RequestEnds:
+		k.noteAsked(ctx, r, note)
+	case policy.RequestTurn:
+		k.takeTurn(ctx, r)
+	case policy.RequestAgain:
+		k.stopUnended(ctx, r)
+	case policy.RequestTooNew: // it is of a newer quorumd, and to be taken for nothing else
+		if k.tooNew != r.Rollout.ID {
+			k.tooNew = r.Rollout.ID
+			k.log.Error("this host does not take its turn in the rollout: its quorumd is too old for that work: "+
+				"upgrade it, or quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
+		}
+	}
+}
+
+// noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
+func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
+	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
+	k.note(ctx, &k.request, "request", "cannot note what becomes of what was asked", func(ctx context.Context) error {
+		if note.Change == policy.RequestEnds {
+			if err := k.guard(ctx, note.Guard); err != nil {
+				return err
+			}
+			return k.files.StandingEnds(asked, note.Code, note.Text, r.Wall)
+		}
+		return k.files.OperationSeen(asked, hoststate.Beginning{
+			BootID: op.BootID, At: op.Started, Clock: op.Clock, Cluster: in,
+		})
+	})
+}
+
+// takeTurn asks this host to be taken down for the rollout that has come to it, beside the loop: the disk may hang.
+func (k *Keeper) takeTurn(ctx context.Context, r *round.Round) {
+	rollout := *r.Rollout
+	k.note(ctx, &k.request, "rollout", "cannot note this host's turn in the rollout", func(context.Context) error {
+		err := k.files.TakeTurn(requestOf(rollout, r, k.opt.BootID))
+		k.opt.Wake()
+		return err
+	})
+}
+
+// requestOf gives what a rollout asks of this host. Nobody says how long it may take: what hangs must be told.
+func requestOf(rollout record.Rollout, r *round.Round, bootID string) *hoststate.Request {
+	return &hoststate.Request{
+		Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
+		Rollout: rollout.ID, RolloutResumed: rollout.Resumed,
+		Since: r.Wall.UTC(), AskedIn: bootID, For: control.DefaultMaintenance,
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// stretchOf is for how long a round has found this host well.
+func stretchOf(bootID string, r *round.Round) hoststate.Stretch {
+	t := r.View.TakenOut
+	if t.WellFor == 0 {
+		return hoststate.Stretch{}
+	}
+	return hoststate.Stretch{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
+}
+
+// domainsOf gives the failure domains of the members' hosts that a round knows.
+func domainsOf(r *round.Round) map[uint64]string {
+	of := map[uint64]string{}
+	for _, m := range r.View.Cluster.Members {
+		if m.Domain != "" {
+			of[m.ID] = m.Domain
+		}
+	}
+	return of
+}
+
+// noteSelf records what the round has decided of the cluster that has answered and of what this host is to it, each
+// beside the loop: the disk may hang.
+func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
+	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
+	if note.Met {
+		k.note(ctx, &k.met, "cluster", "cannot note on the disk which cluster has answered",
+			func(context.Context) error { return k.files.SetMet(id, r.Wall) })
+	}
+	if note.Member {
+		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
+			func(context.Context) error { return k.files.SetMembership(id, note.MemberID) })
+	}
+	if note.Lost != 0 {
+		k.note(ctx, &k.lost, "lost member", "cannot record on the disk that the data of this host's member is gone",
+			func(context.Context) error { return k.files.SetLost(note.Lost) })
+	}
+	if note.Mount != "" {
+		k.note(ctx, &k.mount, "mount", "cannot record on the disk where the member's data is mounted",
+			func(context.Context) error { return k.files.SetMount(note.Mount) })
+	}
+	if note.Domains {
+		domains := domainsOf(r)
+		k.note(ctx, &k.domains, "failure domains", "cannot note on the disk in which failure domains the members are",
+			func(context.Context) error { return k.files.NoteDomains(domains) })
+	}
+	if note.Clean {
+		stretch := stretchOf(k.opt.BootID, r)
+		k.note(ctx, &k.stretch, "clean stretch", "cannot note on the disk for how long this host has been well",
+			func(context.Context) error { return k.files.NoteStretch(stretch) })
+	}
+	if note.Standby != 0 {
+		k.note(ctx, &k.standby, "standby", "cannot note on the disk that this host is a standby",
+			func(context.Context) error { return k.files.SetStandby(note.Standby) })
+	}
+}

@@ -1,0 +1,36 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteHold brings the file in line with what the round has decided, beside the loop: the disk may hang.
+func (k *Keeper) noteHold(ctx context.Context, r *round.Round) {
+	want := r.Decision.Notes.Hold
+	if k.guarded(want) {
+		return
+	}
+	k.note(ctx, &k.hold, "guard", "cannot note whether etcd may start by itself", func(ctx context.Context) error {
+		return k.guard(ctx, want)
+	})
+}
+
+// guarded tells whether the file is as it is wanted.
+func (k *Keeper) guarded(want policy.Hold) bool {
+	held, known := k.files.Held()
+	return want == policy.HoldAsIs || known && held == (want == policy.HoldBack)
+}
+
+// guard makes or removes the file, where it is not as it is wanted.
+func (k *Keeper) guard(ctx context.Context, want policy.Hold) error {
+	if k.guarded(want) {
+		return nil
+	}
+	return k.files.SetHeld(ctx, want == policy.HoldBack)
+}

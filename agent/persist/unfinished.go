@@ -1,0 +1,44 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package persist
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// stopUnended stops a rollout that has come to this host once more after its turn: it would be taken down again and
+// again.
+func (k *Keeper) stopUnended(ctx context.Context, r *round.Round) {
+	next := *r.Rollout
+	next.State = record.RolloutStopped
+	next.Text = r.View.Self.Name + " has had its turn, which ended otherwise (" + string(r.LastRequest.Code) + ": " +
+		r.LastRequest.Text + "): quorumctl rollout resume gives it another"
+	if r.LastRequest.Code == policy.Cycled {
+		next.Text = r.View.Self.Name +
+			" was taken down and is back, but its record did not say so: see who else writes there, then quorumctl " +
+			"rollout resume takes this host down once more"
+	}
+	value, err := record.Encode(next)
+	if err != nil {
+		k.log.Error("cannot stop the rollout", "rollout", next.ID, "error", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	key := k.keys.Rollout()
+	answer, err := k.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
+		clientv3.OpPut(key, string(value)))
+	switch {
+	case err != nil:
+		k.log.Error("cannot stop the rollout: the next round tries again", "rollout", next.ID, "error", err)
+	case answer.Succeeded: // otherwise somebody has changed it since, and the next round looks anew
+		k.log.Error("rollout stopped: "+next.Text, "rollout", next.ID)
+	}
+}

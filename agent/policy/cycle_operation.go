@@ -1,0 +1,335 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/health"
+)
+
+// cycles is the operation that takes a host down and brings it back. Nobody ends it but that host or a person: only
+// they know whether somebody works there.
+func cycles() operation {
+	return operation{
+		kind:   KindCycle,
+		noun:   "cycle",
+		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		asks:   []OpPhase{PhaseReady},
+		down:   true,
+		carry:  ownCycle,
+		title: func(t Titled) string {
+			return fmt.Sprintf("%s of %s for %s", t.Kind, t.HostName, t.Work)
+		},
+	}
+}
+
+// ownCycle carries on the operation that takes this host down and brings it back, from whatever point
+// it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
+func ownCycle(v View) Decision {
+	m, listed := v.member()
+	// another than this operation takes it out
+	listed = listed && !neverStarted(m)
+	// what is on its way back is not taken down once more, whatever its etcd does
+	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) {
+		return takeDown(v, m, listed)
+	}
+	return bringBack(v, m, listed)
+}
+
+// worked tells whether what the host was taken down for has been done. Maintenance is done when a
+// person says so.
+func worked(v View) bool {
+	switch v.Asked.Work {
+	case WorkRestart:
+		return v.Op.Restarted
+	case WorkReboot:
+		return !v.Op.SameBoot
+	case WorkCommand:
+		return v.Asked.Command.Ended()
+	}
+	return false
+}
+
+// takeDown stops this host's member in order.
+func takeDown(v View, m Member, listed bool) Decision {
+	if d, decided := underLock(v, "to go on with the "+string(v.Asked.Work)); decided {
+		return d
+	}
+	if !listed || v.Asked.KeepRunning { // there is nothing to stop
+		return touchable(v)
+	}
+	switch v.Unit.State {
+	case UnitUnknown, UnitMissing:
+		return because(v, vetoUnitUnusable)
+	case UnitDeactivating:
+		return wait(Stopping, "etcd is stopping")
+	case UnitActivating:
+		return wait(Starting, "etcd is starting")
+	case UnitActive:
+		return stopMember(v, m)
+	}
+	stoppedText, leave := restartOfStopped(v)
+	switch {
+	// later, an end that is not answered could land after the stop that is decided next
+	case leave && v.Op.Phase == PhaseBegun:
+		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
+	case v.Asked.Work == WorkRestart:
+		return startMember(v, m)
+	case !v.Self.Drives: // others have stopped it, and start it
+	case v.Asked.Work == WorkReboot: // it starts with the machine, if whoever has stopped it wants that
+	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
+		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
+	case !v.Asked.Stopped: // from now on it is this operation's: it is held back, and started again at the end
+		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
+	}
+	return touchable(v)
+}
+
+// touchable is a host whose turn it is and whose etcd is where it shall be: now the work is done.
+func touchable(v View) Decision {
+	a := v.Asked
+	stranger, busy := strangerRuns(v)
+	switch {
+	case busy && a.Command.State == HooksDue:
+		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
+	case v.Op.Phase != PhaseDown || a.Retimed: // the other hosts see by the record that it is overdue
+		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
+	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver:
+		return do(Step{Kind: StepReboot, Why: a.Reason})
+	case a.Work == WorkReboot:
+		return wait(RebootAwaited, "the machine is ready to reboot: %s", a.Reason)
+	case a.Command.State == HooksRunning || busy:
+		return wait(CommandRunning, "%s", a.Command.Text)
+	case a.Work.RunsProgram():
+		return start(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+	case a.Work == WorkRestart: // of a host without a member
+		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
+	case a.Overdue:
+		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
+	}
+	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+}
+
+// start has programs started. That shows only once they have begun: until then it is waited for, and not done over and
+// over.
+func start(h Hooks, code ReasonCode, s Step) Decision {
+	if !h.Launched {
+		return do(s)
+	}
+	d := wait(code, "%s", h.Text)
+	d.Again = lookSoon
+	return d
+}
+
+// mayRun tells whether the program of a command runs, or may begin to at any moment. As long as that is so, etcd is not
+// started, whoever says that it is over.
+func mayRun(v View) bool {
+	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
+}
+
+// bringBack starts the member again, and ends the operation once it is demonstrably well.
+func bringBack(v View, m Member, listed bool) Decision {
+	untouched := untouched(v)
+	keeps := v.Asked != nil && v.Asked.KeepRunning
+	switch {
+	case mayRun(v):
+		return wait(CommandRunning, "%s", v.Asked.Command.Text)
+	case !listed || keeps || untouched:
+	case diskGivenUp(v):
+		return endUnfit(v)
+	case !v.Self.Drives && !unitRuns(v):
+		return othersStart(v)
+	case !v.Self.Drives:
+	case v.Unit.State == UnitDeactivating: // it does not run again yet
+		return wait(Stopping, "etcd is stopping")
+	case v.Unit.State == UnitInactive && stoppedSince(v):
+		return stopped(v)
+	case !unitRuns(v):
+		return startMember(v, m)
+	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // nothing may be left that holds it back
+		return do(Step{Kind: StepStartUnit, Why: "it runs already, and is noted as stopped still"})
+	}
+	if d, decided := underLock(v, "to end what took this host down"); decided {
+		return d
+	}
+	switch {
+	case untouched:
+		return end(v, Withdrawn)
+	case !listed, keeps:
+		return end(v, Cycled)
+	case v.Op.Phase != PhaseBack:
+		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
+	}
+	return returned(v, m)
+}
+
+// diskGivenUp reports whether the disk of a member that is to come back has been FAILED for too long since the work
+// ended. Its etcd was started: whatever becomes of it needs no operation.
+func diskGivenUp(v View) bool {
+	since := min(v.Health.For, v.Op.WrittenFor)
+	if v.Asked != nil && v.Asked.Over {
+		since = min(since, v.Asked.OverFor)
+	}
+	started := v.Unit.State == UnitFailed || v.Unit.State == UnitActive
+	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
+}
+
+// endUnfit ends the operation of a host whose disk stays FAILED. No other voter goes down while it is.
+func endUnfit(v View) Decision {
+	if d, decided := underLock(v, "to end what took this host down"); decided {
+		return d
+	}
+	why := fmt.Sprintf("its disk has been FAILED for %s, the limit is %s: %s", durationfmt.Seconds(v.Health.For),
+		durationfmt.Text(v.Limits.ReturnGiveUp), v.Health.Text)
+	return do(Step{Kind: StepEndOp, Outcome: HealthBad, Why: why})
+}
+
+// untouched tells whether nothing has been done yet to this host's etcd. One that is on its way up or has
+// failed may have been restarted just now: it is brought back first, whatever the reason.
+func untouched(v View) bool {
+	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
+	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
+	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
+}
+
+// stoppedSince tells whether it was a person who stopped an etcd that was stopped in order: either it had run
+// again since this operation stopped it, or this operation never did.
+func stoppedSince(v View) bool {
+	switch a := v.Asked; {
+	case a == nil || a.Work == WorkRestart: // nobody knows; or one that was restarted is not left stopped
+		return true
+	case a.Work.info().byWord:
+		return !a.Stopped
+	default: // after a reboot it has started by itself, while it is still noted as stopped
+		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
+	}
+}
+
+// stoppedAfterReboot tells whether a person has stopped an etcd that this agent had stopped for a reboot: it has
+// started by itself since, with the machine, and been stopped again. The agent may not have run meanwhile, and still
+// have it noted as stopped.
+func stoppedAfterReboot(v View) bool {
+	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
+}
+
+// returned ends the operation of a member that has been well again for long enough.
+func returned(v View, m Member) Decision {
+	var why string
+	switch {
+	case !m.Live:
+		why = "it does not serve yet"
+	case m.Errors:
+		why = "it reports errors of its own"
+	case !steady(v, m):
+		why = fmt.Sprintf("it is %d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
+	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
+		why = fmt.Sprintf("it has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
+			durationfmt.Text(v.Limits.ReturnStable))
+	case sick(v.Health.State) && v.Health.gates(health.Maintenance):
+		why = v.Health.Text
+	default:
+		return wellAgain(v)
+	}
+	if v.Op.WrittenFor > v.Limits.ReturnMax {
+		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)
+	}
+	return wait(Returning, "%s", why)
+}
+
+// wellAgain runs the hooks that come after, and ends the operation. Hooks that fail keep the turn, so
+// that no other host is taken down, until a person says that it is over all the same.
+func wellAgain(v View) Decision {
+	if v.Asked != nil && !v.Asked.Waived {
+		switch h := v.Asked.After; h.State {
+		case HooksDue:
+			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
+		case HooksRunning:
+			return wait(HookRunning, "%s", h.Text)
+		case HooksFailed:
+			return wait(HookFailed, "%s", h.Text)
+		}
+	}
+	return end(v, Cycled)
+}
+
+// end ends the operation of a host whose etcd is where it shall be. A command that was to be run and has not done its
+// work is told, whatever else went well; so is a reboot that a person
+// has called off.
+func end(v View, outcome ReasonCode) Decision {
+	switch a := v.Asked; {
+	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
+		return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: "before the machine was rebooted"})
+	case a == nil || !a.Work.RunsProgram():
+	case a.Command.State == HooksFailed:
+		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
+	case a.Command.State != HooksDone && outcome == Cycled:
+		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Program + ": it was withdrawn before it ran"})
+	}
+	return do(Step{Kind: StepEndOp, Outcome: outcome})
+}
+
+// startMember starts the etcd of a member whose data is there.
+func startMember(v View, m Member) Decision {
+	if v.gaveUp(m) || v.givesUp(m) {
+		return endLost(v, m)
+	}
+	// a voter on an empty disk has forgotten what it acknowledged
+	if v.Data.State != DataMember || v.Data.MemberID != m.ID {
+		if v.Data.State == DataUnknown && v.Data.Detail != "" { // such as a file system that is not mounted
+			return wait(DataNotKnown, "the state of the data of member %s is unknown: %s", m.label(), v.Data.Detail)
+		}
+		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),
+			orUnknown(v.Data.State))
+	}
+	if dataMayBeSwapped(v) {
+		return dataAwaited()
+	}
+	if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	return bringUp(v)
+}
+
+// dataMayBeSwapped reports whether the data directory was last read before an operator ended the work on this machine.
+// The disk may have been replaced since: an etcd that is started on an empty one has forgotten what it acknowledged.
+func dataMayBeSwapped(v View) bool {
+	a := v.Asked
+	return a != nil && a.Work.info().byWord && a.Stopped && a.Over && v.Data.Age > a.OverFor
+}
+
+func dataAwaited() Decision {
+	d := wait(DataNotKnown, "the data directory has not been read since the work ended")
+	d.Again = lookSoon
+	return d
+}
+
+// taken is what is to be said and done about an etcd that this agent has stopped, on a host that does
+// not see its operation: no voter answers, or a person has released the record. With that, a reboot is over, which
+// quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
+// Where no voter answers, another one may have died when this one had just been stopped, and this one's vote is what
+// brings the quorum back: a machine that quorumd has not had rebooted goes on, and is rebooted when its turn allows it
+// again. Somebody else who reboots the machine was told that it is safe to do so.
+func taken(v View) Decision {
+	a := v.Asked
+	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	lost := !v.Cluster.Reachable && !v.Cluster.Denied
+	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver
+	switch {
+	case mayRun(v):
+		return wait(CommandRunning, "%s", a.Command.Text)
+	case stoppedAfterReboot(v):
+		return stopped(v)
+	case over && dataMayBeSwapped(v):
+		return dataAwaited()
+	case over, unasked:
+		return bringUp(v)
+	case a.Work == WorkReboot:
+		return wait(RebootAwaited, "etcd is stopped: %s", a.Reason)
+	case a.Overdue:
+		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
+	}
+	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+}

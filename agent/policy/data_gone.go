@@ -1,0 +1,193 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/health"
+)
+
+// A voter that has lost its data never comes back as itself: it has forgotten what it acknowledged. Once the work is
+// over for which its host was taken down, and the data is gone, its own host gives the member up: it notes that on its
+// disk, ends the operation with MEMBER_LOST, and takes its own place. It removes the member, if the others allow that,
+// and joins as a learner; where a standby is ready, that one votes next. Gone means that the file systems which held
+// the data are mounted, can be read and hold no member, seen after the work has ended. Not mounted is not gone.
+
+// placed tells whether the file systems are mounted on which the member's data was last seen.
+func (d Data) placed(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
+
+// Mounted makes of what was found in a data directory what is known of the member's data: where the file system is not
+// mounted that held it, nothing is.
+func (d Data) Mounted(self Self) Data {
+	gone := d.State == DataEmpty || d.State == DataRemains
+	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.placed(self) {
+		return d
+	}
+	d.State = DataUnknown
+	d.Detail = fmt.Sprintf("the file system that held it is not mounted at %s: mount it", self.DataMount)
+	return d
+}
+
+// workUnderWay tells whether this host is in an operation whose work is not over, or which somebody else holds: a disk
+// that is out comes back with it, or does not.
+func (v View) workUnderWay() bool {
+	a := v.Asked
+	begun := a != nil && (!a.Unbegun || a.Stopped)
+	return begun && !a.Over && !a.Released && !worksAlone(v)
+}
+
+// worksAlone tells whether the work of this host's operation is done, or is done with the start of its etcd.
+func worksAlone(v View) bool {
+	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
+}
+
+// givesUp tells whether this host gives up its own member now, which was taken down in order: the work is over, and the
+// data was looked at since then and is gone.
+func (v View) givesUp(m Member) bool {
+	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
+	if m.Learner || m.Live || !gone || !v.Data.placed(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
+		return false
+	}
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also once a person has released its operation
+	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workUnderWay() {
+		return false
+	}
+	return v.Asked == nil || !v.Asked.Over ||
+		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
+}
+
+// gaveUp tells whether this host's disk says that its own member is given up.
+func (v View) gaveUp(m Member) bool {
+	return v.Self.LostID != 0 && m.ID == v.Self.LostID && m.PeerURL == v.Self.PeerURL && !m.Learner && !m.Live
+}
+
+func gaveUpText(m Member) string {
+	return fmt.Sprintf("the data of voter %s (%x) was lost: this host has that member removed, then joins as a new one",
+		m.label(), m.ID)
+}
+
+// endLost ends the operation of a host whose data is gone, once its disk says so: whatever data comes back is not
+// started then.
+func endLost(v View, m Member) Decision {
+	if !v.gaveUp(m) {
+		return wait(MemberLost, "the data of voter %s (%x) is gone; this host records that first", m.label(), m.ID)
+	}
+	if d, decided := underLock(v, "to end what took this host down"); decided {
+		return d
+	}
+	why := fmt.Sprintf("the work has ended, and the data of voter %s (%x) is gone", m.label(), m.ID)
+	return do(Step{Kind: StepEndOp, Outcome: MemberLost, Why: why})
+}
+
+// rejoin begins the operation by which this host takes its own place, if nothing is against it.
+func rejoin(v View) (Decision, bool) {
+	m, listed := v.member()
+	if !listed || v.Op != nil || !v.Cluster.Reachable || v.foreign() || !v.gaveUp(m) {
+		return Decision{}, false
+	}
+	target, vetoes := rejoinTarget(v)
+	reasons := against(v, vetoes)
+	switch {
+	case len(reasons) == 0 && v.Lock.Mine:
+		why := "the data of " + m.label() + " was lost"
+		return do(Step{Kind: StepBeginReplace, Target: target, MemberID: m.ID, Why: why}), true
+	case len(reasons) == 0:
+		return do(Step{Kind: StepTakeLock, Why: "to replace its own member, whose data was lost"}), true
+	case v.Lock.Mine:
+		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
+	}
+	lost := Reason{MemberLost, fmt.Sprintf("%s; blocked: %s", gaveUpText(m), reasons[0].Text)}
+	return Decision{Reasons: append([]Reason{lost}, reasons...)}, true
+}
+
+// rejoinTarget says as what this host joins in its own place, and what keeps it from having its member removed. Where a
+// standby stands ready, the place is that one's.
+func rejoinTarget(v View) (Role, []veto) {
+	common := slices.Concat(repairVetoes(), []veto{
+		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),
+	})
+	if v.standbyReady() {
+		return RoleSpare, common
+	}
+	return RoleVoter, slices.Concat(common, unfit(), []veto{vetoLearnerPresent()})
+}
+
+// standbyReady tells whether a standby of another host could vote at once.
+func (v View) standbyReady() bool {
+	for m := range v.Cluster.learners() {
+		h, present := v.hostOf(m)
+		well := !gates(h.Health, h.Spares, health.Joins)
+		if present && h.Role == RoleStandby && h.Manage && well && v.caughtUp(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// removeLost has this host's own member removed, whose data was lost. Nobody else needs to say that it is dead.
+func removeLost(v View, m Member) Decision {
+	code, text := lostStays(v, m)
+	switch {
+	case code != "" && v.Op.Phase == PhaseBegun:
+		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
+	case code != "": // etcd may have been told
+		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
+	}
+	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk); holds {
+		return Decision{Reasons: []Reason{r}, Again: lookSoon}
+	}
+	if v.Op.Phase != PhaseRemoving {
+		return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: v.Op.MemberID})
+	}
+	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
+}
+
+// lostStays tells why this host's own member is not removed, if there is a reason.
+func lostStays(v View, m Member) (ReasonCode, string) {
+	switch {
+	case m.Live:
+		return MemberLive, "voter " + m.label() + " answers"
+	case !v.gaveUp(m) || unitRuns(v): // whoever can write the record could else have members removed
+		return Disowned, "this host's disk has no record that the data of " + m.label() + " was lost"
+	case v.Op.Elapsed > v.Limits.LearnerStall:
+		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
+	}
+	if r, holds := vetoed(v, vetoSeveralDown); holds {
+		return r.Code, r.Text
+	}
+	return "", ""
+}
+
+// againstLost says why this host is not to be taken down for that work, or gives nil: the data of its member is
+// gone, so that its etcd would not come back. Maintenance is how a disk is replaced.
+func againstLost(v View, work Work) *Refusal {
+	m, listed := v.member()
+	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet
+		return nil
+	}
+	text, gone := dataGone(v, m)
+	if v.gaveUp(m) {
+		text, gone = gaveUpText(m), true
+	}
+	if !gone {
+		return nil
+	}
+	return conflicts(MemberLost, text, "see what this host waits for: quorumctl explain; to replace its disk: "+
+		"quorumctl maintenance on --reason '<why>'")
+}
+
+// memberLost keeps a host from being taken down whose etcd would not come back.
+func memberLost(v View) (string, bool) {
+	if v.Asked == nil {
+		return "", false
+	}
+	if r := againstLost(v, v.Asked.Work); r != nil {
+		return r.Text, true
+	}
+	return "", false
+}

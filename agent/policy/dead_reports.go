@@ -1,0 +1,198 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+)
+
+// Dead is a voter that is dead by the word of all who must say so.
+type Dead struct {
+	Member Member
+	For    time.Duration
+	By     []string // the hosts that say so
+	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
+	In time.Duration
+	// Held is why nothing will happen, for people; empty when something will.
+	Held string
+	Heir string // the host that is taking its place; empty when none is yet
+	// TooMany tells that one votes more than wanted: nobody comes in its place.
+	TooMany bool
+}
+
+// DeadVoters gives the voters that are dead, by what was seen last, and what becomes of each.
+func DeadVoters(v View) []Dead {
+	if !v.Cluster.Reachable || v.foreign() {
+		return nil
+	}
+	var all []Dead
+	for m := range v.Cluster.voters() {
+		since, _ := v.calledDead(m)
+		if since == 0 {
+			continue
+		}
+		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), TooMany: v.oneTooMany()}
+		for voter := range v.Cluster.voters() {
+			if voter.Live {
+				d.By = append(d.By, voter.label())
+			}
+		}
+		slices.Sort(d.By)
+		if d.Held = v.deadHeld(m, d.In == 0); v.Op.takesPlaceOf(m) {
+			d.Held, d.Heir = "", v.Op.HostName
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// deadHeld says why nobody takes the place of a dead voter; empty when one may. Once its time is over, a host that
+// still waits for it to answer does not call it dead, or not for so long: an agent that starts anew counts anew.
+func (v View) deadHeld(m Member, over bool) string {
+	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
+		return why
+	}
+	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
+		vetoReplaceEven); holds {
+		return r.Text
+	}
+	if v.oneTooMany() {
+		return v.noRemover()
+	}
+	for learner := range v.Cluster.learners() { // nobody but its own host
+		h, present := v.hostOf(learner)
+		switch {
+		case !present || h.Role != RoleStandby:
+			return learner.label() + " is a learner, and etcd allows one at a time"
+		case over && !v.caughtUp(learner):
+			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
+				v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
+		}
+		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
+	}
+	return v.unready(m, over, func(Host) bool { return true })
+}
+
+// noRemover says why no other voter's host has one removed that is dead and one too many; empty when one may.
+func (v View) noRemover() string {
+	for m := range v.Cluster.voters() {
+		if h, present := v.hostOf(m); m.Live && present && h.Manage {
+			return ""
+		}
+	}
+	return "no agent of a voter that answers manages, they only observe"
+}
+
+// repairHeld says why no voter is replaced now, whoever it is; empty when one may be. The setting is the one that gives
+// the grace.
+func (v View) repairHeld(setting string, grace time.Duration) string {
+	switch {
+	case grace == 0:
+		return setting + " is off"
+	case v.Pause != nil:
+		return "the cluster is paused by " + v.Pause.By
+	case v.Op != nil:
+		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
+	case v.holdsAll():
+		return "a record in etcd cannot be read"
+	}
+	return ""
+}
+
+// nobodyReady says why no host could take the place of a voter; empty when one could.
+func (v View) nobodyReady(m Member) string {
+	return v.unready(m, false, func(Host) bool { return true })
+}
+
+// unready says why none of these hosts could take the place of a voter; empty when one could.
+func (v View) unready(dead Member, over bool, among func(Host) bool) string {
+	var why []string
+	for _, h := range v.Hosts {
+		switch {
+		case h.Role != RoleSpare && h.Role != RoleStandby || h.PeerURL == dead.PeerURL || !among(h):
+		case !h.Manage:
+			why = append(why, h.Name+" only observes")
+		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:
+			return ""
+		case h.Waiting == VoterNotLive:
+			why = append(why, h.Name+" has not called it dead for so long yet, as when its agent has just started")
+		default:
+			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
+		}
+	}
+	if len(why) == 0 {
+		return "there is no standby and no spare"
+	}
+	return "no standby or spare is ready: " + strings.Join(why[:min(len(why), mostNamed)], ", ")
+}
+
+// mostNamed bounds the hosts that a reason names.
+const mostNamed = 3
+
+// Text says it for people, with what happens when.
+func (d Dead) Text(grace time.Duration) string {
+	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), durationfmt.Seconds(d.For),
+		strings.Join(d.By, ", "))
+	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
+}
+
+// fate says what becomes of a voter that is dead or sick: who takes its place, in how long, or why nobody does. after
+// says, for people, how long that takes where the time is over. Where one votes too many, nobody takes its place.
+func fate(tooMany bool, heir, held string, in, grace time.Duration, after string) string {
+	if tooMany {
+		return fateOfSurplus(heir, held, in, grace, after)
+	}
+	switch {
+	case heir != "":
+		return "; " + heir + " is taking its place"
+	case grace == 0:
+		return "; nobody takes its place, because " + held
+	case held != "" && in > 0:
+		return fmt.Sprintf("; another host may take its place in %s, but: %s", durationfmt.Seconds(in), held)
+	case held != "":
+		return fmt.Sprintf("; another host may take its place%s, but: %s", after, held)
+	case in > 0:
+		return fmt.Sprintf("; another host takes its place in %s", durationfmt.Seconds(in))
+	}
+	return "; another host is about to take its place"
+}
+
+func fateOfSurplus(heir, held string, in, grace time.Duration, after string) string {
+	const why = ": one votes too many"
+	switch {
+	case heir != "":
+		return "; " + heir + " has it removed" + why
+	case grace == 0:
+		return "; nobody removes it, because " + held
+	case held != "" && in > 0:
+		return fmt.Sprintf("; it may be removed in %s, but: %s", durationfmt.Seconds(in), held)
+	case held != "":
+		return fmt.Sprintf("; it may be removed%s, but: %s", after, held)
+	case in > 0:
+		return fmt.Sprintf("; it is removed in %s%s", durationfmt.Seconds(in), why)
+	}
+	return "; it is about to be removed" + why
+}
+
+// fates says of the voters that do not answer which of them are dead, and what becomes of them. Where dead voters are
+// replaced it also says why another one is not taken for dead.
+func (v View) fates() (text string, dead bool) {
+	for _, d := range DeadVoters(v) {
+		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Live || v.Limits.DeadGrace == 0 {
+			continue
+		}
+		if since, why := v.calledDead(m); since == 0 {
+			text += fmt.Sprintf("; %s is not taken for dead: %s", m.label(), why)
+		}
+	}
+	return text, dead
+}

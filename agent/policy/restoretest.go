@@ -1,0 +1,326 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Drill is what is known of the restores that were proven: a snapshot that an etcd of its own has served.
+type Drill struct {
+	Every  time.Duration // how old the last one may get; 0 when none is proven by itself
+	Proven bool          // there is one
+	Age    time.Duration // of the last one, by wall clocks; without one, since this agent looks
+	Failed *BackupFailure
+}
+
+// DrillAbility says whether a host can test a restore.
+type DrillAbility string
+
+// The abilities. The zero value means that it cannot.
+const (
+	DrillReady  DrillAbility = "ready"
+	DrillSealed DrillAbility = "sealed"  // but for the key to decrypt snapshots with
+	DrillNoRoom DrillAbility = "no-room" // but for free bytes
+)
+
+// Spool is the directory on this host in which a restore is tested.
+type Spool struct {
+	Known   bool
+	Free    uint64 // bytes on its file system
+	Shared  bool   // that file system holds etcd's data or log, too
+	Testing bool   // a restore test runs there now
+}
+
+const (
+	// drillEtcd is what the etcd of a restore test writes beside the database: its log, and what it compacts.
+	drillEtcd = 192 << 20
+	// drillFloor is what a running restore test leaves free at least.
+	drillFloor = 64 << 20
+	// drillMargin is what one that shares its file system with a member's data leaves free, beside what a member may
+	// need for itself.
+	drillMargin = 256 << 20
+)
+
+// DrillRoom returns how many bytes must be free before a restore test of a database of that size begins, and how many
+// it must leave free while it runs. A member that shares the file system keeps room to double its database.
+func DrillRoom(database uint64, shared bool) (begin, leave uint64) {
+	begin, leave = 2*database+drillEtcd, drillFloor
+	if shared {
+		leave = 2*database + drillMargin
+		begin += leave
+	}
+	return begin, leave
+}
+
+// CanDrill returns what a host publishes of its ability to test restores, given whether it has a store of snapshots and
+// the key to read them, if one is needed. An etcd older than the members' may not understand their database.
+func CanDrill(v View, store, key bool) DrillAbility {
+	older := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		return v.Self.Etcd.Major < m.Version.Major ||
+			v.Self.Etcd.Major == m.Version.Major && v.Self.Etcd.Minor < m.Version.Minor
+	})
+	switch {
+	case !store || older || !v.Self.Etcd.Known():
+		return ""
+	case !v.hasDrillRoom():
+		return DrillNoRoom
+	case !key:
+		return DrillSealed
+	}
+	return DrillReady
+}
+
+// hasDrillRoom reports whether a restore test may begin on this host, or continue. What was published as enough stays
+// enough for an eighth less, so that the host's record is not rewritten with each file. A spare whose free bytes are
+// not known counts as roomy: the restore itself looks again.
+func (v View) hasDrillRoom() bool {
+	_, isMember := v.member()
+	if !v.Spool.Known || v.Cluster.DBSize == 0 {
+		return !isMember
+	}
+	begin, leave := DrillRoom(v.Cluster.DBSize, isMember && v.Spool.Shared)
+	published := slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Own && h.Drills == DrillReady })
+	switch {
+	case v.Spool.Testing:
+		return v.Spool.Free >= leave
+	case published:
+		return v.Spool.Free >= begin-begin/8
+	}
+	return v.Spool.Free >= begin
+}
+
+// DrillNote says what is to be done about restore tests. It is no step: it takes no lock, and touches no member.
+type DrillNote struct {
+	Run    bool   // now, by this host
+	By     string // the name of the host that runs the next one; empty when none can
+	Sealed bool   // none can, for lack of a key alone
+	Due    time.Duration
+	Text   string // when the next is due and whose it is, or what keeps it
+	// End is why any restore test that runs on this host is ended, scheduled or not; empty when none has to be.
+	End string
+	// EndDue is why one is ended that runs by schedule. An operator's own is left: its host was chosen.
+	EndDue string
+}
+
+// drillRetry is between two tries after one that failed, unless drills are due more often.
+const drillRetry = time.Hour
+
+// noteDrill decides about the next restore test, and about one that runs here.
+func noteDrill(v View) DrillNote {
+	n := nextDrill(v)
+	n.End = v.endDrill()
+	n.EndDue = cmp.Or(n.End, v.endDueDrill())
+	return n
+}
+
+// endDrill returns why no restore test may run on this host any longer. It takes processor, memory and disk, which this
+// host's etcd needs.
+func (v View) endDrill() string {
+	switch {
+	case v.Op != nil && v.Op.Host == v.Self.ID:
+		return fmt.Sprintf("this host is in an operation (%s)", v.Op.Kind)
+	case v.Spool.Testing && !v.hasDrillRoom():
+		return fmt.Sprintf("%d MiB are left free on this host's disk", v.Spool.Free>>20)
+	}
+	return ""
+}
+
+// endDueDrill returns why a scheduled restore test may not run on this host any longer: another host is to run it.
+func (v View) endDueDrill() string {
+	m, isMember := v.member()
+	switch {
+	case isMember && m.Leader:
+		return "this host leads the cluster"
+	case sick(v.Health.State), isMember && v.Health.State == health.Warm:
+		return "this host is " + v.Health.State.String()
+	}
+	return ""
+}
+
+// nextDrill decides which host tests the next restore, and when: the one that it costs the cluster least.
+func nextDrill(v View) DrillNote {
+	d := v.Backup.Drill
+	switch {
+	case d.Every == 0:
+		return DrillNote{}
+	case !v.Cluster.Reachable || v.Cluster.Foreign():
+		return DrillNote{Text: "no restore test: the cluster cannot be reached from here"}
+	case !v.Backup.Saved:
+		return DrillNote{Text: "no restore test: there is no snapshot yet"}
+	}
+	fit := v.drillers(DrillReady)
+	if len(fit) == 0 && len(v.drillers(DrillSealed)) > 0 {
+		return DrillNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key no " +
+			"host has that could run one; set backup.identityFile on one"}
+	}
+	if len(fit) == 0 {
+		return DrillNote{Text: "no restore test: " + v.drillsNowhere() + "; quorumctl snapshot drill runs one on any " +
+			"host"}
+	}
+	n := DrillNote{By: fit[0].Name, Due: v.drillDue()}
+	if n.Due > 0 {
+		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
+		return n
+	}
+	if keeps := v.keepsFromDrill(fit[0]); keeps != "" {
+		n.Text = fmt.Sprintf("the next restore is due, and %s waits: %s", n.By, keeps)
+		return n
+	}
+	n.Text = fmt.Sprintf("the next restore is to be proven now, by %s", n.By)
+	n.Run = fit[0].ID == v.Self.ID && v.Self.Mode == Manage
+	return n
+}
+
+// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the one that would join, and
+// a member carries more than its share while another voter is unfit.
+func (v View) keepsFromDrill(best Host) string {
+	if v.Op != nil {
+		return fmt.Sprintf("%s is in an operation", cmp.Or(v.Op.HostName, v.Op.Host))
+	}
+	for m := range v.Cluster.voters() {
+		h, _ := v.hostOf(m)
+		switch {
+		case !m.Live:
+			return fmt.Sprintf("voter %s does not answer", m.label())
+		case v.isMember(best.PeerURL) && sick(h.Health):
+			return fmt.Sprintf("voter %s is %s", m.label(), h.Health)
+		}
+	}
+	return ""
+}
+
+// drillers returns the hosts with that ability on which nothing stands against a restore test, best first. One on which
+// the last one failed goes behind the others: the fault may be its own.
+func (v View) drillers(what DrillAbility) []Host {
+	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
+		return h.Drills != what || v.againstDrill(h) != ""
+	})
+	failed := func(h Host) int {
+		if f := v.Backup.Drill.Failed; f != nil && f.Host == h.Name {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(list, func(a, b Host) int {
+		return cmp.Or(
+			cmp.Compare(failed(a), failed(b)), cmp.Compare(v.drillBurden(a), v.drillBurden(b)),
+			cmp.Compare(known(a.P99), known(b.P99)), cmp.Compare(a.ID, b.ID),
+		)
+	})
+	return list
+}
+
+// drillBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a voter.
+func (v View) drillBurden(h Host) int {
+	switch m, isMember := v.memberOf(h); {
+	case !isMember:
+		return 0
+	case m.Learner:
+		return 1
+	}
+	return 2
+}
+
+// againstDrill returns why a host runs no restore test, whatever its ability; empty when it may.
+func (v View) againstDrill(h Host) string {
+	m, isMember := v.memberOf(h)
+	led := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.Leader })
+	switch {
+	case !h.Manage:
+		return "is in mode observe"
+	case h.Wants != "" || h.Turn || v.Op != nil && v.Op.Host == h.ID:
+		return "has other work"
+	case h.Health != health.OK:
+		return "is " + h.Health.String()
+	case !isMember && h.Role != RoleSpare, isMember && m.Learner && !m.Standby:
+		return "is joining or in maintenance"
+	case isMember && !m.Live:
+		return "does not answer"
+	case isMember && m.Leader:
+		return "leads"
+	case isMember && !led:
+		return "is a member, and no leader is known"
+	}
+	return ""
+}
+
+// drillsNowhere returns for each host why it runs no restore test.
+func (v View) drillsNowhere() string {
+	var all []string
+	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {
+		why := v.againstDrill(h)
+		switch {
+		case why != "":
+		case h.Drills == DrillNoRoom:
+			why = "has too little room below paths.state"
+		default:
+			why = "lacks backup.drill, backup.store, or an etcd no older than the members'"
+		}
+		all = append(all, h.Name+" "+why)
+	}
+	if more := len(v.Hosts) - mostUnfit; more > 0 {
+		all = append(all, fmt.Sprintf("%d more hosts", more))
+	}
+	return cmp.Or(strings.Join(all, ", "), "no host is known")
+}
+
+// mostUnfit is how many hosts a text names at most that run no restore test: more than there are voters.
+const mostUnfit = 9
+
+// memberOf returns the member that a host is.
+func (v View) memberOf(h Host) (Member, bool) {
+	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL && h.PeerURL != "" })
+	if i < 0 {
+		return Member{}, false
+	}
+	return v.Cluster.Members[i], true
+}
+
+// drillDue gives in how long the next one is due. A time that seems to come from the future counts like one that is as
+// old.
+func (v View) drillDue() time.Duration {
+	d := v.Backup.Drill
+	due := time.Duration(0)
+	if d.Proven {
+		due = max(0, d.Every-d.Age.Abs())
+	}
+	if d.Failed != nil {
+		due = max(due, min(d.Every, drillRetry)-d.Failed.Age.Abs())
+	}
+	return due
+}
+
+// unprovenAfter is after how many intervals people are told: one that failed is tried again many times until then.
+const unprovenAfter = 3
+
+// restoreUnproven tells that no restore was proven for long, unless nobody has the key: that is told where the next one
+// is, and an alarm would never end.
+func restoreUnproven(v View) (string, bool) {
+	d := v.Backup.Drill
+	if d.Every == 0 || d.Age < unprovenAfter*d.Every || noteDrill(v).Sealed {
+		return "", false
+	}
+	last := "no restore was ever proven"
+	if d.Proven {
+		last = fmt.Sprintf("no restore was proven for more than %s", durationfmt.Text(d.Age.Truncate(d.Every)))
+	}
+	return fmt.Sprintf("%s, and there should be one every %s; %s", last, durationfmt.Text(d.Every), noteDrill(v).Text), true
+}
+
+// restoreFailed tells that the last drill did not prove its snapshot.
+func restoreFailed(v View) (string, bool) {
+	f := v.Backup.Drill.Failed
+	if f == nil {
+		return "", false
+	}
+	return fmt.Sprintf("on %s: %s", f.Host, f.Text), true
+}

@@ -1,0 +1,232 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/health"
+)
+
+// A voter is unhealthy by the health state that its own host reports, and by evidence that the deciding host has
+// measured itself: what that voter's etcd counts of its own fsyncs, its lag, its silence. Either alone may be wrong: a
+// probe that is kept from writing, or a bad network path. Nothing in a host record is evidence: a record may be forged.
+//
+// Both must be of now. A health state is left slowly, long after writes are fast again: then the record says that the
+// host recovers, and its time starts again. The evidence holds no minute without a slow fsync.
+
+// Ails is since when a host's own record has said that the host harms the cluster.
+type Ails struct {
+	// For is since when it has been SLOW or worse without break, by every minute of that time; 0 when it is not.
+	For      time.Duration
+	HangsFor time.Duration // the same of STALLED or worse
+}
+
+// Fsyncs is what the deciding host has read of a member's fsyncs in the metrics of that member's etcd.
+type Fsyncs struct {
+	Known  bool
+	Absent string        // why it is not known; empty when nothing was asked
+	Age    time.Duration // of the newest reading
+	// P99 is what 99 of 100 of the last minutes' fsyncs took, if that is beyond what a healthy disk takes; else 0.
+	P99 time.Duration
+	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 when it is not.
+	SlowFor time.Duration
+}
+
+// sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
+const sickStall = time.Minute
+
+// healedBy is within what time a host whose writes are fast again says so: what it has said for the grace and so long
+// was true for the grace.
+const healedBy = 90 * time.Second
+
+// unwitnessed is why a voter is not unhealthy that only its own record calls so.
+const unwitnessed = "only its own host record reports it"
+
+// Sick is a voter that is sick by its own verdict and by a witness.
+type Sick struct {
+	Member  Member
+	Verdict health.State
+	For     time.Duration
+	Witness string // for people
+	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
+	In time.Duration
+	// Held is why nothing will happen, for people; empty when something will.
+	Held string
+	Heir string // the host that is taking its place; empty when none is yet
+	// TooMany tells that one votes more than wanted: nobody comes in its place.
+	TooMany bool
+}
+
+// calledSick gives what makes a voter sick, by what was seen last, or why it is not.
+func (v View) calledSick(m Member) (s Sick, why string) {
+	h, present := v.hostOf(m)
+	switch {
+	case m.Learner:
+		return s, "it is no voter"
+	case !present:
+		return s, "no quorumd on its host tells how it is"
+	case sick(h.Health) && h.Recovers:
+		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
+	case !sick(h.Health) || h.Ails.For == 0:
+		return s, "it is " + h.Health.String() + " by its own verdict"
+	case !gates(h.Health, h.Spares, health.Joins):
+		return s, "what its verdict rests on would let it join"
+	case !h.Manage:
+		return s, "its quorumd only observes"
+	case h.Turn, v.Op.info().down && v.Op.names(h, m):
+		return s, "it is in an operation"
+	}
+	witness, seen := v.witness(m)
+	if witness == "" {
+		return s, unwitnessed
+	}
+	s = Sick{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
+	if v.Limits.SickGrace > 0 {
+		s.In = max(0, v.verdictAwaits(h), v.Limits.LockTTL-seen)
+	}
+	return s, ""
+}
+
+// verdictAwaits gives for how long a verdict must stand on.
+func (v View) verdictAwaits(h Host) time.Duration {
+	left := v.Limits.SickGrace + healedBy - h.Ails.For
+	if h.Ails.HangsFor > 0 {
+		left = min(left, sickStall-h.Ails.HangsFor)
+	}
+	return left
+}
+
+// silent tells whether a voter whose disk hangs, by its own verdict, answers no linearizable read. Silence alone says
+// nothing: it may be this host's way that is cut, and a voter that is slow serves the others then.
+func (v View) silent(m Member) bool {
+	h, present := v.hostOf(m)
+	return !m.Live && present && h.Ails.HangsFor > 0
+}
+
+// witness gives what else speaks against a voter, and since when; the one that has for longest.
+func (v View) witness(m Member) (text string, since time.Duration) {
+	if v.silent(m) && m.DownFor > since {
+		text, since = "it answers no linearizable read, for "+durationfmt.Seconds(m.DownFor), m.DownFor
+	}
+	if m.BehindFor > since {
+		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)
+		since = m.BehindFor
+	}
+	if f := m.Fsyncs; f.Known && f.SlowFor > since {
+		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", durationfmt.Text(f.P99))
+		since = f.SlowFor
+	}
+	return text, since
+}
+
+// evidence says what the deciding host has read of a voter's fsyncs that does not confirm what its record says.
+func (f Fsyncs) evidence() string {
+	switch {
+	case f.Known:
+		return fmt.Sprintf("%s ago its etcd's metrics showed a minute without a slow fsync", durationfmt.Seconds(f.Age))
+	case f.Absent != "":
+		return "its etcd's metrics cannot be read: " + f.Absent
+	}
+	return "its etcd's metrics have not been read yet"
+}
+
+// sickFor is calledSick for deciding: what was not seen in this round proves nothing.
+func (v View) sickFor(m Member) (Sick, string) {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
+		return Sick{}, "the cluster was not seen in this round"
+	}
+	return v.calledSick(m)
+}
+
+// isSick tells whether a voter has been sick for so long that another host may take its place.
+func (v View) isSick(m Member) bool {
+	s, why := v.sickFor(m)
+	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
+}
+
+// SickVoters gives the voters that are sick, by what was seen last, and what becomes of each.
+func SickVoters(v View) []Sick {
+	if !v.Cluster.Reachable || v.foreign() {
+		return nil
+	}
+	var all []Sick
+	for m := range v.Cluster.voters() {
+		s, why := v.calledSick(m)
+		if why != "" {
+			continue
+		}
+		s.TooMany = v.oneTooMany()
+		if s.Held = v.sickHeld(m); v.Op.takesPlaceOf(m) {
+			s.Held, s.Heir = "", v.Op.HostName
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Text says it for people, with what happens when.
+func (s Sick) Text(grace time.Duration) string {
+	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
+		durationfmt.Seconds(s.For), s.Witness)
+	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
+}
+
+// sickHeld says why nobody takes the place of a sick voter, whatever the hosts that could are like; empty when one may.
+func (v View) sickHeld(m Member) string {
+	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
+		return why
+	}
+	if text, several := v.severalUnfit(v.strained(m)); several {
+		return text
+	}
+	if r, holds := vetoed(v, vetoRepairsUnreadable, vetoRepairsSpent); holds {
+		return r.Text
+	}
+	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isSick(m) {
+		return r.Text
+	}
+	switch voters, _ := v.Cluster.Counts(); {
+	case v.oneTooMany():
+		return ""
+	case !mayJoinBeside(voters, v.Target.Voters):
+		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
+	}
+	return v.nobodyReady(m)
+}
+
+// voterSick is what people are told of voters that are sick.
+func voterSick(v View) (string, bool) {
+	var all []string
+	for _, s := range SickVoters(v) {
+		all = append(all, s.Text(v.Limits.SickGrace))
+	}
+	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
+}
+
+// voterSuspect is what people are told of voters whose own verdict has stood for long enough, where nothing else bears
+// it out: nobody takes their place, and that must not look like an oversight.
+func voterSuspect(v View) (string, bool) {
+	if !v.Cluster.Reachable || v.foreign() || v.Limits.SickGrace == 0 {
+		return "", false
+	}
+	var all []string
+	for m := range v.Cluster.voters() {
+		h, _ := v.hostOf(m)
+		if _, why := v.calledSick(m); why != unwitnessed || v.verdictAwaits(h) > 0 || v.Op.takesPlaceOf(m) {
+			continue
+		}
+		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+
+			"leader", v.Limits.PromoteLag)
+		if h.Ails.HangsFor > 0 {
+			before += ", or it answers no linearizable read"
+		}
+		all = append(all, fmt.Sprintf("%s has been %s for %s by its own host record alone: %s; no host replaces it "+
+			"unless %s", m.label(), h.Health, durationfmt.Seconds(h.Ails.For), m.Fsyncs.evidence(), before))
+	}
+	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
+}

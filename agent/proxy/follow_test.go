@@ -1,0 +1,101 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+func TestAfterABootWhatTheKeptListSpeaksAgainstIsUsedForWantOfABetterOne(t *testing.T) {
+	t.Parallel()
+	a, b := serve(t, "n1"), serve(t, "n2")
+	a.kill()
+	kept := filepath.Join(t.TempDir(), "kept")
+	write(t, kept, List{Voters: []Voter{a.voter(true), b.voter(false)}})
+	f := run(t, func(o *Options) { o.Kept = kept })
+	if _, name := f.client(t); name != "n2" {
+		t.Errorf("%q answers, want n2: nobody knows how old the list is", name)
+	}
+	f.lists(t, a.voter(true), b.voter(false))
+	testbed.Eventually(t, bound, "the list to be of now", func() bool { return !strings.Contains(f.Status(), "old") })
+}
+
+func TestAListIsAsOldAsItsFileAndNoneIsOfTheFuture(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[time.Duration]bool{
+		0: false, -agedAfter / 2: false, -2 * agedAfter: true, 1000 * time.Hour: false,
+	} {
+		path := filepath.Join(t.TempDir(), "list")
+		write(t, path, List{Voters: []Voter{{Name: "n1", Address: "h:1", Use: true}}})
+		at := time.Now().Add(written)
+		must(t, os.Chtimes(path, at, at))
+		f := newFollower(path, "", since())
+		_, _, err := f.look()
+		must(t, err)
+		if f.old() != want || f.age() < 0 || f.age() > max(0, -written)+bound {
+			t.Errorf("written %v from now: its age is %v, old: %v", written, f.age(), f.old())
+		}
+	}
+}
+
+// TestADiskThatHangsKeepsNobodyFromFollowing: to write into a pipe that nobody reads from hangs, too.
+func TestADiskThatHangsKeepsNobodyFromFollowing(t *testing.T) {
+	t.Parallel()
+	kept := filepath.Join(t.TempDir(), "kept")
+	must(t, unix.Mkfifo(kept+".new", 0o600))
+	f := run(t, func(o *Options) { o.Kept = kept })
+	t.Cleanup(func() { // the disk goes on
+		pipe, err := os.OpenFile(kept+".new", os.O_RDWR, 0)
+		must(t, err)
+		defer pipe.Close()
+		testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.Forwarder.list.keeping.Load() })
+	})
+	f.lists(t, Voter{Name: "n1", Address: "h:1", Use: true})
+	f.shows(t, "n1 0")
+	f.lists(t, Voter{Name: "n2", Address: "h:2", Use: true})
+	f.shows(t, "n2 0")
+	if !f.Forwarder.list.keeping.Load() {
+		t.Error("the disk did not hang")
+	}
+}
+
+func TestAListThatSaysTheSameAtAnotherRevisionIsNotKeptAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, kept := filepath.Join(dir, "list"), filepath.Join(dir, "kept")
+	look := func(f *follower, revision int64, address string) os.FileInfo {
+		write(t, path, List{Revision: revision, Voters: []Voter{{Name: "n1", Address: address, Use: true}}})
+		_, news, err := f.look()
+		must(t, err)
+		if !news {
+			t.Errorf("revision %d is no news", revision)
+		}
+		testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.keeping.Load() })
+		info, err := os.Stat(kept)
+		must(t, err)
+		return info
+	}
+	f := newFollower(path, kept, since())
+	first := look(f, 1, "h:1")
+	if !os.SameFile(first, look(f, 2, "h:1")) {
+		t.Error("it was written anew")
+	}
+	f = newFollower(path, kept, since())
+	_, err := f.last()
+	must(t, err)
+	if !os.SameFile(first, look(f, 3, "h:1")) {
+		t.Error("it was written anew after a start")
+	}
+	if os.SameFile(first, look(f, 4, "h:2")) {
+		t.Error("another list was not kept")
+	}
+}

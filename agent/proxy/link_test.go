@@ -1,0 +1,267 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// pair gives both ends of a connection.
+func pair(t *testing.T) (here, there *net.TCPConn) {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	must(t, err)
+	defer l.Close()
+	here, err = net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr))
+	must(t, err)
+	there, err = l.AcceptTCP()
+	must(t, err)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return here, there
+}
+
+// TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger: the other way is full, and no read ends it.
+func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *testing.T) {
+	t.Parallel()
+	loop, err := newLoop()
+	must(t, err)
+	client, clientFar := pair(t)
+	voter, voterFar := pair(t)
+	ended := make(chan struct{})
+	k, err := newLink(loop, client, voter, func() { close(ended) })
+	must(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := loop.run(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, loop.add(k))
+	must(t, clientFar.CloseWrite())
+	all.Go(func() {
+		for much := make([]byte, 1<<20); ; {
+			if _, err := voterFar.Write(much); err != nil {
+				return
+			}
+		}
+	})
+	full := func() bool {
+		loop.mu.Lock()
+		defer loop.mu.Unlock()
+		if !k.client.full() || loop.halves[k].IsZero() {
+			return false
+		}
+		if left := time.Until(loop.halves[k]); left > clientHalf || left < clientHalf/2 {
+			t.Errorf("it has %v left, of %v", left, clientHalf)
+		}
+		loop.halves[k] = time.Now()
+		return true
+	}
+	testbed.Eventually(t, bound, "the way to the client to be full", full)
+	loop.overdue()
+	select {
+	case <-ended:
+	case <-time.After(bound):
+		t.Error("it is carried for whom reads nothing")
+	}
+	loop.close()
+	voterFar.Close()
+	all.Wait()
+}
+
+// TestTheEndThatComesWithTheLastBytesIsHandedOn: both are there before anybody looks, and are told of once.
+func TestTheEndThatComesWithTheLastBytesIsHandedOn(t *testing.T) {
+	t.Parallel()
+	loop, err := newLoop()
+	must(t, err)
+	client, clientFar := pair(t)
+	voter, voterFar := pair(t)
+	k, err := newLink(loop, client, voter, func() {})
+	must(t, err)
+	_, err = clientFar.Write([]byte("the last"))
+	must(t, errors.Join(err, clientFar.CloseWrite(), loop.add(k)))
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := loop.run(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
+	if got, err := io.ReadAll(voterFar); err != nil || string(got) != "the last" {
+		t.Errorf("%q came, and %v", got, err)
+	}
+	loop.close()
+	all.Wait()
+}
+
+// endless is a side of a link that always has more to say, and takes all: files in memory, so that a turn of it depends
+// on nobody else.
+func endless(t *testing.T, bytes int64) *link {
+	t.Helper()
+	memory := func(size int64) int {
+		fd, err := unix.MemfdCreate(t.Name(), unix.MFD_CLOEXEC)
+		must(t, err)
+		must(t, unix.Ftruncate(fd, size))
+		return fd
+	}
+	k := &link{ended: func() {}}
+	k.client = end{link: k, other: &k.voter, fd: memory(bytes), ready: true}
+	k.voter = end{link: k, other: &k.client, fd: memory(0)}
+	return k
+}
+
+func carried(t *testing.T, k *link) int {
+	t.Helper()
+	var s unix.Stat_t
+	must(t, unix.Fstat(k.voter.fd, &s))
+	return int(s.Size)
+}
+
+// TestATurnIsOverAfterItsBytesHoweverTheyAreCarried: what goes by a pipe goes in larger pieces than what goes by a
+// buffer.
+func TestATurnIsOverAfterItsBytesHoweverTheyAreCarried(t *testing.T) {
+	t.Parallel()
+	for name, pipeless := range map[string]bool{"pipe": false, "buffer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := newLoop()
+			must(t, err)
+			l.pipeless = pipeless
+			k := endless(t, 8*turnBytes)
+			for turn := 1; turn <= 4; turn++ {
+				must(t, l.carry(&k.client))
+				if n := carried(t, k); n != turn*turnBytes || len(l.more) != 1 || k.client.much == pipeless {
+					t.Errorf("%d bytes after turn %d, want %d; %d have more", n, turn, turn*turnBytes, len(l.more))
+				}
+			}
+			l.end(k)
+			l.close()
+			must(t, l.run())
+		})
+	}
+}
+
+// TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch has many links that always have more, and one that has said something.
+func TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch(t *testing.T) {
+	t.Parallel()
+	l, err := newLoop()
+	must(t, err)
+	const links = batch + batch/8
+	var much []*link
+	for range links {
+		k := endless(t, 2*turnBytes)
+		k.client.queued = true
+		much, l.more = append(much, k), append(l.more, &k.client)
+	}
+	client, clientFar := pair(t)
+	voter, voterFar := pair(t)
+	little, err := newLink(l, client, voter, func() {})
+	must(t, err)
+	must(t, l.add(little))
+	_, err = io.WriteString(clientFar, "ping")
+	must(t, err)
+	busy, _ := l.turn([]unix.EpollEvent{{Events: unix.EPOLLIN, Fd: int32(little.client.fd), Pad: little.client.serial}})
+	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(voterFar, got); err != nil || string(got) != "ping" {
+		t.Errorf("after one turn %q has come: %v", got, err)
+	}
+	all := 0
+	for _, k := range much {
+		all += carried(t, k)
+	}
+	if all > batch*turnBytes || !busy || len(l.more) != links {
+		t.Errorf("the others had %d bytes in that turn, want at most %d; %d of %d have more", all, batch*turnBytes,
+			len(l.more), links)
+	}
+	for _, k := range much {
+		l.end(k)
+	}
+	l.close()
+	must(t, l.run())
+}
+
+// TestWhoSaysLittleIsCarriedWhileTheBytesOfAnotherNeverEnd is the same with all that runs.
+func TestWhoSaysLittleIsCarriedWhileTheBytesOfAnotherNeverEnd(t *testing.T) {
+	t.Parallel()
+	a := serve(t, "n1")
+	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
+	much, _ := f.client(t)
+	must(t, much.SetDeadline(time.Time{}))
+	little, _ := f.client(t)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for piece := make([]byte, 1<<20); ; {
+			if _, err := much.Write(piece); err != nil {
+				return
+			}
+		}
+	})
+	all.Go(func() { _, _ = io.Copy(io.Discard, much) })
+	for range 20 {
+		must(t, little.SetDeadline(time.Now().Add(bound))) // of each: how fast all are depends on who else runs
+		if !echoes(little) {
+			t.Error("it is not carried")
+			break
+		}
+	}
+	much.Close()
+	all.Wait()
+}
+
+// TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence: Linux ends a connection with the first question after the
+// bound, however few there were.
+func TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence(t *testing.T) {
+	t.Parallel()
+	a := serve(t, "n1")
+	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
+	_, conn, err := f.connect(t.Context())
+	must(t, err)
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) {
+		option := func(name int, unit time.Duration) time.Duration {
+			n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name)
+			must(t, err)
+			return time.Duration(n) * unit
+		}
+		ends := option(unix.TCP_USER_TIMEOUT, time.Millisecond)
+		idle, interval := option(unix.TCP_KEEPIDLE, time.Second), option(unix.TCP_KEEPINTVL, time.Second)
+		asked := 0
+		for at := idle; at < ends; at += interval {
+			asked++
+		}
+		if ends != silenceBound || asked != 3 || (ends-idle)%interval != 0 {
+			t.Errorf("after %v each %v, until %v: %d times", idle, interval, ends, asked)
+		}
+	}))
+}
+
+//nolint:paralleltest // meanwhile nobody gets a file
+func TestAVoterThatWasNotAskedForWantOfFilesIsNotPassedOver(t *testing.T) {
+	a := serve(t, "n1")
+	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}))
+	_, _, err := f.connect(t.Context())
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	if err == nil {
+		t.Fatal("there were files")
+	}
+	if p := f.table.places[0]; p.failures != 0 || p.avoid != 0 {
+		t.Errorf("%v counts against it: %d, until %v", err, p.failures, p.avoid)
+	}
+}

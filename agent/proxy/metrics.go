@@ -1,0 +1,62 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics gives what is counted, for a registry.
+func (f *Forwarder) Metrics() prometheus.Collector {
+	of := []string{"voter", "address"}
+	name := func(name, help string, labels []string) *prometheus.Desc {
+		return prometheus.NewDesc("quorumd_proxy_"+name, help, labels, nil)
+	}
+	return &collector{
+		f:      f,
+		open:   name("connections", "Connections that a voter has from here.", of),
+		used:   name("voter_used", "Whether new connections go to a voter: 1 or 0.", of),
+		taken:  name("taken_total", "Connections that a voter has taken.", of),
+		failed: name("failed_total", "Connections that a voter has not taken.", of),
+		moved:  name("moved_total", "Connections that were closed because their voter is not to be used.", of),
+		ended: name("refused_total", "Connections of clients that were reset: for their number (limit), or because no "+
+			"voter took them (unserved).", []string{"reason"}),
+		age: name("list_age_seconds", "For how long the agent has not written the list of voters.", nil),
+	}
+}
+
+type collector struct {
+	f                                            *Forwarder
+	open, used, taken, failed, moved, ended, age *prometheus.Desc
+}
+
+// Describe names the metrics.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.open, c.used, c.taken, c.failed, c.moved, c.ended, c.age} {
+		to <- d
+	}
+}
+
+// Collect gives them as they are now.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	t := c.f.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	for _, p := range t.places {
+		give := func(d *prometheus.Desc, kind prometheus.ValueType, value float64) {
+			to <- prometheus.MustNewConstMetric(d, kind, value, p.name, p.address)
+		}
+		used := 0.0
+		if p.use {
+			used = 1
+		}
+		give(c.open, gauge, float64(len(p.links)))
+		give(c.used, gauge, used)
+		give(c.taken, counter, float64(p.taken))
+		give(c.failed, counter, float64(p.failures))
+		give(c.moved, counter, float64(p.moved))
+	}
+	to <- prometheus.MustNewConstMetric(c.ended, counter, float64(t.refused), "limit")
+	to <- prometheus.MustNewConstMetric(c.ended, counter, float64(t.reset), "unserved")
+	to <- prometheus.MustNewConstMetric(c.age, gauge, c.f.list.age().Seconds())
+}

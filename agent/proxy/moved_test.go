@@ -1,0 +1,100 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// Connections to a voter that leaves are closed each at a moment of its own, all over the time for it and none at once:
+// their clients would else come to the next voter together.
+func TestConnectionsToAVoterThatLeavesAreMovedAtMomentsAllOverTheSpread(t *testing.T) {
+	t.Parallel()
+	const (
+		spread = 10 * time.Second
+		many   = 400
+		parts  = 4
+	)
+	var elapsed time.Duration // however slow the machine is
+	table := newTable("127.0.0.1:2379", spread, func() time.Duration { return elapsed })
+	leaves := Voter{Name: "n1", Address: "192.0.2.1:2379", Use: true}
+	stays := Voter{Name: "n2", Address: "192.0.2.2:2379", Use: true}
+	table.update(List{Voters: []Voter{leaves, stays}})
+	places := table.places
+	for range many {
+		table.add(places[0], &link{})
+		table.add(places[1], &link{})
+	}
+	leaves.Use = false
+	table.update(List{Voters: []Voter{leaves, stays}})
+	elapsed = moveAfter - time.Nanosecond
+	table.move()
+	for _, at := range places[0].links {
+		if !at.IsZero() {
+			t.Fatalf("one is moved as soon as its voter is not wanted, and not only after %s", moveAfter)
+		}
+	}
+	elapsed = moveAfter
+	began := time.Now()
+	table.move()
+	ended := time.Now()
+	var in [parts]int
+	for _, at := range places[0].links {
+		if at.Before(began) || at.After(ended.Add(spread)) {
+			t.Fatalf("one is moved %s from now, and %s is the most", at.Sub(ended), spread)
+		}
+		in[min(int(at.Sub(began)*parts/spread), parts-1)]++
+	}
+	for i, n := range in {
+		if n < many/parts/2 { // 50, where 100 are expected: chance has that once in more than a million runs
+			t.Errorf("of %d connections %d are moved in part %d of %d of the time", many, n, i+1, parts)
+		}
+	}
+	for _, at := range places[1].links {
+		if !at.IsZero() {
+			t.Fatal("one to the voter that stays is moved")
+		}
+	}
+}
+
+// The forwarder is up before etcd is, and before an agent has written any list: the first clients are told at once that
+// nobody serves, and later ones are served as soon as an etcd does, by the same forwarder and without anybody's doing.
+func TestAForwarderThatIsUpBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
+	t.Parallel()
+	ports := testbed.FreePorts(t, 2)
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	f := run(t, func(o *Options) { o.Static = []string{address} })
+	if conn, name := f.client(t); name != "" {
+		t.Fatalf("%s answers before there is an etcd: %q", conn.RemoteAddr(), name)
+	}
+	m, err := testbed.StartMember(t.Context(), testbed.MemberOptions{
+		Binary: testbed.Etcd(t, testbed.Small), Name: "n1", Dir: t.TempDir(), ClientURL: "http://" + address,
+		PeerURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
+	})
+	must(t, err)
+	m.StopAfter(t)
+	testbed.Eventually(t, bound, "etcd to answer through the forwarder", func() bool {
+		return healthy(t.Context(), f.Addr())
+	})
+}
+
+// healthy tells whether an etcd answers at an address, and says that it is well.
+func healthy(ctx context.Context, at net.Addr) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+"/health", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: bound}).Do(request)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+}

@@ -1,0 +1,156 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// carrying is a loop with links of which both far ends are at hand.
+type carrying struct {
+	*loop
+	t   *testing.T
+	all sync.WaitGroup
+}
+
+func carry(t *testing.T) *carrying {
+	t.Helper()
+	l, err := newLoop()
+	must(t, err)
+	c := &carrying{loop: l, t: t}
+	c.all.Go(func() {
+		if err := l.run(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		l.close()
+		c.all.Wait()
+	})
+	return c
+}
+
+// link gives the far ends of a link on which the client has sent more than its voter takes, before anybody looks; send
+// sends it, beside the test.
+func (c *carrying) link(send func(client *net.TCPConn)) (client, voter *net.TCPConn) {
+	c.t.Helper()
+	near, client := pair(c.t)
+	far, voter := pair(c.t)
+	must(c.t, errors.Join(near.SetReadBuffer(1<<20), far.SetWriteBuffer(16<<10), voter.SetReadBuffer(32<<10)))
+	c.all.Go(func() { send(client) })
+	raw, err := near.SyscallConn()
+	must(c.t, err)
+	testbed.Eventually(c.t, bound, "much to be there", func() bool {
+		var there int
+		err := raw.Control(func(fd uintptr) { there, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		return err == nil && there >= 5*chunk
+	})
+	k, err := newLink(c.loop, near, far, func() {})
+	must(c.t, err)
+	k.client.much = true // as after a chunk that was full
+	must(c.t, c.add(k))
+	return client, voter
+}
+
+// piped counts the pipes that there are, and those in which something waits.
+func (c *carrying) piped() (pipes, wait int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.ends {
+		if e.piped != nil {
+			wait++
+		}
+	}
+	return c.pipes, wait
+}
+
+// TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs: some wait in pipes, the others in buffers, and when
+// they are read at last, it was all there.
+func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T) {
+	t.Parallel()
+	c := carry(t)
+	const size, links = 2 << 20, 2 * mostPipes
+	sums := make([]hash.Hash, links)
+	var voters []*net.TCPConn
+	for i := range links {
+		sums[i] = sha256.New()
+		_, voter := c.link(func(client *net.TCPConn) {
+			random := rand.NewChaCha8([32]byte{byte(i)})
+			_, err := io.CopyN(io.MultiWriter(client, sums[i]), random, size)
+			if err == nil {
+				err = client.CloseWrite()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		voters = append(voters, voter)
+	}
+	testbed.Eventually(t, bound, "all pipes to be full", func() bool {
+		_, wait := c.piped()
+		return wait == mostPipes
+	})
+	got, read := make([]hash.Hash, links), sync.WaitGroup{}
+	for i, voter := range voters {
+		got[i] = sha256.New()
+		read.Go(func() {
+			if n, err := io.Copy(got[i], voter); err != nil || n != size {
+				t.Errorf("%d bytes came: %v", n, err)
+			}
+		})
+	}
+	read.Wait()
+	for i := range links {
+		if string(got[i].Sum(nil)) != string(sums[i].Sum(nil)) {
+			t.Errorf("what came by link %d is not what was sent", i)
+		}
+	}
+	if pipes, wait := c.piped(); wait != 0 || pipes > 1 {
+		t.Errorf("%d pipes are kept, and in %d something waits", pipes, wait)
+	}
+}
+
+// TestAPipeInWhichSomethingIsLeftCarriesForNobodyElse: a link ends while its voter takes nothing.
+func TestAPipeInWhichSomethingIsLeftCarriesForNobodyElse(t *testing.T) {
+	t.Parallel()
+	c := carry(t)
+	_, voter := c.link(func(client *net.TCPConn) {
+		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // until it is reset
+	})
+	testbed.Eventually(t, bound, "a pipe to be full", func() bool { _, wait := c.piped(); return wait == 1 })
+	must(t, voter.SetLinger(0))
+	must(t, voter.Close())
+	testbed.Eventually(t, bound, "the pipe to be gone", func() bool { pipes, _ := c.piped(); return pipes == 0 })
+
+	const size = 1 << 20
+	_, voter = c.link(func(client *net.TCPConn) {
+		if _, err := client.Write(make([]byte, size)); err != nil {
+			t.Error(err)
+		}
+		_ = client.CloseWrite() // who reads sees it
+	})
+	must(t, voter.SetReadDeadline(time.Now().Add(bound)))
+	all, err := io.ReadAll(voter)
+	must(t, err)
+	for _, b := range all {
+		if b != 0 {
+			t.Fatal("it has what was another's")
+		}
+	}
+	if len(all) != size {
+		t.Errorf("%d bytes came", len(all))
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestWhatWasAskedSinceTheRoundIsNotAtWorkWithTheProgramOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	p := &Publisher{opt: Options{BootID: "boot-1", Wall: time.Now}}
+	k := &hoststate.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	r := &round.Round{Request: k}
+	r.View.Cluster.Reachable = true
+	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksRunning}}
+	if got := p.Maintenance(r, k).State; got != control.MaintenanceWorking {
+		t.Errorf("what runs is %s", got)
+	}
+	anew := &hoststate.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0)}
+	if got := p.Maintenance(r, anew).State; got != control.MaintenanceWaiting {
+		t.Errorf("what was asked since is %s", got)
+	}
+	rebooted := &hoststate.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0), BootID: "boot-0", Stopped: true}
+	if got := p.Maintenance(r, rebooted).State; got != control.MaintenanceReturning {
+		t.Errorf("what has rebooted is %s", got)
+	}
+	if p.Maintenance(&round.Round{}, k).State != control.MaintenanceWaiting {
+		t.Error("what the round has not seen does not wait")
+	}
+	if r.View.Asked.Work != policy.WorkCommand || r.View.Asked.Stopped {
+		t.Error("the round was changed, which others read")
+	}
+}
+
+func TestTheStatesOfARequestAreThoseOfTheSocket(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[policy.RequestState]string{
+		policy.RequestWaiting: control.MaintenanceWaiting, policy.RequestStopping: control.MaintenanceStopping,
+		policy.RequestSafe: control.MaintenanceSafe, policy.RequestWorking: control.MaintenanceWorking,
+		policy.RequestReturning: control.MaintenanceReturning,
+	} {
+		if string(state) != want {
+			t.Errorf("%s is %s there", state, want)
+		}
+	}
+}
+
+func TestTheHostThatARolloutIsAtIsToldFromThoseThatWait(t *testing.T) {
+	t.Parallel()
+	r := record.Rollout{State: record.RolloutRunning, Hosts: []record.RolloutHost{
+		{ID: "1", State: record.HostDone, Seconds: 4},
+		{ID: "2", State: record.HostWaiting},
+		{ID: "3", State: record.HostWaiting},
+	}}
+	const done, waiting, current = control.RolloutHostDone, control.RolloutHostWaiting, control.RolloutHostCurrent
+	for name, c := range map[string]struct {
+		op   *record.Op
+		want [3]string
+	}{
+		"no operation": {nil, [3]string{done, waiting, waiting}},
+		"a cycle of the second": {
+			&record.Op{Kind: policy.KindCycle, Host: "2"},
+			[3]string{done, current, waiting},
+		},
+		"a cycle of one that is done": {
+			&record.Op{Kind: policy.KindCycle, Host: "1"},
+			[3]string{done, waiting, waiting},
+		},
+		"a join, which is no cycle": {
+			&record.Op{Kind: policy.KindJoin, Host: "2"},
+			[3]string{done, waiting, waiting},
+		},
+		"a cycle of one not in it": {
+			&record.Op{Kind: policy.KindCycle, Host: "9"},
+			[3]string{done, waiting, waiting},
+		},
+	} {
+		for i, h := range RolloutOf(r, c.op).Hosts {
+			if h.State != c.want[i] {
+				t.Errorf("%s: host %s is %s, want %s", name, h.ID, h.State, c.want[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rebuild makes of the data of one member that is left a cluster of that member alone. It promises:
+//
+//   - The member's own files are only read, and in the end renamed: what is changed is a copy beside them. Nothing of
+//     the member's is deleted or overwritten.
+//   - Every entry that lies in the member's log is kept: what was acknowledged and has reached this log is not lost. A
+//     log that was torn in the middle of its last record is read up to there.
+//   - The copy has another cluster ID, so that no old member takes it for its own, and a revision far beyond the old
+//     ones, so that who watches is told.
+//   - It may be killed at any moment and started again: it goes on, or begins the copy anew.
+//
+// All of it runs in a child of the agent as etcd's own user, never in the agent.
+//
+// The database is not restored from a snapshot file but used as etcd leaves it when it was forced: what restoring adds
+// to it, another cluster ID in the log and a bumped, compacted revision, is two small changes, while etcd's own package
+// for it links the whole server and writes the format of one version only.
+package rebuild
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-semver/semver"
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorumd/quorumd/agent/etcddb"
+)
+
+// Place is where a member's data lie.
+type Place struct {
+	DataDir string
+	WALDir  string // empty when it lies in the data directory
+}
+
+func (p Place) member() string   { return filepath.Join(p.DataDir, "member") }
+func (p Place) snap() string     { return filepath.Join(p.member(), "snap") }
+func (p Place) database() string { return filepath.Join(p.snap(), "db") }
+
+func (p Place) log() string {
+	if p.WALDir != "" {
+		return p.WALDir
+	}
+	return filepath.Join(p.member(), "wal")
+}
+
+// apart tells whether the log lies outside of what is renamed with the member's directory.
+func (p Place) apart() bool {
+	return p.WALDir != "" && !strings.HasPrefix(p.WALDir, p.member()+string(filepath.Separator))
+}
+
+// maxLog bounds the log that is read into memory, in bytes. etcd keeps five files of 64 MB unless it is told otherwise.
+const maxLog = 4 << 30
+
+// history is a log as it was read.
+type history struct {
+	member, cluster uint64
+	state           *raftpb.HardState
+	from            *walpb.Snapshot // the snapshot entry that the entries follow; an empty one if there is none
+	entries         []*raftpb.Entry
+}
+
+// last gives the term and index of the newest entry.
+func (h history) last() (term, index uint64) {
+	if n := len(h.entries); n > 0 {
+		return h.entries[n-1].GetTerm(), h.entries[n-1].GetIndex()
+	}
+	return h.from.GetTerm(), h.from.GetIndex()
+}
+
+// readLog reads the log of a member without locking or changing it, from the newest snapshot entry that the database
+// allows. Etcd's package panics on some records that are not its own; that is an error here.
+func readLog(p Place, db applied) (h history, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot read the write-ahead log in %s: it is not one: %v", p.log(), r)
+		}
+	}()
+	if size := sizeOf(p.log(), ".wal"); size > maxLog {
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: it has %d bytes, over %d", p.log(), size, maxLog)
+	}
+	if h.from, err = newestSnapshot(p, db); err != nil {
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
+	}
+	log, err := wal.OpenForRead(zap.NewNop(), p.log(), h.from)
+	if err != nil {
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	metadata, state, entries, err := log.ReadAll()
+	if err != nil {
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
+	}
+	var who etcdserverpb.Metadata
+	if err := proto.Unmarshal(metadata, &who); err != nil {
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
+	}
+	h.member, h.cluster, h.state, h.entries = who.GetNodeID(), who.GetClusterID(), state, entries
+	if h.member == 0 || h.cluster == 0 {
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: it names no member and cluster", p.log())
+	}
+	return h, nil
+}
+
+// applied is how far a database has followed the log of its member.
+type applied struct {
+	index uint64 // the consistent index
+	// files means that the etcd of this database starts only from a snapshot entry that has its .snap file: 3.6 and
+	// earlier. 3.7 does not read these files, and 3.8 does not write them.
+	files bool
+}
+
+// unread stands for a database that cannot be read, because an etcd has it open.
+func unread() applied { return applied{index: math.MaxUint64} }
+
+// appliedOf returns how far the database has followed the log.
+func appliedOf(tx *bolt.Tx) applied {
+	meta := tx.Bucket([]byte(etcddb.Meta))
+	if meta == nil {
+		return applied{}
+	}
+	version, err := semver.NewVersion(string(meta.Get([]byte(etcddb.StorageVersion))))
+	files := err != nil || version.LessThan(semver.Version{Major: 3, Minor: 7}) // before 3.6 there was none
+	return applied{etcddb.IndexOf(meta.Get([]byte(etcddb.ConsistentIndex))), files}
+}
+
+// appliedIn returns how far the database in a file has followed the log.
+func appliedIn(path string) (db applied, err error) {
+	err = withDatabase(path, false, func(tx *bolt.Tx) error {
+		db = appliedOf(tx)
+		return nil
+	})
+	return db, err
+}
+
+// newestSnapshot returns the newest valid snapshot entry of the log that is not above the consistent index of the
+// database, as etcd takes it; an empty one if there is none. One above it counts if the database that the leader sent
+// with it lies in the directory: etcd puts that in the place of the older one when it starts.
+func newestSnapshot(p Place, db applied) (*walpb.Snapshot, error) {
+	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
+	if err != nil {
+		return nil, err
+	}
+	var newest *walpb.Snapshot
+	for _, s := range slices.Backward(named) {
+		if s.GetIndex() > db.index && sizeOf(p.snap(), fmt.Sprintf("%016x.snap.db", s.GetIndex())) == 0 {
+			continue
+		}
+		if !db.files || sizeOf(p.snap(), fmt.Sprintf("%016x-%016x.snap", s.GetTerm(), s.GetIndex())) > 0 {
+			return s, nil
+		}
+		if newest == nil {
+			newest = s
+		}
+	}
+	if newest == nil {
+		newest = &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}
+	}
+	return newest, nil
+}
+
+// writeLog writes a log into a directory that is not there yet.
+func writeLog(dir string, h history) (err error) {
+	metadata, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &h.member, ClusterID: &h.cluster})
+	if err != nil {
+		return err
+	}
+	log, err := wal.Create(zap.NewNop(), dir, metadata)
+	if err != nil {
+		return fmt.Errorf("cannot write the log anew: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if h.from.GetIndex() > 0 {
+		if err := log.SaveSnapshot(h.from); err != nil {
+			return fmt.Errorf("cannot write the log anew: %w", err)
+		}
+	}
+	if err := log.Save(h.state, h.entries); err != nil {
+		return fmt.Errorf("cannot write the log anew: %w", err)
+	}
+	return log.Sync()
+}
+
+// withDatabase opens a database that no etcd has open, and closes it again.
+func withDatabase(path string, change bool, do func(*bolt.Tx) error) (err error) {
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	db, err := etcddb.Open(path, bolt.Options{ReadOnly: !change, Timeout: lockWait})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if change {
+		return db.Update(do)
+	}
+	return db.View(do)
+}
+
+// sizeOf adds up the files of a directory with that ending; an empty one takes all.
+func sizeOf(dir, ending string) (sum int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), ending) {
+			sum += info.Size()
+		}
+	}
+	return sum
+}
+
+// exists tells whether there is something of that name.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

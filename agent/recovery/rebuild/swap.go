@@ -1,0 +1,66 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rebuild
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// Swap moves the member's old data aside and puts the copy in their place. Where that was done, or was begun, it goes
+// on. It gives the new names of what was moved.
+func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
+	c := p.copyOf(w)
+	made, err := readMade(c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot put the copy in place: it is not whole: %w", err)
+	}
+	if made.Plan != w.Plan || made.Cluster != w.Cluster || made.Member != w.Member {
+		return nil, fmt.Errorf("cannot put the copy in place: it is of plan %s", made.Plan)
+	}
+	var moved []string
+	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // else it was begun, or is done
+		if !exists(c.member()) || !exists(c.log()) {
+			return nil, errors.New("cannot put the copy in place: a part of it is gone")
+		}
+		if moved, err = datadir.MoveAside(p.DataDir, p.WALDir, now); err != nil {
+			return moved, err
+		}
+		if p.apart() {
+			if err := placeLog(p, c); err != nil {
+				return moved, fmt.Errorf("cannot put the copy in place: %w", err)
+			}
+		}
+	}
+	if exists(c.member()) {
+		if exists(p.member()) {
+			return moved, errors.New("cannot put the copy in place: there are data where it belongs")
+		}
+		if err := os.Rename(c.member(), p.member()); err != nil {
+			return moved, fmt.Errorf("cannot put the copy in place: %w", err)
+		}
+	}
+	if !exists(p.member()) || !exists(p.log()) {
+		return moved, errors.New("cannot put the copy in place: a part of it is gone")
+	}
+	return moved, datadir.SyncDir(p.DataDir)
+}
+
+// placeLog puts a log in place that lies apart, perhaps on another file system. It tells the next try how far this one
+// was: it is not there before the old data is aside, and the rest is not there before it.
+func placeLog(p, c Place) error {
+	if err := datadir.SyncDir(p.DataDir); err != nil {
+		return err
+	}
+	if err := os.Rename(c.log(), p.log()); err != nil {
+		return err
+	}
+	return datadir.SyncDir(filepath.Dir(p.log()))
+}

@@ -1,0 +1,100 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rebuild
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/quorumd/quorumd/agent/etcddb"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// unpack makes the copy of a snapshot: its database without the members that it was taken from, and a log in which
+// nothing has happened yet but that this host's member was added, as etcd itself begins one. Everything that the plan
+// says of the snapshot must be so.
+func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, how *Progress) error {
+	cannot := func(err error) error { return fmt.Errorf("cannot use the snapshot %s: %w", w.Snapshot, err) }
+	if err := clean(p, c, 2*w.Snapshot.Size, 2*logFile); err != nil { // etcd may write each page anew
+		return cannot(err)
+	}
+	if w.Snapshot.File != "" {
+		file, err := openSnapshot(w.Snapshot.File)
+		if err != nil {
+			return cannot(err)
+		}
+		defer file.Close() // it was only read
+		from = file
+	}
+	if err := receive(ctx, c.database(), w.Snapshot, from, how); err != nil {
+		return cannot(err)
+	}
+	if err := withDatabase(c.database(), true, etcddb.Forget); err != nil {
+		return cannot(err)
+	}
+	h, err := newborn(w)
+	if err != nil {
+		return cannot(err)
+	}
+	return writeLog(c.log(), h)
+}
+
+// openSnapshot opens a file that is one: a FIFO must not hold the child up.
+func openSnapshot(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("it is no file"), file.Close())
+	}
+	return file, nil
+}
+
+// receive writes the database and holds it against what the plan says of it.
+func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, how *Progress) (err error) {
+	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, ownerRW)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	sum := sha256.New()
+	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
+	how.remains(3 * s.Size) // it is read twice more, to know what it holds
+	size, err := etcddb.Receive(ctx, out, from, how.did)
+	if err != nil {
+		return err
+	}
+	if s.File != "" && hex.EncodeToString(sum.Sum(nil)) != s.SHA256 { // what is stored is another sum, of the store's
+		return fmt.Errorf("%w: its SHA-256 is not the one that the plan names", etcddb.ErrDamaged)
+	}
+	found, err := etcddb.Inspect(ctx, out, how.did)
+	if err != nil {
+		return err
+	}
+	if size != s.Size || found != s.Contents {
+		return fmt.Errorf("%w: it has %d bytes and holds %+v, and the plan says %d and %+v", etcddb.ErrDamaged, size,
+			found, s.Size, s.Contents)
+	}
+	return errors.Join(out.Truncate(size-etcddb.SumBytes), out.Sync())
+}
+
+// newborn gives the log of a member that has just been made: one entry, which adds it.
+func newborn(w recovery.Work) (history, error) {
+	state, added, err := etcddb.FirstLog(uint64(w.Member), w.Name, w.PeerURL)
+	// The cluster gets its ID when the copy is whole, like one that is made of a survivor's data.
+	return history{
+		member: uint64(w.Member), cluster: max(uint64(w.Old), 1), state: state,
+		from: &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}, entries: []*raftpb.Entry{added},
+	}, err
+}

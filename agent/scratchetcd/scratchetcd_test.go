@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scratchetcd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// started runs a program that is no etcd; those that use this package run real ones.
+func started(t *testing.T, script string) *Etcd {
+	t.Helper()
+	dir := t.TempDir()
+	held, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close() })
+	e, err := Start("/bin/sh", dir, []string{"-c", script}, held, "ADDED=yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// says waits until it has written that.
+func says(t *testing.T, e *Etcd, word string) {
+	t.Helper()
+	for range 200 {
+		if strings.Contains(e.LastWords(), word) {
+			return
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	t.Fatalf("it says %q, and not %q", e.LastWords(), word)
+}
+
+func TestOnlyOneThatEndsByTheSignalThatItIsSentHasEndedInOrder(t *testing.T) {
+	t.Parallel()
+	e := started(t, "echo up $ADDED; exec sleep 100")
+	says(t, e, "up yes")
+	if err := e.Stop(time.Minute); err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+	e = started(t, "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done")
+	says(t, e, "up")
+	if err := e.Stop(time.Minute); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("ended with a code: %v", err)
+	}
+	e = started(t, "trap '' TERM; echo up; while :; do sleep 0.1; done")
+	says(t, e, "up")
+	if err := e.Stop(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "not stopped within 50ms") {
+		t.Errorf("killed: %v", err)
+	}
+	e = started(t, "kill -KILL $$")
+	if err := <-e.Ended(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("killed by itself: %v", err)
+	}
+}
+
+func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := Start("/nowhere/etcd", t.TempDir(), nil, os.Stdin); err == nil ||
+		!strings.Contains(err.Error(), "cannot start /nowhere/etcd") {
+		t.Errorf("got %v", err)
+	}
+}

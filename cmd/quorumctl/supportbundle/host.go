@@ -1,0 +1,110 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package supportbundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Host tells what to look at besides quorumd's own word.
+type Host struct {
+	Units           []string // of systemd: quorumd's and etcd's
+	Unit            string   // etcd's, of which the process is shown; empty where etcd logs to LogFile
+	Etcd            string   // the program
+	EnvironmentFile string
+	DataDir         string
+	LogFile         string // where etcd logs to if it is no unit
+	Metrics         string // where etcd serves them
+	OwnMetrics      string // where quorumd does
+	PrivateFile     bool   // quorumd's are behind a password, and are not asked for
+	TLS             TLS
+	Certificates    []string
+}
+
+// process tells how the main process of a unit was started. That nobody knows it is no word that it does not run.
+func process(unit string) func(context.Context) ([]byte, error) {
+	ask := Program("systemctl", "show", "--property=MainPID", "--value", "--", unit)
+	return func(ctx context.Context) ([]byte, error) {
+		said, err := ask(ctx)
+		pid := strings.TrimSpace(string(said))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("cannot tell which process %s is: %w", unit, err)
+		case pid == "" || strings.Trim(pid, "0123456789") != "":
+			return nil, fmt.Errorf("cannot tell which process %s is: systemctl says %.30q", unit, pid)
+		case strings.Trim(pid, "0") == "":
+			return nil, fmt.Errorf("%s does not run", unit)
+		}
+		return startOf(pid, "ETCD_")
+	}
+}
+
+// journalLines and journalSince bound what is read of a journal.
+const (
+	journalLines = "4000"
+	journalSince = "-24h"
+)
+
+// OfHost gives the sources that tell of this host.
+func OfHost(h Host) []Source {
+	list := []Source{
+		{Name: "etcd-version.txt", Get: Program(h.Etcd, "--version")},
+		{Name: "etcd-metrics.txt", Get: Metrics(strings.TrimRight(h.Metrics, "/")+"/metrics", h.TLS, "etcd_server_",
+			"etcd_disk_", "etcd_network_peer_", "etcd_mvcc_db_", "etcd_debugging_mvcc_", "process_")},
+		{Name: "etcd-environment.txt", Get: FromFile(h.EnvironmentFile, false)},
+		{Name: "kernel.txt", Get: kernel(h)},
+	}
+	if len(h.Certificates) > 0 {
+		list = append(list, Source{Name: "certificates.txt", Get: Certificates(h.Certificates...)})
+	}
+	if !h.PrivateFile {
+		list = append(list, Source{Name: "quorumd-metrics.txt", Get: Metrics(h.OwnMetrics+"/metrics", TLS{}, "quorumd_",
+			"process_", "go_mem", "go_goroutines")})
+	}
+	if h.LogFile != "" {
+		return append(list, Source{Name: "etcd.log", Get: FromFile(h.LogFile, true), End: true})
+	}
+	list = append(list, Source{Name: "etcd-process.txt", Get: process(h.Unit)},
+		Source{Name: "units.txt", Get: units(h.Units)})
+	for _, unit := range h.Units {
+		name := "journal-" + strings.TrimSuffix(unit, ".service") + ".txt"
+		list = append(list, Source{Name: name, End: true, Get: journal(unit)})
+	}
+	return list
+}
+
+// journal gives the last lines of a unit. One that is empty may be one that the user may not read: that is not told.
+func journal(unit string) func(context.Context) ([]byte, error) {
+	read := Program("journalctl", "--no-pager", "--quiet", "--output=short-iso", "--lines="+journalLines,
+		"--since="+journalSince, "--unit="+unit)
+	return func(ctx context.Context) ([]byte, error) {
+		text, err := read(ctx)
+		if err == nil && len(text) == 0 {
+			err = errors.New("no entries since a day, or none that you may read, as root and group systemd-journal may")
+		}
+		return text, err
+	}
+}
+
+func units(names []string) func(context.Context) ([]byte, error) {
+	const properties = "--property=Id,LoadState,ActiveState,SubState,Result,UnitFileState,NRestarts,MainPID," +
+		"ExecMainStatus,ExecMainCode,ActiveEnterTimestamp,InactiveEnterTimestamp,MemoryCurrent,TasksCurrent,DropInPaths"
+	return Program("systemctl", append([]string{"show", properties, "--"}, names...)...)
+}
+
+// kernel tells of the machine.
+func kernel(h Host) func(context.Context) ([]byte, error) {
+	var parts []Source
+	for _, path := range []string{
+		"/proc/version", "/proc/uptime", "/proc/loadavg", "/proc/meminfo", "/proc/pressure/cpu", "/proc/pressure/io",
+		"/proc/pressure/memory", "/proc/diskstats", "/proc/mdstat", "/proc/net/dev", "/proc/sys/kernel/tainted",
+		"/proc/sys/kernel/random/boot_id", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+	} {
+		parts = append(parts, Source{Name: path, Get: FromFile(path, false)})
+	}
+	return Join(append(parts, Source{Name: "df " + h.DataDir, Get: Program("df", "--", h.DataDir)})...)
+}

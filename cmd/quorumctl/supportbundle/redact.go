@@ -1,0 +1,202 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package supportbundle
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// removed stands where a secret stood.
+const removed = "[removed]"
+
+// shortest is how long a value at least is that is removed wherever it stands: shorter ones are parts of other words.
+const shortest = 6
+
+// Redactor takes secrets out of texts: the values that it was told, and whatever looks like one by its shape (private
+// keys, identities of age, access keys, tokens, passwords in URLs) or by the name before it.
+type Redactor struct {
+	values []string // the longest first: one may be a part of another
+}
+
+// NewRedactor makes one of the texts of the files that hold secrets: every value and every line of theirs is one.
+func NewRedactor(secrets ...[]byte) *Redactor {
+	r := &Redactor{}
+	for _, text := range secrets {
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			_, value, has := strings.Cut(line, "=")
+			if value = strings.Trim(strings.TrimSpace(value), `"'`); has && len(value) >= shortest {
+				r.values = append(r.values, value)
+			}
+			isTitle := strings.HasPrefix(line, "#") || strings.HasPrefix(line, "-----") || strings.HasPrefix(line, "[")
+			if len(line) >= shortest && !isTitle {
+				r.values = append(r.values, line)
+			}
+		}
+	}
+	slices.SortFunc(r.values, func(a, b string) int { return len(b) - len(a) })
+	return r
+}
+
+// shape is what a secret looks like, and what stands in its place. A text without the hint has none.
+type shape struct {
+	hint    string // in small letters
+	pattern *regexp.Regexp
+	with    string
+}
+
+func shapes() []shape {
+	return []shape{
+		{
+			"private key-----", regexp.MustCompile(
+				`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), removed,
+		},
+		{ // its beginning was cut off
+			"private key-----", regexp.MustCompile(`(?s)\A.*?-----END [A-Z0-9 ]*PRIVATE KEY-----`), removed,
+		},
+		{"age-secret-key-", regexp.MustCompile(`(?i)AGE-SECRET-KEY-[0-9A-Z-]+`), removed},
+		{"akia", regexp.MustCompile(`\bAKIA[0-9A-Z]{12,}\b`), removed},
+		{"asia", regexp.MustCompile(`\bASIA[0-9A-Z]{12,}\b`), removed},
+		{"eyj", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), removed},
+		{"$2", regexp.MustCompile(`\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}`), removed},
+		{"@", regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@"']+@`), "${1}" + removed + "@"},
+		{"bearer ", regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + removed},
+		{
+			"private key block", regexp.MustCompile(
+				`(?s)-----BEGIN PGP PRIVATE KEY BLOCK-----.*?(?:-----END PGP PRIVATE KEY BLOCK-----|\z)`), removed,
+		},
+		{ // tokens that say whose they are: GitHub, GitLab, Slack, Vault, npm, Stripe
+			"", regexp.MustCompile(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|` +
+				`xox[a-z]-[A-Za-z0-9-]{10,}|hv[sbr]\.[\w-]{20,}|npm_[A-Za-z0-9]{20,}|[rs]k_live_[A-Za-z0-9]{16,})`), removed,
+		},
+		{"aiza", regexp.MustCompile(`\bAIza[\w-]{30,}`), removed},
+		{"hooks.", regexp.MustCompile(`(https://hooks\.[a-z0-9.-]+/)[^\s"']+`), "${1}" + removed},
+		{"$", regexp.MustCompile(`\$(?:1|5|6|7|y|apr1|argon2(?:id|i|d)|scrypt)\$[^\s:"']{8,}`), removed}, // as in /etc/shadow
+		// etcdctl --user root:password, curl -u root:password
+		{"u", regexp.MustCompile(`((?:\s|^|")(?:--user|-u|ETCDCTL_USER)[\s=]+["']?[\w.@-]+:)[^\s"'\[]+`), "${1}" + removed},
+		{"basic ", regexp.MustCompile(`(?i)(\bbasic\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + removed},
+	}
+}
+
+// names are the parts of a name by which its value is known for a secret, in small letters.
+func names() []string {
+	return []string{
+		"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "api_key", "api-key",
+		"access_key", "access-key", "accesskey", "private_key", "private-key", "privatekey", "auth", "cookie",
+		"identit", "signature", "webhook", "otp",
+	}
+}
+
+// named is a value behind a name: name=value, name: value, "name": "value", --name value.
+func named() *regexp.Regexp {
+	one := "(?:" + strings.Join(names(), "|") + ")"
+	return regexp.MustCompile(`(?i)([\w.-]*` + one + `[\w.-]*["']?\s*[:=]\s*|--?[\w-]*` + one + `[\w-]*\s+)` +
+		`("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,;}\]"'&]+)`)
+}
+
+// WithoutComments returns a YAML text without its comments, in which people note what is nobody else's business. Lines
+// keep their numbers. It needs no YAML that is right: of a line that cannot be told, too much is taken rather than
+// too little.
+func WithoutComments(text []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(text) {
+		body, end := bytes.TrimRight(line, "\r\n"), line[len(bytes.TrimRight(line, "\r\n")):]
+		if at := commentIn(body); at >= 0 {
+			body = bytes.TrimRight(body[:at], " \t")
+		}
+		out = append(append(out, body...), end...)
+	}
+	return out
+}
+
+// commentIn returns where the comment of a line begins, or -1: at a # that begins a word and is not between quotes.
+func commentIn(line []byte) int {
+	var quote byte
+	first, closed := -1, -1 // the first # that begins a word, quoted or not; the last quote that closed
+	for i, c := range line {
+		begins := i == 0 || bytes.IndexByte([]byte(" \t[{,:"), line[i-1]) >= 0
+		switch {
+		case c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t'):
+			if quote == 0 {
+				return i
+			}
+			if first < 0 {
+				first = i
+			}
+		case quote == 0 && (begins || c == '\'' && closed == i-1) && (c == '"' || c == '\''): // '' stands for one '
+			quote = c
+		case c == quote && (c == '\'' || line[i-1] != '\\'):
+			quote, closed = 0, i
+		}
+	}
+	if quote != 0 { // it is not closed: what it quotes is not known
+		return first
+	}
+	return -1
+}
+
+// Clean gives a text without its secrets, and how many were taken out.
+func (r *Redactor) Clean(text []byte) (clean []byte, count int) {
+	for _, value := range r.values {
+		if n := bytes.Count(text, []byte(value)); n > 0 {
+			text, count = bytes.ReplaceAll(text, []byte(value), []byte(removed)), count+n
+		}
+	}
+	small := bytes.ToLower(text)
+	for _, s := range shapes() {
+		if bytes.Contains(small, []byte(s.hint)) {
+			count += len(s.pattern.FindAllIndex(text, -1))
+			text = s.pattern.ReplaceAll(text, []byte(s.with))
+		}
+	}
+	var out bytes.Buffer
+	pattern, all := named(), names()
+	for line := range bytes.Lines(text) {
+		small := string(bytes.ToLower(line))
+		if !slices.ContainsFunc(all, func(name string) bool { return strings.Contains(small, name) }) {
+			out.Write(line)
+			continue
+		}
+		out.Write(pattern.ReplaceAllFunc(line, func(found []byte) []byte {
+			clean := cleanNamed(pattern, found)
+			if !bytes.Equal(clean, found) {
+				count++
+			}
+			return clean
+		}))
+	}
+	return out.Bytes(), count
+}
+
+// cleanNamed takes the value away that stands behind a name.
+func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
+	groups := pattern.FindSubmatch(found)
+	name, value := groups[1], groups[2]
+	if harmless(string(name), string(value)) {
+		return found
+	}
+	quote := ""
+	if value[0] == '"' || value[0] == '\'' {
+		quote = string(value[0])
+	}
+	return append(bytes.Clone(name), quote+removed+quote...)
+}
+
+// harmless tells of a value that only looks like a secret by its name: where one lies, how many there are, or none.
+func harmless(name, value string) bool {
+	value = strings.Trim(value, `"'`)
+	key := strings.ToLower(strings.TrimRight(name, " \t\n=:\"'"))
+	switch {
+	case strings.HasPrefix(removed, value), slices.Contains([]string{"true", "false", "null", "none"}, value):
+		return true
+	case strings.HasPrefix(value, "/"): // a path, where one is wanted
+		return strings.HasSuffix(key, "file") || strings.HasSuffix(key, "dir")
+	case key == "token": // of the lock, or how often an etcd has them
+		return strings.Trim(value, "0123456789") == ""
+	}
+	return false
+}

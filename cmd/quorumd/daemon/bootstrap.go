@@ -1,0 +1,58 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/bootstrap"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/connlimit"
+)
+
+// openFounding makes what the listed hosts talk by, or nil when none are listed.
+func openFounding(conf config.Config, trust func() *tls.Config) *bootstrap.Post {
+	if len(conf.Bootstrap.Hosts) == 0 {
+		return nil
+	}
+	var others []bootstrap.Host
+	for _, h := range conf.Bootstrap.Listed() {
+		if h.Name != conf.Host.Name {
+			others = append(others, bootstrap.Host{Name: h.Name, URL: h.URL})
+		}
+	}
+	return bootstrap.New(bootstrap.Options{
+		Others: others, Interval: conf.Timing.Interval, Timeout: conf.Timing.CallTimeout, TLS: trust, Now: sinceBoot,
+	})
+}
+
+// questionsInAll and questionsPerAddress bound the connections of the listed hosts: each has one for a question.
+const (
+	questionsInAll      = 64
+	questionsPerAddress = 8
+)
+
+// listenFounding listens where the listed hosts ask this one. Metrics and their networks do not matter there; the
+// certificate is that of metrics.webConfig.
+func listenFounding(conf config.Config, post *bootstrap.Post, log *slog.Logger) (*endpoint, error) {
+	if post == nil { // no hosts are listed
+		return nil, nil
+	}
+	webConfig := ""
+	if strings.HasPrefix(conf.Bootstrap.URL(conf.Host.Name), "https://") {
+		webConfig = conf.Metrics.WebConfig
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET "+bootstrap.Path, post)
+	e, err := listenHTTP(conf.Bootstrap.Listen, webConfig,
+		connlimit.Limits{InAll: questionsInAll, PerAddress: questionsPerAddress}, mux, log)
+	if err != nil {
+		return nil, fmt.Errorf("%w → change bootstrap.listen, or the port in bootstrap.hosts on every host", err)
+	}
+	return e, nil
+}

@@ -1,0 +1,21 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/externalcheck"
+)
+
+// openPlugins gives what runs the operator's own checks.
+func openPlugins(c config.Checks, log *slog.Logger) *externalcheck.Runner {
+	return externalcheck.Open(externalcheck.Options{
+		Child: []string{self, externalcheck.Command},
+		Dir:   c.Dir, Named: slices.Concat(c.Joins, c.Leadership, c.Maintenance), Interval: c.Interval,
+		Timeout: c.Timeout, Now: sinceBoot, Logger: log,
+	})
+}

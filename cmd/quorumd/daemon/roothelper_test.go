@@ -1,0 +1,307 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/recovery/rebuild"
+	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+	"github.com/quorumd/quorumd/systemd/roothelper"
+	"github.com/quorumd/quorumd/systemd/runas"
+)
+
+// desk is a steering in directories of the user who runs the test, with one configuration.
+type desk struct {
+	steering
+	t         *testing.T
+	dir       string
+	env, hold string
+}
+
+const token = "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := deskIn(t.TempDir())
+	d.t = t
+	for _, sub := range []string{"", "etc", "lib", "data"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(d.dir, sub), 0o755),
+			os.Chmod(filepath.Join(d.dir, sub), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.configure("manage", "etcd@x.service")
+	return d
+}
+
+// deskIn returns the desk of a directory, also in another process than the test's.
+func deskIn(dir string) *desk {
+	d := &desk{dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
+	d.steering = steering{
+		files: rootfile.Beneath(dir, os.Geteuid()), configs: filepath.Join(dir, "etc"),
+		outcomes: func(agent string) string { return filepath.Join(dir, "outcomes", agent) },
+		drive: func(_ context.Context, unit, verb string) error {
+			return writeJob(filepath.Join(dir, "jobs"), unit, verb)
+		},
+	}
+	return d
+}
+
+// jobs returns what was queued, a job a line.
+func (d *desk) jobs() string {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, "jobs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (d *desk) configure(mode, unit string) {
+	d.t.Helper()
+	d.write(filepath.Join(d.configs, "quorumd.yaml"), `mode: `+mode+`
+host: {name: n1}
+cluster: {name: prod, voters: 1, standbys: 0, endpoints: [http://n1:2379]}
+etcd: {clientURL: http://n1:2379, peerURL: http://n1:2380, listenClientURL: http://127.0.0.1:2379,
+  listenPeerURL: http://127.0.0.1:2380, dataDir: `+filepath.Join(d.dir, "data", "etcd")+`,
+  unit: `+unit+`, environmentFile: `+d.env+`, environment: {ETCD_LOG_LEVEL: warn}}
+`)
+}
+
+func (d *desk) write(path, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) config() config.Config {
+	d.t.Helper()
+	conf, err := config.Load(filepath.Join(d.configs, "quorumd.yaml"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return conf
+}
+
+// environment is what etcd's unit reads.
+func (d *desk) environment() map[string]string {
+	d.t.Helper()
+	text, err := os.ReadFile(d.env)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	vars, err2 := systemd.ParseEnvironment(string(text))
+	if err := errors.Join(err, err2); err != nil {
+		d.t.Fatal(err)
+	}
+	return vars
+}
+
+// order has these variables written, as the agent would.
+func (d *desk) order(vars map[string]string) error {
+	i := roothelper.InitialOf(vars)
+	o := roothelper.Order{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i}
+	if err := o.Check(); err != nil {
+		return err
+	}
+	return d.do(d.t.Context(), o)
+}
+
+func TestTheEnvironmentIsMadeFromRootsConfigurationAndTheAgentsInitialCluster(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	joins := d.config().Environment("8e9e05c52164694d=http://n2:2380,n1=http://n1:2380", "")
+	for _, vars := range []map[string]string{d.config().Environment(d.config().Alone(), token), joins} {
+		if err := d.order(vars); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.environment(); roothelper.Digest(got) != roothelper.Digest(vars) || got["ETCD_LOG_LEVEL"] != "warn" {
+			t.Errorf("%v\nwant %v", got, vars)
+		}
+	}
+	if info, err := os.Stat(d.env); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	for what, change := range map[string]func(map[string]string){
+		"has changed":                  func(v map[string]string) { v["LD_PRELOAD"] = "/tmp/x.so" },
+		"is not what this host is":     func(v map[string]string) { v["ETCD_INITIAL_CLUSTER"] = "n2=http://n2:2380" },
+		"configuration has changed si": func(v map[string]string) { v["ETCD_DATA_DIR"] = "/root" },
+	} {
+		vars := d.config().Environment(joins["ETCD_INITIAL_CLUSTER"], "")
+		change(vars)
+		if err := d.order(vars); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if got := d.environment(); roothelper.Digest(got) != roothelper.Digest(joins) {
+		t.Errorf("what was refused was written: %v", got)
+	}
+}
+
+func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, word := range []string{
+		roothelper.HoldBack, roothelper.HoldBack, roothelper.LetGo, roothelper.LetGo, roothelper.Start,
+		roothelper.Stop, roothelper.Restart,
+	} {
+		if err := d.do(t.Context(), roothelper.Order{Word: word, Agent: mainAgent}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(d.hold); (err == nil) != (word == roothelper.HoldBack) {
+			t.Errorf("after %s: %v", word, err)
+		}
+	}
+	h := roothelper.Hooks{When: "before", ID: "1", Reason: "new kernel"}
+	if err := d.do(t.Context(), roothelper.Order{Word: roothelper.RunHooks, Agent: mainAgent, Hooks: &h}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(d.dir, "outcomes/quorumd/hooks-before.json")); err != nil ||
+		!strings.Contains(string(text), "new kernel") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if got := d.jobs(); got != "start etcd@x.service\nstop etcd@x.service\nrestart etcd@x.service\n"+
+		"start quorumd-hooks@before.service\n" {
+		t.Error(got)
+	}
+}
+
+func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range map[string]func(d *desk, path string) error{
+		"chmod go-w": func(_ *desk, path string) error { return os.Chmod(path, 0o664) },
+		"is a symbolic link": func(_ *desk, path string) error {
+			return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path))
+		},
+		"may write":    func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
+		"no such file": func(_ *desk, path string) error { return os.Remove(path) },
+		"runner of quorumd is": func(d *desk, _ string) error {
+			d.configure("manage", "etcd@x.service, runner: process")
+			return nil
+		},
+	} {
+		d := newDesk(t)
+		if err := spoil(d, filepath.Join(d.configs, "quorumd.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{roothelper.HoldBack, roothelper.Start} {
+			if err := d.do(t.Context(), roothelper.Order{Word: word, Agent: mainAgent}); err == nil ||
+				!strings.Contains(err.Error(), what) {
+				t.Errorf("%s, %s: %v", what, word, err)
+			}
+		}
+		if jobs := d.jobs(); jobs != "" {
+			t.Errorf("%s: %s", what, jobs)
+		}
+	}
+}
+
+func TestAnErrandNamesAConfigurationOfRootsAndItsDirectoriesOnly(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	allowed := func(agent string, args ...string) error {
+		return allowErrand(d.files, d.configs, runas.Request{Agent: agent, Args: args})
+	}
+	good := []string{datadir.InspectCommand, d.config().Etcd.DataDir, ""}
+	if err := allowed("quorumd", good...); err != nil {
+		t.Error(err)
+	}
+	d.write(filepath.Join(d.dir, "lib", "quorumd.yaml"), "")
+	for _, agent := range []string{"", "..", "../lib/quorumd", "/etc/quorumd/quorumd", "quorumd.yaml", "other"} {
+		if err := allowed(agent, good...); err == nil {
+			t.Errorf("%q is taken", agent)
+		}
+	}
+	if err := allowed("quorumd", datadir.MoveAsideCommand, "/var/lib/other", ""); err == nil {
+		t.Error("another directory is moved")
+	}
+	etcd := d.config().Etcd
+	copies := []string{rebuild.RebuildCommand, etcd.DataDir, etcd.WALDir, etcd.Binary, "{}"}
+	if err := allowed("quorumd", copies...); err != nil {
+		t.Error(err)
+	}
+	for at, other := range map[int]string{1: "/var/lib/other", 2: "/var/lib/other", 3: "/bin/sh"} {
+		args := slices.Clone(copies)
+		args[at] = other
+		if err := allowed("quorumd", args...); err == nil {
+			t.Errorf("a copy is made with %q", args)
+		}
+	}
+	if err := os.Chmod(d.configs, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := allowed("quorumd", good...); err == nil {
+		t.Error("a configuration is taken that anybody can exchange")
+	}
+}
+
+func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	lib, etc := filepath.Join(d.dir, "lib"), filepath.Join(d.dir, "etc")
+	program, link := filepath.Join(lib, "drain"), filepath.Join(etc, "10-drain")
+	d.write(program, "#!/bin/sh\n")
+	if err := os.Symlink(program, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{program, link} {
+		if err := trustedProgram(d.files, path); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, spoilt := range []string{program, lib, etc} {
+		was, err := os.Stat(spoilt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(spoilt, was.Mode()|0o020); err != nil {
+			t.Fatal(err)
+		}
+		if err := trustedProgram(d.files, link); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+			t.Errorf("%s can be written by others: %v", spoilt, err)
+		}
+		if err := os.Chmod(spoilt, was.Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := hoststate.HoldFile{Files: hoststate.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
+	hold := orderedHold{file, &roothelper.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
+	for _, held := range []bool{false, true} {
+		if err := file.SetHeld(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.SetHeld(t.Context(), held); err != nil {
+			t.Errorf("held %t already: %v", held, err)
+		}
+		if err := hold.SetHeld(t.Context(), !held); err == nil {
+			t.Errorf("held %t: nobody was asked to change it", held)
+		}
+	}
+	if err := errors.Join(os.Remove(file.Path), os.Symlink(file.Path, file.Path)); err != nil { // it has no end
+		t.Fatal(err)
+	}
+	for _, held := range []bool{false, true} {
+		if err := hold.SetHeld(t.Context(), held); err == nil {
+			t.Errorf("held %t: nobody was asked to see to it, though it cannot be told how it is", held)
+		}
+	}
+}

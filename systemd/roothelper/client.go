@@ -1,0 +1,142 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package roothelper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// answerTimeout bounds one order, with the start of the service that carries it out.
+const answerTimeout = 10 * time.Second
+
+// Client gives the orders of one agent.
+type Client struct {
+	Socket string
+	Agent  string // the name of its configuration
+}
+
+// SetEnvironment has etcd's unit start with these variables from now on.
+func (c Client) SetEnvironment(ctx context.Context, vars map[string]string) error {
+	initial := InitialOf(vars)
+	return c.give(ctx, Order{Word: SetEnvironment, Initial: &initial})
+}
+
+// SetHeld keeps etcd's unit from starting by itself, or no longer.
+func (c Client) SetHeld(ctx context.Context, held bool) error {
+	if held {
+		return c.give(ctx, Order{Word: HoldBack})
+	}
+	return c.give(ctx, Order{Word: LetGo})
+}
+
+// Drive has a job queued for etcd's unit: Start, Stop or Restart.
+func (c Client) Drive(ctx context.Context, verb string) error {
+	return c.give(ctx, Order{Word: verb})
+}
+
+// RunHooks has the operator's programs run, and does not wait for them.
+func (c Client) RunHooks(ctx context.Context, hooks Hooks) error {
+	return c.give(ctx, Order{Word: RunHooks, Hooks: &hooks})
+}
+
+func (c Client) give(ctx context.Context, o Order) error {
+	o.Agent = c.Agent
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	fail := func(err error) error {
+		kind := systemd.ErrUnavailable
+		if errors.Is(err, fs.ErrPermission) {
+			kind = systemd.ErrNotPermitted
+		}
+		return fmt.Errorf("cannot have root carry out %q: %w: %w; see \"systemctl status quorumd-helper.socket "+
+			"'quorumd-helper@*'\"", o.Word, kind, err)
+	}
+	if err := o.Check(); err != nil {
+		return fmt.Errorf("cannot have root carry out %q: %w", o.Word, err)
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return fail(err)
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unixpacket", c.Socket)
+	if err != nil {
+		return fail(err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := conn.Write(text); err != nil {
+		return fail(err)
+	}
+	b := make([]byte, maxAnswer)
+	n, err := conn.Read(b)
+	if errors.Is(err, io.EOF) || err == nil && n == 0 {
+		err = errors.New("the service has ended without an answer")
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	var a answer
+	if err := json.Unmarshal(b[:n], &a); err != nil {
+		return fail(err)
+	}
+	return a.err()
+}
+
+// answer is how an order went.
+type answer struct {
+	Kind  string `json:"kind,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+const maxAnswer = 8 << 10
+
+// kinds are the errors that keep their meaning on the way.
+func kinds() map[string]error {
+	return map[string]error{
+		"not-installed": systemd.ErrNotInstalled, "not-permitted": systemd.ErrNotPermitted,
+		"unavailable": systemd.ErrUnavailable, "environment-unused": systemd.ErrEnvironmentUnused,
+	}
+}
+
+func answerOf(err error) answer {
+	if err == nil {
+		return answer{}
+	}
+	a := answer{Error: err.Error()}
+	for name, kind := range kinds() {
+		if errors.Is(err, kind) {
+			a.Kind = name
+		}
+	}
+	return a
+}
+
+func (a answer) err() error {
+	if a.Error == "" {
+		return nil
+	}
+	return refused{a.Error, kinds()[a.Kind]}
+}
+
+// refused is an error of the other side.
+type refused struct {
+	text string
+	kind error
+}
+
+func (e refused) Error() string { return e.text }
+func (e refused) Unwrap() error { return e.kind }

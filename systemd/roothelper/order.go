@@ -1,0 +1,202 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package roothelper does as root the few things that the agent may not do itself, and no other.
+//
+// The agent is a user of its own. What etcd's unit starts with, whether it may start at all, and that it starts and
+// stops, is systemd's and so root's. The agent gives an Order for it, over a socket that only its user may use:
+//
+//	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
+//
+// An order says which of the agents of this host it is for and one word. All that the word then acts on stands in that
+// agent's configuration, which is root's. The package promises:
+//
+//   - Every field of an order is checked by length and pattern, on both sides, before anything is done.
+//   - Who speaks is told by the kernel. One connection carries one order.
+//   - An error comes back as what it was: errors.Is finds package systemd's.
+package roothelper
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The words.
+const (
+	SetEnvironment = "environment" // write what etcd's unit starts with
+	HoldBack       = "hold"        // keep etcd's unit from starting by itself
+	LetGo          = "release"     // and no longer
+	Start          = "start"       // etcd's unit
+	Stop           = "stop"
+	Restart        = "restart"
+	RunHooks       = "hooks" // run the operator's programs
+)
+
+// Initial is what the agent knows of a member that is to begin. All else stands in the configuration.
+type Initial struct {
+	Cluster string `json:"cluster"`         // ETCD_INITIAL_CLUSTER
+	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE
+	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; of a new cluster only
+	// Digest is of all variables as the agent knows them, so that an environment from another configuration than the
+	// agent's is not written.
+	Digest string `json:"digest"`
+}
+
+// Hooks says which of the operator's programs are to run, and what they are told.
+type Hooks struct {
+	When    string        `json:"when"` // before, after, command or etcd
+	ID      string        `json:"id"`
+	Program string        `json:"program,omitempty"`
+	Until   time.Duration `json:"until,omitempty"`
+	Work    string        `json:"work"`
+	Reason  string        `json:"reason"`
+	By      string        `json:"by"`
+}
+
+// Order is all that the agent can say.
+type Order struct {
+	Word    string   `json:"word"`
+	Agent   string   `json:"agent"`             // the name of the configuration: /etc/quorumd/AGENT.yaml
+	Initial *Initial `json:"initial,omitempty"` // with SetEnvironment
+	Hooks   *Hooks   `json:"hooks,omitempty"`   // with RunHooks
+}
+
+const (
+	maxCluster = 16 << 10 // bytes of an initial cluster
+	maxMembers = 64
+	maxSaid    = 4 << 10 // bytes of a text that is passed on to a program
+)
+
+const (
+	maxRunID = 200
+	// maxMember is of a name of 63 bytes, and of a URL whose host has 253.
+	maxMember = 63 + len("=https://") + 253 + len(":65535")
+)
+
+// Every child of the agent makes these when it starts: long repetitions, which take long to make, are bounded beside.
+var (
+	agentName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+	programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	runID       = regexp.MustCompile(`^[A-Za-z0-9_.:+/ -]+$`)
+	token       = regexp.MustCompile(`^quorumd-[A-Z2-7]{20,64}$`)
+	digest      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	member      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://` +
+		`([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
+)
+
+// CheckAgent tells what is wrong with the name of an agent, as in quorumd@NAME.service.
+func CheckAgent(name string) error {
+	if !agentName.MatchString(name) {
+		return fmt.Errorf("%q is no name of an agent: letters, digits, _, - and ., at most 64, and no - or . first",
+			cut(name))
+	}
+	return nil
+}
+
+// Check tells why an order is none.
+func (o Order) Check() error {
+	if err := CheckAgent(o.Agent); err != nil {
+		return err
+	}
+	words := []string{SetEnvironment, HoldBack, LetGo, Start, Stop, Restart, RunHooks}
+	switch {
+	case !slices.Contains(words, o.Word):
+		return fmt.Errorf("%q is no order: it is one of %v", cut(o.Word), words)
+	case (o.Word == SetEnvironment) != (o.Initial != nil), (o.Word == RunHooks) != (o.Hooks != nil):
+		return fmt.Errorf("the order %q says too much or too little", o.Word)
+	case o.Initial != nil:
+		return o.Initial.check()
+	case o.Hooks != nil:
+		return o.Hooks.check()
+	}
+	return nil
+}
+
+// Names tells whether this host is in the initial cluster as it must be: alone in a new one.
+func (i Initial) Names(host string) bool {
+	return i.Cluster == host || i.State == "existing" && slices.Contains(strings.Split(i.Cluster, ","), host)
+}
+
+func (i Initial) check() error {
+	members := strings.Split(i.Cluster, ",")
+	if len(i.Cluster) > maxCluster || len(members) > maxMembers {
+		return fmt.Errorf("an initial cluster of %d members in %d bytes: at most %d and %d are taken", len(members),
+			len(i.Cluster), maxMembers, maxCluster)
+	}
+	for _, m := range members {
+		if len(m) > maxMember || !member.MatchString(m) {
+			return fmt.Errorf("%q in the initial cluster is no member: NAME=http://HOST:PORT is expected", cut(m))
+		}
+	}
+	switch {
+	case i.State != "new" && i.State != "existing":
+		return fmt.Errorf("%q is no state of an initial cluster: it is new or existing", cut(i.State))
+	case i.State == "new" && !token.MatchString(i.Token), i.State == "existing" && i.Token != "":
+		return fmt.Errorf("a cluster that is %s with such a token", i.State)
+	case !digest.MatchString(i.Digest):
+		return errors.New("the digest of the environment is none")
+	}
+	return nil
+}
+
+func (h Hooks) check() error {
+	named := h.When == "command" || h.When == "etcd"
+	switch {
+	case h.When != "before" && h.When != "after" && !named:
+		return fmt.Errorf("%q is no time of hooks: before, after, command or etcd", cut(h.When))
+	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
+		return fmt.Errorf("%q is no name of a run", cut(h.ID))
+	case named != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
+		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
+			"first", cut(h.Program))
+	case h.Until < 0:
+		return errors.New("a time to begin before the machine has")
+	}
+	for _, text := range []string{h.Work, h.Reason, h.By} {
+		if len(text) > maxSaid || !utf8.ValidString(text) {
+			return fmt.Errorf("%q is too long, or no text", cut(text))
+		}
+	}
+	return nil
+}
+
+// Digest is that of the variables.
+func Digest(vars map[string]string) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		fmt.Fprintf(sum, "%d %s %d %s\n", len(name), name, len(vars[name]), vars[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// InitialOf takes out of the variables with which etcd is to start what an order says of them.
+func InitialOf(vars map[string]string) Initial {
+	return Initial{
+		Cluster: vars["ETCD_INITIAL_CLUSTER"], State: vars["ETCD_INITIAL_CLUSTER_STATE"],
+		Token:  vars["ETCD_INITIAL_CLUSTER_TOKEN"],
+		Digest: Digest(vars),
+	}
+}
+
+// cut makes a short line of what somebody else said.
+func cut(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if runes := []rune(text); len(runes) > 80 {
+		return string(runes[:80]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,131 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package roothelper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxOrder is more than any order takes.
+	maxOrder = 32 << 10
+	// orderTimeout is how long a connection may take to say what it wants, and to take the answer.
+	orderTimeout = 5 * time.Second
+	// maxError is so short that its answer fits, also when every character is escaped.
+	maxError = maxAnswer / 8
+)
+
+// Serve carries out one order for the connection that is file descriptor 0, as systemd hands it over with Accept=yes.
+// It takes the order only from the owner of the socket, and from root.
+func Serve(ctx context.Context, do func(context.Context, Order) error) error {
+	in := os.NewFile(0, "connection")
+	defer in.Close()
+	c, err := net.FileConn(in)
+	if err != nil {
+		return fmt.Errorf("cannot serve: %w; quorumd-helper.socket starts this command, do not run it by hand", err)
+	}
+	defer c.Close()
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return errors.New("cannot serve: stdin is no unix socket; quorumd-helper.socket starts this command")
+	}
+	if err = admit(conn); err == nil {
+		err = carryOut(ctx, conn, do)
+	} else {
+		_, _ = receive(conn) // and forgets it: the kernel throws an answer away where something lies unread
+	}
+	text, _ := json.Marshal(answerOf(shortened(err)))
+	if e := conn.SetWriteDeadline(time.Now().Add(orderTimeout)); e != nil {
+		return errors.Join(err, e)
+	}
+	if _, e := conn.Write(text); e != nil && !errors.Is(e, syscall.EPIPE) {
+		return errors.Join(err, e)
+	}
+	return err
+}
+
+// shortened keeps an error's kind and as much of its text as an answer takes.
+func shortened(err error) error {
+	if err == nil || len(err.Error()) <= maxError {
+		return err
+	}
+	text := err.Error()[:maxError]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return refused{text + "…", err}
+}
+
+func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, Order) error) error {
+	o, err := receive(conn)
+	if err != nil {
+		return fmt.Errorf("not an order: %w", err)
+	}
+	return do(ctx, o)
+}
+
+// admit tells why the other side may not speak here. Who owns the socket is systemd's word: its unit says SocketUser=.
+func admit(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	var socket unix.Stat_t
+	if err := unix.Lstat(conn.LocalAddr().String(), &socket); err != nil {
+		return fmt.Errorf("cannot look whose the socket is: %w", err)
+	}
+	if peer.Uid != 0 && peer.Uid != socket.Uid {
+		return fmt.Errorf("user %d may give no orders here, only user %d", peer.Uid, socket.Uid)
+	}
+	return nil
+}
+
+// receive takes one order and checks it.
+func receive(conn *net.UnixConn) (o Order, err error) {
+	if err := conn.SetReadDeadline(time.Now().Add(orderTimeout)); err != nil {
+		return o, err
+	}
+	text := make([]byte, maxOrder)
+	// Files that come along are not taken: the kernel closes them when there is no room for them.
+	n, _, flags, _, err := conn.ReadMsgUnix(text, nil)
+	if err != nil {
+		return o, err
+	}
+	if n == 0 {
+		return o, errors.New("nothing was said")
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		return o, fmt.Errorf("it has more than %d bytes, or brings files", maxOrder)
+	}
+	strict := json.NewDecoder(bytes.NewReader(text[:n]))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&o); err != nil {
+		return Order{}, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if strict.More() {
+		return Order{}, errors.New("there is more than one")
+	}
+	return o, o.Check()
+}

@@ -1,0 +1,219 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runas runs a program's own children under another user, through a socket-activated unit.
+//
+// The agent is a user of its own, without privileges, and etcd's data is etcd's alone. What must
+// touch it (the disk probe, a look at the data directory, a move of it) runs as etcd's user:
+//
+//	agent ── starts ──► Send ── socket ──► Serve, in a unit with User=etcd ── starts ──► the child
+//
+// Send stands in the child's place: it hands its own stdin, stdout, stderr and further files over the
+// socket, waits, and ends with the child's exit code. The package promises:
+//
+//   - The child has the very files that it would have had without the detour: it ends with its
+//     stdin, and shares memory with the agent when it was given some.
+//   - When the sender is gone, the child is killed; one that is stuck in the kernel is waited for.
+//   - Serve starts only what its caller allows, and runs one errand for one connection.
+package runas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxRequest is more than any request takes: a few paths and durations.
+	maxRequest = 64 << 10
+	// maxFiles are stdin, stdout, stderr and the page of the disk probe.
+	maxFiles = 4
+	// answerTimeout bounds what one side writes to the other; both read at once.
+	answerTimeout = 5 * time.Second
+	// requestTimeout is how long a connection may take to say what it wants.
+	requestTimeout = 10 * time.Second
+)
+
+// Request says what to run.
+type Request struct {
+	Agent string   `json:"agent"` // the name of its configuration, which says what it may have touched
+	Args  []string `json:"args"`  // of the child, its hidden command first
+}
+
+// Send has the request run by the service at the socket, with these files as 0, 1, 2 and so on, and
+// gives the exit code. It returns when the child has ended.
+func Send(socket string, r Request, files ...*os.File) (code int, err error) {
+	fail := func(err error) (int, error) {
+		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-errand@*'\"", first(r.Args),
+			socket, err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fail(err)
+	}
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	if err != nil {
+		return fail(err)
+	}
+	defer conn.Close() //nolint:errcheck // all that counts has been read or written
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return fail(err)
+	}
+	if _, _, err := conn.WriteMsgUnix(text, unix.UnixRights(fds...), nil); err != nil {
+		return fail(err)
+	}
+	answer := make([]byte, 64)
+	n, err := conn.Read(answer)
+	if errors.Is(err, io.EOF) || (err == nil && n == 0) {
+		err = unanswered(user.Lookup)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if code, err = strconv.Atoi(string(answer[:n])); err != nil {
+		return fail(err)
+	}
+	return code, nil
+}
+
+// etcdUser is the user of quorumd-errand@.service, unless a drop-in names another.
+const etcdUser = "etcd"
+
+// unanswered returns why the service ended without an answer. systemd does not start it for a user that does not exist,
+// as on a host where etcd was never installed: that is for the operator to read in the status, and not in the journal
+// of another unit.
+func unanswered(lookup func(string) (*user.User, error)) error {
+	if _, err := lookup(etcdUser); errors.As(err, new(user.UnknownUserError)) {
+		return errors.New("/etc/passwd has no user etcd to own etcd's files → install etcd, for example the " +
+			"package quorumd-etcd")
+	}
+	return errors.New("the service ended without an answer")
+}
+
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// Serve runs one errand for the connection that is file descriptor 0, as systemd hands it over with
+// Accept=yes. command is put before the arguments of the request; allow refuses what must not run.
+// The refusal goes to the sender's stderr.
+func Serve(command []string, allow func(Request) error) error {
+	in := os.NewFile(0, "connection")
+	defer in.Close()
+	c, err := net.FileConn(in)
+	if err != nil {
+		return fmt.Errorf("cannot serve: %w; quorumd-errand.socket starts this command, do not run it by hand", err)
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return errors.Join(errors.New("cannot serve: stdin is no unix socket; quorumd-errand.socket starts this "+
+			"command"), c.Close())
+	}
+	defer conn.Close() //nolint:errcheck // all that counts has been read or written
+	r, files, err := receive(conn)
+	defer closeAll(files)
+	if err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	if err := allow(r); err != nil {
+		fmt.Fprintf(files[2], "not allowed: %v\n", err)
+		return errors.Join(err, answer(conn, 1))
+	}
+	code, err := run(conn, append(command[:len(command):len(command)], r.Args...), files)
+	if err != nil {
+		fmt.Fprintln(files[2], err)
+		return errors.Join(err, answer(conn, 1))
+	}
+	return answer(conn, code)
+}
+
+// receive takes the request and its files, at least three.
+func receive(conn *net.UnixConn) (r Request, files []*os.File, err error) {
+	if err := conn.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return r, nil, err
+	}
+	text := make([]byte, maxRequest)
+	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
+	n, rn, flags, _, err := conn.ReadMsgUnix(text, rights)
+	if err != nil {
+		return r, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:rn])
+	if err != nil {
+		return r, nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return r, files, err
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "file "+strconv.Itoa(len(files))))
+		}
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(files) < 3 {
+		return r, files, fmt.Errorf("a request with %d files: between 3 and %d are expected, and at most %d bytes",
+			len(files), maxFiles, maxRequest)
+	}
+	if err := json.Unmarshal(text[:n], &r); err != nil {
+		return r, files, fmt.Errorf("a request that cannot be read: %w", err)
+	}
+	return r, files, conn.SetReadDeadline(time.Time{})
+}
+
+// run runs the child until it ends, and kills it when the sender is gone.
+func run(conn *net.UnixConn, argv []string, files []*os.File) (code int, err error) {
+	child := exec.Command(argv[0], argv[1:]...)
+	child.Stdin, child.Stdout, child.Stderr, child.ExtraFiles = files[0], files[1], files[2], files[3:]
+	if err := child.Start(); err != nil {
+		return 0, fmt.Errorf("cannot start the child: %w", err)
+	}
+	go func() {
+		_, _ = conn.Read(make([]byte, 1)) // the sender says nothing more: this ends with the connection
+		_ = child.Process.Kill()          // it may have ended already
+	}()
+	err = child.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = nil
+		code = exit.ExitCode()
+		if code < 0 {
+			code = 1
+			fmt.Fprintf(files[2], "the child was ended: %v\n", exit)
+		}
+	}
+	return code, err
+}
+
+func answer(conn *net.UnixConn, code int) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return err
+	}
+	_, err := conn.Write([]byte(strconv.Itoa(code)))
+	if errors.Is(err, unix.EPIPE) {
+		return nil // the sender did not wait
+	}
+	return err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
