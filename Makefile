@@ -221,7 +221,7 @@ vm: build $(CACHE)/faultfs $(CACHE)/vm/initrd ## the faults that need a kernel o
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
-test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## the alerts and the dashboard: against series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alerts-played.md
+test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## the alerts and the dashboard: against series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alert-tests.md
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml quorumd.rules.weeks.test.yaml
 	$(PROMTOOL) check rules $(MIXIN)
 	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml

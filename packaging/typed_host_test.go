@@ -20,10 +20,10 @@ import (
 func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 	t.Parallel()
 	h := bootHost(t, built(t, "own", "amd64.deb"), built(t, "first", "amd64.deb"))
-	page := text(t, "../contrib/docs/several-clusters.md")
+	page := text(t, "../contrib/docs/multiple-clusters.md")
 	events := regexp.MustCompile("(?ms)^```yaml\n# /etc/quorumd/events.yaml\n(.*?)^```$").FindStringSubmatch(page)
 	if events == nil {
-		t.Fatal("several-clusters.md shows no /etc/quorumd/events.yaml")
+		t.Fatal("multiple-clusters.md shows no /etc/quorumd/events.yaml")
 	}
 	before := map[string]func(){
 		"systemctl enable --now quorumd": func() {

@@ -77,7 +77,7 @@ func typedElsewhere() []elsewhere {
 			"etcdctl user passwd quorumd --interactive=false <etcd.password",
 		}},
 		{"typed_peers_test.go", "range typedForPeers()", typedForPeers()},
-		{"../contrib/lab/recover_test.go", `"majority-lost.md"`, []string{
+		{"../contrib/lab/recover_test.go", `"disaster-recovery.md"`, []string{
 			"for h in n1 n2; do ssh $h quorumctl recover facts > $h.json; done",
 			"for h in n1 n2; do ssh $h quorumctl recover apply - < plan.json; done",
 		}},

@@ -39,7 +39,7 @@ func TestEveryMetricThatAnAlertOrADocumentNamesExists(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("%d pages: %v", len(pages), err)
 	}
-	many := []string{"../../contrib/prometheus/quorumd.rules.yaml", "../../contrib/docs/watch.md"}
+	many := []string{"../../contrib/prometheus/quorumd.rules.yaml", "../../contrib/docs/monitoring.md"}
 	for _, path := range append([]string{many[0], "../../README.md"}, pages...) {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 // TestTheDocumentForProgramsShowsWhatIsWritten runs the commands that it shows.
 func TestTheDocumentForProgramsShowsWhatIsWritten(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../contrib/docs/for-programs.md")
+	text, err := os.ReadFile("../../contrib/docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -254,9 +254,9 @@ func TestWhatIsShownOfAFailureIsShownInFullByItsPage(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
 	for _, c := range []struct{ in, section, page string }{
-		{"packaging/man/quorumd.8.md", "# WHEN A MACHINE DIES", "contrib/docs/when-a-machine-dies.md"},
-		{"packaging/man/quorumd.8.md", "# WHEN A DISK IS SLOW", "contrib/docs/when-a-disk-is-slow.md"},
-		{"README.md", "### When a disk is slow", "contrib/docs/when-a-disk-is-slow.md"},
+		{"packaging/man/quorumd.8.md", "# WHEN A MACHINE DIES", "contrib/docs/dead-members.md"},
+		{"packaging/man/quorumd.8.md", "# WHEN A DISK IS SLOW", "contrib/docs/slow-disks.md"},
+		{"README.md", "### When a disk is slow", "contrib/docs/slow-disks.md"},
 	} {
 		_, after, found := strings.Cut(all[c.in], "\n"+c.section+"\n")
 		section, _, _ := strings.Cut(after, "\n#")

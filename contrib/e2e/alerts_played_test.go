@@ -26,7 +26,7 @@ import (
 )
 
 // playedTable is what comes of it, in the operators' documents.
-const playedTable = "../docs/alerts-played.md"
+const playedTable = "../docs/alert-tests.md"
 
 var updateTable = flag.Bool("update", false, "write the table of the alerts anew")
 

@@ -121,7 +121,7 @@ func ranElsewhere() map[string]elsewhere {
 			lost, `"recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName`,
 		},
 		`recover plan n1.json n2.json --gone n3,n4,n5 --cluster demo`: {
-			"TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands", "contrib/docs/majority-lost.md",
+			"TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
 		},
 		`pki rotate begin`: {
 			"TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken", `do("rotate", "begin"`,

@@ -49,10 +49,10 @@ func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
 	return report
 }
 
-// planned types the first two of the three commands of contrib/docs/majority-lost.md, and gives the third.
+// planned types the first two of the three commands of contrib/docs/disaster-recovery.md, and gives the third.
 func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	f.t.Helper()
-	commands := documented(f.t, "majority-lost.md", "you$")
+	commands := documented(f.t, "disaster-recovery.md", "you$")
 	if len(commands) != 3 {
 		f.t.Fatalf("the page has %d commands for who has ssh, want three: %q", len(commands), commands)
 	}

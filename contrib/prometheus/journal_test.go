@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the table of alerts, codes and messages anew")
 
 // journalTable is for operators.
-const journalTable = "../docs/alerts-journal.md"
+const journalTable = "../docs/journal-alerts.md"
 
 const journalHead = `# Alerts, and what the journal says of them
 
