@@ -49,7 +49,7 @@ type Agent struct {
 	told              *publish.Publisher
 	files             *hoststate.State
 	reasons           observe.Since // of the decisions
-	keeper            *persist.Keeper
+	keeper            *persist.Persister
 	lightly           bool          // the next round is one in between: it asks etcd for little
 	full              time.Duration // when the last full round began, the light ones in between apart
 	rounds            uint64
@@ -70,8 +70,8 @@ func (a *Agent) Status() control.Status { return a.told.Status() }
 // Revision returns the number of the round that Status shows, and 0 before the first one.
 func (a *Agent) Revision() uint64 { return a.told.Revision() }
 
-// Picture gives the same for those who look again and again: etcd is not asked anew for it.
-func (a *Agent) Picture() control.Status { return a.told.Picture() }
+// ClusterState gives the same for those who look again and again: etcd is not asked anew for it.
+func (a *Agent) ClusterState() control.Status { return a.told.ClusterState() }
 
 // Voters gives the list of voters for the forwarder of this host, as they were when the cluster was last reached; ok is
 // false before that. It waits for nothing.
@@ -152,7 +152,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.full = began
 	}
 	a.actor.Renew(ctx)
-	r := a.observer.Look(ctx, round.In{
+	r := a.observer.Look(ctx, round.Input{
 		Number: a.rounds, Did: a.actor.Did(), Hurry: a.hurry.Swap(false), Light: a.lightly, Behind: a.last.Behind,
 		First: a.last.First, Quiet: a.last.Quiet,
 	})
@@ -164,12 +164,12 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.decide(r)
 	}
 	if a.opt.Founding != nil {
-		a.opt.Founding.Tell(policy.FoundingWord(r.View))
+		a.opt.Founding.Publish(policy.BootstrapAnswerOf(r.View))
 	}
 	a.keeper.Decided(ctx, r)
 	a.RememberSnapshots(ctx, r)
-	a.TakeDue(ctx, r)
-	a.DrillDue(ctx, r)
+	a.TakeSnapshotIfDue(ctx, r)
+	a.TestRestoreIfDue(ctx, r)
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)

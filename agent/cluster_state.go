@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// LookAgain waits until Status gives what was seen after the call, so that whoever has just changed something finds it
+// ProbeNow waits until Status gives what was seen after the call, so that whoever has just changed something finds it
 // there. It ends with the context's error when the loop does not come to it before.
-func (a *Agent) LookAgain(ctx context.Context) error {
+func (a *Agent) ProbeNow(ctx context.Context) error {
 	begun := a.begun.Load() // this round may have looked already
 	for {
 		shown := a.told.Next()

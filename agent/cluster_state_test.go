@@ -27,7 +27,7 @@ func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
 				t.Helper()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				if err := a.LookAgain(ctx); err != nil {
+				if err := a.ProbeNow(ctx); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
@@ -72,7 +72,7 @@ func TestAMemberThatIsGoneIsCountedNoMoreAfterANewLook(t *testing.T) {
 		f.pass(time.Minute)
 		a := f.hosts["v1"].agent
 		f.etcd.remove("v3")
-		if err := a.LookAgain(t.Context()); err != nil {
+		if err := a.ProbeNow(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := a.Status().Cluster.Voters; got != 2 {
@@ -88,7 +88,7 @@ func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
 		a := &Agent{told: publish.New(publish.Options{}, keys, nil), keys: keys, wake: make(chan struct{}, 1)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := a.LookAgain(ctx); err == nil {
+		if err := a.ProbeNow(ctx); err == nil {
 			t.Error("the loop does not run, and there is a picture")
 		}
 	})

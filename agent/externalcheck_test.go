@@ -17,13 +17,13 @@ import (
 // raid is a check of the operator's own that says CRITICAL every time that it is asked.
 type raid struct{ runs uint64 }
 
-func (*raid) Plugins(gates func(string) health.Gate) []health.Plugin {
-	return []health.Plugin{{Name: "raid", Gates: gates("raid"), Interval: time.Minute}}
+func (*raid) List(gates func(string) health.Gate) []health.ExternalCheck {
+	return []health.ExternalCheck{{Name: "raid", Gates: gates("raid"), Interval: time.Minute}}
 }
 
-func (r *raid) Read(context.Context) []health.PluginReading {
+func (r *raid) Read(context.Context) []health.ExternalCheckReading {
 	r.runs++
-	return []health.PluginReading{{Name: "raid", Runs: r.runs, State: health.Slow, Text: "a leg is lost"}}
+	return []health.ExternalCheckReading{{Name: "raid", Runs: r.runs, State: health.Slow, Text: "a leg is lost"}}
 }
 
 func TestACheckOfTheOperatorsOwnAdvisesOnlyUnlessTheConfigurationSaysMore(t *testing.T) {

@@ -35,7 +35,7 @@ func (n *fleetNetwork) Watch(members []network.Member, _ time.Duration) {
 	n.members = members
 }
 
-func (n *fleetNetwork) LookAgain(uint64, time.Duration) {} // it always has just looked
+func (n *fleetNetwork) ProbeNow(uint64, time.Duration) {} // it always has just looked
 
 func (n *fleetNetwork) Sights() (all []network.Sight) {
 	n.mu.Lock()

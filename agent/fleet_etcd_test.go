@@ -261,11 +261,11 @@ func (c *fleetClient) ClockOffset(context.Context, func() time.Time) (time.Durat
 
 func (c *fleetClient) Known() ([]string, error) { return []string{"http://192.0.2.1:2379"}, nil }
 
-func (c *fleetClient) Belongs(uint64) {}
+func (c *fleetClient) SetClusterID(uint64) {}
 
 func (c *fleetClient) Diagnose(context.Context, string) error { return nil }
 
-func (c *fleetClient) Who() string { return "" }
+func (c *fleetClient) User() string { return "" }
 
 func (c *fleetClient) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	c.e.mu.Lock()

@@ -43,7 +43,7 @@ type fleetHost struct {
 	fsyncs fsyncCount
 
 	sensors func() health.MachineReading
-	plugins Plugins
+	plugins ExternalChecks
 	config  string // beside that of all
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading

@@ -57,7 +57,7 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 			_, err := a.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(key, string(value)))
 			must(t, err)
 		}
-		r := a.observer.Look(t.Context(), round.In{Number: 1})
+		r := a.observer.Look(t.Context(), round.Input{Number: 1})
 		a.observer.Confirm(t.Context(), r)
 		a.checkLock(t.Context(), r)
 		a.decide(r)

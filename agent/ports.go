@@ -22,7 +22,7 @@ import (
 // Membership reads and changes the member list of etcd.
 type Membership interface {
 	// Belongs says to which cluster this host belongs, so that another one's list is not taken for that one's.
-	Belongs(clusterID uint64)
+	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (cluster.Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
 	Promote(ctx context.Context, id uint64, leaderURL string) error
@@ -45,9 +45,9 @@ type Statuses interface {
 type Observer interface {
 	Statuses
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
-	cluster.Asked
+	cluster.KnownEndpoints
 	// Who names as whom etcd sees this host; empty for nobody.
-	Who() string
+	User() string
 }
 
 // Records reads what lies in etcd.
@@ -129,13 +129,13 @@ type Leadership interface {
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
-	LookAgain(member uint64, since time.Duration)
+	ProbeNow(member uint64, since time.Duration)
 }
 
-// Plugins are the operator's own checks. Its methods never wait.
-type Plugins interface {
-	Plugins(gates func(name string) health.Gate) []health.Plugin
-	Read(ctx context.Context) []health.PluginReading
+// ExternalChecks are the operator's own checks. Its methods never wait.
+type ExternalChecks interface {
+	List(gates func(name string) health.Gate) []health.ExternalCheck
+	Read(ctx context.Context) []health.ExternalCheckReading
 }
 
 // Machine is the host itself.
@@ -155,8 +155,8 @@ type Hooks interface {
 	Find(name string) error
 }
 
-// Founding is the word of the hosts that are to make the cluster by themselves. Its methods never wait.
-type Founding interface {
-	Answers() []policy.FoundingAnswer
-	Tell(word policy.FoundingAnswer)
+// BootstrapExchange is the word of the hosts that are to make the cluster by themselves. Its methods never wait.
+type BootstrapExchange interface {
+	Answers() []policy.BootstrapAnswer
+	Publish(answer policy.BootstrapAnswer)
 }

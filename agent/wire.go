@@ -35,7 +35,7 @@ type Options struct {
 	// Recovery makes a cluster of a survivor's data; nil when it cannot.
 	Recovery Recovery
 	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
-	Hold hoststate.Hold
+	Hold hoststate.StartGuard
 	// Machine is the host itself; nil when it cannot be rebooted from here.
 	Machine Machine
 	// Hooks run before and after; nil when there are none.
@@ -60,12 +60,12 @@ type Options struct {
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
 	// MemberMetrics asks the etcd of any member, by its client URL; nil when nobody can.
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
-	// Plugins are the operator's own checks; nil when there are none.
-	Plugins Plugins
+	// ExternalChecks are the operator's own checks; nil when there are none.
+	Plugins ExternalChecks
 	// Network tells whether the members are reached from here; nil when nobody looks.
 	Network Network
-	// Founding is the word of the hosts that are to make the cluster by themselves; nil when none are listed.
-	Founding Founding
+	// BootstrapExchange is the word of the hosts that are to make the cluster by themselves; nil when none are listed.
+	Founding BootstrapExchange
 	// Spool looks at the directory in which a restore is tested; nil where there is no store of snapshots. It may hang.
 	Spool func() (policy.Spool, error)
 	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil where etcd is not asked for it.
@@ -125,7 +125,7 @@ func New(opt Options) (*Agent, error) {
 	looks.Discovery, looks.SinceRenewal = opt.Discovery, opt.SinceRenewal
 	if opt.Snapshots != nil {
 		looks.Spool = opt.Spool
-		looks.Testing = func() bool { return operate.TestsRestore(opt.Snapshots.Job()) }
+		looks.Testing = func() bool { return operate.IsRestoreTest(opt.Snapshots.Job()) }
 	}
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks

@@ -28,7 +28,7 @@ type Input struct {
 	// Etcd is what the local etcd told last of itself; it may be as old as a few of its own looks.
 	Etcd EtcdReading
 	// Plugins is what the operator's own checks have said last.
-	Plugins []PluginReading
+	Plugins []ExternalCheckReading
 	// Links is what the kernel told last of the interfaces that carry etcd's traffic; it may be as old.
 	Links LinkReading
 	// Discovery is the last answer to where the members are.

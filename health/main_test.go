@@ -52,7 +52,7 @@ type bench struct {
 	etcd      localEtcd
 	devices   DevicesReading
 	database  DatabaseReading
-	plugins   []PluginReading
+	plugins   []ExternalCheckReading
 	network   NetworkReading
 	links     LinkReading
 	discovery DiscoveryReading

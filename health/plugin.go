@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Plugin is a check of the operator's own: a program that says how things are as Nagios plugins do.
-type Plugin struct {
+// ExternalCheck is a check of the operator's own: a program that says how things are as Nagios plugins do.
+type ExternalCheck struct {
 	Name  string // letters, digits, "-" and "_"
 	Path  string // for people
 	Gates Gate
@@ -19,8 +19,8 @@ type Plugin struct {
 	Interval time.Duration
 }
 
-// PluginReading is what a plugin has said last. The zero value says that nothing is known.
-type PluginReading struct {
+// ExternalCheckReading is what a plugin has said last. The zero value says that nothing is known.
+type ExternalCheckReading struct {
 	Name string
 	// Runs counts those that told how things are: each counts once.
 	Runs  uint64
@@ -28,13 +28,13 @@ type PluginReading struct {
 	Text  string // one line
 	// Absent says why nothing is known now, without numbers that change.
 	Absent  string
-	Figures []PluginFigure
+	Figures []ExternalCheckFigure
 	Took    time.Duration
 	Hung    bool // it was killed, and has not ended
 }
 
-// PluginFigure is one number that a plugin has measured.
-type PluginFigure struct {
+// ExternalCheckFigure is one number that a plugin has measured.
+type ExternalCheckFigure struct {
 	Label, Unit string
 	Value       float64
 }
@@ -49,13 +49,13 @@ const pluginCalm = time.Minute
 // knows, and what it gates would be gated for ever.
 const pluginSilence = 10
 
-// PluginCode gives the code of what a plugin finds.
-func PluginCode(name string) Code {
+// ExternalCheckCode gives the code of what a plugin finds.
+func ExternalCheckCode(name string) Code {
 	return Code("PLUGIN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
-// PluginCheck gives the name of the check, which is none of quorumd's own.
-func PluginCheck(name string) string { return "plugin " + name }
+// ExternalCheckName gives the name of the check, which is none of quorumd's own.
+func ExternalCheckName(name string) string { return "plugin " + name }
 
 // declarePlugins declares the operator's own checks.
 func declarePlugins(t Thresholds) (all []declaration) {
@@ -65,8 +65,8 @@ func declarePlugins(t Thresholds) (all []declaration) {
 	return all
 }
 
-func declarePlugin(p Plugin) declaration {
-	code := PluginCode(p.Name)
+func declarePlugin(p ExternalCheck) declaration {
+	code := ExternalCheckCode(p.Name)
 	const remedy = "run it by hand, as the user quorumd; what it looks at is known to whoever has put it there"
 	problem := func(s State, said string) Problem {
 		return Problem{
@@ -76,7 +76,7 @@ func declarePlugin(p Plugin) declaration {
 	}
 	return declaration{
 		Check: Check{
-			Name: PluginCheck(p.Name), Component: Machine, Gates: p.Gates, Source: "the program " + p.Path,
+			Name: ExternalCheckName(p.Name), Component: Machine, Gates: p.Gates, Source: "the program " + p.Path,
 			Problems: []Problem{problem(Warm, "WARNING"), problem(Slow, "CRITICAL")},
 			Runbook:  findingRunbook,
 		},
@@ -97,7 +97,7 @@ type plugin struct {
 	track   *track
 	now     time.Duration
 	heard   time.Duration // when it was last not silent
-	seen    PluginReading
+	seen    ExternalCheckReading
 	said    []State // the newest results, each once
 	begun   bool
 	lastBad time.Duration
@@ -116,7 +116,7 @@ func (p *plugin) read(in Input) {
 
 // hear takes in what it has said since.
 func (p *plugin) hear(in Input) {
-	i := slices.IndexFunc(in.Plugins, func(r PluginReading) bool { return r.Name == p.name })
+	i := slices.IndexFunc(in.Plugins, func(r ExternalCheckReading) bool { return r.Name == p.name })
 	if i < 0 {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 func plugged(t *testing.T) *bench {
 	t.Helper()
 	limits := DefaultThresholds()
-	limits.Plugins = []Plugin{
+	limits.Plugins = []ExternalCheck{
 		{Name: "load", Path: "/x/load", Interval: 10 * time.Second},
 		{Name: "raid-a", Path: "/x/raid-a", Gates: Joins, Interval: 10 * time.Second},
 	}
@@ -26,9 +26,9 @@ func plugged(t *testing.T) *bench {
 
 // pluginSays has a plugin say something for a minute, anew every ten seconds.
 func (b *bench) pluginSays(name string, s State, text string) {
-	i := slices.IndexFunc(b.plugins, func(r PluginReading) bool { return r.Name == name })
+	i := slices.IndexFunc(b.plugins, func(r ExternalCheckReading) bool { return r.Name == name })
 	if i < 0 {
-		b.plugins = append(b.plugins, PluginReading{Name: name})
+		b.plugins = append(b.plugins, ExternalCheckReading{Name: name})
 		i = len(b.plugins) - 1
 	}
 	b.plugins = slices.Clone(b.plugins)
@@ -45,7 +45,7 @@ func TestAPluginIsBelievedWhenItSaysTheSameAgainAndGatesWhatItIsToldTo(t *testin
 	if b.verdict.State != OK {
 		t.Fatalf("the verdict is %s: %s", b.verdict.State, b.verdict.Text)
 	}
-	b.plugins = []PluginReading{{Name: "load", Runs: 1, State: Slow, Text: "load 93"}}
+	b.plugins = []ExternalCheckReading{{Name: "load", Runs: 1, State: Slow, Text: "load 93"}}
 	b.each(time.Minute, ms)
 	if b.verdict.State != OK || len(b.verdict.Findings) != 0 {
 		t.Errorf("said once it is believed: %+v", b.verdict.Findings)
@@ -137,7 +137,7 @@ func TestAPluginThatFlapsHasToBeWellForLonger(t *testing.T) {
 func TestTwoPluginsOfOneCodeAreRefused(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
-	limits.Plugins = []Plugin{{Name: "a-b"}, {Name: "a_b"}}
+	limits.Plugins = []ExternalCheck{{Name: "a-b"}, {Name: "a_b"}}
 	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "PLUGIN_A_B") {
 		t.Error(err)
 	}

@@ -41,7 +41,7 @@ type Thresholds struct {
 	DirectInterval time.Duration
 
 	// Plugins are the checks of the operator's own.
-	Plugins []Plugin
+	Plugins []ExternalCheck
 }
 
 // DefaultThresholds are those for production.

@@ -34,7 +34,7 @@ type Shutdown interface {
 	// a second before logind stops waiting, so that it can still say how it went, and when the shutdown is called off.
 	Prepare(ctx context.Context)
 	// CalledOff is called when the machine does not go down after all; Prepare has returned then.
-	CalledOff(ctx context.Context)
+	Cancelled(ctx context.Context)
 }
 
 // Inhibit holds a delay lock of logind until ctx ends, so that a shutdown, a reboot or the power button waits
@@ -180,7 +180,7 @@ func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
 		}
 		i.logind.log.Info("the shutdown was called off")
 		i.finish()
-		i.shutdown.CalledOff(ctx)
+		i.shutdown.Cancelled(ctx)
 		return i.take(ctx)
 	case "org.freedesktop.DBus.NameOwnerChanged":
 		if owner, _ := signal.Body[len(signal.Body)-1].(string); owner == "" || i.cancel != nil {

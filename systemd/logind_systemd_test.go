@@ -27,7 +27,7 @@ type preparation func(ctx context.Context)
 
 func (p preparation) Prepare(ctx context.Context) { p(ctx) }
 
-func (preparation) CalledOff(context.Context) {}
+func (preparation) Cancelled(context.Context) {}
 
 // revocable also tells that the shutdown was called off.
 type revocable struct {
@@ -35,7 +35,7 @@ type revocable struct {
 	calledOff chan struct{}
 }
 
-func (r *revocable) CalledOff(context.Context) { close(r.calledOff) }
+func (r *revocable) Cancelled(context.Context) { close(r.calledOff) }
 
 // login is a real systemd-logind on the bus of an instance, which is all of the machine that it sees: to reboot,
 // it has the instance start a reboot.target that does nothing.

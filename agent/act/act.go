@@ -69,9 +69,9 @@ type Actor struct {
 	lock *lock.Lock
 	ways map[policy.StepKind]way
 
-	renewed time.Duration // when the lock was last renewed
-	running *task         // what has not come back in its own round
-	did     round.Did     // what this process has done, but for the lock and for what runs
+	renewed time.Duration    // when the lock was last renewed
+	running *task            // what has not come back in its own round
+	did     round.ActorState // what this process has done, but for the lock and for what runs
 }
 
 // task is a step that has begun.
@@ -173,7 +173,7 @@ func (a *Actor) take(ctx context.Context, w way, t *task) error {
 		}
 	}
 	if guard := t.step.Guard; guard != policy.HoldAsIs {
-		if err := a.opt.Files.SetHeld(ctx, guard == policy.HoldBack); err != nil {
+		if err := a.opt.Files.SetStartGuard(ctx, guard == policy.HoldBack); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	step, way := t.step, a.ways[t.step.Kind]
 	c := round.Completion{Step: step, On: t.on, Err: err, Unsaid: err == nil && way.unsaid}
 	a.did.Steps++
-	a.did.Failed = policy.Failed{}
+	a.did.Failed = policy.FailedStep{}
 	if err != nil {
 		a.fail(step.Kind, err)
 	}
@@ -236,9 +236,9 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 
 // fail remembers the step that failed last, for people.
 func (a *Actor) fail(kind policy.StepKind, err error) {
-	a.did.Failed = policy.Failed{Kind: kind, Text: err.Error(), Full: errors.Is(err, rpctypes.ErrNoSpace)}
+	a.did.Failed = policy.FailedStep{Kind: kind, Text: err.Error(), Full: errors.Is(err, rpctypes.ErrNoSpace)}
 	if cluster.Denied(err) {
-		a.did.Failed.Denied, a.did.Failed.Text = true, cluster.DeniedText(err, a.opt.Etcd.Who(), a.keys.Prefix())
+		a.did.Failed.Denied, a.did.Failed.Text = true, cluster.DeniedText(err, a.opt.Etcd.User(), a.keys.Prefix())
 	}
 }
 

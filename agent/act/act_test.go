@@ -127,7 +127,7 @@ type guardUnit struct {
 }
 
 func (u *guardUnit) look() error {
-	held, _ := u.files.Held()
+	held, _ := u.files.StartGuarded()
 	u.saw = append(u.saw, held)
 	return nil
 }
@@ -143,7 +143,7 @@ func TestTheStartGuardIsWhatTheStepSaysBeforeEtcdIsTouched(t *testing.T) {
 	a := New(opt)
 	for _, c := range []struct {
 		kind  policy.StepKind
-		guard policy.Hold
+		guard policy.StartGuard
 		want  bool
 	}{
 		{policy.StepStopForRecovery, policy.HoldBack, true},
@@ -184,10 +184,10 @@ func TestWhatWasWrittenForTheUnitIsKnownOnceItIsWritten(t *testing.T) {
 
 func TestWhatWasDoneIsStampedWhenItBegins(t *testing.T) {
 	t.Parallel()
-	for kind, stamp := range map[policy.StepKind]func(round.Did) round.Stamp{
-		policy.StepStartUnit: func(d round.Did) round.Stamp { return d.Started },
-		policy.StepPromote:   func(d round.Did) round.Stamp { return d.Promoted },
-		policy.StepReboot:    func(d round.Did) round.Stamp { return d.Rebooted },
+	for kind, stamp := range map[policy.StepKind]func(round.ActorState) round.Stamp{
+		policy.StepStartUnit: func(d round.ActorState) round.Stamp { return d.Started },
+		policy.StepPromote:   func(d round.ActorState) round.Stamp { return d.Promoted },
+		policy.StepReboot:    func(d round.ActorState) round.Stamp { return d.Rebooted },
 	} {
 		a := New(options(t, hoststate.HostFiles{}))
 		if age := stamp(a.Did()).Age(testNow); age != policy.Never {

@@ -108,7 +108,7 @@ func (a *Actor) giveWay(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) gaveWay(t *task) {
-	a.did.GaveWay, a.did.GaveWayInRow = a.now(), t.on.View.GaveWay.Again(t.on.View.Limits)
+	a.did.GaveWay, a.did.GaveWayInRow = a.now(), t.on.View.LeadershipTransfers.Again(t.on.View.Limits)
 }
 
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {

@@ -22,7 +22,7 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
 	}
-	held, _ := opt.Files.Held()
+	held, _ := opt.Files.StartGuarded()
 	if now, _ := opt.Files.Asked(); now.Stopped || held {
 		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, held)
 	}

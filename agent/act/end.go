@@ -55,7 +55,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 // endText says how the operation has ended.
 func endText(op *record.Op, step policy.Step) string {
 	meaning, why := step.Outcome.Info().Meaning, cmp.Or(step.Why, op.Reason)
-	text := policy.Title(policy.Titled{
+	text := policy.Title(policy.OperationTitle{
 		Kind: op.Kind, HostName: op.HostName, Target: op.Target, Work: op.Work, Member: op.MemberID.String(),
 	}) + " has ended: " + meaning
 	if why != "" {

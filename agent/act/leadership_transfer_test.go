@@ -46,10 +46,10 @@ func TestALeaderIsAskedItselfToGiveWayAndEachTryCounts(t *testing.T) {
 	}
 	for n, err := range []error{nil, errors.New("no")} {
 		if n == 1 { // what all agree on could not be read
-			r.Led, r.Membership = &round.Seen{Membership: r.Membership}, cluster.Membership{}
+			r.Led, r.Membership = &round.ClusterState{Membership: r.Membership}, cluster.Membership{}
 		}
 		etcd.err = err
-		r.View.GaveWay = policy.GaveWay{InRow: a.Did().GaveWayInRow, LastFor: a.Did().GaveWay.Age(testNow)}
+		r.View.LeadershipTransfers = policy.LeadershipTransfers{InRow: a.Did().GaveWayInRow, LastFor: a.Did().GaveWay.Age(testNow)}
 		if done, _ := a.Act(t.Context(), r); !errors.Is(done.Err, err) || etcd.url != "http://c2" || etcd.to != 3 {
 			t.Errorf("asked was %q to hand over to %d: %+v", etcd.url, etcd.to, done)
 		}

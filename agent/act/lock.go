@@ -14,7 +14,7 @@ import (
 )
 
 // Did gives what this process holds and has done.
-func (a *Actor) Did() round.Did {
+func (a *Actor) Did() round.ActorState {
 	now, d := a.opt.Now(), a.did
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
 	if t := a.running; t != nil {

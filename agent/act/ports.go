@@ -24,9 +24,9 @@ type Members interface {
 // Peers tells who is at the other end, and moves the leadership.
 type Peers interface {
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
-	cluster.Asked
+	cluster.KnownEndpoints
 	// Who names as whom etcd sees this host; empty for nobody.
-	Who() string
+	User() string
 }
 
 // Etcd is what steps ask of the cluster.

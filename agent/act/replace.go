@@ -26,7 +26,7 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 
 // repaired gives what is written with the record of a replacement, where the policy counts it: one repair more, and who
 // is taken out by it. It counts once that member has left the list; and once for a member, however often it is tried.
-func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
+func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Extra, error) {
 	if !r.Decision.Notes.Repair {
 		return nil, nil
 	}
@@ -40,5 +40,5 @@ func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
 		one.PeerURL = dead.PeerURLs[0]
 	}
 	value, err := record.Encode(all.And(one))
-	return []lock.Also{{Key: a.keys.Repairs(), At: r.RepairsAt, Value: value}}, err
+	return []lock.Extra{{Key: a.keys.Repairs(), At: r.RepairsAt, Value: value}}, err
 }

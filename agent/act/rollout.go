@@ -16,7 +16,7 @@ import (
 
 // rolledOut gives the rollout as it is once this host's operation has ended, to be written with that
 // end. A host that did not come back as it should stops the rollout.
-func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
+func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	k := r.Request
 	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||
 		r.Rollout.ID != k.Rollout {
@@ -33,7 +33,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 	if h.State == record.HostWaiting {
 		others--
 	}
-	end := policy.RolloutAfter(policy.RolloutTurn{
+	end := policy.RolloutAfter(policy.RolloutProgress{
 		Host: h.Name, Goes: policy.RolloutState(next.State).Goes(),
 		Waiting: others, Wants: next.Etcd, Runs: r.Statuses[own.ID].Version, Member: own.ID != 0,
 	}, step)
@@ -55,7 +55,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 		a.log.Error("this agent stops the rollout: it cannot write how far that is", "error", err)
 		value = unended(next, i, err)
 	}
-	return []lock.Also{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
+	return []lock.Extra{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
 }
 
 // took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended

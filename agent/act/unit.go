@@ -40,11 +40,11 @@ func (a *Actor) stopUnit(ctx context.Context, _ *task) error { return a.opt.Unit
 
 // alone makes sure, when a new cluster is made of this host, that no other answers.
 func (a *Actor) alone(ctx context.Context, t *task) error {
-	if !policy.FoundsCluster(t.on.View) {
+	if !policy.MakesNewCluster(t.on.View) {
 		return nil
 	}
 	others, missing := cluster.Others(ctx, a.opt.Etcd, a.opt.Config.Etcd.ClientURL)
-	if r := policy.AgainstFounding(others, missing, cluster.Refuses); r != nil {
+	if r := policy.AgainstAutomaticBootstrap(others, missing, cluster.Refuses); r != nil {
 		return fmt.Errorf("cannot bootstrap: %s; %s", r.Text, r.Hint)
 	}
 	return nil

@@ -38,7 +38,7 @@ type Settings struct {
 }
 
 // sight gives what they say of a time.
-func (s Settings) sight(at time.Time) (now policy.RebootSight) {
+func (s Settings) sight(at time.Time) (now policy.RebootableHost) {
 	for _, b := range s.Blackouts {
 		if b.Contains(at) {
 			now.Blackout = b.String()

@@ -41,7 +41,7 @@ func TestAWindowAndABlackoutAreSeenAsTheyAre(t *testing.T) {
 		Blackouts: []Blackout{blackout},
 	}
 	next := at(t, "2026-11-24T02:00Z").UTC()
-	for when, want := range map[string]policy.RebootSight{
+	for when, want := range map[string]policy.RebootableHost{
 		"2026-11-23T02:30Z": {Open: true},
 		"2026-11-28T02:30Z": {Open: true},
 		"2026-11-23T04:00Z": {Opens: next},
@@ -52,7 +52,7 @@ func TestAWindowAndABlackoutAreSeenAsTheyAre(t *testing.T) {
 			t.Errorf("at %s it is %+v, want %+v", when, got, want)
 		}
 	}
-	if got := (Settings{}).sight(next); got != (policy.RebootSight{}) {
+	if got := (Settings{}).sight(next); got != (policy.RebootableHost{}) {
 		t.Errorf("without a window it is %+v", got)
 	}
 }

@@ -25,8 +25,8 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	return database.Close()
 }
 
-// MarkProven notes in the store that an etcd has served a snapshot just now, and that it was verified before.
-func MarkProven(ctx context.Context, store Sink, m Manifest) error {
+// MarkRestored notes in the store that an etcd has served a snapshot just now, and that it was verified before.
+func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
 		return fmt.Errorf("cannot note that the snapshot %s was proven: %w", m.Name, err)
 	}

@@ -70,9 +70,9 @@ func (m Manifest) check(name string) error {
 	case m.Version != Version:
 		return fmt.Errorf("its version is %d, and this quorumd reads %d", m.Version, Version)
 	case m.Name != name:
-		return fmt.Errorf("%w: it is the manifest of %q", ErrExchanged, m.Name)
+		return fmt.Errorf("%w: it is the manifest of %q", ErrReplaced, m.Name)
 	case !strings.HasPrefix(name, m.beginning()):
-		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrExchanged, m.beginning())
+		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrReplaced, m.beginning())
 	case err != nil || len(sum) != 32:
 		return errors.New("its checksum is none")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:

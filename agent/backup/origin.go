@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// ErrExchanged means that a snapshot in the store is not the one that was saved under its name.
-var ErrExchanged = errors.New("the snapshot was replaced in the store")
+// ErrReplaced means that a snapshot in the store is not the one that was saved under its name.
+var ErrReplaced = errors.New("the snapshot was replaced in the store")
 
 // Origin says whether a snapshot is the one that an agent saved. That it is whole does not prove it: whoever can write
 // to the store can put a whole snapshot there, and anybody can encrypt to a recipient.
@@ -53,7 +53,7 @@ func (e Evidence) Refuse(m Manifest) error {
 		"cannot use the snapshot %s: %w: the SHA-256 of its manifest is %s, but %s recorded %s at %s → choose "+
 			"another one from quorumctl snapshot list; find out who can write to the store",
 		m.Name,
-		ErrExchanged,
+		ErrReplaced,
 		m.SHA256,
 		recorded.Host,
 		recorded.SHA256,

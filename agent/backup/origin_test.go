@@ -64,7 +64,7 @@ func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
 		"an older one of another place": func(m *Manifest) { m.Name, m.Revision = last.Name, last.Revision },
 	} {
 		exchange(t, d, first, last, change)
-		if _, err := ReadManifest(t.Context(), d, last.Name); !errors.Is(err, ErrExchanged) {
+		if _, err := ReadManifest(t.Context(), d, last.Name); !errors.Is(err, ErrReplaced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
 	m, err = ReadManifest(t.Context(), d, last.Name)
 	must(t, err)
 	must(t, Verify(t.Context(), d, m, o)) // it is whole: nothing in the store tells it from the one that was saved
-	if err := evidence.Refuse(m); !errors.Is(err, ErrExchanged) || !strings.Contains(err.Error(), "n1 recorded ") {
+	if err := evidence.Refuse(m); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "n1 recorded ") {
 		t.Errorf("another one of the same revision: %v", err)
 	}
 	seen := evidence.Seen(Snapshot{Manifest: m})

@@ -66,8 +66,8 @@ func (m *Meter) Remains(n int64) {
 
 func (m *Meter) report() report { return report{Bytes: m.done.Load(), All: m.all.Load()} }
 
-// Child does one job in a process of its own and tells of it on w, until the context ends.
-func Child(ctx context.Context, w io.Writer, do func(context.Context, *Meter) (Outcome, error)) error {
+// ChildMain does one job in a process of its own and tells of it on w, until the context ends.
+func ChildMain(ctx context.Context, w io.Writer, do func(context.Context, *Meter) (Outcome, error)) error {
 	m := &Meter{}
 	lines := json.NewEncoder(w)
 	ctx, cancel := context.WithCancel(ctx)

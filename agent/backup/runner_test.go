@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 2 && os.Args[1] == asChild {
-		if err := Child(context.Background(), os.Stdout, childOf(os.Args[2])); err != nil {
+		if err := ChildMain(context.Background(), os.Stdout, childOf(os.Args[2])); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

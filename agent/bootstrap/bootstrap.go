@@ -59,8 +59,8 @@ type Options struct {
 	Now      func() time.Duration
 }
 
-// Post tells the other hosts of this one, and this one of them. Its methods may be called by several at once.
-type Post struct {
+// Exchange tells the other hosts of this one, and this one of them. Its methods may be called by several at once.
+type Exchange struct {
 	opt    Options
 	client *http.Client
 
@@ -73,29 +73,29 @@ type Post struct {
 }
 
 type answer struct {
-	policy.FoundingAnswer
+	policy.BootstrapAnswer
 	at time.Duration // before it was asked
 }
 
 // New makes one that has asked nobody.
-func New(opt Options) *Post {
+func New(opt Options) *Exchange {
 	refuse := func(*http.Request, []*http.Request) error { return errors.New("it sends elsewhere") }
 	dial := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxBytes}
 	if opt.TLS != nil {
 		dial.TLSClientConfig = opt.TLS()
 	}
-	return &Post{
+	return &Exchange{
 		opt: opt, heard: map[string]answer{},
 		client: &http.Client{Timeout: opt.Timeout, CheckRedirect: refuse, Transport: dial},
 	}
 }
 
 // fresh is for how long a word is of now.
-func (p *Post) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
+func (p *Exchange) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Tell takes what this host says from now on. When its phase changes, what was answered before is forgotten: the others
+// Publish takes what this host says from now on. When its phase changes, what was answered before is forgotten: the others
 // are asked again by a host that has published the new one.
-func (p *Post) Tell(w policy.FoundingAnswer) {
+func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.own.Phase != string(w.Phase) {
@@ -107,26 +107,26 @@ func (p *Post) Tell(w policy.FoundingAnswer) {
 }
 
 // Answers gives what the others say, in the order of the list. It never waits.
-func (p *Post) Answers() []policy.FoundingAnswer {
+func (p *Exchange) Answers() []policy.BootstrapAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []policy.FoundingAnswer
+	var all []policy.BootstrapAnswer
 	for _, h := range p.opt.Others {
 		a, asked := p.heard[h.Name]
 		switch {
 		case !asked:
-			a.FoundingAnswer = policy.FoundingAnswer{Name: h.Name, Silent: "it has not been asked yet"}
+			a.BootstrapAnswer = policy.BootstrapAnswer{Name: h.Name, Silent: "it has not been asked yet"}
 		case p.opt.Now()-a.at > p.fresh():
-			a.FoundingAnswer = policy.FoundingAnswer{Name: h.Name, Silent: cmp.Or(a.Silent, "its last answer is old")}
+			a.BootstrapAnswer = policy.BootstrapAnswer{Name: h.Name, Silent: cmp.Or(a.Silent, "its last answer is old")}
 		}
-		a.Asked = policy.FoundingPhase(p.own.Phase)
-		all = append(all, a.FoundingAnswer)
+		a.Asked = policy.BootstrapPhase(p.own.Phase)
+		all = append(all, a.BootstrapAnswer)
 	}
 	return all
 }
 
 // ServeHTTP gives what this host says.
-func (p *Post) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	own, ready := p.own, p.told && p.opt.Now()-p.toldAt <= p.fresh()
 	p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *Post) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // Run asks the others until ctx ends, while this host is new or has a request to make a cluster.
-func (p *Post) Run(ctx context.Context) {
+func (p *Exchange) Run(ctx context.Context) {
 	ticker := time.NewTicker(p.opt.Interval)
 	defer ticker.Stop()
 	for {
@@ -155,14 +155,14 @@ func (p *Post) Run(ctx context.Context) {
 	}
 }
 
-func (p *Post) asks() bool {
+func (p *Exchange) asks() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.told && (p.own.Past == "" || p.own.Phase == string(policy.FoundingAsks))
 }
 
 // askAll asks all at once: what they say is of one moment.
-func (p *Post) askAll(ctx context.Context) {
+func (p *Exchange) askAll(ctx context.Context) {
 	var all sync.WaitGroup
 	p.mu.Lock()
 	phases := p.phases
@@ -172,7 +172,7 @@ func (p *Post) askAll(ctx context.Context) {
 			at := p.opt.Now()
 			a, err := p.ask(ctx, h)
 			if err != nil {
-				a = policy.FoundingAnswer{Name: h.Name, Silent: brief(err)}
+				a = policy.BootstrapAnswer{Name: h.Name, Silent: brief(err)}
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -184,8 +184,8 @@ func (p *Post) askAll(ctx context.Context) {
 	all.Wait()
 }
 
-func (p *Post) ask(ctx context.Context, h Host) (policy.FoundingAnswer, error) {
-	var none policy.FoundingAnswer
+func (p *Exchange) ask(ctx context.Context, h Host) (policy.BootstrapAnswer, error) {
+	var none policy.BootstrapAnswer
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(h.URL, "/")+Path, nil)
 	if err != nil {
 		return none, err
@@ -206,8 +206,8 @@ func (p *Post) ask(ctx context.Context, h Host) (policy.FoundingAnswer, error) {
 }
 
 // read refuses what is not the word of that host.
-func read(b []byte, name string) (policy.FoundingAnswer, error) {
-	var none policy.FoundingAnswer
+func read(b []byte, name string) (policy.BootstrapAnswer, error) {
+	var none policy.BootstrapAnswer
 	if len(b) > maxBytes {
 		return none, fmt.Errorf("its answer is longer than %d bytes", maxBytes)
 	}
@@ -226,9 +226,9 @@ func read(b []byte, name string) (policy.FoundingAnswer, error) {
 			return none, errors.New("its answer has a field that is too long, or no plain text")
 		}
 	}
-	return policy.FoundingAnswer{
+	return policy.BootstrapAnswer{
 		Name: name, Past: d.Past, List: d.List, PromisedList: d.PromisedList, Attempt: d.Attempt,
-		Phase: policy.FoundingPhase(d.Phase),
+		Phase: policy.BootstrapPhase(d.Phase),
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func post(now *time.Duration, others ...Host) *Post {
+func post(now *time.Duration, others ...Host) *Exchange {
 	return New(Options{
 		Others: others, Interval: time.Second, Timeout: 5 * time.Second, Now: func() time.Duration { return *now },
 	})
@@ -26,23 +26,23 @@ func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
 	server := httptest.NewServer(n1)
 	t.Cleanup(server.Close)
 	n2 := post(&now, Host{"n1", server.URL})
-	says := func(want policy.FoundingAnswer) {
+	says := func(want policy.BootstrapAnswer) {
 		t.Helper()
 		if got := n2.Answers(); len(got) != 1 || got[0] != want {
 			t.Errorf("n1 says %+v, not %+v", got, want)
 		}
 	}
-	says(policy.FoundingAnswer{Name: "n1", Silent: "it has not been asked yet"})
+	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been asked yet"})
 	n2.askAll(t.Context())
-	says(policy.FoundingAnswer{Name: "n1", Silent: server.URL + " says 503"})
-	word := policy.FoundingAnswer{Name: "n1", List: "L", PromisedList: "L", Attempt: "1", Past: "it has seen cluster 7"}
-	n1.Tell(word)
+	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"})
+	word := policy.BootstrapAnswer{Name: "n1", List: "L", PromisedList: "L", Attempt: "1", Past: "it has seen cluster 7"}
+	n1.Publish(word)
 	n2.askAll(t.Context())
 	says(word)
 	now += n2.fresh() + 1
-	says(policy.FoundingAnswer{Name: "n1", Silent: "its last answer is old"})
+	says(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	says(policy.FoundingAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has not turned since
+	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has not turned since
 }
 
 func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
@@ -79,17 +79,17 @@ func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)
-	n1.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	n1.Publish(policy.BootstrapAnswer{Name: "n1", List: "L"})
 	server := httptest.NewServer(n1)
 	t.Cleanup(server.Close)
 	n2 := post(&now, Host{"n1", server.URL})
-	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L"})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L"})
 	n2.askAll(t.Context())
-	asked := policy.FoundingAnswer{Name: "n1", List: "L"}
+	asked := policy.BootstrapAnswer{Name: "n1", List: "L"}
 	if got := n2.Answers()[0]; got != asked {
 		t.Fatalf("n1 says %+v", got)
 	}
-	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L", Past: "it makes a cluster", Phase: policy.FoundingAsks})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it makes a cluster", Phase: policy.FoundingAsks})
 	if got := n2.Answers()[0]; got.Silent == "" {
 		t.Errorf("what n1 said before the request counts: %+v", got)
 	}
@@ -107,7 +107,7 @@ func TestAnAnswerUnderWayWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)
-	n1.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	n1.Publish(policy.BootstrapAnswer{Name: "n1", List: "L"})
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -116,11 +116,11 @@ func TestAnAnswerUnderWayWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	n2 := post(&now, Host{"n1", server.URL})
-	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L"})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L"})
 	done := make(chan struct{})
 	go func() { n2.askAll(t.Context()); close(done) }()
 	<-arrived
-	n2.Tell(policy.FoundingAnswer{Name: "n2", List: "L", Phase: policy.FoundingAsks})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Phase: policy.FoundingAsks})
 	close(answer)
 	<-done
 	if got := n2.Answers()[0]; got.Silent == "" {

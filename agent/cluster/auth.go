@@ -204,8 +204,8 @@ func (t *token) set(value string) {
 	t.value = value
 }
 
-// Who names as whom etcd sees this client: the user, or the one whom the client certificate names; empty for nobody.
-func (c *Client) Who() string {
+// User names as whom etcd sees this client: the user, or the one whom the client certificate names; empty for nobody.
+func (c *Client) User() string {
 	if user, _ := c.login.now(); user != "" {
 		return user
 	}

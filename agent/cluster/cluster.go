@@ -326,7 +326,7 @@ func tell[T any](ctx context.Context, c *Client, call func(context.Context, *cli
 	list := c.endpoints()
 	switch {
 	case c.isAway():
-		return none, ErrStranger
+		return none, ErrForeignCluster
 	case len(list) == 0:
 		return none, ErrUnreachable
 	}

@@ -59,7 +59,7 @@ func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64,
 // lease that is gone is rpctypes.ErrLeaseNotFound. Another cluster than this host's is not asked.
 func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	if c.isAway() {
-		return 0, ErrStranger
+		return 0, ErrForeignCluster
 	}
 	return ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (int64, error) {
 		return keepAlive(ctx, conn, id)
@@ -102,7 +102,7 @@ const farewell = 200 * time.Millisecond
 // SinceRenewal returns for how long a lease has not been renewed, to the second.
 func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, error) {
 	if c.isAway() {
-		return 0, ErrStranger
+		return 0, ErrForeignCluster
 	}
 	answer, err := ask(ctx, c,
 		func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
@@ -120,7 +120,7 @@ func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, err
 // Revoke ends a lease, through whichever voter answers.
 func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	if c.isAway() {
-		return ErrStranger
+		return ErrForeignCluster
 	}
 	_, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
 		return conn.Revoke(ctx, id)

@@ -82,7 +82,7 @@ func (c *Client) Members(ctx context.Context) (Membership, error) {
 func (c *Client) ours(ctx context.Context) (Membership, error) {
 	list, err := c.Members(ctx)
 	if err == nil && c.stranger(list.ClusterID) {
-		return Membership{}, ErrStranger
+		return Membership{}, ErrForeignCluster
 	}
 	return list, err
 }

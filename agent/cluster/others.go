@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Asked tells where members may be, and whether one is there.
-type Asked interface {
+// KnownEndpoints tells where members may be, and whether one is there.
+type KnownEndpoints interface {
 	// Known gives the endpoints; the error says that some may be missing.
 	Known() ([]string, error)
 	Diagnose(ctx context.Context, endpoint string) error
@@ -19,7 +19,7 @@ type Asked interface {
 
 // Others gives what a connection meets at one endpoint after the other that is known, the own one apart, and why some
 // may be missing.
-func Others(ctx context.Context, etcd Asked, own string) (others iter.Seq2[string, error], missing error) {
+func Others(ctx context.Context, etcd KnownEndpoints, own string) (others iter.Seq2[string, error], missing error) {
 	endpoints, missing := etcd.Known()
 	return func(yield func(string, error) bool) {
 		for _, endpoint := range endpoints {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// ErrStranger means that those who answer are of another cluster than this host.
-var ErrStranger = errors.New("the endpoints answer for another cluster than this host's")
+// ErrForeignCluster means that those who answer are of another cluster than this host.
+var ErrForeignCluster = errors.New("the endpoints answer for another cluster than this host's")
 
 // home is what is known of the cluster that this host belongs to.
 type home struct {
@@ -23,9 +23,9 @@ type home struct {
 // mostTold bounds how many strangers are told of.
 const mostTold = 16
 
-// Belongs says to which cluster this host belongs; 0 when that is not known. A list of another one, to which
+// SetClusterID says to which cluster this host belongs; 0 when that is not known. A list of another one, to which
 // endpoints may lead that were discovered or reused, then takes nothing of what is known of this one.
-func (c *Client) Belongs(id uint64) {
+func (c *Client) SetClusterID(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id != c.home.id {

@@ -39,7 +39,7 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	own := members(t, c)
-	c.Belongs(own.ClusterID)
+	c.SetClusterID(own.ClusterID)
 	members(t, c)
 
 	way.Set(testbed.Cut()) // the way by which it was found first
@@ -59,16 +59,16 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 		_, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b"))
 		return err
 	}
-	if err := put(); !errors.Is(err, cluster.ErrStranger) {
+	if err := put(); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("the stranger is written to: %v", err)
 	}
-	if _, err := c.AddLearner(within(t), "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrStranger) {
+	if _, err := c.AddLearner(within(t), "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("the stranger gets a member: %v", err)
 	}
-	if _, err := c.KeepAliveOnce(within(t), 7); !errors.Is(err, cluster.ErrStranger) {
+	if _, err := c.KeepAliveOnce(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("the stranger is asked for a lease: %v", err)
 	}
-	if err := c.Revoke(within(t), 7); !errors.Is(err, cluster.ErrStranger) {
+	if err := c.Revoke(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("the stranger is to end a lease: %v", err)
 	}
 	if n := strings.Count(log.String(), "another cluster answers"); n != 1 {
@@ -102,19 +102,19 @@ func TestAHostThatKnowsNoClusterBelievesWhoAnswers(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c := connect(t, etcd.Endpoints()...)
-	c.Belongs(0)
+	c.SetClusterID(0)
 	list := members(t, c)
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); err != nil {
 		t.Error(err)
 	}
-	c.Belongs(list.ClusterID + 1)
+	c.SetClusterID(list.ClusterID + 1)
 	if other := members(t, c); other.ClusterID != list.ClusterID {
 		t.Errorf("the only cluster that answers is not given: %+v", other)
 	}
-	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); !errors.Is(err, cluster.ErrStranger) {
+	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("it is written to: %v", err)
 	}
-	c.Belongs(list.ClusterID) // a recovery was noted
+	c.SetClusterID(list.ClusterID) // a recovery was noted
 	members(t, c)
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); err != nil {
 		t.Error(err)
@@ -182,7 +182,7 @@ func TestWhoAnswersForAnotherClusterIsAskedBeforeWhoDoesNotAnswerAtAll(t *testin
 		Endpoints:   append(answer, "http://127.0.0.4:1", dead, "http://127.0.0.5:1"),
 		CallTimeout: patience, Dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(etcd)},
 	})
-	c.Belongs(1)
+	c.SetClusterID(1)
 	for look := range 6 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := c.Members(ctx)

@@ -51,8 +51,8 @@ func (t EtcdTLS) environment() map[string]string {
 // Alone is the initial cluster of this host alone.
 func (c Config) Alone() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
 
-// HoldFile is the file whose presence keeps etcd's unit from starting. It lies beside the environment file.
-func (e Etcd) HoldFile() string {
+// StartGuardFile is the file whose presence keeps etcd's unit from starting. It lies beside the environment file.
+func (e Etcd) StartGuardFile() string {
 	base := filepath.Base(e.EnvironmentFile)
 	return filepath.Join(filepath.Dir(e.EnvironmentFile), strings.TrimSuffix(base, ".env")+".hold")
 }

@@ -32,17 +32,17 @@ func (m Metrics) defaultListen() string {
 	return "127.0.0.1:9379"
 }
 
-// Listed is a host of bootstrap.hosts.
-type Listed struct{ Name, URL string }
+// BootstrapHost is a host of bootstrap.hosts.
+type BootstrapHost struct{ Name, URL string }
 
-// Listed gives the hosts that make the cluster by themselves, by name. The first one starts.
-func (b Bootstrap) Listed() []Listed {
-	var all []Listed
+// BootstrapHost gives the hosts that make the cluster by themselves, by name. The first one starts.
+func (b Bootstrap) Listed() []BootstrapHost {
+	var all []BootstrapHost
 	for _, text := range b.Hosts {
 		name, url, _ := strings.Cut(text, "=")
-		all = append(all, Listed{name, url})
+		all = append(all, BootstrapHost{name, url})
 	}
-	slices.SortFunc(all, func(x, y Listed) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(all, func(x, y BootstrapHost) int { return strings.Compare(x.Name, y.Name) })
 	return all
 }
 

@@ -122,8 +122,8 @@ func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
 		t.Errorf("a file in quorumd's own directory is warned about with %q", c.Warnings)
 	}
 	if c := in("", "/var/lib/quorumd-etcd/a.env"); len(c.Warnings) != 0 ||
-		c.Etcd.HoldFile() != "/var/lib/quorumd-etcd/a.hold" {
-		t.Errorf("%q, %s", c.Warnings, c.Etcd.HoldFile())
+		c.Etcd.StartGuardFile() != "/var/lib/quorumd-etcd/a.hold" {
+		t.Errorf("%q, %s", c.Warnings, c.Etcd.StartGuardFile())
 	}
 	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 ||
 		!strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {

@@ -10,11 +10,11 @@ type Backend interface {
 	Reader
 	Operator
 	Remover
-	Caretaker
+	Maintainers
 }
 
-// Caretaker does what concerns single hosts, and the snapshots, when an operator asks for it.
-type Caretaker interface {
+// Maintainers does what concerns single hosts, and the snapshots, when an operator asks for it.
+type Maintainers interface {
 	Maintainer
 	Muter
 	Recoverer
@@ -36,8 +36,8 @@ type Reader interface {
 	Picture
 	// MayBootstrap gives the error with which Bootstrap would be refused now, and changes nothing.
 	MayBootstrap(ctx context.Context) error
-	// LookAgain waits until Status gives what was seen after the call. It ends with the context.
-	LookAgain(ctx context.Context) error
+	// ProbeNow waits until Status gives what was seen after the call. It ends with the context.
+	ProbeNow(ctx context.Context) error
 	// History gives the newest limit lines, oldest first; with ErrNotNewest lines of which it is not known whether
 	// newer ones stand in etcd.
 	History(ctx context.Context, limit int) ([]HistoryLine, error)

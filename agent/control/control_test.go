@@ -106,7 +106,7 @@ func (d *desk) StartSnapshot(ctx context.Context, req SnapshotRequest, by string
 
 func (d *desk) SnapshotJob() SnapshotJob { return SnapshotJob{Number: 3, Do: SnapshotSave, Bytes: 7} }
 
-func (d *desk) LookAgain(ctx context.Context) error {
+func (d *desk) ProbeNow(ctx context.Context) error {
 	if d.look == nil {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (d *desk) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string)
 	return Recovery{Plan: plan.ID}, d.answer(ctx)
 }
 
-func (d *desk) GiveUpRecovery(ctx context.Context, by string) (Recovery, error) {
+func (d *desk) AbandonRecovery(ctx context.Context, by string) (Recovery, error) {
 	d.note("give up by %s", by)
 	return Recovery{Plan: "abcdefghijkl", GivenUp: by}, d.answer(ctx)
 }

@@ -19,9 +19,9 @@ type Recoverer interface {
 	// ApplyRecovery has this host do its part of a plan, and gives it as it stands; the status shows how it goes. The
 	// plan that stands, or has ended well, is given as it is.
 	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
-	// GiveUpRecovery gives up the plan that is in force, and gives it as it stands. One by which this host has begun to
+	// AbandonRecovery gives up the plan that is in force, and gives it as it stands. One by which this host has begun to
 	// part with its data, or none at all, is refused with CodeConflict.
-	GiveUpRecovery(ctx context.Context, by string) (Recovery, error)
+	AbandonRecovery(ctx context.Context, by string) (Recovery, error)
 }
 
 // CodeReading is the code of a refusal that means: the log is still being read, ask again.
@@ -66,7 +66,7 @@ func (s *Server) putRecovery(r request) (response, error) {
 }
 
 func (s *Server) deleteRecovery(r request) (response, error) {
-	m, err := s.opt.Backend.GiveUpRecovery(r.ctx, r.by)
+	m, err := s.opt.Backend.AbandonRecovery(r.ctx, r.by)
 	return response{http.StatusOK, m}, err
 }
 
@@ -84,8 +84,8 @@ func (c *Client) ApplyRecovery(ctx context.Context, plan recovery.Plan) (Recover
 	return r, err
 }
 
-// GiveUpRecovery gives up the plan that is in force on this host.
-func (c *Client) GiveUpRecovery(ctx context.Context) (Recovery, error) {
+// AbandonRecovery gives up the plan that is in force on this host.
+func (c *Client) AbandonRecovery(ctx context.Context) (Recovery, error) {
 	var r Recovery
 	err := c.do(ctx, http.MethodDelete, "/v1/recovery", nil, &r)
 	return r, err

@@ -84,7 +84,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()
-	if err := s.opt.Backend.LookAgain(ctx); err != nil {
+	if err := s.opt.Backend.ProbeNow(ctx); err != nil {
 		s.opt.Logger.Debug("a change does not show in the status yet", "path", rt.path, "error", err)
 	}
 }

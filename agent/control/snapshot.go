@@ -110,11 +110,11 @@ type Backup struct {
 
 	Next string `json:"next,omitempty"` // when the next one is due, and who takes it
 
-	Drill *Drill `json:"drill,omitempty"` // how the last restores were proven
+	Drill *RestoreTest `json:"drill,omitempty"` // how the last restores were proven
 }
 
-// Drill is how the last drills of the cluster went.
-type Drill struct {
+// RestoreTest is how the last drills of the cluster went.
+type RestoreTest struct {
 	Name        string     `json:"name,omitempty"`   // of the snapshot that was proven last
 	Proven      *time.Time `json:"proven,omitempty"` // when
 	Host        string     `json:"host,omitempty"`   // by which host

@@ -31,7 +31,7 @@ func Backup(s control.Status) []Line {
 	return lines
 }
 
-func drill(now time.Time, d control.Drill) []Line {
+func drill(now time.Time, d control.RestoreTest) []Line {
 	last := "no proven restore yet"
 	if d.Proven != nil {
 		last = fmt.Sprintf("last proven restore %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,

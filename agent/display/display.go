@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// Word is a text with a tone.
-type Word struct {
+// Span is a text with a tone.
+type Styled struct {
 	Text string
 	Tone Tone
 }

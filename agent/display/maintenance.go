@@ -11,32 +11,32 @@ import (
 )
 
 // MaintenanceState says how far a maintenance is, for people.
-func MaintenanceState(m control.Maintenance) Word {
+func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
 	case control.MaintenanceWaiting:
-		return Word{"waits for its turn", Warn}
+		return Styled{"waits for its turn", Warn}
 	case control.MaintenanceStopping:
-		return Word{"is being taken down", Warn}
+		return Styled{"is being taken down", Warn}
 	case control.MaintenanceReturning:
-		return Word{"is being brought back", Warn}
+		return Styled{"is being brought back", Warn}
 	case control.MaintenanceSafe:
 		switch {
 		case m.KeepRunning:
-			return Word{"safe to touch: no other host goes down, and etcd runs on", Good}
+			return Styled{"safe to touch: no other host goes down, and etcd runs on", Good}
 		case m.ByOthers && m.Work == control.WorkReboot:
-			return Word{"safe to reboot: no other host goes down, and etcd goes down with the machine", Good}
+			return Styled{"safe to reboot: no other host goes down, and etcd goes down with the machine", Good}
 		case m.ByOthers:
-			return Word{"safe to touch: no other host goes down, and whoever runs etcd may stop it now", Good}
+			return Styled{"safe to touch: no other host goes down, and whoever runs etcd may stop it now", Good}
 		case m.Work == control.WorkReboot && m.External:
-			return Word{"safe to reboot: etcd is stopped", Good}
+			return Styled{"safe to reboot: etcd is stopped", Good}
 		case m.Work == control.WorkReboot:
-			return Word{"reboots: etcd is stopped", Good}
+			return Styled{"reboots: etcd is stopped", Good}
 		}
-		return Word{"safe to touch: etcd is stopped, and stays so until it is told otherwise", Good}
+		return Styled{"safe to touch: etcd is stopped, and stays so until it is told otherwise", Good}
 	case control.MaintenanceWorking:
-		return Word{"runs the command: etcd is stopped", Good}
+		return Styled{"runs the command: etcd is stopped", Good}
 	}
-	return Word{Text: m.State}
+	return Styled{Text: m.State}
 }
 
 // Work is a work, with the name of the command if it is one.
@@ -48,21 +48,21 @@ func Work(work, command string) string {
 }
 
 // Until says until when a maintenance may take, and by how much it is late.
-func Until(m control.Maintenance, now time.Time) Word {
+func Until(m control.Maintenance, now time.Time) Styled {
 	switch {
 	case m.Until.IsZero():
-		return Word{Text: "it is done"}
+		return Styled{Text: "it is done"}
 	case m.Overdue || now.After(m.Until):
-		return Word{fmt.Sprintf("%s: OVERDUE by %s", Stamp(m.Until), Span(now.Sub(m.Until))), Bad}
+		return Styled{fmt.Sprintf("%s: OVERDUE by %s", Timestamp(m.Until), Span(now.Sub(m.Until))), Bad}
 	}
-	return Word{Text: fmt.Sprintf("%s (%s left)", Stamp(m.Until), Span(m.Until.Sub(now)))}
+	return Styled{Text: fmt.Sprintf("%s (%s left)", Timestamp(m.Until), Span(m.Until.Sub(now)))}
 }
 
 // untilPart says when a maintenance is to be over, behind a comma, or nothing.
-func untilPart(m control.Maintenance, now time.Time) Word {
+func untilPart(m control.Maintenance, now time.Time) Styled {
 	if m.Until.IsZero() {
-		return Word{}
+		return Styled{}
 	}
 	w := Until(m, now)
-	return Word{", until " + w.Text, w.Tone}
+	return Styled{", until " + w.Text, w.Tone}
 }

@@ -22,33 +22,33 @@ func ReachesAll(sees []control.Sight, members []string) bool {
 
 // Way says how the host with a member, if it has one, reaches another: the time when both ports answer, or else what
 // is wrong.
-func Way(from string, sees []control.Sight, to string) Word {
+func Way(from string, sees []control.Sight, to string) Styled {
 	if from == to {
-		return Word{"-", Plain}
+		return Styled{"-", Plain}
 	}
 	i := slices.IndexFunc(sees, func(s control.Sight) bool { return s.MemberID == to })
 	if i < 0 {
-		return Word{"not known", Plain}
+		return Styled{"not known", Plain}
 	}
 	s := sees[i]
 	well := func(port string) bool { return port == reached || port == "" } // what nobody knows yet is no fault
 	switch {
 	case s.Lost && well(s.Peer) && well(s.Client):
-		return Word{"lost", Bad} // nobody can say yet how
+		return Styled{"lost", Bad} // nobody can say yet how
 	case s.Peer == reached && s.Client == reached:
-		return Word{"≤ " + Latency(s.RTTSeconds), Good}
+		return Styled{"≤ " + Latency(s.RTTSeconds), Good}
 	case s.Peer == "" && s.Client == "":
-		return Word{"not known", Plain}
+		return Styled{"not known", Plain}
 	case s.Peer == "" && s.Client == reached:
-		return Word{"peer not known", Plain}
+		return Styled{"peer not known", Plain}
 	case s.Client == "" && s.Peer == reached:
-		return Word{"client not known", Plain}
+		return Styled{"client not known", Plain}
 	case s.Peer == s.Client:
-		return Word{s.Peer, Bad}
+		return Styled{s.Peer, Bad}
 	case well(s.Client):
-		return Word{"peer " + s.Peer, Bad}
+		return Styled{"peer " + s.Peer, Bad}
 	case well(s.Peer):
-		return Word{"client " + s.Client, Bad}
+		return Styled{"client " + s.Client, Bad}
 	}
-	return Word{"peer " + s.Peer + ", client " + s.Client, Bad}
+	return Styled{"peer " + s.Peer + ", client " + s.Client, Bad}
 }

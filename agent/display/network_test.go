@@ -14,17 +14,17 @@ func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		peer, client string
-		want         display.Word
+		want         display.Styled
 	}{
-		{"answers", "answers", display.Word{Text: "≤ 0.5 ms", Tone: display.Good}},
-		{"", "", display.Word{Text: "not known", Tone: display.Plain}},
-		{"", "answers", display.Word{Text: "peer not known", Tone: display.Plain}},
-		{"answers", "", display.Word{Text: "client not known", Tone: display.Plain}},
-		{"refused", "refused", display.Word{Text: "refused", Tone: display.Bad}},
-		{"refused", "", display.Word{Text: "peer refused", Tone: display.Bad}},
-		{"", "silent", display.Word{Text: "client silent", Tone: display.Bad}},
-		{"answers", "silent", display.Word{Text: "client silent", Tone: display.Bad}},
-		{"refused", "silent", display.Word{Text: "peer refused, client silent", Tone: display.Bad}},
+		{"answers", "answers", display.Styled{Text: "≤ 0.5 ms", Tone: display.Good}},
+		{"", "", display.Styled{Text: "not known", Tone: display.Plain}},
+		{"", "answers", display.Styled{Text: "peer not known", Tone: display.Plain}},
+		{"answers", "", display.Styled{Text: "client not known", Tone: display.Plain}},
+		{"refused", "refused", display.Styled{Text: "refused", Tone: display.Bad}},
+		{"refused", "", display.Styled{Text: "peer refused", Tone: display.Bad}},
+		{"", "silent", display.Styled{Text: "client silent", Tone: display.Bad}},
+		{"answers", "silent", display.Styled{Text: "client silent", Tone: display.Bad}},
+		{"refused", "silent", display.Styled{Text: "peer refused, client silent", Tone: display.Bad}},
 	} {
 		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.0005}}
 		if got := display.Way("a", sees, "b"); got != c.want {
@@ -37,12 +37,12 @@ func TestAMemberThatIsLostIsShownSoBeforeItsPortsAreSaidToBeOtherwise(t *testing
 	t.Parallel()
 	for _, c := range []struct {
 		peer, client string
-		want         display.Word
+		want         display.Styled
 	}{
-		{"answers", "answers", display.Word{Text: "lost", Tone: display.Bad}},
-		{"", "", display.Word{Text: "lost", Tone: display.Bad}},
-		{"refused", "refused", display.Word{Text: "refused", Tone: display.Bad}},
-		{"unreachable", "answers", display.Word{Text: "peer unreachable", Tone: display.Bad}},
+		{"answers", "answers", display.Styled{Text: "lost", Tone: display.Bad}},
+		{"", "", display.Styled{Text: "lost", Tone: display.Bad}},
+		{"refused", "refused", display.Styled{Text: "refused", Tone: display.Bad}},
+		{"unreachable", "answers", display.Styled{Text: "peer unreachable", Tone: display.Bad}},
 	} {
 		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: true}}
 		if got := display.Way("a", sees, "b"); got != c.want {

@@ -38,20 +38,20 @@ func Unfinished(r control.Rollout) bool {
 }
 
 // RolloutState says whether a rollout goes on.
-func RolloutState(r control.Rollout) Word {
+func RolloutState(r control.Rollout) Styled {
 	switch r.State {
 	case control.RolloutDone:
-		return Word{r.State, Good}
+		return Styled{r.State, Good}
 	case control.RolloutStopped:
-		return Word{"STOPPED", Bad}
+		return Styled{"STOPPED", Bad}
 	case control.RolloutPaused, control.RolloutAborted:
-		return Word{r.State, Warn}
+		return Styled{r.State, Warn}
 	}
-	return Word{Text: r.State}
+	return Styled{Text: r.State}
 }
 
-// Whose says who has changed a rollout that a person can change.
-func Whose(r control.Rollout) string {
+// ChangedBy says who has changed a rollout that a person can change.
+func ChangedBy(r control.Rollout) string {
 	if r.State != control.RolloutPaused && r.State != control.RolloutAborted {
 		return ""
 	}

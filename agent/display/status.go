@@ -12,14 +12,14 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Silent tells whether no member of a cluster answers: perhaps it is this host that is cut off.
-func Silent(c control.Cluster) bool {
+// Unreachable tells whether no member of a cluster answers: perhaps it is this host that is cut off.
+func Unreachable(c control.Cluster) bool {
 	return !c.Reachable && !slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Live })
 }
 
 // Voters says how many voters there are of those that are wanted, and how many of them are down.
-func Voters(c control.Cluster) Word {
-	w := Word{Text: fmt.Sprintf("%d/%d", c.Voters, c.Target)}
+func Voters(c control.Cluster) Styled {
+	w := Styled{Text: fmt.Sprintf("%d/%d", c.Voters, c.Target)}
 	if c.Voters != c.Target {
 		w.Tone = Warn
 	}
@@ -30,10 +30,10 @@ func Voters(c control.Cluster) Word {
 		}
 	}
 	switch {
-	case down > 0 && Silent(c):
-		w = Word{w.Text + ", none answers", Bad}
+	case down > 0 && Unreachable(c):
+		w = Styled{w.Text + ", none answers", Bad}
 	case down > 0:
-		w = Word{fmt.Sprintf("%s, %d down", w.Text, down), Bad}
+		w = Styled{fmt.Sprintf("%s, %d down", w.Text, down), Bad}
 	}
 	return w
 }
@@ -64,16 +64,16 @@ func Omitted(o *control.Omitted) string {
 }
 
 // Tolerance says how many voters may fail from here on.
-func Tolerance(c control.Cluster) Word {
+func Tolerance(c control.Cluster) Styled {
 	switch {
-	case Silent(c):
-		return Word{"no quorum in view", Bad}
+	case Unreachable(c):
+		return Styled{"no quorum in view", Bad}
 	case c.FailureTolerance < 0:
-		return Word{"no quorum", Bad}
+		return Styled{"no quorum", Bad}
 	case c.FailureTolerance == 0:
-		return Word{"can lose none", Bad}
+		return Styled{"can lose none", Bad}
 	}
-	return Word{fmt.Sprintf("can lose %d", c.FailureTolerance), Good}
+	return Styled{fmt.Sprintf("can lose %d", c.FailureTolerance), Good}
 }
 
 // Standbys says how many members without a vote are kept warm; nothing when there are none.
@@ -85,22 +85,22 @@ func Standbys(c control.Cluster) string {
 }
 
 // patience says how much of its time an operation has left; nothing when nobody has said how long it takes.
-func patience(op control.Op, now time.Time) Word {
+func patience(op control.Op, now time.Time) Styled {
 	switch {
 	case op.Deadline.IsZero():
-		return Word{}
+		return Styled{}
 	case now.After(op.Deadline):
-		return Word{", OVERDUE by " + Span(now.Sub(op.Deadline)), Bad}
+		return Styled{", OVERDUE by " + Span(now.Sub(op.Deadline)), Bad}
 	}
-	return Word{Text: fmt.Sprintf(", %s left", Span(op.Deadline.Sub(now)))}
+	return Styled{Text: fmt.Sprintf(", %s left", Span(op.Deadline.Sub(now)))}
 }
 
 // RoleOf says what a host is, and its member when it has one.
-func RoleOf(h control.HostRecord, m control.Member, isMember bool) Word {
-	w := Word{Text: string(h.Role)}
+func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
+	w := Styled{Text: string(h.Role)}
 	switch {
 	case isMember && !m.Live:
-		w = Word{w.Text + ", down", Bad}
+		w = Styled{w.Text + ", down", Bad}
 	case m.Leader:
 		w.Text += ", leader"
 	}
@@ -120,16 +120,16 @@ func LastSeen(h control.HostRecord) string {
 }
 
 // Verdict paints a health state. Unknown is neither good nor bad.
-func Verdict(state string) Word {
+func Verdict(state string) Styled {
 	switch state {
 	case "OK":
-		return Word{state, Good}
+		return Styled{state, Good}
 	case "SLOW", "STALLED", "FAILED":
-		return Word{state, Bad}
+		return Styled{state, Bad}
 	case "", "UNKNOWN":
-		return Word{cmp.Or(state, "UNKNOWN"), Plain}
+		return Styled{cmp.Or(state, "UNKNOWN"), Plain}
 	}
-	return Word{state, Warn}
+	return Styled{state, Warn}
 }
 
 // P99 is exact for the host that answers. Others publish theirs rounded up.

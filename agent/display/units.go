@@ -15,13 +15,13 @@ import (
 // Latency shows seconds as people speak of disks: "0.25 ms", "41.3 ms", "1.5 s".
 func Latency(seconds float64) string {
 	if math.Abs(seconds) < 0.9995 {
-		return Significant(seconds*1000) + " ms"
+		return ThreeDigits(seconds*1000) + " ms"
 	}
-	return Significant(seconds) + " s"
+	return ThreeDigits(seconds) + " s"
 }
 
-// Significant gives three significant digits, without zeros at the end.
-func Significant(x float64) string {
+// ThreeDigits gives three significant digits, without zeros at the end.
+func ThreeDigits(x float64) string {
 	if math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
@@ -32,7 +32,7 @@ func Significant(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// Span shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
+// Styled shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
 func Span(d time.Duration) string { return durationfmt.Seconds(max(d, 0)) }
 
 // Age shows the age of an observation; "never" if there was none.
@@ -48,23 +48,23 @@ func Seconds(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
 }
 
-// Stamp shows a moment. It is UTC, so that what several hosts say can be compared.
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// Timestamp shows a moment. It is UTC, so that what several hosts say can be compared.
+func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // Since shows a moment and how long ago it was at another one.
 func Since(t, now time.Time) string {
-	return fmt.Sprintf("%s (%s)", Stamp(t), Span(now.Sub(t)))
+	return fmt.Sprintf("%s (%s)", Timestamp(t), Span(now.Sub(t)))
 }
 
 // Size shows bytes in binary units.
 func Size(bytes float64) string {
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
 		if bytes < 1024 {
-			return Significant(bytes) + " " + unit
+			return ThreeDigits(bytes) + " " + unit
 		}
 		bytes /= 1024
 	}
-	return Significant(bytes) + " PiB"
+	return ThreeDigits(bytes) + " PiB"
 }
 
 // Count shows a number with its noun.

@@ -102,11 +102,11 @@ func (p *Program) Run() error {
 // Main is what the child does: it becomes the program at args[0], with its arguments. It returns only with an error,
 // which the agent knows.
 func Main(args []string) error {
-	return Child(args, func(path string) (string, error) { return path, nil })
+	return ChildMain(args, func(path string) (string, error) { return path, nil })
 }
 
-// Child is Main where the program must be found first.
-func Child(args []string, find func(path string) (string, error)) error {
+// ChildMain is Main where the program must be found first.
+func ChildMain(args []string, find func(path string) (string, error)) error {
 	unix.CloseOnExec(answerFD)
 	answer := os.NewFile(answerFD, "answer")
 	if len(args) == 0 {

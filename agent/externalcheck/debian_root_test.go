@@ -39,7 +39,7 @@ func TestDebiansOwnPluginsAreUnderstood(t *testing.T) {
 		if got.Absent != "" || got.State != want.state || got.Text == "" {
 			t.Errorf("%s says %+v, want %s", name, got, want.state)
 		}
-		if want.figure != "" && !slices.ContainsFunc(got.Figures, func(f health.PluginFigure) bool {
+		if want.figure != "" && !slices.ContainsFunc(got.Figures, func(f health.ExternalCheckFigure) bool {
 			return f.Label == want.figure && f.Value > 0
 		}) {
 			t.Errorf("%s has the figures %+v, want %s among them", name, got.Figures, want.figure)

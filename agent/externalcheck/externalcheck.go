@@ -73,7 +73,7 @@ type program struct {
 	busy    bool          // an instance is there, or waits for its turn
 	began   time.Duration // the run that is under way, or the last one; 0 if none has
 	running bool          // it is not only waiting for its turn
-	seen    health.PluginReading
+	seen    health.ExternalCheckReading
 }
 
 // Open looks what lies in the directory. One that is not there, or cannot be read, holds nothing.
@@ -81,7 +81,7 @@ func Open(opt Options) *Runner {
 	r := &Runner{opt: opt, slots: make(chan struct{}, atOnce)}
 	codes, left := map[health.Code]string{}, []string{}
 	for _, name := range namesIn(opt) {
-		code := health.PluginCode(name)
+		code := health.ExternalCheckCode(name)
 		if other, taken := codes[code]; taken {
 			opt.Logger.Warn("this agent leaves out a check of the operator's own: another has nearly its name",
 				"name", name, "other", other)
@@ -90,7 +90,7 @@ func Open(opt Options) *Runner {
 		codes[code] = name
 		p := &program{
 			name: name, path: filepath.Join(opt.Dir, name), child: opt.Child,
-			kill: killGroup, seen: health.PluginReading{Name: name},
+			kill: killGroup, seen: health.ExternalCheckReading{Name: name},
 		}
 		if p.left = len(r.programs) >= MaxPrograms; p.left {
 			left = append(left, name)
@@ -149,10 +149,10 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// Plugins gives what is run or left out, for the judge, with what each gates by the names of those that do.
-func (r *Runner) Plugins(gates func(name string) health.Gate) (all []health.Plugin) {
+// List gives what is run or left out, for the judge, with what each gates by the names of those that do.
+func (r *Runner) List(gates func(name string) health.Gate) (all []health.ExternalCheck) {
 	for _, p := range r.programs {
-		all = append(all, health.Plugin{
+		all = append(all, health.ExternalCheck{
 			Name: p.name, Path: p.path, Gates: gates(p.name), Interval: r.opt.Interval,
 		})
 	}
@@ -160,7 +160,7 @@ func (r *Runner) Plugins(gates func(name string) health.Gate) (all []health.Plug
 }
 
 // Read starts what is due, and gives what each has said last. It never waits.
-func (r *Runner) Read(ctx context.Context) (all []health.PluginReading) {
+func (r *Runner) Read(ctx context.Context) (all []health.ExternalCheckReading) {
 	now := r.opt.Now()
 	for _, p := range r.programs {
 		r.begin(ctx, p, now)
@@ -194,7 +194,7 @@ func (r *Runner) begin(ctx context.Context, p *program, now time.Duration) {
 }
 
 // end takes in what a run has said. One that told nothing leaves what was said before, as out of date.
-func (p *program) end(said health.PluginReading, now time.Duration) {
+func (p *program) end(said health.ExternalCheckReading, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	said.Name, said.Took, said.Runs = p.name, now-p.began, p.seen.Runs
@@ -204,7 +204,7 @@ func (p *program) end(said health.PluginReading, now time.Duration) {
 	p.seen, p.busy, p.running = said, false, false
 }
 
-func (p *program) reading(now, timeout time.Duration) health.PluginReading {
+func (p *program) reading(now, timeout time.Duration) health.ExternalCheckReading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.seen

@@ -83,9 +83,9 @@ func open(t *testing.T, dir string, timeout time.Duration, named ...string) *ben
 }
 
 // until reads until a plugin's reading is as wanted.
-func (b *bench) until(ctx context.Context, name string, is func(health.PluginReading) bool) health.PluginReading {
+func (b *bench) until(ctx context.Context, name string, is func(health.ExternalCheckReading) bool) health.ExternalCheckReading {
 	b.t.Helper()
-	var last health.PluginReading
+	var last health.ExternalCheckReading
 	for range 10000 {
 		for _, r := range b.Read(ctx) {
 			if r.Name != name {
@@ -101,7 +101,7 @@ func (b *bench) until(ctx context.Context, name string, is func(health.PluginRea
 	return last
 }
 
-func told(r health.PluginReading) bool { return r.Runs > 0 || r.Absent != "" }
+func told(r health.ExternalCheckReading) bool { return r.Runs > 0 || r.Absent != "" }
 
 func TestWhatAPluginSaysIsUnderstood(t *testing.T) {
 	t.Parallel()
@@ -117,14 +117,14 @@ func TestWhatAPluginSaysIsUnderstood(t *testing.T) {
 	}), 10*time.Second, "missing")
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	for name, want := range map[string]health.PluginReading{
-		"fine": {State: health.OK, Text: "LOAD OK - 1", Figures: []health.PluginFigure{
+	for name, want := range map[string]health.ExternalCheckReading{
+		"fine": {State: health.OK, Text: "LOAD OK - 1", Figures: []health.ExternalCheckFigure{
 			{Label: "load1", Value: 0.5}, {Label: "users", Value: 3},
 		}},
 		"warning": {State: health.Warm, Text: "DISK WARNING - /var"},
 		"bad": {
 			State: health.Slow, Text: "RAID CRITICAL?[2J",
-			Figures: []health.PluginFigure{{Label: "rebuild", Unit: "%", Value: 3}},
+			Figures: []health.ExternalCheckFigure{{Label: "rebuild", Unit: "%", Value: 3}},
 		},
 		"unknown": {Text: "what", Absent: "it says UNKNOWN"},
 		"odd":     {Absent: "its exit code is 7, which no Nagios plugin has"},
@@ -242,12 +242,12 @@ func TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse(t *testing
 	defer end()
 	b.from = b.from.Add(-time.Minute)
 	for _, name := range []string{"hangs-a", "hangs-b", "hangs-c"} {
-		r := b.until(ctx, name, func(r health.PluginReading) bool { return r.Hung })
+		r := b.until(ctx, name, func(r health.ExternalCheckReading) bool { return r.Hung })
 		if !strings.Contains(r.Absent, "does not end") {
 			t.Errorf("%+v", r)
 		}
 	}
-	r := b.until(ctx, "well", func(r health.PluginReading) bool { return r.Runs > 2 })
+	r := b.until(ctx, "well", func(r health.ExternalCheckReading) bool { return r.Runs > 2 })
 	if r.State != health.OK {
 		t.Errorf("%+v", r)
 	}
@@ -260,7 +260,7 @@ func TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse(t *testing
 	for range 3 {
 		killGroup(<-groups)
 	}
-	b.until(ctx, "hangs-a", func(r health.PluginReading) bool { return !r.Hung })
+	b.until(ctx, "hangs-a", func(r health.ExternalCheckReading) bool { return !r.Hung })
 	b.settle(end)
 }
 
@@ -286,7 +286,7 @@ func TestWhatOthersMayChangeIsNotRun(t *testing.T) {
 		t.Errorf("a link is not followed: %+v", r)
 	}
 	must(t, os.Chmod(elsewhere, 0o777))
-	r := b.until(ctx, "linked", func(r health.PluginReading) bool { return r.Absent != "" })
+	r := b.until(ctx, "linked", func(r health.ExternalCheckReading) bool { return r.Absent != "" })
 	if r.Absent != plain("others than its owner may write "+elsewhere+": chmod go-w") {
 		t.Errorf("%+v", r)
 	}
@@ -306,7 +306,7 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 		programs[name] = "echo OK"
 	}
 	b := open(t, scripts(t, programs), 10*time.Second, "z-last", "a_b")
-	plugins := b.Plugins(func(string) health.Gate { return health.Joins })
+	plugins := b.List(func(string) health.Gate { return health.Joins })
 	limits := health.DefaultThresholds()
 	limits.Plugins = plugins
 	if _, err := health.New(limits); err != nil || plugins[0].Gates != health.Joins {
@@ -338,7 +338,7 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 		t.Errorf("%d are shown", n)
 	}
 	none := open(t, filepath.Join(t.TempDir(), "none"), time.Second)
-	if len(none.Plugins(nil)) != 0 {
+	if len(none.List(nil)) != 0 {
 		t.Error("a directory that is not there holds something")
 	}
 }
@@ -350,7 +350,7 @@ func TestADirectoryWithThousandsOfNamesIsNotOneOfChecks(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("x%d", i)), nil, 0o644))
 	}
 	b := open(t, dir, time.Second, "named")
-	if plugins := b.Plugins(func(string) health.Gate { return health.Joins }); len(plugins) != 1 ||
+	if plugins := b.List(func(string) health.Gate { return health.Joins }); len(plugins) != 1 ||
 		plugins[0].Name != "named" {
 		t.Errorf("%d are run, of them %+v", len(plugins), plugins[:min(2, len(plugins))])
 	}

@@ -45,7 +45,7 @@ func TestAPluginOnADiskThatHangsHoldsNobodyUp(t *testing.T) {
 	runtime.GC()
 	must(t, exec.Command("/bin/true").Run())
 	for _, name := range []string{"sick", "sick-too"} {
-		b.until(ctx, name, func(r health.PluginReading) bool { return r.Hung })
+		b.until(ctx, name, func(r health.ExternalCheckReading) bool { return r.Hung })
 	}
 	if took := time.Since(began); took > limit {
 		t.Errorf("others waited %s for the disk", took)

@@ -27,7 +27,7 @@ var valueForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)(
 
 // parse reads what a plugin writes: a line of text, figures behind a "|", then perhaps more text and, behind another
 // "|", more figures. What cannot be read is left out.
-func parse(out []byte) (text string, figures []health.PluginFigure) {
+func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	first, rest, _ := strings.Cut(string(out), "\n")
 	line, data, _ := strings.Cut(first, "|")
 	_, more, _ := strings.Cut(rest, "|")
@@ -73,22 +73,22 @@ func label(text string) (name, behind string, found bool) {
 }
 
 // figure reads a value with its unit; limits that follow are the plugin's own.
-func figure(label, text string) (health.PluginFigure, bool) {
+func figure(label, text string) (health.ExternalCheckFigure, bool) {
 	parts := valueForm.FindStringSubmatch(strings.SplitN(text, ";", 2)[0])
 	if parts == nil {
-		return health.PluginFigure{}, false
+		return health.ExternalCheckFigure{}, false
 	}
 	value, err := strconv.ParseFloat(parts[1], 64)
 	unit := parts[2]
 	if err != nil || math.IsInf(value, 0) || label == "" || utf8.RuneCountInString(label) > maxLabel ||
 		utf8.RuneCountInString(unit) > maxUnit || plain(label) != label || plain(unit) != unit {
-		return health.PluginFigure{}, false
+		return health.ExternalCheckFigure{}, false
 	}
-	return health.PluginFigure{Label: label, Unit: unit, Value: value}, true
+	return health.ExternalCheckFigure{Label: label, Unit: unit, Value: value}, true
 }
 
-func known(figures []health.PluginFigure, label string) bool {
-	return slices.ContainsFunc(figures, func(f health.PluginFigure) bool { return f.Label == label })
+func known(figures []health.ExternalCheckFigure, label string) bool {
+	return slices.ContainsFunc(figures, func(f health.ExternalCheckFigure) bool { return f.Label == label })
 }
 
 // plain makes a text fit for logs, terminals and metrics: one line of so many printable characters.

@@ -34,10 +34,10 @@ func (o *output) Write(b []byte) (int, error) {
 
 // run runs the program once, and gives what it says. It returns when the program is gone; late is called when its time
 // is over, though it may never be, or the disk on which it lies may not answer.
-func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.PluginReading {
+func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.ExternalCheckReading {
 	code, text, absent := p.execute(ctx, timeout, late)
 	if absent != "" {
-		return health.PluginReading{Absent: absent}
+		return health.ExternalCheckReading{Absent: absent}
 	}
 	return said(code, text)
 }
@@ -94,9 +94,9 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 }
 
 // said makes a reading of what a program has left.
-func said(code int, text []byte) health.PluginReading {
+func said(code int, text []byte) health.ExternalCheckReading {
 	line, figures := parse(text)
-	r := health.PluginReading{Text: line, Figures: figures}
+	r := health.ExternalCheckReading{Text: line, Figures: figures}
 	switch code {
 	case 0:
 		r.State = health.OK

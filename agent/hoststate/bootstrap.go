@@ -34,8 +34,8 @@ func (f *State) RequestBootstrap(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at})
 }
 
-// StartFounding records that this host makes the cluster because all listed hosts have agreed.
-func (f *State) StartFounding(by string, at time.Time) error {
+// StartBootstrapAttempt records that this host makes the cluster because all listed hosts have agreed.
+func (f *State) StartBootstrapAttempt(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at, Decided: true})
 }
 
@@ -56,7 +56,7 @@ func (f *State) requestBootstrap(request BootstrapRequest) error {
 	if f.Bootstrap() != nil {
 		return nil
 	}
-	if f := f.Founding(); f.Attempt != "" && !f.Own { // it has told so since it was looked
+	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // it has told so since it was looked
 		return errors.New("cannot make a cluster: this host stands by that which another makes")
 	}
 	request.Token = "quorumd-" + rand.Text()

@@ -19,14 +19,14 @@ func TestAHostStandsByOneAttemptAndMakesNoOther(t *testing.T) {
 		}
 		return f
 	}
-	if err := open().StandBy("L", "1"); err != nil {
+	if err := open().CommitToAttempt("L", "1"); err != nil {
 		t.Fatal(err)
 	}
 	f := open()
-	if f.Founding() != (Founding{List: "L", Attempt: "1"}) || f.StandBy("L", "1") != nil {
-		t.Errorf("after a restart it stands by %+v", f.Founding())
+	if f.BootstrapAttempt() != (BootstrapAttempt{List: "L", Attempt: "1"}) || f.CommitToAttempt("L", "1") != nil {
+		t.Errorf("after a restart it stands by %+v", f.BootstrapAttempt())
 	}
-	if f.StandBy("L", "2") == nil || f.StandBy("M", "1") == nil || f.BeginFounding("L") == nil {
+	if f.CommitToAttempt("L", "2") == nil || f.CommitToAttempt("M", "1") == nil || f.BeginBootstrapAttempt("L") == nil {
 		t.Error("it stands by another as well")
 	}
 	if f.RequestBootstrap("root", time.Now()) == nil || f.Bootstrap() != nil {
@@ -40,14 +40,14 @@ func TestTheFirstHostMakesTheClusterOfItsAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.BeginFounding("L"); err != nil || f.Founding().Attempt == "" {
-		t.Fatalf("it begins %+v: %v", f.Founding(), err)
+	if err := f.BeginBootstrapAttempt("L"); err != nil || f.BootstrapAttempt().Attempt == "" {
+		t.Fatalf("it begins %+v: %v", f.BootstrapAttempt(), err)
 	}
 	if err := f.RequestBootstrap("root", time.Now()); err != nil {
 		t.Error(err)
 	}
 	other, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), nil)
-	if err != nil || other.RequestBootstrap("root", time.Now()) != nil || other.StandBy("L", "1") == nil {
+	if err != nil || other.RequestBootstrap("root", time.Now()) != nil || other.CommitToAttempt("L", "1") == nil {
 		t.Error("a host that makes a cluster stands by another")
 	}
 }

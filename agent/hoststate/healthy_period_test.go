@@ -19,24 +19,24 @@ func TestTheCleanStretchOutlivesTheAgentAndNoReboot(t *testing.T) {
 		return f
 	}
 	f := open()
-	s := Stretch{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
-	if err := f.NoteStretch(s); err != nil {
+	s := HealthyPeriod{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
+	if err := f.NoteHealthyPeriod(s); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		bootID string
 		now    time.Duration
-		want   Stretch
+		want   HealthyPeriod
 	}{
 		"an agent that starts anew": {"boot-1", 3 * time.Hour, s},
-		"after a reboot":            {"boot-2", 3 * time.Hour, Stretch{}},
-		"it is of the time to come": {"boot-1", time.Hour, Stretch{}},
+		"after a reboot":            {"boot-2", 3 * time.Hour, HealthyPeriod{}},
+		"it is of the time to come": {"boot-1", time.Hour, HealthyPeriod{}},
 	} {
-		if got := open().Noted(c.bootID, c.now, 0).Stretch; got != c.want {
+		if got := open().Noted(c.bootID, c.now, 0).HealthyPeriod; got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	if err := f.NoteStretch(Stretch{}); err != nil || f.Noted("boot-1", 3*time.Hour, 0).Stretch != (Stretch{}) {
+	if err := f.NoteHealthyPeriod(HealthyPeriod{}); err != nil || f.Noted("boot-1", 3*time.Hour, 0).HealthyPeriod != (HealthyPeriod{}) {
 		t.Errorf("it is not forgotten: %v", err)
 	}
 }

@@ -19,18 +19,18 @@ type metFile struct {
 	At time.Time `json:"at"` // when it was first noted
 }
 
-// Met gives the ID of the cluster that has last answered this host, or 0.
-func (f *State) Met() uint64 {
+// LastCluster gives the ID of the cluster that has last answered this host, or 0.
+func (f *State) LastCluster() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return uint64(f.met.ID)
 }
 
-// SetMet notes the cluster that has just answered this host.
-func (f *State) SetMet(cluster uint64, at time.Time) error {
+// SetLastCluster notes the cluster that has just answered this host.
+func (f *State) SetLastCluster(cluster uint64, at time.Time) error {
 	defer f.writes()()
 	next := metFile{ID: ID(cluster), At: at}
-	if err := writeJSON(f.disk, f.MetPath(), next, true); err != nil {
+	if err := writeJSON(f.disk, f.LastClusterPath(), next, true); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -39,5 +39,5 @@ func (f *State) SetMet(cluster uint64, at time.Time) error {
 	return nil
 }
 
-// MetPath is the file that tells of that cluster, for people.
-func (f *State) MetPath() string { return filepath.Join(f.state, metName) }
+// LastClusterPath is the file that tells of that cluster, for people.
+func (f *State) LastClusterPath() string { return filepath.Join(f.state, metName) }

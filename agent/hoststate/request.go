@@ -205,5 +205,5 @@ func (k *Request) HookRun(when string) hooks.Run {
 // written, a person has released its operation, or somebody has written an older record over it. Who lets the rollout
 // go on, at a person's word, counts one more, and then it has its turn again.
 func (e *End) Had(r record.Rollout) bool {
-	return e.Rollout == r.ID && policy.HadTurn(e.RolloutResumed, r.Resumed)
+	return e.Rollout == r.ID && policy.CountedInRollout(e.RolloutResumed, r.Resumed)
 }

@@ -24,45 +24,45 @@ this file when the host joins, or when its maintenance or the recovery ends. To 
 same, remove it.
 `
 
-// Held tells whether etcd is kept from starting by itself, as it was last noted here, and whether that is known.
-func (f *State) Held() (held, known bool) {
+// StartGuarded tells whether etcd is kept from starting by itself, as it was last noted here, and whether that is known.
+func (f *State) StartGuarded() (held, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.hold, f.holdKnown
 }
 
-// SetHeld keeps etcd from starting by itself, or lets it go. What has failed may have been done all the same, or may be
+// SetStartGuard keeps etcd from starting by itself, or lets it go. What has failed may have been done all the same, or may be
 // done later: whether the file is there is not known then, until it is made or removed anew.
-func (f *State) SetHeld(ctx context.Context, held bool) error {
+func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 	defer f.writes()()
-	err := f.holder.SetHeld(ctx, held)
+	err := f.holder.SetStartGuard(ctx, held)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hold, f.holdKnown = held, err == nil
 	return err
 }
 
-// Hold keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.
+// StartGuard keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.
 // Where it is not known whether the file is there, it must be made or removed anew: neither may be taken for granted.
-type Hold interface {
-	Held() (held, known bool)
-	SetHeld(ctx context.Context, held bool) error
+type StartGuard interface {
+	StartGuarded() (held, known bool)
+	SetStartGuard(ctx context.Context, held bool) error
 }
 
-// HoldFile is a Hold that the agent writes itself.
-type HoldFile struct {
+// StartGuardFile is a Hold that the agent writes itself.
+type StartGuardFile struct {
 	Files Files
 	Path  string
 }
 
-// Held tells whether the file is there, if that can be told.
-func (h HoldFile) Held() (held, known bool) {
+// StartGuarded tells whether the file is there, if that can be told.
+func (h StartGuardFile) StartGuarded() (held, known bool) {
 	_, err := h.Files.Read(h.Path)
 	return err == nil, err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// SetHeld makes the file, or removes it.
-func (h HoldFile) SetHeld(_ context.Context, held bool) error {
+// SetStartGuard makes the file, or removes it.
+func (h StartGuardFile) SetStartGuard(_ context.Context, held bool) error {
 	if held {
 		return h.Files.Write(h.Path, []byte(HoldText), true)
 	}

@@ -19,7 +19,7 @@ func TestAHoldOutlivesTheAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.SetHeld(t.Context(), held); err != nil {
+		if err := f.SetStartGuard(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
 		again, err := Open(HostFiles{}, state, runtime, nil)
@@ -27,7 +27,7 @@ func TestAHoldOutlivesTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, missing := os.Stat(filepath.Join(state, holdName))
-		if found, known := again.Held(); !known || found != held || (missing == nil) != held {
+		if found, known := again.StartGuarded(); !known || found != held || (missing == nil) != held {
 			t.Fatalf("after %v the next agent finds %v, known %t, the file %v", held, found, known, missing)
 		}
 	}
@@ -45,14 +45,14 @@ func TestAHoldThatCannotBeReadIsNeitherThereNorNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found, known := f.Held(); found || known {
+		if found, known := f.StartGuarded(); found || known {
 			t.Errorf("held %t, known %t", found, known)
 		}
-		if err := f.SetHeld(t.Context(), held); err != nil {
+		if err := f.SetStartGuard(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
 		_, missing := os.Stat(path)
-		if found, known := f.Held(); found != held || !known || (missing == nil) != held {
+		if found, known := f.StartGuarded(); found != held || !known || (missing == nil) != held {
 			t.Errorf("held %t, known %t, the file %v; want %t", found, known, missing, held)
 		}
 	}
@@ -61,9 +61,9 @@ func TestAHoldThatCannotBeReadIsNeitherThereNorNot(t *testing.T) {
 // lateHold fails, and what it was told is done all the same.
 type lateHold struct{ there bool }
 
-func (h *lateHold) Held() (held, known bool) { return h.there, true }
+func (h *lateHold) StartGuarded() (held, known bool) { return h.there, true }
 
-func (h *lateHold) SetHeld(_ context.Context, held bool) error {
+func (h *lateHold) SetStartGuard(_ context.Context, held bool) error {
 	h.there = held
 	return errors.New("no answer in time")
 }
@@ -74,13 +74,13 @@ func TestAHoldThatWasNotMadeForSureIsNotTakenForAbsent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, known := f.Held(); !known {
+	if _, known := f.StartGuarded(); !known {
 		t.Fatal("it is not known at first")
 	}
-	if err := f.SetHeld(t.Context(), true); err == nil {
+	if err := f.SetStartGuard(t.Context(), true); err == nil {
 		t.Fatal("a failure is not told")
 	}
-	if _, known := f.Held(); known {
+	if _, known := f.StartGuarded(); known {
 		t.Error("it is taken for known what nobody knows")
 	}
 }

@@ -29,7 +29,7 @@ import (
 type State struct {
 	state, runtime string
 	disk           Files
-	holder         Hold
+	holder         StartGuard
 
 	writing chan struct{} // holds one while somebody writes, who may hang with the disk; no reader waits for it
 
@@ -37,10 +37,10 @@ type State struct {
 	request   *BootstrapRequest
 	cluster   clusterFile
 	met       metFile
-	founding  Founding
+	founding  BootstrapAttempt
 	names     []string // what this agent's instances were called, and is; the newest last
 	failures  failuresFile
-	stretch   Stretch
+	stretch   HealthyPeriod
 	hold      bool
 	holdKnown bool // else what hold says is worth nothing
 	ask       requestFile
@@ -53,9 +53,9 @@ type State struct {
 
 // Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept
 // by hold; nil: by a file in the state directory.
-func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
+func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	if hold == nil {
-		hold = HoldFile{disk, filepath.Join(state, holdName)}
+		hold = StartGuardFile{disk, filepath.Join(state, holdName)}
 	}
 	f := &State{state: state, runtime: runtime, disk: disk, holder: hold, writing: make(chan struct{}, 1)}
 	for _, dir := range []string{state, runtime} {
@@ -74,10 +74,10 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
 		return nil, err
 	}
-	if _, err := readJSON(disk, f.MetPath(), &f.met); err != nil {
+	if _, err := readJSON(disk, f.LastClusterPath(), &f.met); err != nil {
 		return nil, err
 	}
-	if _, err := readJSON(disk, f.FoundingPath(), &f.founding); err != nil {
+	if _, err := readJSON(disk, f.BootstrapAttemptPath(), &f.founding); err != nil {
 		return nil, err
 	}
 	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {
@@ -86,7 +86,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, requestName), &f.ask); err != nil {
 		return nil, err
 	}
-	f.hold, f.holdKnown = hold.Held()
+	f.hold, f.holdKnown = hold.StartGuarded()
 	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 		f.failures = failuresFile{} // it only shortens a wait
 	}
 	if _, err := readJSON(disk, filepath.Join(runtime, stretchName), &f.stretch); err != nil {
-		f.stretch = Stretch{} // it begins anew
+		f.stretch = HealthyPeriod{} // it begins anew
 	}
 	return f, nil
 }

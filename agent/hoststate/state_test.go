@@ -27,7 +27,7 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	}
 	must(t, f.RequestBootstrap("root", time.Now()))
 	must(t, f.SetMembership(0xfedcba9876543210, 7))
-	must(t, f.SetMet(0xfedcba9876543211, time.Now()))
+	must(t, f.SetLastCluster(0xfedcba9876543211, time.Now()))
 	must(t, f.NoteJoin(true, "boot", time.Minute))
 	must(t, f.NoteJoin(true, "boot", time.Minute))
 	token := f.Bootstrap().Token
@@ -38,8 +38,8 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	if clusterOf(f) != 0xfedcba9876543210 {
 		t.Fatalf("the cluster is %x", clusterOf(f))
 	}
-	if f.Met() != 0xfedcba9876543211 {
-		t.Fatalf("the cluster that was seen is %x", f.Met())
+	if f.LastCluster() != 0xfedcba9876543211 {
+		t.Fatalf("the cluster that was seen is %x", f.LastCluster())
 	}
 	if got := f.Backoff("boot", 90*time.Second, time.Minute); got != 90*time.Second {
 		t.Fatalf("after two failures the next try is in %s, want 1m30s", got)

@@ -22,13 +22,13 @@ func (l *Lock) Begin(ctx context.Context, op record.Op) error {
 // Advance rewrites the operation record, under the lock and only if it is still the one that
 // was last written at revision seen. It stamps the record with the lock's token: advancing an
 // orphaned record adopts it. What else changes with it is written in the same transaction.
-func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Also) error {
+func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Extra) error {
 	return l.write(ctx, op, seen, also...)
 }
 
-// Also is a further record that is replaced in the same transaction, if it is still the one that was
+// Extra is a further record that is replaced in the same transaction, if it is still the one that was
 // last written at revision At.
-type Also struct {
+type Extra struct {
 	Key   string
 	At    int64
 	Value []byte
@@ -36,7 +36,7 @@ type Also struct {
 
 // End deletes the operation record and writes a line of history in the same transaction, and what else
 // changes with it.
-func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line record.Line, also ...Also) error {
+func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line record.Line, also ...Extra) error {
 	value, err := record.Encode(line)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 }
 
 // replaced gives the conditions on further records, and what replaces them.
-func replaced(also []Also) (conditions []clientv3.Cmp, then []clientv3.Op) {
+func replaced(also []Extra) (conditions []clientv3.Cmp, then []clientv3.Op) {
 	for _, a := range also {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.At))
 		then = append(then, clientv3.OpPut(a.Key, string(a.Value)))
@@ -58,7 +58,7 @@ func replaced(also []Also) (conditions []clientv3.Cmp, then []clientv3.Op) {
 	return conditions, then
 }
 
-func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Also) error {
+func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Extra) error {
 	op.Token = l.Token()
 	value, err := record.Encode(op)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestAMemberWhosePeerPortRefusesTheCertificateIsLostAsSoonAsItDies(t *testin
 	go func() { defer close(done); p.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{2, "n2", m.Options.PeerURL, m.Options.ClientURL}}, time.Hour)
-	p.LookAgain(2, 1)
+	p.ProbeNow(2, 1)
 	testbed.Eventually(t, 30*time.Second, "the peer port is reached, and refuses", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -431,12 +431,12 @@ func TestAPortThatClosesIsLookedAtAgainWithinSecondsAndAtOnceWhenAsked(t *testin
 	go func() { defer close(done); p.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{2, "n2", url, url}}, time.Hour)
-	p.LookAgain(2, 1)
+	p.ProbeNow(2, 1)
 	testbed.Eventually(t, 30*time.Second, "it is lost, although it is looked at once an hour", func() bool {
 		return p.Sights()[0].Lost
 	})
 	asked := time.Since(began)
-	p.LookAgain(2, asked)
+	p.ProbeNow(2, asked)
 	testbed.Eventually(t, 30*time.Second, "it is looked at again", func() bool {
 		return p.Sights()[0].LookedAt >= asked
 	})

@@ -126,8 +126,8 @@ func (m *member) sight(oldest time.Duration) Sight {
 	return s
 }
 
-// LookAgain has a member looked at at once, if the last look at one of its ports is not younger than that.
-func (p *Prober) LookAgain(id uint64, since time.Duration) {
+// ProbeNow has a member looked at at once, if the last look at one of its ports is not younger than that.
+func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.members, func(m *member) bool { return m.ID == id })

@@ -234,7 +234,7 @@ func TestWhoIsDeadIsSoStillAfterABlinkInWhichNobodyCouldBeAskedAndNotAfterALonge
 		r.Hosts[0].Sees = []record.Sight{{Member: 3, Lost: k.lost, Link: record.LinkNone}}
 		r.Hosts = r.Hosts[:2]
 		if !k.reachable {
-			r.Seen = round.Seen{EtcdAt: r.At, Problem: "no voter answers"}
+			r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"}
 		}
 		v := b.View(r, nil)
 		if !k.reachable {

@@ -29,34 +29,34 @@ func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
 		repairs *record.Repairs
 		state   health.State
 		silent  bool // no voter answers
-		want    policy.TakenOut
+		want    policy.Ejections
 	}{
-		{"nobody was", time.Second, nil, health.OK, false, policy.TakenOut{}},
-		{"another one was", 2 * time.Second, &others, health.OK, false, policy.TakenOut{}},
-		{"it reads so", time.Minute, &once, health.OK, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
+		{"nobody was", time.Second, nil, health.OK, false, policy.Ejections{}},
+		{"another one was", 2 * time.Second, &others, health.OK, false, policy.Ejections{}},
+		{"it reads so", time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{
 			"it stays well", 2 * time.Minute, &once, health.Warm, false,
-			policy.TakenOut{Times: 1, Ago: time.Hour, WellFor: time.Minute},
+			policy.Ejections{Times: 1, Ago: time.Hour, WellFor: time.Minute},
 		},
-		{"for a moment no voter answers", 2*time.Minute + 3*time.Second, nil, health.OK, true, policy.TakenOut{}},
+		{"for a moment no voter answers", 2*time.Minute + 3*time.Second, nil, health.OK, true, policy.Ejections{}},
 		{
 			"which breaks nothing", 3 * time.Minute, &once, health.OK, false,
-			policy.TakenOut{Times: 1, Ago: time.Hour, WellFor: 2 * time.Minute},
+			policy.Ejections{Times: 1, Ago: time.Hour, WellFor: 2 * time.Minute},
 		},
-		{"its disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
-		{"it is well anew", 5 * time.Minute, &once, health.OK, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
-		{"it is cut off", 5*time.Minute + time.Second, nil, health.OK, true, policy.TakenOut{}},
-		{"for long", 8*time.Minute + 30*time.Second, nil, health.OK, true, policy.TakenOut{}},
-		{"and back", 9 * time.Minute, &once, health.OK, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
+		{"its disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.Ejections{Times: 1, Ago: time.Hour}},
+		{"it is well anew", 5 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
+		{"it is cut off", 5*time.Minute + time.Second, nil, health.OK, true, policy.Ejections{}},
+		{"for long", 8*time.Minute + 30*time.Second, nil, health.OK, true, policy.Ejections{}},
+		{"and back", 9 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{
 			"it was taken out again, by a clock that is ahead", 10 * time.Minute, &ahead, health.OK, false,
-			policy.TakenOut{Times: 2},
+			policy.Ejections{Times: 2},
 		},
 		{
 			"and the time has begun anew", 11 * time.Minute, &ahead, health.OK, false,
-			policy.TakenOut{Times: 2, WellFor: time.Minute},
+			policy.Ejections{Times: 2, WellFor: time.Minute},
 		},
-		{"the repairs cannot be read", 12 * time.Minute, nil, health.OK, false, policy.TakenOut{}},
+		{"the repairs cannot be read", 12 * time.Minute, nil, health.OK, false, policy.Ejections{}},
 	} {
 		r := quiet(uint64(i)+1, k.at)
 		r.Wall, r.Repairs, r.Verdict.State = wall, k.repairs, k.state
@@ -64,12 +64,12 @@ func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
 			r.Verdict.Gates = health.Joins
 		}
 		if k.silent {
-			r.Seen = round.Seen{EtcdAt: k.at}
+			r.ClusterState = round.ClusterState{EtcdAt: k.at}
 		}
 		if k.want.Times > 0 {
 			k.want.Member = uint64(8 + k.want.Times)
 		}
-		if got := b.View(r, nil).TakenOut; got != k.want {
+		if got := b.View(r, nil).Ejections; got != k.want {
 			t.Errorf("%s: %+v, want %+v", k.what, got, k.want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestTheCleanStretchGoesOnUnderAnAgentThatStartsAnew(t *testing.T) {
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second
 	wall := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
 	once := record.Repairs{}.And(record.Repair{Time: wall, Member: 9, PeerURL: c.Etcd.PeerURL})
-	noted := hoststate.Stretch{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
+	noted := hoststate.HealthyPeriod{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
 	for name, k := range map[string]struct {
 		member hoststate.ID
 		after  time.Duration // since it was last known to go on
@@ -95,14 +95,14 @@ func TestTheCleanStretchGoesOnUnderAnAgentThatStartsAnew(t *testing.T) {
 		"another member was taken out since": {8, time.Minute, health.OK, time.Minute},
 	} {
 		b := NewBuilder(c, "boot-1", "i", false)
-		var got policy.TakenOut
+		var got policy.Ejections
 		for i, state := range []health.State{k.first, health.OK} {
 			r := quiet(uint64(i)+1, noted.Seen+k.after+time.Duration(i)*time.Minute)
-			r.Wall, r.Repairs, r.Verdict.State, r.Noted.Stretch = wall, &once, state, noted
-			if r.Noted.Stretch.Member = k.member; state == health.Slow {
+			r.Wall, r.Repairs, r.Verdict.State, r.Noted.HealthyPeriod = wall, &once, state, noted
+			if r.Noted.HealthyPeriod.Member = k.member; state == health.Slow {
 				r.Verdict.Gates = health.Joins
 			}
-			got = b.View(r, nil).TakenOut
+			got = b.View(r, nil).Ejections
 		}
 		if got.WellFor != k.want {
 			t.Errorf("%s: it has been well for %s, want %s", name, got.WellFor, k.want)

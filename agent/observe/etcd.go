@@ -22,8 +22,8 @@ const hostsKept = 200
 func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	hurry, before := o.in.Hurry, o.before
 	o.askLed(ctx, r)
-	if r.Led != nil && !hurry && policy.HandsOverSoon(before.View) {
-		r.Seen = before.Seen
+	if r.Led != nil && !hurry && policy.TransfersLeadershipSoon(before.View) {
+		r.ClusterState = before.ClusterState
 		return
 	}
 	want := o.pace.due(r.At, hurry, o.in.Quiet)
@@ -33,7 +33,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	if before == nil || want.etcd {
 		o.askEtcd(ctx, r, want)
 	} else {
-		r.Seen = before.Seen
+		r.ClusterState = before.ClusterState
 		r.Hosts = o.kept(before)
 	}
 	if want = o.pace.due(r.At, false, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
@@ -50,12 +50,12 @@ const askedCalls = 3
 func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	ctx, cancel := context.WithTimeout(ctx, askedCalls*o.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	r.Seen = round.Seen{EtcdAt: r.At}
+	r.ClusterState = round.ClusterState{EtcdAt: r.At}
 	if old := o.reached; old != nil {
 		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
 		r.Hosts, r.HostsAt = o.kept(old), old.HostsAt
 	}
-	o.opt.Etcd.Belongs(o.whose(r))
+	o.opt.Etcd.SetClusterID(o.whose(r))
 	err := o.askMembers(ctx, r, want)
 	if err == nil {
 		r.Listed = true
@@ -63,7 +63,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	}
 	if err != nil { // half a picture is none
 		if r.Problem = err.Error(); cluster.Denied(err) {
-			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix())
+			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.User(), o.keys.Prefix())
 		}
 		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout, r.Repairs = nil, nil, nil, nil, nil, nil, nil
 		r.Recovered, r.Backup, r.Drill = nil, nil, nil

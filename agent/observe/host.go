@@ -13,9 +13,9 @@ import (
 )
 
 // found gives what a look beside the loop has found, unless that is older than oldest.
-func found[T any](l *poll.Look[T], now, oldest time.Duration) round.Found[T] {
+func found[T any](l *poll.Look[T], now, oldest time.Duration) round.HostState[T] {
 	value, err, ok := l.Get(now, oldest)
-	return round.Found[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
+	return round.HostState[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
 }
 
 // askUnit asks for the state of the local etcd unit.

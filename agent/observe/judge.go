@@ -89,7 +89,7 @@ func thresholds(opt Options) health.Thresholds {
 		DirectInterval: c.DirectInterval,
 	}
 	if opt.Plugins != nil {
-		t.Plugins = opt.Plugins.Plugins(func(name string) health.Gate { return gatesOf(opt.Config.Checks, name) })
+		t.Plugins = opt.Plugins.List(func(name string) health.Gate { return gatesOf(opt.Config.Checks, name) })
 	}
 	return t
 }

@@ -20,7 +20,7 @@ import (
 // askLed asks this host's own member whether it leads, if it should not, and then for the records; and every other
 // whether it follows. It takes no longer than two calls, and one where every member answers or refuses.
 func (o *Observer) askLed(ctx context.Context, r *round.Round) {
-	if o.before == nil || o.reached == nil || !policy.KeepsFromLeading(o.before.View.Health) {
+	if o.before == nil || o.reached == nil || !policy.UnfitToLead(o.before.View.Health) {
 		return
 	}
 	list, c := o.reached.Membership, o.opt.Config
@@ -43,11 +43,11 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 		return
 	}
 	led := *r
-	led.Seen = round.Seen{
+	led.ClusterState = round.ClusterState{
 		EtcdAt: r.At, Reachable: true, Listed: true, By: own.ID, Membership: list, Statuses: said, StatusesAt: r.At,
 	}
 	o.parseRecords(&led, found, look{hosts: true})
-	r.Led = &led.Seen
+	r.Led = &led.ClusterState
 }
 
 // spans gives what is read of quorumd's own records.
@@ -99,8 +99,8 @@ func (b *Builder) leader(v *policy.View, r *round.Round) *policy.View {
 		b.led = NewBuilder(b.config, b.bootID, b.instance, b.programs)
 	}
 	own := *r
-	own.Seen, own.Led = *r.Led, nil
+	own.ClusterState, own.Led = *r.Led, nil
 	led := b.led.View(&own, nil)
-	led.GaveWay, led.Cluster.Led, led.Cluster.Unread = v.GaveWay, true, !r.Reachable
+	led.LeadershipTransfers, led.Cluster.Led, led.Cluster.Unread = v.LeadershipTransfers, true, !r.Reachable
 	return &led
 }

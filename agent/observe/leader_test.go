@@ -42,7 +42,7 @@ func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) 
 			r.Hosts[i] = h
 		}
 		v := b.View(r, nil)
-		unfit = unfit || policy.KeepsFromLeading(v.Health)
+		unfit = unfit || policy.UnfitToLead(v.Health)
 		if d := policy.Decide(v); d.Step.Kind == policy.StepGiveWay {
 			return since, unfit
 		}

@@ -55,7 +55,7 @@ func (o *Observer) lookAgain(r *round.Round) {
 			}
 		}
 		if s.LookedAt < since {
-			o.opt.Network.LookAgain(s.Member, since)
+			o.opt.Network.ProbeNow(s.Member, since)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (o *Observer) lookAgain(r *round.Round) {
 // noteAsked notes when this agent first saw the record of an operation as it stands that asks who is dead. What was
 // seen before is no answer to it.
 func (o *Observer) noteAsked(r *round.Round) {
-	if r.Op == nil || !policy.AsksWhoIsDead(r.Op.Kind) {
+	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) {
 		o.asked, r.AskedSince = asked{}, 0
 		return
 	}

@@ -28,7 +28,7 @@ func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing
 		{ID: 3, Name: "n3", PeerURLs: []string{"http://n3:2380"}, ClientURLs: []string{"http://n3:2379"}},
 	}}
 	for _, r := range []*round.Round{
-		{Seen: round.Seen{Listed: true, Membership: list}},
+		{ClusterState: round.ClusterState{Listed: true, Membership: list}},
 		{}, // nobody answers
 	} {
 		o.lookAtNetwork(r)
@@ -47,7 +47,7 @@ func (asks) Sights() []network.Sight {
 	return []network.Sight{{Member: 1, LookedAt: 50}, {Member: 2, LookedAt: 50}, {Member: 3, LookedAt: 50}}
 }
 
-func (a asks) LookAgain(member uint64, since time.Duration) { a[member] = since }
+func (a asks) ProbeNow(member uint64, since time.Duration) { a[member] = since }
 
 func TestAMemberIsLookedAtAgainInTheVeryRoundInWhichItFallsSilent(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 			{Member: 3, Peer: none, Client: answers},
 			{Member: 4, Peer: none, Client: none},
 		},
-		Seen: round.Seen{Reachable: true, HostsAt: time.Hour, Membership: members(1, 2, 3, 4), Hosts: []record.Host{
+		ClusterState: round.ClusterState{Reachable: true, HostsAt: time.Hour, Membership: members(1, 2, 3, 4), Hosts: []record.Host{
 			{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
 			{
 				Name: "n2", MemberID: 2,

@@ -35,7 +35,7 @@ import (
 // Members tells who is a member.
 type Members interface {
 	// Belongs says to which cluster this host belongs; 0 when that is not known.
-	Belongs(clusterID uint64)
+	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (cluster.Membership, error)
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 	// Answers gives what each says for itself, without anybody's agreement.
@@ -45,9 +45,9 @@ type Members interface {
 // Peers tells who is at the other end.
 type Peers interface {
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
-	cluster.Asked
+	cluster.KnownEndpoints
 	// Who names as whom etcd sees this host; empty for nobody.
-	Who() string
+	User() string
 }
 
 // Etcd is what looks ask of the cluster.
@@ -84,13 +84,13 @@ type Programs interface {
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
-	LookAgain(member uint64, since time.Duration)
+	ProbeNow(member uint64, since time.Duration)
 }
 
-// Plugins are the operator's own checks. Its methods never wait.
-type Plugins interface {
-	Plugins(gates func(name string) health.Gate) []health.Plugin
-	Read(ctx context.Context) []health.PluginReading
+// ExternalChecks are the operator's own checks. Its methods never wait.
+type ExternalChecks interface {
+	List(gates func(name string) health.Gate) []health.ExternalCheck
+	Read(ctx context.Context) []health.ExternalCheckReading
 }
 
 // Recovery tells how far the copy of a survivor's data is. Its method never waits.
@@ -98,9 +98,9 @@ type Recovery interface {
 	State() recovery.Copy
 }
 
-// Founding tells what the other listed hosts say of themselves. Its method never waits.
-type Founding interface {
-	Answers() []policy.FoundingAnswer
+// BootstrapExchange tells what the other listed hosts say of themselves. Its method never waits.
+type BootstrapExchange interface {
+	Answers() []policy.BootstrapAnswer
 }
 
 // Local is what lies on this host's disk, as it was last read or written.
@@ -133,11 +133,11 @@ type Options struct {
 	Unit     Unit
 	Probe    Probe
 	Data     Data
-	Programs Programs // nil when there are none
-	Network  Network  // nil when nobody looks
-	Plugins  Plugins  // nil when there are none
-	Recovery Recovery // nil when none can be made
-	Founding Founding // nil when no hosts are listed
+	Programs Programs          // nil when there are none
+	Network  Network           // nil when nobody looks
+	Plugins  ExternalChecks    // nil when there are none
+	Recovery Recovery          // nil when none can be made
+	Founding BootstrapExchange // nil when no hosts are listed
 	Local    Local
 	Memory   Memory
 
@@ -184,7 +184,7 @@ type Observer struct {
 	view  *Builder
 	judge *judge
 	pace  pace
-	in    round.In // of the round that runs
+	in    round.Input // of the round that runs
 
 	before  *round.Round // the round that was published last
 	reached *round.Round // the last one in which a cluster was reachable
@@ -233,7 +233,7 @@ const (
 const lookTimeout = 5 * time.Second
 
 // Look begins a round with all that is due.
-func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
+func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.in = in
 	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did}
 	r.Request, r.LastRequest = o.opt.Local.Asked()

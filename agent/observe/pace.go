@@ -171,7 +171,7 @@ func (p *pace) chance() float64 {
 func (o *Observer) attentive(r *round.Round) bool {
 	id := o.opt.Config.Host.ID
 	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
-	return policy.Attends(policy.Attention{
+	return policy.LooksEveryRound(policy.RoundNeeds{
 		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, HoldsLock: r.Did.Token != 0,
 		Steps:  r.Did.Stuck != "",
 		Silent: !r.Reachable, Attended: o.pace.attends, Listed: listed, Called: r.Queue.Calls(id),

@@ -23,7 +23,7 @@ func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 
 // askHooks looks at the hooks of this host's own operation: at those whose time it is.
 func (o *Observer) askHooks(ctx context.Context, r *round.Round) {
-	r.Programs.Before, r.Programs.After = round.Found[hooks.Result]{}, round.Found[hooks.Result]{}
+	r.Programs.Before, r.Programs.After = round.HostState[hooks.Result]{}, round.HostState[hooks.Result]{}
 	if o.opt.Programs == nil || r.Request == nil || r.Op == nil || r.Op.Host != o.opt.Config.Host.ID {
 		return
 	}
@@ -36,13 +36,13 @@ func (o *Observer) askHooks(ctx context.Context, r *round.Round) {
 	}
 }
 
-func (o *Observer) askProgram(ctx context.Context, run hooks.Run) round.Found[hooks.Result] {
+func (o *Observer) askProgram(ctx context.Context, run hooks.Run) round.HostState[hooks.Result] {
 	result, err := o.opt.Programs.State(ctx, run)
-	return round.Found[hooks.Result]{Value: result, Err: err, OK: err == nil}
+	return round.HostState[hooks.Result]{Value: result, Err: err, OK: err == nil}
 }
 
 // hooks gives how a run of hooks goes, if it was looked at.
-func (b *Builder) hooks(r *round.Round, found round.Found[hooks.Result], when string) policy.Hooks {
+func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], when string) policy.Hooks {
 	switch {
 	case found.Err != nil:
 		return policy.Hooks{State: policy.HooksFailed, Text: found.Err.Error()}
@@ -85,7 +85,7 @@ func (b *Builder) command(r *round.Round) policy.Hooks {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return policy.Hooks{}
 	}
-	return b.program(r).Fate()
+	return b.program(r).State()
 }
 
 // program gives what is known of it.

@@ -186,7 +186,7 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		if got := state(r); got.Launched {
 			t.Errorf("%s: before it: %+v", run.When, got)
 		}
-		started := round.Did{Launched: round.Stamp{Is: true, At: now, Of: run.ID}}
+		started := round.ActorState{Launched: round.Stamp{Is: true, At: now, Of: run.ID}}
 		r.Did = started
 		if got := state(r); !got.Launched || got.Text == "" {
 			t.Errorf("%s: after it: %+v", run.When, got)
@@ -224,7 +224,7 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 				Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
 				ProgramRun: hoststate.ProgramRun{Ran: ran, RanIn: "boot-1", RanAt: now},
 			}}
-			r.Programs.Command = round.Found[hooks.Result]{Value: hooks.Result{State: state}, OK: true}
+			r.Programs.Command = round.HostState[hooks.Result]{Value: hooks.Result{State: state}, OK: true}
 			for range 2 {
 				o.askVersion(t.Context(), r)
 				synctest.Wait()
@@ -252,7 +252,7 @@ func TestTheVersionOfEtcdIsLookedAtAnewWhenEtcdHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
 		o := observerOfEtcd(&installed, &now)
-		look := func(state systemd.State) round.Found[string] {
+		look := func(state systemd.State) round.HostState[string] {
 			now += time.Second
 			r := &round.Round{At: now}
 			r.Unit.LoadState, r.Unit.State = "loaded", state

@@ -49,7 +49,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			r.Recovered, _ = o.parsed.recovered.of(pair) // one that cannot be read tells nothing
 		case pair.Key == o.keys.Backup():
 			r.Backup, _ = o.parsed.backup.of(pair) // the store says more: one that cannot be read is none
-		case pair.Key == o.keys.Drill():
+		case pair.Key == o.keys.RestoreTest():
 			r.Drill, _ = o.parsed.drill.of(pair) // one that cannot be read is none
 		case pair.Key == o.keys.Queue():
 			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
@@ -151,12 +151,12 @@ type parsed struct {
 	repairs   parsedRecord[record.Repairs]
 	recovered parsedRecord[record.Recovered]
 	backup    parsedRecord[record.Backup]
-	drill     parsedRecord[record.Drill]
+	drill     parsedRecord[record.RestoreTest]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
 type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs |
-	record.Recovered | record.Backup | record.Drill] struct {
+	record.Recovered | record.Backup | record.RestoreTest] struct {
 	from  []byte
 	value *T
 	err   error

@@ -130,7 +130,7 @@ func (n *night) plays(t *testing.T, seed uint64, disks [3]nightDisk) {
 		r.Hosts = append(r.Hosts, record.Host{
 			ID: "id-n4", Name: "n4", PeerURL: "http://p4", Role: "spare", Mode: "manage", Health: "OK", Qualified: true,
 		})
-		for _, s := range policy.SickVoters(b.View(r, nil)) {
+		for _, s := range policy.UnhealthyVoters(b.View(r, nil)) {
 			if s.In == 0 && s.Held == "" {
 				n.replaced = since
 			}

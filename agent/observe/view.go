@@ -65,13 +65,13 @@ func limitsOf(c config.Config) policy.Limits {
 }
 
 // foundingOf gives what is known of a cluster that the listed hosts make by themselves.
-func foundingOf(c config.Config, r *round.Round) policy.Founding {
+func foundingOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	if len(c.Bootstrap.Hosts) == 0 {
-		return policy.Founding{}
+		return policy.BootstrapAttempt{}
 	}
-	return policy.Founding{
+	return policy.BootstrapAttempt{
 		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.Founding,
-		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.Founding.List, Attempt: r.Noted.Founding.Attempt,
+		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.BootstrapAttempt.List, Attempt: r.Noted.BootstrapAttempt.Attempt,
 	}
 }
 
@@ -100,10 +100,10 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
 			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
-			Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
+			Done: r.Noted.Cluster != 0, Seen: r.Noted.LastCluster,
 		},
-		Founding: foundingOf(c, r),
-		Backoff:  r.Noted.Backoff, Unreadable: r.Unreadable,
+		BootstrapAttempt: foundingOf(c, r),
+		Backoff:          r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
 		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
 		Spool: spoolOf(r),
@@ -134,7 +134,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
 	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, environment(c, r, &v))
 	v.Self.Conflict = policy.Conflict(v)
-	v.GaveWay = b.gaveWay(&v, r)
+	v.LeadershipTransfers = b.gaveWay(&v, r)
 	v.Led = b.leader(&v, r)
 	b.markStandbys(&v, r)
 	b.since.Forget(r.Number)
@@ -149,7 +149,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 		_, listed := r.Membership.ByID(uint64(id))
 		return listed
 	})
-	v.TakenOut = b.takenOut(v, r)
+	v.Ejections = b.takenOut(v, r)
 	v.Backup = b.backup(r)
 	b.members(v, r)
 	markDomains(v, r.Noted.Domains)
@@ -251,11 +251,11 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
-			Turn: r.Released.InTurn(h),
+			Turn: r.Released.InOperation(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
 			Recovers: h.Recovers, Strained: b.strained(r, h, state),
-			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores, Writes: b.writes(r, h),
+			Drills: policy.RestoreTestAbility(h.Drills), Stores: h.Stores, Writes: b.writes(r, h),
 		})
 	}
 	return out
@@ -264,7 +264,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 // answered tells whether a host has told how it is, and what it sees, since the record of the operation stands as it
 // does. This host tells nobody of its own operation: what it sees counts.
 func (b *Builder) answered(r *round.Round, h record.Host) bool {
-	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.AsksWhoIsDead(r.Op.Kind) {
+	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.NeedsDeadReports(r.Op.Kind) {
 		return r.AskedSince != 0 && r.AnswersNow()
 	}
 	return r.OpAt != 0 && h.Answers == r.OpAt

@@ -48,8 +48,8 @@ func spoolOf(r *round.Round) policy.Spool {
 }
 
 // drill makes the view of the restores that were proven.
-func (b *Builder) drill(r *round.Round) policy.Drill {
-	out := policy.Drill{Every: time.Duration(b.config.Backup.Drill)}
+func (b *Builder) drill(r *round.Round) policy.RestoreTest {
+	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.Drill)}
 	proven := r.Drill != nil && !r.Drill.Proven.IsZero()
 	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)
 	if proven {

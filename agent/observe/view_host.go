@@ -110,7 +110,7 @@ func dataOf(r *round.Round) policy.Data {
 	return d
 }
 
-func stateOfData(f round.Found[datadir.Contents]) policy.DataState {
+func stateOfData(f round.HostState[datadir.Contents]) policy.DataState {
 	switch {
 	case !f.OK:
 		return policy.DataUnknown
@@ -162,14 +162,14 @@ const (
 // it to be so and has read that it was taken out: clocks of two hosts are compared for people only. What cannot be read
 // holds nobody back, since nobody is replaced then either. What the agent before this one has noted goes on, if that
 // was just now.
-func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
-	times, last := r.Repairs.TakenOut(b.config.Etcd.PeerURL, r.Wall)
+func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.Ejections {
+	times, last := r.Repairs.Ejections(b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
-		return policy.TakenOut{}
+		return policy.Ejections{}
 	}
-	out := policy.TakenOut{Times: times, Ago: max(0, r.Wall.Sub(last.Time)), Member: uint64(last.Member)}
-	noted := r.Noted.Stretch
-	if noted != (hoststate.Stretch{}) && uint64(noted.Member) == out.Member {
+	out := policy.Ejections{Times: times, Ago: max(0, r.Wall.Sub(last.Time)), Member: uint64(last.Member)}
+	noted := r.Noted.HealthyPeriod
+	if noted != (hoststate.HealthyPeriod{}) && uint64(noted.Member) == out.Member {
 		out.NotedFor, out.NotedAgo = max(1, r.At-noted.Began), r.At-noted.Seen
 	}
 	if v.Health.Judged() {
@@ -196,14 +196,14 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 
 // gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look; a
 // round in which etcd did not answer, as behind a slow leader, says nothing of who leads.
-func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.GaveWay {
+func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.LeadershipTransfers {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {
 		leads = leads || m.Leader && m.PeerURL == v.Self.PeerURL
 	}
-	return policy.GaveWay{
+	return policy.LeadershipTransfers{
 		LeadsFor: b.since.truth("leads", leads, r.At, r.Number),
-		BadFor:   b.since.truth("keeps from leading", policy.KeepsFromLeading(v.Health), r.At, r.Number),
+		BadFor:   b.since.truth("keeps from leading", policy.UnfitToLead(v.Health), r.At, r.Number),
 		LastFor:  min(r.Did.GaveWay.Age(r.At), b.since.Of("looks", "", r.At, r.Number)),
 		InRow:    r.Did.GaveWayInRow,
 	}

@@ -53,7 +53,7 @@ func (b *Builder) turn(v *policy.View, r *round.Round) {
 	// also where it is not known: that was begun before agents knew of this
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // one that cannot be read may be this host's
-	v.Asked.Released, v.Asked.Noted = k.Standing(b.bootID).Gone(shown, elsewhere, r.Released.Frees(id, k.Began))
+	v.Asked.Released, v.Asked.Noted = k.Standing(b.bootID).Gone(shown, elsewhere, r.Released.Releases(id, k.Began))
 	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
 }
 

@@ -32,7 +32,7 @@ func TestAMemberServesTheOldClusterOnlyWithAQuorumOfThatBehindIt(t *testing.T) {
 	o := &Observer{opt: Options{Etcd: client}}
 	o.opt.Config.Etcd.ClientURL = own.Options.ClientURL
 	serves := func(old uint64) bool {
-		return o.oldServes(t.Context(), &round.Round{Seen: round.Seen{
+		return o.oldServes(t.Context(), &round.Round{ClusterState: round.ClusterState{
 			Recovered: &record.Recovered{Old: record.MemberID(old), New: 1},
 		}})
 	}

@@ -47,7 +47,7 @@ func TestTheOutcomeOfARollBackIsThatOfItsRecordWhateverItsReasonBeginsWith(t *te
 	t.Parallel()
 	for said, want := range map[string]policy.ReasonCode{"HEALTH_LOST": policy.HealthLost, "": ""} {
 		op := &record.Op{Kind: policy.KindJoin, Phase: "rollback", Outcome: said, Reason: "LEARNER_STALLED: none"}
-		r := &round.Round{Seen: round.Seen{Op: op}}
+		r := &round.Round{ClusterState: round.ClusterState{Op: op}}
 		if got := NewBuilder(hostConfig(), "boot-1", "i", false).operation(r).Outcome; got != want {
 			t.Errorf("the record says %q: got %q", said, got)
 		}
@@ -57,7 +57,7 @@ func TestTheOutcomeOfARollBackIsThatOfItsRecordWhateverItsReasonBeginsWith(t *te
 // quiet gives what a voter of three finds in a round that asked at that time.
 func quiet(number uint64, at time.Duration) *round.Round {
 	r := &round.Round{Number: number, At: at}
-	r.Seen = round.Seen{
+	r.ClusterState = round.ClusterState{
 		EtcdAt: at, StatusesAt: at, HostsAt: at, Reachable: true, Listed: true, Statuses: map[uint64]cluster.Status{},
 	}
 	r.Membership.ClusterID = 7
@@ -105,7 +105,7 @@ func TestNothingStaysInTheViewOfAClusterThatIsGoneWhenItIsAskedAnew(t *testing.T
 		t.Errorf("carried over: idle for %s, live for %s, %d hosts", v.IdleFor, v.Cluster.Members[0].LiveFor,
 			len(v.Hosts))
 	}
-	r.Seen = round.Seen{EtcdAt: r.At, Problem: "no voter answers"} // when it was confirmed
+	r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"} // when it was confirmed
 	if v := b.View(r, first); v.IdleFor != 0 || v.FreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
 		v.Lock.Known || v.Cluster.Reachable {
 		t.Errorf("nobody answers: %+v", v)
@@ -116,7 +116,7 @@ func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	b := NewBuilder(c, "boot-1", "i", false)
-	look := func(n uint64, at time.Duration, leads, reached bool, did round.Did) policy.GaveWay {
+	look := func(n uint64, at time.Duration, leads, reached bool, did round.ActorState) policy.LeadershipTransfers {
 		v := &policy.View{Health: policy.Health{State: health.Slow}}
 		v.Self.PeerURL = "http://n1"
 		r := &round.Round{Number: n, At: at, Did: did}
@@ -129,20 +129,20 @@ func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
 		}
 		return b.gaveWay(v, r)
 	}
-	did := round.Did{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
+	did := round.ActorState{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
 	const s = time.Second
 	for i, c := range []struct {
 		at             time.Duration
 		leads, reached bool
-		did            round.Did
-		want           policy.GaveWay
+		did            round.ActorState
+		want           policy.LeadershipTransfers
 	}{
-		{10 * s, true, true, round.Did{}, policy.GaveWay{}},
-		{30 * s, true, true, round.Did{}, policy.GaveWay{LeadsFor: 20 * s, BadFor: 20 * s, LastFor: 20 * s}},
-		{50 * s, false, true, did, policy.GaveWay{BadFor: 40 * s, LastFor: 10 * s, InRow: 2}},
-		{70 * s, true, true, did, policy.GaveWay{BadFor: 60 * s, LastFor: 30 * s, InRow: 2}},
-		{80 * s, false, false, did, policy.GaveWay{LeadsFor: 10 * s, BadFor: 70 * s, LastFor: 40 * s, InRow: 2}},
-		{90 * s, true, true, did, policy.GaveWay{LeadsFor: 20 * s, BadFor: 80 * s, LastFor: 50 * s, InRow: 2}},
+		{10 * s, true, true, round.ActorState{}, policy.LeadershipTransfers{}},
+		{30 * s, true, true, round.ActorState{}, policy.LeadershipTransfers{LeadsFor: 20 * s, BadFor: 20 * s, LastFor: 20 * s}},
+		{50 * s, false, true, did, policy.LeadershipTransfers{BadFor: 40 * s, LastFor: 10 * s, InRow: 2}},
+		{70 * s, true, true, did, policy.LeadershipTransfers{BadFor: 60 * s, LastFor: 30 * s, InRow: 2}},
+		{80 * s, false, false, did, policy.LeadershipTransfers{LeadsFor: 10 * s, BadFor: 70 * s, LastFor: 40 * s, InRow: 2}},
+		{90 * s, true, true, did, policy.LeadershipTransfers{LeadsFor: 20 * s, BadFor: 80 * s, LastFor: 50 * s, InRow: 2}},
 	} {
 		if got := look(uint64(i+1), c.at, c.leads, c.reached, c.did); got != c.want {
 			t.Errorf("at %s it is %+v, want %+v", c.at, got, c.want)

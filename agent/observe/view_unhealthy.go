@@ -37,7 +37,7 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 
 // ails makes the view of since when a host has said that it harms the cluster. What another agent there says is another
 // word.
-func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.Ails {
+func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
 		name := said + "host/" + h.ID + "/" + what
 		if !holds {
@@ -45,7 +45,7 @@ func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy
 		}
 		return max(1, b.since.Of(name, h.Instance, r.At, r.Number))
 	}
-	return policy.Ails{
+	return policy.UnhealthySince{
 		For:      since("sick", policy.Unhealthy(state) && !h.Recovers),
 		HangsFor: since("hangs", state == health.Stalled || state == health.Failed),
 	}

@@ -45,7 +45,7 @@ func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
 			}
 			return max(1, time.Duration(s)*time.Second)
 		}
-		if want := (policy.Ails{For: since(c.sick), HangsFor: since(c.hangs)}); got != want {
+		if want := (policy.UnhealthySince{For: since(c.sick), HangsFor: since(c.hangs)}); got != want {
 			t.Errorf("after %d s: %+v, want %+v", c.at, got, want)
 		}
 	}

@@ -18,7 +18,7 @@ func TestAHostBelongsToTheClusterThatIsSetOrNotedOrWhoseDataItsEtcdServes(t *tes
 	t.Parallel()
 	active := systemd.Status{LoadState: "loaded", State: systemd.Active}
 	of := func(id uint64) *round.Round {
-		return &round.Round{Data: round.Found[datadir.Contents]{OK: true, Value: datadir.Contents{ClusterID: id}}}
+		return &round.Round{Data: round.HostState[datadir.Contents]{OK: true, Value: datadir.Contents{ClusterID: id}}}
 	}
 	for name, c := range map[string]struct {
 		set    string

@@ -132,7 +132,7 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
 // rewrite changes a record of how jobs went; another agent may write it meanwhile.
-func rewrite[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T),
+func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
 	more ...also,
 ) error {
 	var err error
@@ -145,7 +145,7 @@ func rewrite[T record.Backup | record.Drill](ctx context.Context, o *Operator, k
 	return err
 }
 
-func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T),
+func rewriteOnce[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
 	more []also,
 ) (done bool, err error) {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: key})

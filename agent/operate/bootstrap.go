@@ -35,10 +35,10 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	against := policy.AgainstBootstrap(r.View, o.opt.Config.Etcd.DataDir, o.opt.Files.MetPath())
+	against := policy.AgainstBootstrap(r.View, o.opt.Config.Etcd.DataDir, o.opt.Files.LastClusterPath())
 	if err := refused(cannot, against); err != nil {
 		return err
 	}
 	others, missing := cluster.Others(ctx, o.opt.Etcd, o.opt.Config.Etcd.ClientURL)
-	return refused(cannot, policy.AgainstFounding(others, missing, cluster.Refuses))
+	return refused(cannot, policy.AgainstAutomaticBootstrap(others, missing, cluster.Refuses))
 }

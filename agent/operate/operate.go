@@ -53,9 +53,9 @@ type Records interface {
 
 // Others tell who stands at the other side.
 type Others interface {
-	cluster.Asked
+	cluster.KnownEndpoints
 	// Who names as whom etcd sees this host; empty for nobody.
-	Who() string
+	User() string
 }
 
 // Rounds are what the loop has seen and decided.
@@ -181,7 +181,7 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	if cluster.Denied(err) {
 		return refuse(control.Forbidden, string(policy.PermissionDenied),
-			cannot+cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix()),
+			cannot+cluster.DeniedText(err, o.opt.Etcd.User(), o.keys.Prefix()),
 			policy.PermissionDenied.Info().Remedy)
 	}
 	return refuse(control.NotNow, codeUnreachable, cannot+err.Error(), hint)

@@ -127,8 +127,8 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	return publish.RecoveryOf(&next), nil
 }
 
-// GiveUpRecovery gives up the plan that is in force here, as long as this host has its data.
-func (o *Operator) GiveUpRecovery(ctx context.Context, by string) (control.Recovery, error) {
+// AbandonRecovery gives up the plan that is in force here, as long as this host has its data.
+func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	const cannot = "cannot give the plan up: "
 	var stands *hoststate.Recovery
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {

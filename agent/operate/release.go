@@ -98,7 +98,7 @@ func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseReque
 // standing gives the operation that a host says it is in, of which somebody has deleted the record.
 func standing(r *round.Round) (record.Op, bool) {
 	for _, h := range r.Hosts {
-		if r.Released.InTurn(h) {
+		if r.Released.InOperation(h) {
 			return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true
 		}
 	}

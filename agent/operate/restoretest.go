@@ -17,22 +17,22 @@ import (
 
 // drilling is the place of who proves that a snapshot can be restored.
 func (o *Operator) drilling() place {
-	return place{o.keys.Drilling(), "cannot prove a snapshot: ", "is proving one"}
+	return place{o.keys.RestoreTesting(), "cannot prove a snapshot: ", "is proving one"}
 }
 
-// TestsRestore reports whether a job is a restore test that runs.
-func TestsRestore(j backup.Job) bool {
+// IsRestoreTest reports whether a job is a restore test that runs.
+func IsRestoreTest(j backup.Job) bool {
 	return j.Kind == control.SnapshotDrill && j.Number > 0 && j.Ended.IsZero()
 }
 
-// DrillDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a drill if
+// TestRestoreIfDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a drill if
 // it has decided that.
-func (o *Operator) DrillDue(ctx context.Context, r *round.Round) {
+func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Drill
 	if o.opt.Snapshots == nil {
 		return
 	}
-	if job := o.opt.Snapshots.Job(); TestsRestore(job) {
+	if job := o.opt.Snapshots.Job(); IsRestoreTest(job) {
 		end := n.End
 		if job.By == schedule {
 			end = n.EndDue
@@ -90,7 +90,7 @@ func (o *Operator) drilled(ctx context.Context, j backup.Job) {
 		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("snapshot %s proven by %s: etcd %s has served its %d keys",
 			j.Outcome.Snapshots[0].Name, j.By, j.Outcome.Served, j.Outcome.Snapshots[0].Keys))
 	}
-	err := rewrite(ctx, o, o.keys.Drill(), func(d *record.Drill) {
+	err := rewrite(ctx, o, o.keys.RestoreTest(), func(d *record.RestoreTest) {
 		d.Failed, d.FailedHost, d.Cause = time.Time{}, "", ""
 		if j.Err != nil {
 			d.Failed, d.FailedHost, d.Cause = j.Ended, o.opt.Config.Host.Name, j.Err.Error()

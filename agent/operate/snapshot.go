@@ -102,8 +102,8 @@ const schedule = "the schedule"
 // dueEvery is how often it is tried to take a snapshot that is due.
 const dueEvery = 30 * time.Second
 
-// TakeDue takes a snapshot beside the loop if the round has decided that this host does, and prunes then.
-func (o *Operator) TakeDue(ctx context.Context, r *round.Round) {
+// TakeSnapshotIfDue takes a snapshot beside the loop if the round has decided that this host does, and prunes then.
+func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Backup
 	if o.opt.Snapshots == nil || !n.Take {
 		return
@@ -183,7 +183,7 @@ func shownJob(j backup.Job) control.SnapshotJob {
 	if !j.Ended.IsZero() {
 		out.Ended = &j.Ended
 	} else if out.Serving = j.All < 0; j.All > 0 {
-		out.Progress = publish.BytesOf(j.Bytes, j.All)
+		out.Progress = publish.EncodedBytes(j.Bytes, j.All)
 	}
 	if err := unprovable(j); err != nil {
 		out.Error = err.Error()

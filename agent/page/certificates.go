@@ -16,7 +16,7 @@ import (
 // certRow is what is shown of a certificate.
 type certRow struct {
 	Of, Name, Until string
-	Left            display.Word
+	Left            display.Styled
 }
 
 // certsOf gives the certificates that this host sees, the one that ends first at the top. Only one that somebody has to
@@ -27,7 +27,7 @@ func certsOf(s control.Status) (rows []certRow) {
 		return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.Name, b.Name))
 	})
 	for _, c := range all[:min(len(all), mostCerts)] {
-		left := display.Word{Text: "expired", Tone: display.Verdict(c.State).Tone}
+		left := display.Styled{Text: "expired", Tone: display.Verdict(c.State).Tone}
 		if more := c.Until.Sub(s.Time); more >= 2*day {
 			left.Text = display.Count(int(more/day), "day", "days")
 		} else if more > 0 {

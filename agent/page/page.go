@@ -27,7 +27,7 @@ import (
 
 // Source is what is shown. Its methods answer from memory and wait for nothing.
 type Source interface {
-	Picture() control.Status
+	ClusterState() control.Status
 	// Fsyncs gives what the probe has measured lately, minute by minute, oldest first.
 	Fsyncs() []control.FsyncMinute
 }
@@ -87,7 +87,7 @@ func (p *page) now() ([]byte, error) {
 	defer p.mu.Unlock()
 	if now := time.Now(); p.text == nil || now.Sub(p.at) >= time.Second {
 		var text bytes.Buffer
-		if err := p.template.Execute(&text, viewOf(p.source.Picture(), p.source.Fsyncs(), p.about)); err != nil {
+		if err := p.template.Execute(&text, viewOf(p.source.ClusterState(), p.source.Fsyncs(), p.about)); err != nil {
 			return nil, fmt.Errorf("cannot make the page: %w", err)
 		}
 		p.text, p.at = text.Bytes(), now

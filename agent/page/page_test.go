@@ -37,7 +37,7 @@ type seen struct {
 	minutes []control.FsyncMinute
 }
 
-func (s seen) Picture() control.Status       { return s.status }
+func (s seen) ClusterState() control.Status  { return s.status }
 func (s seen) Fsyncs() []control.FsyncMinute { return s.minutes }
 
 // story reads one of the stories that quorumctl is tested with.
@@ -262,7 +262,7 @@ type counted struct {
 	asked *int
 }
 
-func (c counted) Picture() control.Status { *c.asked++; return c.seen.Picture() }
+func (c counted) ClusterState() control.Status { *c.asked++; return c.seen.ClusterState() }
 
 func TestThePageIsMadeOnceInASecondHoweverManyLook(t *testing.T) {
 	t.Parallel()

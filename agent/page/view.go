@@ -32,13 +32,13 @@ type view struct {
 	Style   template.CSS
 
 	Cluster string
-	First   display.Word   // how many more failures the cluster survives
+	First   display.Styled // how many more failures the cluster survives
 	Lines   []display.Line // of the cluster
 	Doing   []display.Line
 	Time    string
 
 	Host, Role, VerdictText, Mode, Next string
-	Verdict                             display.Word
+	Verdict                             display.Styled
 	Told                                []told
 	Mutes                               []string
 
@@ -55,7 +55,7 @@ type view struct {
 
 // told is a reason or a finding.
 type told struct {
-	Code        display.Word
+	Code        display.Styled
 	Text, Since string
 	More        []string // the cause, and what a person can do
 }
@@ -63,7 +63,7 @@ type told struct {
 // hostRow is what is shown of a host.
 type hostRow struct {
 	Name, P99, Waiting, Etcd, Domain, Seen string
-	Role, Health                           display.Word
+	Role, Health                           display.Styled
 }
 
 // network is who reaches whom.
@@ -74,19 +74,19 @@ type network struct {
 
 type wayRow struct {
 	Name string
-	Ways []display.Word
+	Ways []display.Styled
 }
 
 func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 	first := display.Tolerance(s.Cluster)
 	if s.Cluster.ID == "" {
-		first = display.Word{Text: "no cluster in view", Tone: display.Warn}
+		first = display.Styled{Text: "no cluster in view", Tone: display.Warn}
 	}
 	v := view{
 		Refresh: refresh, Style: template.CSS(style), //nolint:gosec // our own file
 		Title:   cut(s.Cluster.Name) + ": " + first.Text,
 		Cluster: cut(s.Cluster.Name), First: first, Lines: append(linesOf(s.Cluster), cutAll(display.Backup(s))...),
-		Doing: cutAll(append(display.Doing(s), display.Loop(s.Loop)...)), Time: display.Stamp(s.Time),
+		Doing: cutAll(append(display.CurrentWork(s), display.Loop(s.Loop)...)), Time: display.Timestamp(s.Time),
 		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
 		Next: cut(display.Next(s)), Verdict: cellWord(display.Verdict(s.Health.State)), Told: toldOf(s),
 		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
@@ -103,7 +103,7 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 func linesOf(c control.Cluster) []display.Line {
 	lines := display.Cluster(c)[1:]
 	if c.ID != "" {
-		more := display.Word{Text: display.Standbys(c) + display.After(" · etcd ", c.Version)}
+		more := display.Styled{Text: display.Standbys(c) + display.After(" · etcd ", c.Version)}
 		lines = slices.Insert(lines, 0, display.Line{{Text: "voters "}, display.Voters(c), more})
 	}
 	return cutAll(lines)
@@ -121,7 +121,7 @@ func toldOf(s control.Status) []told {
 		if r.Remedy != "" {
 			tone = display.Warn
 		}
-		t := told{Code: display.Word{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), More: more(r.Remedy)}
+		t := told{Code: display.Styled{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), More: more(r.Remedy)}
 		if !r.Since.IsZero() {
 			t.Since = display.Since(r.Since, s.Time)
 		}
@@ -129,7 +129,7 @@ func toldOf(s control.Status) []told {
 	}
 	for _, f := range s.Health.Findings {
 		tone := display.Verdict(f.State).Tone
-		t := told{Code: display.Word{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
+		t := told{Code: display.Styled{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
 		if !f.Since.IsZero() {
 			t.Since = display.Since(f.Since, s.Time)
 		}
@@ -196,7 +196,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 		rows = append(rows, hostRow{
 			Name: cell(cmp.Or(m.Name, m.ID)), Etcd: cell(m.Version),
 			Role:   cellWord(display.RoleOf(control.HostRecord{Role: m.Role}, m, true)),
-			Health: display.Word{Text: "no agent", Tone: display.Warn},
+			Health: display.Styled{Text: "no agent", Tone: display.Warn},
 		})
 	}
 	return rows, othersOf(len(hosts)-mostRows, left, s.Omitted)
@@ -276,7 +276,9 @@ func short(text string, most int) string {
 	return text
 }
 
-func cellWord(w display.Word) display.Word { return display.Word{Text: cell(w.Text), Tone: w.Tone} }
+func cellWord(w display.Styled) display.Styled {
+	return display.Styled{Text: cell(w.Text), Tone: w.Tone}
+}
 
 func cutAll(lines []display.Line) []display.Line {
 	for _, line := range lines {

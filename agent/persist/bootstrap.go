@@ -10,13 +10,13 @@ import (
 )
 
 // noteFounding notes by which attempt to make a cluster this host stands, and that it makes it.
-func (k *Keeper) noteFounding(ctx context.Context, r *round.Round) {
-	note, list := r.Decision.Notes.Founding, r.View.Founding.List
+func (k *Persister) noteFounding(ctx context.Context, r *round.Round) {
+	note, list := r.Decision.Notes.BootstrapAttempt, r.View.BootstrapAttempt.List
 	switch {
 	case note.Start:
 		k.note(ctx, &k.founding, "founding", "cannot begin to make the cluster", func(context.Context) error {
 			k.log.Warn("all listed hosts are new and agree: this host makes the cluster", "list", list)
-			return k.files.StartFounding("bootstrap.expect", r.Wall)
+			return k.files.StartBootstrapAttempt("bootstrap.expect", r.Wall)
 		})
 	case note.Decide:
 		token := r.Bootstrap.Token
@@ -24,9 +24,9 @@ func (k *Keeper) noteFounding(ctx context.Context, r *round.Round) {
 			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
 		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
-			func(context.Context) error { return k.files.BeginFounding(list) })
+			func(context.Context) error { return k.files.BeginBootstrapAttempt(list) })
 	case note.Promise != "":
 		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
-			func(context.Context) error { return k.files.StandBy(list, note.Promise) })
+			func(context.Context) error { return k.files.CommitToAttempt(list, note.Promise) })
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // noteMutes forgets the mutes that hold no more, for good: one that broke does not come back when things get better.
-func (k *Keeper) noteMutes(ctx context.Context, r *round.Round) {
+func (k *Persister) noteMutes(ctx context.Context, r *round.Round) {
 	if len(r.MutesOver) == 0 {
 		return
 	}

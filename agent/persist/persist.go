@@ -42,8 +42,8 @@ type Options struct {
 	Noting func(what string)
 }
 
-// Keeper notes. Its methods are for the loop alone.
-type Keeper struct {
+// Persister notes. Its methods are for the loop alone.
+type Persister struct {
 	opt    Options
 	log    *slog.Logger
 	keys   record.Keys
@@ -54,12 +54,12 @@ type Keeper struct {
 }
 
 // New makes one that has noted nothing.
-func New(opt Options) *Keeper {
-	return &Keeper{opt: opt, log: opt.Logger, keys: record.KeysFor(opt.Config.Cluster.Name), files: opt.Files}
+func New(opt Options) *Persister {
+	return &Persister{opt: opt, log: opt.Logger, keys: record.KeysFor(opt.Config.Cluster.Name), files: opt.Files}
 }
 
 // Decided carries out what a round has decided to note.
-func (k *Keeper) Decided(ctx context.Context, r *round.Round) {
+func (k *Persister) Decided(ctx context.Context, r *round.Round) {
 	k.noteSelf(ctx, r)
 	k.noteFounding(ctx, r)
 	k.noteHold(ctx, r)
@@ -74,7 +74,7 @@ const (
 )
 
 // note writes something beside the loop, unless a note of that kind is being written or was just tried.
-func (k *Keeper) note(ctx context.Context, kind *poll.Look[struct{}], what, failed string,
+func (k *Persister) note(ctx context.Context, kind *poll.Look[struct{}], what, failed string,
 	write func(context.Context) error,
 ) {
 	kind.Refresh(ctx, k.opt.Now, noteEvery, noteBound, func(ctx context.Context) (struct{}, error) {

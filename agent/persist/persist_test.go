@@ -49,7 +49,7 @@ func (d *disk) Write(path string, data []byte, sync bool) error {
 
 // bench is a keeper in a bubble of time of its own, and what it was about to note.
 type bench struct {
-	*Keeper
+	*Persister
 	t     *testing.T
 	disk  *disk
 	woken int
@@ -74,14 +74,14 @@ func newBench(t *testing.T) *bench {
 		},
 	}
 	opt.Config.Host.ID = "2"
-	b.Keeper = New(opt)
+	b.Persister = New(opt)
 	return b
 }
 
 // round is one that cluster 7 has answered, which is to be noted if it is not.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
-	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.Met() != 7
+	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.LastCluster() != 7
 	return r
 }
 
@@ -112,8 +112,8 @@ func TestTheLoopIsNotKeptByADiskThatHangsAndNothingIsWrittenTwiceAtOnce(t *testi
 		}
 		close(b.disk.hang)
 		synctest.Wait()
-		if b.notes("cluster"); b.files.Met() != 7 {
-			t.Errorf("met was %d", b.files.Met())
+		if b.notes("cluster"); b.files.LastCluster() != 7 {
+			t.Errorf("met was %d", b.files.LastCluster())
 		}
 		b.keep(b.round())
 		b.notes()
@@ -131,8 +131,8 @@ func TestANoteThatFailsIsTriedAgainAndNotAllTheTime(t *testing.T) {
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		b.disk.full = false
 		b.keep(b.round())
-		if b.notes("cluster"); b.files.Met() != 7 {
-			t.Errorf("met was %d", b.files.Met())
+		if b.notes("cluster"); b.files.LastCluster() != 7 {
+			t.Errorf("met was %d", b.files.LastCluster())
 		}
 	})
 }
@@ -161,20 +161,20 @@ func TestForHowLongAHostHasBeenWellSinceItWasTakenOutIsNotedAndForgotten(t *test
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		noted := func(well time.Duration) hoststate.Stretch {
+		noted := func(well time.Duration) hoststate.HealthyPeriod {
 			time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 			r := b.round()
-			r.View.TakenOut = policy.TakenOut{Times: 1, Member: 9, WellFor: well}
+			r.View.Ejections = policy.Ejections{Times: 1, Member: 9, WellFor: well}
 			r.Decision.Notes.Self = policy.SelfNote{Clean: true}
 			b.keep(r)
-			return b.files.Noted("boot-1", b.opt.Now(), 0).Stretch
+			return b.files.Noted("boot-1", b.opt.Now(), 0).HealthyPeriod
 		}
 		now := b.opt.Now() + noteEvery
-		want := hoststate.Stretch{BootID: "boot-1", Member: 9, Began: now - time.Minute, Seen: now}
+		want := hoststate.HealthyPeriod{BootID: "boot-1", Member: 9, Began: now - time.Minute, Seen: now}
 		if got := noted(time.Minute); got != want {
 			t.Errorf("noted is %+v, want %+v", got, want)
 		}
-		if got := noted(0); got != (hoststate.Stretch{}) {
+		if got := noted(0); got != (hoststate.HealthyPeriod{}) {
 			t.Errorf("it is not well, and noted is %+v", got)
 		}
 	})
@@ -185,13 +185,13 @@ func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		for _, c := range []struct {
-			want policy.Hold
+			want policy.StartGuard
 			held bool
 		}{{policy.HoldBack, true}, {policy.HoldAsIs, true}, {policy.HoldNot, false}} {
 			r := b.round()
-			r.Decision.Notes.Hold = c.want
+			r.Decision.Notes.StartGuard = c.want
 			b.keep(r)
-			if held, known := b.files.Held(); held != c.held || !known {
+			if held, known := b.files.StartGuarded(); held != c.held || !known {
 				t.Errorf("%v: held back: %t, known: %t", c.want, held, known)
 			}
 			time.Sleep(noteEvery) //nolint:forbidigo // virtual time
@@ -202,7 +202,7 @@ func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
 func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		want  policy.Hold
+		want  policy.StartGuard
 		there bool
 	}{{policy.HoldBack, true}, {policy.HoldNot, false}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -214,12 +214,12 @@ func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing
 			must(t, err)
 			b.files = files
 			r := b.round()
-			r.Decision.Notes.Hold = policy.HoldAsIs
+			r.Decision.Notes.StartGuard = policy.HoldAsIs
 			b.keep(r)
 			if _, err := os.Lstat(path); err != nil {
 				t.Errorf("what nobody has decided on was changed: %v", err)
 			}
-			r.Decision.Notes.Hold = c.want
+			r.Decision.Notes.StartGuard = c.want
 			b.keep(r)
 			if _, err := os.Stat(path); (err == nil) != c.there {
 				t.Errorf("%v: the file %v", c.want, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // noteRemoval ends what this host was asked to remove, if the round has decided so, beside the loop: the disk may hang.
-func (k *Keeper) noteRemoval(ctx context.Context, r *round.Round) {
+func (k *Persister) noteRemoval(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Removal
 	if !note.Ends {
 		return

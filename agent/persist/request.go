@@ -14,7 +14,7 @@ import (
 )
 
 // noteRequest carries out what the round has decided about what was asked of this host.
-func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
+func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step
 	case policy.RequestSeen, policy.RequestEnds:
@@ -33,7 +33,7 @@ func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
 }
 
 // noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
-func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
+func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
 	k.note(ctx, &k.request, "request", "cannot note what becomes of what was asked", func(ctx context.Context) error {
 		if note.Change == policy.RequestEnds {
@@ -49,7 +49,7 @@ func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.Requ
 }
 
 // takeTurn asks this host to be taken down for the rollout that has come to it, beside the loop: the disk may hang.
-func (k *Keeper) takeTurn(ctx context.Context, r *round.Round) {
+func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	rollout := *r.Rollout
 	k.note(ctx, &k.request, "rollout", "cannot note this host's turn in the rollout", func(context.Context) error {
 		err := k.files.TakeTurn(requestOf(rollout, r, k.opt.BootID))

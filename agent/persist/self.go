@@ -11,12 +11,12 @@ import (
 )
 
 // stretchOf is for how long a round has found this host well.
-func stretchOf(bootID string, r *round.Round) hoststate.Stretch {
-	t := r.View.TakenOut
+func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
+	t := r.View.Ejections
 	if t.WellFor == 0 {
-		return hoststate.Stretch{}
+		return hoststate.HealthyPeriod{}
 	}
-	return hoststate.Stretch{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
+	return hoststate.HealthyPeriod{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
 }
 
 // domainsOf gives the failure domains of the members' hosts that a round knows.
@@ -32,11 +32,11 @@ func domainsOf(r *round.Round) map[uint64]string {
 
 // noteSelf records what the round has decided of the cluster that has answered and of what this host is to it, each
 // beside the loop: the disk may hang.
-func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
+func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.Met {
 		k.note(ctx, &k.met, "cluster", "cannot note on the disk which cluster has answered",
-			func(context.Context) error { return k.files.SetMet(id, r.Wall) })
+			func(context.Context) error { return k.files.SetLastCluster(id, r.Wall) })
 	}
 	if note.Member {
 		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
@@ -58,7 +58,7 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 	if note.Clean {
 		stretch := stretchOf(k.opt.BootID, r)
 		k.note(ctx, &k.stretch, "clean stretch", "cannot note on the disk for how long this host has been well",
-			func(context.Context) error { return k.files.NoteStretch(stretch) })
+			func(context.Context) error { return k.files.NoteHealthyPeriod(stretch) })
 	}
 	if note.Standby != 0 {
 		k.note(ctx, &k.standby, "standby", "cannot note on the disk that this host is a standby",

@@ -11,8 +11,8 @@ import (
 )
 
 // noteHold brings the file in line with what the round has decided, beside the loop: the disk may hang.
-func (k *Keeper) noteHold(ctx context.Context, r *round.Round) {
-	want := r.Decision.Notes.Hold
+func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
+	want := r.Decision.Notes.StartGuard
 	if k.guarded(want) {
 		return
 	}
@@ -22,15 +22,15 @@ func (k *Keeper) noteHold(ctx context.Context, r *round.Round) {
 }
 
 // guarded tells whether the file is as it is wanted.
-func (k *Keeper) guarded(want policy.Hold) bool {
-	held, known := k.files.Held()
+func (k *Persister) guarded(want policy.StartGuard) bool {
+	held, known := k.files.StartGuarded()
 	return want == policy.HoldAsIs || known && held == (want == policy.HoldBack)
 }
 
 // guard makes or removes the file, where it is not as it is wanted.
-func (k *Keeper) guard(ctx context.Context, want policy.Hold) error {
+func (k *Persister) guard(ctx context.Context, want policy.StartGuard) error {
 	if k.guarded(want) {
 		return nil
 	}
-	return k.files.SetHeld(ctx, want == policy.HoldBack)
+	return k.files.SetStartGuard(ctx, want == policy.HoldBack)
 }

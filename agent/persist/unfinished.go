@@ -15,7 +15,7 @@ import (
 
 // stopUnended stops a rollout that has come to this host once more after its turn: it would be taken down again and
 // again.
-func (k *Keeper) stopUnended(ctx context.Context, r *round.Round) {
+func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
 	next.Text = r.View.Self.Name + " has had its turn, which ended otherwise (" + string(r.LastRequest.Code) + ": " +

@@ -78,7 +78,7 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.
 	}
 	for name, told := range map[string]bool{"the members tell of it": true, "they have not yet": false} {
 		v := replaces()
-		v.Failed = Failed{Kind: StepRollBack, Text: "cannot write the record: its database is full", Full: true}
+		v.Failed = FailedStep{Kind: StepRollBack, Text: "cannot write the record: its database is full", Full: true}
 		want := v.Failed.Text
 		if told {
 			full(&v)
@@ -92,7 +92,7 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.
 	}
 	v := replaces()
 	full(&v)
-	v.Failed = Failed{Kind: StepRollBack, Text: "no answer in time"}
+	v.Failed = FailedStep{Kind: StepRollBack, Text: "no answer in time"}
 	if d := Decide(v); len(d.Reasons) != 1 || d.Reasons[0].Code != StepFailed {
 		t.Errorf("one that failed for another reason is told as %v", d.Reasons)
 	}

@@ -19,7 +19,7 @@ type Backup struct {
 	Saved  bool          // there is one
 	Age    time.Duration // of the newest, by wall clocks; without one, since this agent looks
 	Failed *BackupFailure
-	Drill  Drill
+	Drill  RestoreTest
 }
 
 // BackupFailure is a snapshot that was tried in vain since the last one that was saved.

@@ -79,12 +79,12 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 			fmt.Sprintf("this host has seen cluster %x, which does not answer now", v.Bootstrap.Seen),
 			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+seenPath+
 				" and restart quorumd")
-	case v.Founding.Attempt != "" && v.Founding.First != v.Self.Name:
+	case v.BootstrapAttempt.Attempt != "" && v.BootstrapAttempt.First != v.Self.Name:
 		return conflicts(ClusterExists,
-			"this host has told "+v.Founding.First+" that it stands by the cluster which that makes",
+			"this host has told "+v.BootstrapAttempt.First+" that it stands by the cluster which that makes",
 			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
-	case v.Founding.elsewhere(v.Self.Name) != "":
-		return conflicts(ClusterExists, v.Founding.elsewhere(v.Self.Name),
+	case v.BootstrapAttempt.elsewhere(v.Self.Name) != "":
+		return conflicts(ClusterExists, v.BootstrapAttempt.elsewhere(v.Self.Name),
 			"no action needed: this host joins that cluster; see quorumctl explain")
 	case v.Data.State == DataUnknown:
 		return &Refusal{

@@ -9,66 +9,66 @@ import (
 	"strings"
 )
 
-// Founding is what this host knows of a cluster that the listed hosts make by themselves. The zero value: none is made.
+// BootstrapAttempt is what this host knows of a cluster that the listed hosts make by themselves. The zero value: none is made.
 //
 // One host alone may start it, the first of the list. It makes an attempt with a name that never comes again, and
 // starts only when all others have noted, each on its disk, that they stand by this attempt. A host stands by one
 // attempt for ever, so that a first host which has lost its disk finds nobody who stands by its next one.
-type Founding struct {
-	List         string           // what stands for the list: its digest
-	First        string           // the host that starts
-	PromisedList string           // the list that this host has noted, or empty
-	Attempt      string           // and the attempt, or empty
-	OnRequest    bool             // the list makes none by itself: a request on one of its hosts asks the others first
-	Others       []FoundingAnswer // of the other listed hosts, by name
+type BootstrapAttempt struct {
+	List         string            // what stands for the list: its digest
+	First        string            // the host that starts
+	PromisedList string            // the list that this host has noted, or empty
+	Attempt      string            // and the attempt, or empty
+	OnRequest    bool              // the list makes none by itself: a request on one of its hosts asks the others first
+	Others       []BootstrapAnswer // of the other listed hosts, by name
 }
 
-// FoundingPhase is how far a host is with a new cluster that its operator requested.
-type FoundingPhase string
+// BootstrapPhase is how far a host is with a new cluster that its operator requested.
+type BootstrapPhase string
 
 // The phases. The zero value: there is neither a request nor a sign of a cluster.
 const (
-	FoundingNone    FoundingPhase = ""
-	FoundingAsks    FoundingPhase = "asking"  // it has a request, and asks the other listed hosts
-	FoundingDecided FoundingPhase = "decided" // none of them had one: it makes the cluster
-	FoundingCluster FoundingPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
+	FoundingNone    BootstrapPhase = ""
+	FoundingAsks    BootstrapPhase = "asking"  // it has a request, and asks the other listed hosts
+	FoundingDecided BootstrapPhase = "decided" // none of them had one: it makes the cluster
+	FoundingCluster BootstrapPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
 )
 
-func (p FoundingPhase) known() bool {
+func (p BootstrapPhase) known() bool {
 	return p == FoundingNone || p == FoundingAsks || p == FoundingDecided || p == FoundingCluster
 }
 
-// FoundingAnswer is what a listed host says of itself.
-type FoundingAnswer struct {
+// BootstrapAnswer is what a listed host says of itself.
+type BootstrapAnswer struct {
 	Name         string
 	Silent       string // why it is not known what the host says; empty when it is known, and of now
 	Past         string // why it is not new; empty when it has no data and never had any
 	List         string // that its configuration has
 	PromisedList string
 	Attempt      string // that it stands by
-	Phase        FoundingPhase
-	Asked        FoundingPhase // the phase that the asking host published before it asked
+	Phase        BootstrapPhase
+	Asked        BootstrapPhase // the phase that the asking host published before it asked
 }
 
-// FoundingNote is what this host's disk is to say of it. The zero value leaves it as it is.
-type FoundingNote struct {
+// BootstrapNote is what this host's disk is to say of it. The zero value leaves it as it is.
+type BootstrapNote struct {
 	Begin   bool   // a new attempt of its own
 	Promise string // that it stands by this attempt
 	Start   bool   // that it makes the cluster
 	Decide  bool   // that no other listed host had a request when this one, with its own, asked
 }
 
-// FoundingWord is what this host tells the other listed hosts.
-func FoundingWord(v View) FoundingAnswer {
-	f := v.Founding
-	return FoundingAnswer{
+// BootstrapAnswerOf is what this host tells the other listed hosts.
+func BootstrapAnswerOf(v View) BootstrapAnswer {
+	f := v.BootstrapAttempt
+	return BootstrapAnswer{
 		Name: v.Self.Name, Past: past(v), List: f.List, PromisedList: f.PromisedList, Attempt: f.Attempt,
 		Phase: phase(v),
 	}
 }
 
 // phase returns how far this host is with a requested cluster. Data which its own decision has made is a cluster, too.
-func phase(v View) FoundingPhase {
+func phase(v View) BootstrapPhase {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.Seen != 0,
 		data != DataEmpty && data != DataUnknown:
@@ -112,11 +112,11 @@ func past(v View) string {
 
 // founding says for whom a new host waits.
 func founding(v View) (Decision, bool) {
-	if v.Founding.List == "" || past(v) != "" {
+	if v.BootstrapAttempt.List == "" || past(v) != "" {
 		return Decision{}, false
 	}
-	if v.Founding.OnRequest {
-		text := v.Founding.elsewhere("")
+	if v.BootstrapAttempt.OnRequest {
+		text := v.BootstrapAttempt.elsewhere("")
 		return wait(FoundingWaits, "%s; this host joins it when it answers", text), text != ""
 	}
 	_, text := found(v)
@@ -124,12 +124,12 @@ func founding(v View) (Decision, bool) {
 }
 
 // noteFounding gives what the disk is to say.
-func noteFounding(v View) FoundingNote {
-	if v.Founding.List != "" && v.Bootstrap.Requested {
-		return FoundingNote{Decide: asks(v) && v.Founding.alone(v.Self.Name).decide}
+func noteFounding(v View) BootstrapNote {
+	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
+		return BootstrapNote{Decide: asks(v) && v.BootstrapAttempt.alone(v.Self.Name).decide}
 	}
-	if v.Founding.List == "" || v.Founding.OnRequest || past(v) != "" {
-		return FoundingNote{}
+	if v.BootstrapAttempt.List == "" || v.BootstrapAttempt.OnRequest || past(v) != "" {
+		return BootstrapNote{}
 	}
 	n, _ := found(v)
 	return n
@@ -138,7 +138,7 @@ func noteFounding(v View) FoundingNote {
 // asks reports whether this host's request waits for its decision: a list of hosts is there to be asked, and
 // nothing shows a cluster yet.
 func asks(v View) bool {
-	return v.Founding.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
+	return v.BootstrapAttempt.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
 }
 
 // answered is what the answers of the other listed hosts mean for a host with a request: it decides, ends the request
@@ -150,7 +150,7 @@ type answered struct {
 
 // elsewhere returns which other listed host has or makes the cluster, or has a request to that goes before one on the
 // host with that name; "" if none is known. With an empty name any request does.
-func (f Founding) elsewhere(name string) string {
+func (f BootstrapAttempt) elsewhere(name string) string {
 	for _, a := range f.Others {
 		switch {
 		case a.Silent != "" || a.List != f.List:
@@ -168,7 +168,7 @@ func (f Founding) elsewhere(name string) string {
 // alone judges the answers. Each host publishes that it asks before it asks the others; so of two hosts that ask at the
 // same moment, at least one reads the other's request. The later of the two in the list ends its own. Only an
 // answer that says neither data nor request lets a host decide; any doubt waits.
-func (f Founding) alone(name string) answered {
+func (f BootstrapAttempt) alone(name string) answered {
 	if text := f.elsewhere(name); text != "" {
 		return answered{ended: text}
 	}
@@ -200,7 +200,7 @@ func askListed(v View) (Decision, bool) {
 	if !asks(v) {
 		return Decision{}, false
 	}
-	switch a := v.Founding.alone(v.Self.Name); {
+	switch a := v.BootstrapAttempt.alone(v.Self.Name); {
 	case a.ended != "":
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
 	default: // also when it decides: that is on the disk before anything is started
@@ -209,16 +209,16 @@ func askListed(v View) (Decision, bool) {
 }
 
 // found decides for a new host. Any doubt waits.
-func found(v View) (FoundingNote, string) {
-	f := v.Founding
+func found(v View) (BootstrapNote, string) {
+	f := v.BootstrapAttempt
 	if f.PromisedList != "" && f.PromisedList != f.List {
-		return FoundingNote{}, "this host stands by another list of hosts than bootstrap.hosts is now"
+		return BootstrapNote{}, "this host stands by another list of hosts than bootstrap.hosts is now"
 	}
 	if v.Self.Name != f.First {
 		return standBy(f)
 	}
 	if f.Attempt == "" {
-		return FoundingNote{Begin: true}, "this host begins an attempt to make the cluster"
+		return BootstrapNote{Begin: true}, "this host begins an attempt to make the cluster"
 	}
 	var doubts []string
 	for _, a := range f.Others {
@@ -231,34 +231,34 @@ func found(v View) (FoundingNote, string) {
 		}
 	}
 	if len(doubts) > 0 || len(f.Others) == 0 {
-		return FoundingNote{}, "this host makes the cluster when all others agree: " + strings.Join(doubts, "; ")
+		return BootstrapNote{}, "this host makes the cluster when all others agree: " + strings.Join(doubts, "; ")
 	}
-	return FoundingNote{Start: true}, "all others agree; this host makes the cluster"
+	return BootstrapNote{Start: true}, "all others agree; this host makes the cluster"
 }
 
 // standBy is the part of a host that starts nothing itself.
-func standBy(f Founding) (FoundingNote, string) {
+func standBy(f BootstrapAttempt) (BootstrapNote, string) {
 	for _, a := range f.Others {
 		if a.Name != f.First {
 			continue
 		}
 		switch text := f.doubt(a); {
 		case f.Attempt == "" && text != "":
-			return FoundingNote{}, a.Name + " is to make the cluster, and this host does not stand by it yet: " + text
+			return BootstrapNote{}, a.Name + " is to make the cluster, and this host does not stand by it yet: " + text
 		case f.Attempt == "" && (a.Attempt == "" || a.PromisedList != f.List):
-			return FoundingNote{}, a.Name + " is to make the cluster, and has not begun"
+			return BootstrapNote{}, a.Name + " is to make the cluster, and has not begun"
 		case f.Attempt == "":
-			return FoundingNote{Promise: a.Attempt}, a.Name + " makes the cluster; this host stands by it"
+			return BootstrapNote{Promise: a.Attempt}, a.Name + " makes the cluster; this host stands by it"
 		case text == "" && a.Attempt != f.Attempt:
-			return FoundingNote{}, a.Name +
+			return BootstrapNote{}, a.Name +
 				" begins anew, but this host stands by its earlier attempt: a cluster may have been made"
 		}
 	}
-	return FoundingNote{}, f.First + " makes the cluster when all listed hosts agree; this host stands by it"
+	return BootstrapNote{}, f.First + " makes the cluster when all listed hosts agree; this host stands by it"
 }
 
 // doubt tells why a host's answer is none of a new host that has the same list.
-func (f Founding) doubt(a FoundingAnswer) string {
+func (f BootstrapAttempt) doubt(a BootstrapAnswer) string {
 	switch {
 	case a.Silent != "":
 		return a.Name + " does not answer: " + a.Silent

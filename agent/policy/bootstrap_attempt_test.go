@@ -11,7 +11,7 @@ import (
 func foundingView() View {
 	v := spareView()
 	v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
-	v.Founding = Founding{List: "L", First: v.Self.Name, PromisedList: "L", Attempt: "1", Others: []FoundingAnswer{
+	v.BootstrapAttempt = BootstrapAttempt{List: "L", First: v.Self.Name, PromisedList: "L", Attempt: "1", Others: []BootstrapAnswer{
 		{Name: "y", List: "L", PromisedList: "L", Attempt: "1"},
 		{Name: "z", List: "L", PromisedList: "L", Attempt: "1"},
 	}}
@@ -20,27 +20,27 @@ func foundingView() View {
 
 func TestTheFirstHostMakesTheClusterOnlyWhenNobodyDoubts(t *testing.T) {
 	t.Parallel()
-	if n := Decide(foundingView()).Notes.Founding; !n.Start {
+	if n := Decide(foundingView()).Notes.BootstrapAttempt; !n.Start {
 		t.Fatalf("all agree, and it notes %+v", n)
 	}
 	for says, change := range map[string]func(v *View){
-		"z does not answer: cut off":  func(v *View) { v.Founding.Others[1].Silent = "cut off" },
-		"z is not new: there is data": func(v *View) { v.Founding.Others[1].Past = "there is data" },
-		"z has another cluster.name":  func(v *View) { v.Founding.Others[1].List = "M" },
-		"z does not stand by":         func(v *View) { v.Founding.Others[1].Attempt = "" },
-		"z stands by an earlier":      func(v *View) { v.Founding.Others[1].Attempt = "0" },
-		"this host stands by another": func(v *View) { v.Founding.PromisedList = "M" },
-		"when all others agree":       func(v *View) { v.Founding.Others = nil },
+		"z does not answer: cut off":  func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
+		"z is not new: there is data": func(v *View) { v.BootstrapAttempt.Others[1].Past = "there is data" },
+		"z has another cluster.name":  func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
+		"z does not stand by":         func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "" },
+		"z stands by an earlier":      func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "0" },
+		"this host stands by another": func(v *View) { v.BootstrapAttempt.PromisedList = "M" },
+		"when all others agree":       func(v *View) { v.BootstrapAttempt.Others = nil },
 		"y does not answer: off; z is": func(v *View) {
-			v.Founding.Others[0].Silent, v.Founding.Others[1].Past = "off", "data"
+			v.BootstrapAttempt.Others[0].Silent, v.BootstrapAttempt.Others[1].Past = "off", "data"
 		},
 	} {
 		v := foundingView()
 		change(&v)
 		d := Decide(v)
-		if d.Notes.Founding != (FoundingNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
+		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
 			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
-			t.Errorf("%s: notes %+v, reasons %+v", says, d.Notes.Founding, d.Reasons)
+			t.Errorf("%s: notes %+v, reasons %+v", says, d.Notes.BootstrapAttempt, d.Reasons)
 		}
 	}
 }
@@ -55,13 +55,13 @@ func TestAHostThatIsNotNewMakesAndPromisesNothing(t *testing.T) {
 	} {
 		for _, first := range []string{foundingView().Self.Name, "y"} {
 			v := foundingView()
-			v.Founding.First = first
+			v.BootstrapAttempt.First = first
 			if first == "y" {
-				v.Founding.Attempt, v.Founding.PromisedList = "", ""
+				v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "", ""
 			}
 			change(&v)
-			if n := Decide(v).Notes.Founding; n != (FoundingNote{}) || FoundingWord(v).Past == "" {
-				t.Errorf("%s: notes %+v and says %+v", name, n, FoundingWord(v))
+			if n := Decide(v).Notes.BootstrapAttempt; n != (BootstrapNote{}) || BootstrapAnswerOf(v).Past == "" {
+				t.Errorf("%s: notes %+v and says %+v", name, n, BootstrapAnswerOf(v))
 			}
 		}
 	}
@@ -70,14 +70,14 @@ func TestAHostThatIsNotNewMakesAndPromisesNothing(t *testing.T) {
 func TestAHostStandsByOneAttemptForEver(t *testing.T) {
 	t.Parallel()
 	v := foundingView()
-	v.Founding.First, v.Founding.Attempt, v.Founding.PromisedList = "y", "", ""
-	if n := Decide(v).Notes.Founding; n != (FoundingNote{Promise: "1"}) {
+	v.BootstrapAttempt.First, v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "y", "", ""
+	if n := Decide(v).Notes.BootstrapAttempt; n != (BootstrapNote{Promise: "1"}) {
 		t.Fatalf("it notes %+v", n)
 	}
-	v.Founding.Attempt, v.Founding.PromisedList = "0", "L"
+	v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "0", "L"
 	d := Decide(v)
-	if d.Notes.Founding != (FoundingNote{}) || !strings.Contains(d.Reasons[0].Text, "earlier attempt") {
-		t.Errorf("with another attempt it notes %+v: %+v", d.Notes.Founding, d.Reasons)
+	if d.Notes.BootstrapAttempt != (BootstrapNote{}) || !strings.Contains(d.Reasons[0].Text, "earlier attempt") {
+		t.Errorf("with another attempt it notes %+v: %+v", d.Notes.BootstrapAttempt, d.Reasons)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestAHostStandsByOneAttemptForEver(t *testing.T) {
 func requestedView() View {
 	v := foundingView()
 	v.Bootstrap.Requested = true
-	v.Founding = Founding{List: "L", First: "n2", OnRequest: true, Others: []FoundingAnswer{
+	v.BootstrapAttempt = BootstrapAttempt{List: "L", First: "n2", OnRequest: true, Others: []BootstrapAnswer{
 		{Name: "n2", List: "L", Asked: FoundingAsks}, {Name: "n4", List: "L", Asked: FoundingAsks},
 	}}
 	return v
@@ -94,31 +94,31 @@ func requestedView() View {
 func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *testing.T) {
 	t.Parallel()
 	v := requestedView()
-	if d := Decide(v); !d.Notes.Founding.Decide || d.Step.Kind != StepNone {
-		t.Fatalf("no other has a request: notes %+v, step %s", d.Notes.Founding, d.Step.Kind)
+	if d := Decide(v); !d.Notes.BootstrapAttempt.Decide || d.Step.Kind != StepNone {
+		t.Fatalf("no other has a request: notes %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
 	}
 	v.Bootstrap.Decided = true
-	if d := Decide(v); d.Notes.Founding.Decide || d.Step.Kind != StepWriteEnv {
-		t.Fatalf("it is decided: notes %+v, step %s", d.Notes.Founding, d.Step.Kind)
+	if d := Decide(v); d.Notes.BootstrapAttempt.Decide || d.Step.Kind != StepWriteEnv {
+		t.Fatalf("it is decided: notes %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
 	}
-	for says, change := range map[string]func(first, last *FoundingAnswer){
-		"n2 has not been asked since": func(first, _ *FoundingAnswer) { first.Asked = FoundingNone },
-		"n4 does not answer: off":     func(_, last *FoundingAnswer) { last.Silent = "off" },
-		"n4 has another cluster.name": func(_, last *FoundingAnswer) {
+	for says, change := range map[string]func(first, last *BootstrapAnswer){
+		"n2 has not been asked since": func(first, _ *BootstrapAnswer) { first.Asked = FoundingNone },
+		"n4 does not answer: off":     func(_, last *BootstrapAnswer) { last.Silent = "off" },
+		"n4 has another cluster.name": func(_, last *BootstrapAnswer) {
 			last.List, last.Phase = "M", FoundingDecided
 		},
-		"n4 is not new: it only":         func(_, last *FoundingAnswer) { last.Past = "it only observes" },
-		"its phase later is unknown":     func(_, last *FoundingAnswer) { last.Phase = "later" },
-		"by another attempt: a cluster":  func(_, last *FoundingAnswer) { last.Attempt = "2" },
-		"requested on n4 too":            func(_, last *FoundingAnswer) { last.Phase = FoundingAsks },
-		"n2 does not answer: off; n4 do": func(a, b *FoundingAnswer) { a.Silent, b.Silent = "off", "off" },
+		"n4 is not new: it only":         func(_, last *BootstrapAnswer) { last.Past = "it only observes" },
+		"its phase later is unknown":     func(_, last *BootstrapAnswer) { last.Phase = "later" },
+		"by another attempt: a cluster":  func(_, last *BootstrapAnswer) { last.Attempt = "2" },
+		"requested on n4 too":            func(_, last *BootstrapAnswer) { last.Phase = FoundingAsks },
+		"n2 does not answer: off; n4 do": func(a, b *BootstrapAnswer) { a.Silent, b.Silent = "off", "off" },
 	} {
 		v := requestedView()
-		change(&v.Founding.Others[0], &v.Founding.Others[1])
+		change(&v.BootstrapAttempt.Others[0], &v.BootstrapAttempt.Others[1])
 		d := Decide(v)
-		if d.Notes.Founding != (FoundingNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
+		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
 			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
-			t.Errorf("%s: notes %+v, step %s, reasons %+v", says, d.Notes.Founding, d.Step.Kind, d.Reasons)
+			t.Errorf("%s: notes %+v, step %s, reasons %+v", says, d.Notes.BootstrapAttempt, d.Step.Kind, d.Reasons)
 		}
 	}
 }
@@ -126,10 +126,10 @@ func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *tes
 func TestARequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(v *View){
-		"requested on n2": func(v *View) { v.Founding.Others[0].Phase = FoundingAsks },
-		"n4 makes the":    func(v *View) { v.Founding.Others[1].Phase = FoundingDecided },
+		"requested on n2": func(v *View) { v.BootstrapAttempt.Others[0].Phase = FoundingAsks },
+		"n4 makes the":    func(v *View) { v.BootstrapAttempt.Others[1].Phase = FoundingDecided },
 		"n4 is not new: d": func(v *View) {
-			v.Founding.Others[1].Phase, v.Founding.Others[1].Past = FoundingCluster, "data"
+			v.BootstrapAttempt.Others[1].Phase, v.BootstrapAttempt.Others[1].Past = FoundingCluster, "data"
 		},
 	} {
 		v := requestedView()
@@ -138,7 +138,7 @@ func TestARequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *test
 		if s := d.Step; s.Kind != StepFinishBootstrap || s.Outcome != ClusterExists || !strings.Contains(s.Why, says) {
 			t.Errorf("%s: step %+v", says, s)
 		}
-		if d.Notes.Founding.Decide {
+		if d.Notes.BootstrapAttempt.Decide {
 			t.Errorf("%s: it decides", says)
 		}
 		v.Bootstrap.Requested = false

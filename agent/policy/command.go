@@ -39,9 +39,9 @@ func (p Program) Settled() (Hooks, bool) {
 	return Hooks{}, false
 }
 
-// Fate tells how it is doing. One that was started is taken for one that runs until its end is known, or it can have
+// State tells how it is doing. One that was started is taken for one that runs until its end is known, or it can have
 // none any more: etcd must not start beside it, and it runs once.
-func (p Program) Fate() Hooks {
+func (p Program) State() Hooks {
 	if settled, is := p.Settled(); is {
 		return settled
 	}

@@ -20,7 +20,7 @@ func cycles() operation {
 		asks:   []OpPhase{PhaseReady},
 		down:   true,
 		carry:  ownCycle,
-		title: func(t Titled) string {
+		title: func(t OperationTitle) string {
 			return fmt.Sprintf("%s of %s for %s", t.Kind, t.HostName, t.Work)
 		},
 	}

@@ -190,15 +190,15 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepMoveLeader, ""},
 		{"it leads, and a move has failed", func(v *View) {
 			v.Cluster.Members[2].Leader = true
-			v.Failed = Failed{Kind: StepMoveLeader, Text: "timeout"}
+			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepMoveLeader, ""},
 		{"it leads, moves go on failing, and a person waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor = true, time.Minute
-			v.Failed = Failed{Kind: StepMoveLeader, Text: "timeout"}
+			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepTakeDown, ""},
 		{"it leads, moves go on failing, and nobody waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor, v.Asked.Work = true, 40*time.Second, WorkRestart
-			v.Failed = Failed{Kind: StepMoveLeader, Text: "timeout"}
+			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepNone, LeaderStays},
 		{"another voter's quorumd has not told how it is since it was ready", func(v *View) {
 			v.Hosts[1].Answered = false

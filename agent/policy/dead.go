@@ -89,7 +89,7 @@ func (v View) wordAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
 	}
-	asked := v.Op != nil && AsksWhoIsDead(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
+	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
 	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // it ends then, unless it is held
 		return lookSoon
 	}
@@ -230,10 +230,10 @@ func OwnMemberLost(v View) bool {
 	return gone || v.gaveUp(m)
 }
 
-// SaysWhoIsLost tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One
+// ReportsDeadVoters tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One
 // that joins has: from a member that says nothing of it, a lost one counts as reached.
-func (r Role) SaysWhoIsLost() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
+func (r Role) ReportsDeadVoters() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
 
-// AsksWhoIsDead tells whether an operation of that kind waits for what every voter's agent says of the one that it
+// NeedsDeadReports tells whether an operation of that kind waits for what every voter's agent says of the one that it
 // replaces, by a look that is younger than its record.
-func AsksWhoIsDead(kind string) bool { return kind == KindReplace }
+func NeedsDeadReports(kind string) bool { return kind == KindReplace }

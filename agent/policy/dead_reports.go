@@ -19,7 +19,7 @@ type Dead struct {
 	By     []string // the hosts that say so
 	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
 	In time.Duration
-	// Held is why nothing will happen, for people; empty when something will.
+	// StartGuarded is why nothing will happen, for people; empty when something will.
 	Held string
 	Heir string // the host that is taking its place; empty when none is yet
 	// TooMany tells that one votes more than wanted: nobody comes in its place.

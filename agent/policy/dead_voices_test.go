@@ -10,7 +10,7 @@ func TestEveryHostThatIsAMemberOrBecomesOneSaysWhoIsLost(t *testing.T) {
 	for role, want := range map[Role]bool{
 		RoleVoter: true, RoleStandby: true, RoleJoining: true, RoleSpare: false, RoleUnknown: false,
 	} {
-		if role.SaysWhoIsLost() != want {
+		if role.ReportsDeadVoters() != want {
 			t.Errorf("%s says who is lost: %t", role, !want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestHooksRunBeforeEtcdIsStoppedAndAfterItIsBack(t *testing.T) {
 
 func TestAHostHasHadItsTurnUntilAPersonLetsTheRolloutGoOn(t *testing.T) {
 	t.Parallel()
-	if !HadTurn(1, 1) || !HadTurn(2, 1) || HadTurn(1, 2) {
+	if !CountedInRollout(1, 1) || !CountedInRollout(2, 1) || CountedInRollout(1, 2) {
 		t.Error("a turn is had until the rollout is let go on once more")
 	}
 }

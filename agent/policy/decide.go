@@ -27,8 +27,8 @@ func Decide(v View) Decision {
 	hold := wantHold(v, request)
 	d.Step.Guard = guardOf(v, d.Step, request, hold)
 	d.Notes = Notes{
-		Hold: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
-		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), Drill: noteDrill(v), Founding: noteFounding(v),
+		StartGuard: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
+		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), Drill: noteDrill(v), BootstrapAttempt: noteFounding(v),
 		Join: noteJoin(v, d.Step), Repair: countsRepair(v, d.Step), Recovery: noteRecovery(v, d.Step),
 	}
 	d.Quiet = quiet(v, d)

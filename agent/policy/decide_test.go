@@ -430,7 +430,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 		}, StepNone, Starting},
 		{"and when the start was refused, that is why", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
-			v.Failed = Failed{Kind: StepStartUnit, Text: "not permitted"}
+			v.Failed = FailedStep{Kind: StepStartUnit, Text: "not permitted"}
 		}, StepNone, StepFailed},
 		{"also when no voter answers", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}

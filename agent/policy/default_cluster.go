@@ -52,7 +52,7 @@ func ownDefault(v View) (Decision, bool) {
 
 // strayRemains finds hosts whose data are such clusters. They are no copies of each other, although their members have
 // the same ID.
-func strayRemains(all []Remains, _ RecoveryWish) (text, about string) {
+func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	var strays []string
 	unlisted := 0
 	for _, r := range all {

@@ -58,7 +58,7 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 		if named != c.stray {
 			t.Errorf("%s: %+v", what, d.Reasons)
 		}
-		if c.stray && (d.Step.Kind != StepNone || d.Notes.Hold == HoldBack || what == "the endpoints are it" &&
+		if c.stray && (d.Step.Kind != StepNone || d.Notes.StartGuard == HoldBack || what == "the endpoints are it" &&
 			(d.Notes.Self.Met || d.Notes.Self.Member)) {
 			t.Errorf("%s: it does %v and notes %+v", what, d.Step, d.Notes)
 		}
@@ -77,33 +77,33 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 	t.Parallel()
 	const byDefault = "clusters that etcd made by default"
-	stray := func(name string) Remains {
-		return Remains{
+	stray := func(name string) HostRemains {
+		return HostRemains{
 			HostID: name, Host: name, Cluster: "prod", PeerURL: "http://" + name + ":2380", ClusterID: strayCluster,
 			MemberID: strayMember, InData: []ListedMember{{ID: strayMember, Name: "default", PeerURL: strayURL}},
 		}
 	}
-	running := func(r Remains) Remains { // its database is open, so that nothing says who is listed
+	running := func(r HostRemains) HostRemains { // its database is open, so that nothing says who is listed
 		r.InData = nil
 		return r
 	}
-	grown := func(r Remains) Remains {
+	grown := func(r HostRemains) HostRemains {
 		r.InData[0].PeerURL = r.PeerURL
 		return r
 	}
 	real := stray("n9")
 	real.ClusterID, real.MemberID, real.InData = 7, 9, []ListedMember{{ID: 9, Name: "n9", PeerURL: real.PeerURL}}
 	for what, c := range map[string]struct {
-		all  []Remains
+		all  []HostRemains
 		name string // of the doubt
 	}{
-		"on all hosts":                  {[]Remains{stray("n1"), stray("n2"), stray("n3")}, byDefault},
-		"on all hosts, and they run":    {[]Remains{running(stray("n1")), running(stray("n2"))}, byDefault},
-		"on one, beside a survivor":     {[]Remains{real, stray("n1")}, byDefault},
-		"a member of before and a copy": {[]Remains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
-		"one that runs, alone":          {[]Remains{running(stray("n1"))}, "the voters are not known"},
+		"on all hosts":                  {[]HostRemains{stray("n1"), stray("n2"), stray("n3")}, byDefault},
+		"on all hosts, and they run":    {[]HostRemains{running(stray("n1")), running(stray("n2"))}, byDefault},
+		"on one, beside a survivor":     {[]HostRemains{real, stray("n1")}, byDefault},
+		"a member of before and a copy": {[]HostRemains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
+		"one that runs, alone":          {[]HostRemains{running(stray("n1"))}, "the voters are not known"},
 	} {
-		p := PlanRecovery(c.all, RecoveryWish{Cluster: "prod"})
+		p := PlanRecovery(c.all, RecoveryChoice{Cluster: "prod"})
 		if p.Doubt == nil || p.Doubt.Name != c.name {
 			t.Errorf("%s: %+v", what, p.Doubt)
 		} else if c.name == byDefault && (strings.Contains(p.Doubt.String(), "copy") ||

@@ -15,7 +15,7 @@ func TestWhatEtcdForbidsIsToldApartFromAClusterThatDoesNotAnswer(t *testing.T) {
 	})
 	for denied, want := range map[bool]ReasonCode{true: PermissionDenied, false: StepFailed} {
 		v := spareView()
-		v.Failed = Failed{Kind: StepTakeLock, Text: "it says why", Denied: denied}
+		v.Failed = FailedStep{Kind: StepTakeLock, Text: "it says why", Denied: denied}
 		if d := Decide(v); d.Step.Kind != StepTakeLock || len(d.Reasons) == 0 || d.Reasons[0].Code != want {
 			t.Errorf("denied: %t: the step is %s, for %v; want %s", denied, d.Step.Kind, d.Reasons, want)
 		}

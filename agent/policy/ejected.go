@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TakenOut says how often this host's member was replaced within the last 30 days. The host joins again only after a
+// Ejections says how often this host's member was replaced within the last 30 days. The host joins again only after a
 // clean stretch, which doubles each time: one that comes and goes changes the membership ever more seldom.
-type TakenOut struct {
+type Ejections struct {
 	Times   int
 	Ago     time.Duration // since the last time, for people: it compares clocks of two hosts
 	WellFor time.Duration // since when it has been well without a break, as this agent has seen it since then
@@ -31,7 +31,7 @@ const noteStretch = time.Minute
 // notesClean tells whether the disk is to say anew for how long this host has been well, if it was taken out: an agent
 // that starts anew goes on with that. Of a host of which nothing is known what stands there stays, and grows old.
 func notesClean(v View) bool {
-	t := v.TakenOut
+	t := v.Ejections
 	switch {
 	case !v.Cluster.Reachable || t.Times == 0 || roleOf(v) != RoleSpare:
 		return false
@@ -47,7 +47,7 @@ const longestClean = 24 * time.Hour
 // clean is for how long this host must have been well before it joins again.
 func (v View) clean() time.Duration {
 	d := v.Limits.CleanFor
-	for i := 1; i < v.TakenOut.Times && d < longestClean; i++ {
+	for i := 1; i < v.Ejections.Times && d < longestClean; i++ {
 		d *= 2
 	}
 	return min(d, longestClean)
@@ -62,14 +62,14 @@ func (h Health) Judged() bool { return h.State != health.Unknown && h.State != h
 // ejected keeps a host from joining that was taken out. Of a member, or of one that is joining, the stretch is over: an
 // agent that starts anew has forgotten it.
 func ejected(v View) (string, bool) {
-	left := v.clean() - v.TakenOut.WellFor
-	if v.TakenOut.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {
+	left := v.clean() - v.Ejections.WellFor
+	if v.Ejections.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {
 		return "", false
 	}
 	often := "once"
-	if v.TakenOut.Times > 1 {
-		often = fmt.Sprintf("%d times, last", v.TakenOut.Times)
+	if v.Ejections.Times > 1 {
+		often = fmt.Sprintf("%d times, last", v.Ejections.Times)
 	}
 	return fmt.Sprintf("%s was taken out %s %s ago: it joins when it has been well for %s, %s remain", v.Self.Name,
-		often, durationfmt.Seconds(v.TakenOut.Ago), durationfmt.Text(v.clean()), durationfmt.Seconds(left)), true
+		often, durationfmt.Seconds(v.Ejections.Ago), durationfmt.Text(v.clean()), durationfmt.Seconds(left)), true
 }

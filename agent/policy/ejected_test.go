@@ -14,7 +14,7 @@ import (
 func outView() View {
 	v := spareView()
 	v.Limits.CleanFor = 10 * time.Minute
-	v.TakenOut = TakenOut{Times: 1, Ago: 14 * time.Minute, WellFor: 4 * time.Minute}
+	v.Ejections = Ejections{Times: 1, Ago: 14 * time.Minute, WellFor: 4 * time.Minute}
 	return v
 }
 
@@ -22,42 +22,42 @@ func TestAHostThatWasTakenOutJoinsWhenItHasBeenWellForLongEnough(t *testing.T) {
 	t.Parallel()
 	play(t, outView, []scene{
 		{"it waits", nil, StepNone, Ejected},
-		{"it is not well now", func(v *View) { v.TakenOut.WellFor = 0 }, StepNone, Ejected},
+		{"it is not well now", func(v *View) { v.Ejections.WellFor = 0 }, StepNone, Ejected},
 		{"it is sick, which is told first", func(v *View) {
-			v.TakenOut.WellFor, v.Health.State = 0, health.Slow
+			v.Ejections.WellFor, v.Health.State = 0, health.Slow
 		}, StepNone, HealthBad},
 		{"it has been well for just long enough", func(v *View) {
-			v.TakenOut.WellFor = 10 * time.Minute
+			v.Ejections.WellFor = 10 * time.Minute
 		}, StepTakeLock, ""},
-		{"not yet", func(v *View) { v.TakenOut.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
-		{"it was never taken out", func(v *View) { v.TakenOut = TakenOut{} }, StepTakeLock, ""},
+		{"not yet", func(v *View) { v.Ejections.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
+		{"it was never taken out", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
 		{"the second time it is twice as long", func(v *View) {
-			v.TakenOut = TakenOut{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}
+			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}
 		}, StepNone, Ejected},
 		{"and over then", func(v *View) {
-			v.TakenOut = TakenOut{Times: 2, WellFor: 20 * time.Minute}
+			v.Ejections = Ejections{Times: 2, WellFor: 20 * time.Minute}
 		}, StepTakeLock, ""},
 		{"it doubles up to a day", func(v *View) {
-			v.TakenOut = TakenOut{Times: 16, WellFor: 24*time.Hour - time.Second}
+			v.Ejections = Ejections{Times: 16, WellFor: 24*time.Hour - time.Second}
 		}, StepNone, Ejected},
 		{"and no further", func(v *View) {
-			v.TakenOut = TakenOut{Times: 16, WellFor: 24 * time.Hour}
+			v.Ejections = Ejections{Times: 16, WellFor: 24 * time.Hour}
 		}, StepTakeLock, ""},
 		{"by its configuration nobody waits", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
 		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
 		{"the repairs cannot be read", func(v *View) {
-			v.TakenOut = TakenOut{} // as the agent sees it then
+			v.Ejections = Ejections{} // as the agent sees it then
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepTakeLock, ""},
 	})
 	play(t, deadView, []scene{
 		{"it does not take a dead voter's place", func(v *View) {
-			v.Limits.CleanFor, v.TakenOut = 10*time.Minute, TakenOut{Times: 1}
+			v.Limits.CleanFor, v.Ejections = 10*time.Minute, Ejections{Times: 1}
 		}, StepNone, Ejected},
 	})
 	play(t, joinView, []scene{
 		{"one that is joining goes on, also when its agent has just started", func(v *View) {
-			v.Limits.CleanFor, v.TakenOut = 10*time.Minute, TakenOut{Times: 3}
+			v.Limits.CleanFor, v.Ejections = 10*time.Minute, Ejections{Times: 3}
 			v.Cluster.Members[2].SteadyFor, v.Cluster.Members[2].LiveFor = 0, 0
 		}, StepNone, LearnerNotSteady},
 	})
@@ -71,7 +71,7 @@ func TestTheTextOfAHostThatWasTakenOutSaysHowOftenAndForHowLongItWaits(t *testin
 		2: "n3 was taken out 2 times, last 14m ago: it joins when it has been well for 20m, 16m remain",
 		9: "n3 was taken out 9 times, last 14m ago: it joins when it has been well for 1d, 23h56m remain",
 	} {
-		v.TakenOut.Times = times
+		v.Ejections.Times = times
 		if r := Decide(v).Reasons; len(r) == 0 || r[0].Text != want {
 			t.Errorf("got %v, want %q", r, want)
 		}
@@ -88,7 +88,7 @@ func TestAHostThatWasTakenOutIsNotReadyForTheOthers(t *testing.T) {
 	v.Hosts[2].Waiting = d.Waiting
 	v.Hosts = append(v.Hosts, ready("n9", RoleSpare))
 	other := v
-	other.Self.ID, other.Self.Name, other.Self.PeerURL, other.TakenOut = "n9", "n9", peerPrefix+"n9", TakenOut{}
+	other.Self.ID, other.Self.Name, other.Self.PeerURL, other.Ejections = "n9", "n9", peerPrefix+"n9", Ejections{}
 	if got := candidates(other, RoleVoter, true); len(got) != 1 || got[0].ID != "n9" {
 		t.Errorf("ready are %v", got)
 	}
@@ -118,24 +118,24 @@ func TestForHowLongAHostHasBeenWellIsNotedAsItGoesOnAndForgottenWhenItEnds(t *te
 		want   bool
 	}{
 		"the disk says so":            {func(*View) {}, false},
-		"the disk says nothing":       {func(v *View) { v.TakenOut.NotedFor = 0 }, true},
-		"the disk says so of before":  {func(v *View) { v.TakenOut.NotedAgo = time.Minute }, true},
-		"the disk says it of another": {func(v *View) { v.TakenOut.NotedFor = time.Hour }, true},
-		"it has just begun":           {func(v *View) { v.TakenOut.WellFor, v.TakenOut.NotedFor = 1, 0 }, false},
-		"it is not well":              {func(v *View) { v.TakenOut.WellFor, v.Health.State = 0, health.Slow }, true},
+		"the disk says nothing":       {func(v *View) { v.Ejections.NotedFor = 0 }, true},
+		"the disk says so of before":  {func(v *View) { v.Ejections.NotedAgo = time.Minute }, true},
+		"the disk says it of another": {func(v *View) { v.Ejections.NotedFor = time.Hour }, true},
+		"it has just begun":           {func(v *View) { v.Ejections.WellFor, v.Ejections.NotedFor = 1, 0 }, false},
+		"it is not well":              {func(v *View) { v.Ejections.WellFor, v.Health.State = 0, health.Slow }, true},
 		"it is not known to be well": {func(v *View) {
-			v.TakenOut.WellFor, v.Health.State = 0, health.Unknown
+			v.Ejections.WellFor, v.Health.State = 0, health.Unknown
 		}, false},
-		"it has never been taken out": {func(v *View) { v.TakenOut = TakenOut{} }, false},
+		"it has never been taken out": {func(v *View) { v.Ejections = Ejections{} }, false},
 		"nobody knows": {func(v *View) {
-			v.Cluster.Fresh, v.TakenOut.NotedAgo = false, time.Hour
+			v.Cluster.Fresh, v.Ejections.NotedAgo = false, time.Hour
 		}, false},
 		"it is not well, as is noted": {func(v *View) {
-			v.TakenOut.WellFor, v.TakenOut.NotedFor, v.Health.State = 0, 0, health.Slow
+			v.Ejections.WellFor, v.Ejections.NotedFor, v.Health.State = 0, 0, health.Slow
 		}, false},
 	} {
 		v := outView()
-		v.Cluster.Listed, v.Cluster.Fresh, v.TakenOut.WellFor, v.TakenOut.NotedFor = true, true, well, well
+		v.Cluster.Listed, v.Cluster.Fresh, v.Ejections.WellFor, v.Ejections.NotedFor = true, true, well, well
 		if c.change(&v); Decide(v).Notes.Self.Clean != c.want {
 			t.Errorf("%s: noted %t, want %t", name, !c.want, c.want)
 		}

@@ -28,14 +28,14 @@ func EnvironmentOf(v View) Environment {
 	return EnvironmentListed
 }
 
-// FoundsCluster tells whether an etcd that starts now may make a new cluster: no other may answer then, and none did
+// MakesNewCluster tells whether an etcd that starts now may make a new cluster: no other may answer then, and none did
 // when the operator asked.
-func FoundsCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
+func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstFounding says why it is not certain that no etcd runs at the other endpoints, or gives nil. others gives what
+// AgainstAutomaticBootstrap says why it is not certain that no etcd runs at the other endpoints, or gives nil. others gives what
 // a connection meets at one after the other: nil where somebody takes it. Each must refuse: silence proves nothing,
 // since a cluster may be behind it, and neither does a list that may lack some; missing says why.
-func AgainstFounding(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
+func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "it is not known where a cluster may be: "+missing.Error(),
 			"correct cluster.discovery, or wait for its answer; without it cluster.endpoints must name all hosts")

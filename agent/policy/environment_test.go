@@ -34,7 +34,7 @@ func TestANewClusterIsMadeOnlyAtAWordAndWhileNoneAnswers(t *testing.T) {
 			View{Bootstrap: asked, Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,
 		},
 	} {
-		if got, alone := EnvironmentOf(c.view), FoundsCluster(c.view); got != c.want || alone != c.alone {
+		if got, alone := EnvironmentOf(c.view), MakesNewCluster(c.view); got != c.want || alone != c.alone {
 			t.Errorf("%s: environment %d, and others are asked: %t", name, got, alone)
 		}
 	}
@@ -63,7 +63,7 @@ func TestOnlyAHostThatRefusesConnectionsRunsNoEtcdForCertain(t *testing.T) {
 				}
 			}
 		}
-		r := AgainstFounding(others, c.missing, func(err error) bool { return errors.Is(err, refused) })
+		r := AgainstAutomaticBootstrap(others, c.missing, func(err error) bool { return errors.Is(err, refused) })
 		switch {
 		case c.says == "" && (r != nil || asked != len(c.meets)), c.says != "" && r == nil:
 			t.Errorf("%s: %+v after %d of %d", name, r, asked, len(c.meets))

@@ -27,8 +27,8 @@ func MayBeAsked(v View, w Work) bool {
 	return v.Self.Drives || !listed || !w.info().alone
 }
 
-// LentOut tells whether others stop this host's etcd for what was asked of it.
-func LentOut(v View) bool {
+// ExternallyManaged tells whether others stop this host's etcd for what was asked of it.
+func ExternallyManaged(v View) bool {
 	_, listed := v.member()
 	return listed && v.Asked != nil && v.othersStop() && !v.Asked.KeepRunning
 }

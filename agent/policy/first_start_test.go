@@ -14,8 +14,8 @@ func TestEtcdIsHeldBackOnlyIfAllOfItIsKnown(t *testing.T) {
 	for i := range 1 << 4 {
 		f := FirstStart{Manages: i&1 != 0, AgentStarts: i&2 != 0, Decided: i&4 != 0, NoMember: i&8 != 0}
 		want := f == FirstStart{Manages: true, AgentStarts: true, NoMember: true}
-		if f.Held() != want {
-			t.Errorf("%+v: held back: %t, want %t", f, f.Held(), want)
+		if f.StartGuarded() != want {
+			t.Errorf("%+v: held back: %t, want %t", f, f.StartGuarded(), want)
 		}
 	}
 }

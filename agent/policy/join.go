@@ -48,7 +48,7 @@ func joins() operation {
 	}
 }
 
-func joinTitle(t Titled) string {
+func joinTitle(t OperationTitle) string {
 	return fmt.Sprintf("%s of %s as %s", t.Kind, t.HostName, cmp.Or(t.Target, "member"))
 }
 

@@ -34,8 +34,8 @@ import (
 // the memory of the one before waits twice as long. One that came to nothing took the leadership from nobody: the next
 // try comes sooner, and each waits twice as long as the one before.
 
-// GaveWay is what this agent knows of its own member's leadership, and of when it has handed it over.
-type GaveWay struct {
+// LeadershipTransfers is what this agent knows of its own member's leadership, and of when it has handed it over.
+type LeadershipTransfers struct {
 	LeadsFor time.Duration // since when its member has led without break; 0 when it does not
 	BadFor   time.Duration // since when its verdict has kept it from leading without break; 0 when it does not
 	LastFor  time.Duration // since it last asked to hand over; if it never has, since it began to look
@@ -46,7 +46,7 @@ type GaveWay struct {
 const giveWayDoublings = 5
 
 // pace is how long after the last time it is handed over again.
-func (g GaveWay) pace(l Limits) time.Duration {
+func (g LeadershipTransfers) pace(l Limits) time.Duration {
 	longest, before := l.GiveWay<<giveWayDoublings, max(g.InRow-1, 0)
 	if g.InRow == 0 || g.LeadsFor <= g.LastFor {
 		return min(l.GiveWay<<min(before, giveWayDoublings), longest)
@@ -59,7 +59,7 @@ func (g GaveWay) pace(l Limits) time.Duration {
 }
 
 // Again gives how many times in a row it is when one more comes now. It is forgotten after twice the longest wait.
-func (g GaveWay) Again(l Limits) int {
+func (g LeadershipTransfers) Again(l Limits) int {
 	if g.LastFor > l.GiveWay<<(giveWayDoublings+1) {
 		return 1
 	}
@@ -121,9 +121,9 @@ func dueIn(v View) time.Duration {
 	return v.giveWayIn()
 }
 
-// HandsOverSoon tells whether this host's leadership is handed over within the time that a look at the cluster may take
+// TransfersLeadershipSoon tells whether this host's leadership is handed over within the time that a look at the cluster may take
 // through a slow leader, if nothing changes: such a look would only put it off.
-func HandsOverSoon(v View) bool {
+func TransfersLeadershipSoon(v View) bool {
 	due := dueIn(v)
 	return due > 0 && due <= v.Limits.Word
 }
@@ -149,11 +149,11 @@ func leaderSlowText(v View) (string, bool) {
 // that nothing is known of leads on.
 func leadsBadly(v View) bool {
 	m, listed := v.member()
-	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && KeepsFromLeading(v.Health)
+	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && UnfitToLead(v.Health)
 }
 
-// KeepsFromLeading tells whether a host with that verdict should not lead.
-func KeepsFromLeading(h Health) bool {
+// UnfitToLead tells whether a host with that verdict should not lead.
+func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || sick(h.State)) && h.gates(health.Leadership)
 }
 
@@ -228,7 +228,7 @@ func tooSoonAgain(v View) (string, bool) {
 
 // giveWayIn gives for how long it is too soon.
 func (v View) giveWayIn() time.Duration {
-	g, others := v.GaveWay, v.Limits.Settle
+	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.Word)
 	}

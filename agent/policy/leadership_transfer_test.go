@@ -18,7 +18,7 @@ func slowLeader() View {
 	v.Health = Health{State: health.Slow, Qualified: true, Text: "99 of 100 writes took up to 200 ms"}
 	v.Hosts[0].Health = health.Slow
 	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
-	v.GaveWay = GaveWay{LeadsFor: time.Hour, BadFor: time.Hour, LastFor: time.Hour}
+	v.LeadershipTransfers = LeadershipTransfers{LeadsFor: time.Hour, BadFor: time.Hour, LastFor: time.Hour}
 	v.Health.SlowWrites, v.Health.Writes = true, 9*time.Millisecond
 	v.Hosts[1].Writes, v.Hosts[2].Writes = Writes{Mean: 6 * time.Millisecond}, Writes{Mean: 6 * time.Millisecond}
 	return v
@@ -213,30 +213,30 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 		{1000, 32 * time.Minute},
 	} {
 		v := slowLeader()
-		v.GaveWay.InRow, v.GaveWay.LeadsFor = c.inRow, v.Limits.Settle // it leads again
-		v.GaveWay.LastFor = c.pace - 1
+		v.LeadershipTransfers.InRow, v.LeadershipTransfers.LeadsFor = c.inRow, v.Limits.Settle // it leads again
+		v.LeadershipTransfers.LastFor = c.pace - 1
 		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
 			t.Errorf("%d times: before %s it decides %+v", c.inRow, c.pace, d)
 		}
-		v.GaveWay.LastFor = c.pace
+		v.LeadershipTransfers.LastFor = c.pace
 		if d := Decide(v); d.Step.Kind != StepGiveWay {
 			t.Errorf("%d times: after %s it waits: %v", c.inRow, c.pace, d.Reasons)
 		}
 	}
 	play(t, slowLeader, []scene{
 		{"it has only just become the leader", func(v *View) {
-			v.GaveWay.LeadsFor = v.Limits.Settle - time.Second
+			v.LeadershipTransfers.LeadsFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
 		{"its verdict is so new that the others may not have told theirs", func(v *View) {
-			v.GaveWay.BadFor = v.Limits.Settle - time.Second
+			v.LeadershipTransfers.BadFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
 		{"its verdict has stood for long enough", func(v *View) {
-			v.GaveWay.BadFor = v.Limits.Settle
+			v.LeadershipTransfers.BadFor = v.Limits.Settle
 		}, StepGiveWay, ""},
-		{"it has led for long enough", func(v *View) { v.GaveWay.LeadsFor = v.Limits.Settle }, StepGiveWay, ""},
+		{"it has led for long enough", func(v *View) { v.LeadershipTransfers.LeadsFor = v.Limits.Settle }, StepGiveWay, ""},
 		{"etcd has refused", func(v *View) {
-			v.GaveWay.LastFor, v.GaveWay.InRow = 4*time.Second, 1
-			v.Failed = Failed{Kind: StepGiveWay, Text: "request timed out"}
+			v.LeadershipTransfers.LastFor, v.LeadershipTransfers.InRow = 4*time.Second, 1
+			v.Failed = FailedStep{Kind: StepGiveWay, Text: "request timed out"}
 		}, StepNone, LeaderSlow},
 	})
 }
@@ -248,11 +248,11 @@ func TestALeaderThatCouldNotHandOverTriesAgainSoonerButTwiceAsLateEachTime(t *te
 		1000: 32 * time.Minute,
 	} {
 		v := slowLeader()
-		v.GaveWay = GaveWay{LeadsFor: 10 * time.Hour, BadFor: time.Hour, InRow: inRow, LastFor: pace - 1}
+		v.LeadershipTransfers = LeadershipTransfers{LeadsFor: 10 * time.Hour, BadFor: time.Hour, InRow: inRow, LastFor: pace - 1}
 		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
 			t.Errorf("%d times: before %s it decides %+v", inRow, pace, d)
 		}
-		v.GaveWay.LastFor = pace
+		v.LeadershipTransfers.LastFor = pace
 		if d := Decide(v); d.Step.Kind != StepGiveWay {
 			t.Errorf("%d times: after %s it waits: %v", inRow, pace, d.Reasons)
 		}
@@ -278,10 +278,10 @@ func TestALeaderThroughWhichNothingCanBeReadInTimeGivesWay(t *testing.T) {
 		}, StepGiveWay, ""},
 		{"not by what was read before alone", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
 		{"not before the others can have told theirs", func(v *View) {
-			v.Led.GaveWay.BadFor = v.Led.Limits.Word - time.Second
+			v.Led.LeadershipTransfers.BadFor = v.Led.Limits.Word - time.Second
 		}, StepNone, LeaderSlow},
 		{"already then where all can be read", func(v *View) {
-			v.Led.GaveWay.BadFor, v.Led.Cluster.Unread = v.Led.Limits.Word-time.Second, false
+			v.Led.LeadershipTransfers.BadFor, v.Led.Cluster.Unread = v.Led.Limits.Word-time.Second, false
 		}, StepGiveWay, ""},
 		{"not while too few follow it", func(v *View) {
 			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false
@@ -310,7 +310,7 @@ func TestHowOftenALeaderHasHandedOverIsForgottenInTime(t *testing.T) {
 	t.Parallel()
 	limits := Limits{GiveWay: time.Minute}
 	for last, want := range map[time.Duration]int{0: 4, 64 * time.Minute: 4, 64*time.Minute + 1: 1, Never: 1} {
-		if got := (GaveWay{LastFor: last, InRow: 3}).Again(limits); got != want {
+		if got := (LeadershipTransfers{LastFor: last, InRow: 3}).Again(limits); got != want {
 			t.Errorf("%s after the third time it is number %d, want %d", last, got, want)
 		}
 	}

@@ -117,7 +117,7 @@ func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
 	leads := func(change func(*View)) func(*View) {
 		return func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
-			v.Failed, v.Asked.Work = Failed{Kind: StepMoveLeader, Text: "timeout"}, WorkRestart
+			v.Failed, v.Asked.Work = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, WorkRestart
 			change(v)
 		}
 	}
@@ -405,11 +405,11 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 		{"it leads", leads, StepMoveLeader, ""},
 		{"it leads, and moves fail for just as long as they may", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = Failed{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver
 		}, StepMoveLeader, ""},
 		{"it leads, and moves fail for longer", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = Failed{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver+1
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver+1
 		}, StepEndOp, ""},
 		{"it leads, and has for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour }, StepMoveLeader, ""},
 		{"etcd may be told", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},

@@ -8,26 +8,26 @@ import "testing"
 func TestAHostLooksInEveryTurnWhenItMayHaveToAct(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		knows Attention
+		knows RoundNeeds
 		want  bool
 	}{
-		"a spare that others go before":                {Attention{}, false},
-		"one that was attentive until now":             {Attention{Attended: true}, false},
-		"one that was told to make a cluster":          {Attention{Bootstraps: true}, true},
-		"one that was asked to remove a member":        {Attention{Removes: true}, true},
-		"one with the lock":                            {Attention{HoldsLock: true}, true},
-		"one whose step is under way":                  {Attention{Steps: true}, true},
-		"a member":                                     {Attention{Listed: true}, true},
-		"one that is called":                           {Attention{Called: true}, true},
-		"one that goes first":                          {Attention{GoesFirst: true}, true},
-		"one in its own operation":                     {Attention{Operated: true}, true},
-		"a spare that is cut off":                      {Attention{Silent: true}, false},
-		"an attentive host that is cut off":            {Attention{Silent: true, Attended: true}, true},
-		"one with the lock that is cut off":            {Attention{Silent: true, HoldsLock: true}, true},
-		"one that makes a cluster where there is none": {Attention{Silent: true, Bootstraps: true}, true},
-		"one that is cut off, and was listed":          {Attention{Silent: true, Listed: true}, false},
+		"a spare that others go before":                {RoundNeeds{}, false},
+		"one that was attentive until now":             {RoundNeeds{Attended: true}, false},
+		"one that was told to make a cluster":          {RoundNeeds{Bootstraps: true}, true},
+		"one that was asked to remove a member":        {RoundNeeds{Removes: true}, true},
+		"one with the lock":                            {RoundNeeds{HoldsLock: true}, true},
+		"one whose step is under way":                  {RoundNeeds{Steps: true}, true},
+		"a member":                                     {RoundNeeds{Listed: true}, true},
+		"one that is called":                           {RoundNeeds{Called: true}, true},
+		"one that goes first":                          {RoundNeeds{GoesFirst: true}, true},
+		"one in its own operation":                     {RoundNeeds{Operated: true}, true},
+		"a spare that is cut off":                      {RoundNeeds{Silent: true}, false},
+		"an attentive host that is cut off":            {RoundNeeds{Silent: true, Attended: true}, true},
+		"one with the lock that is cut off":            {RoundNeeds{Silent: true, HoldsLock: true}, true},
+		"one that makes a cluster where there is none": {RoundNeeds{Silent: true, Bootstraps: true}, true},
+		"one that is cut off, and was listed":          {RoundNeeds{Silent: true, Listed: true}, false},
 	} {
-		if got := Attends(c.knows); got != c.want {
+		if got := LooksEveryRound(c.knows); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)
 		}
 	}

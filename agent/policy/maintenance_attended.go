@@ -3,9 +3,9 @@
 
 package policy
 
-// Attention is what a host knows, before it asks the members and has a view, of whether it may have to act. A fact that
+// RoundNeeds is what a host knows, before it asks the members and has a view, of whether it may have to act. A fact that
 // is not known is false.
-type Attention struct {
+type RoundNeeds struct {
 	Bootstraps bool // it was told to make a cluster
 	Removes    bool // it was asked to remove a member
 	HoldsLock  bool
@@ -18,10 +18,10 @@ type Attention struct {
 	Operated   bool // the operation in flight is its own
 }
 
-// Attends tells whether a host may have to act, and looks in every round: it is a member or becomes one, holds the
+// LooksEveryRound tells whether a host may have to act, and looks in every round: it is a member or becomes one, holds the
 // lock, was told to make a cluster, is called, or has seen for itself that it goes first. While nobody says how the
 // cluster is, it goes on as before: in a small fleet it looks in every round anyway.
-func Attends(a Attention) bool {
+func LooksEveryRound(a RoundNeeds) bool {
 	switch {
 	case a.Bootstraps, a.Removes, a.HoldsLock, a.Steps:
 		return true

@@ -6,14 +6,14 @@ package policy
 // Notes are what is to be written beside the step: what this host's disk is to say from now on, which is done beside
 // the loop, since the disk may hang, and the queue in etcd.
 type Notes struct {
-	Hold     Hold
-	Request  RequestNote
-	Removal  RemovalNote
-	Self     SelfNote
-	Queue    QueueNote
-	Backup   BackupNote
-	Drill    DrillNote
-	Founding FoundingNote
+	StartGuard       StartGuard
+	Request          RequestNote
+	Removal          RemovalNote
+	Self             SelfNote
+	Queue            QueueNote
+	Backup           BackupNote
+	Drill            RestoreTestNote
+	BootstrapAttempt BootstrapNote
 
 	// These go with the step, and are nothing without it.
 	Join     JoinNote

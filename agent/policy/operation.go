@@ -27,7 +27,7 @@ type operation struct {
 	// out gives the member that it takes out for good; nil where it takes out none.
 	out func(*Op) uint64
 	// title is what people are told it by once it has ended.
-	title func(Titled) string
+	title func(OperationTitle) string
 	// asks are the phases in which every voter's host tells anew how it is, and what it sees.
 	asks []OpPhase
 	// ownerOnly tells whether nobody but its own host may touch it now, with its agent gone or not; nil where that
@@ -77,14 +77,14 @@ func (op *Op) Out() uint64 {
 	return 0
 }
 
-// Titled is what people know an operation by, as its record has it.
-type Titled struct {
+// OperationTitle is what people know an operation by, as its record has it.
+type OperationTitle struct {
 	Kind, HostName, Target, Work string
 	Member                       string // its ID
 }
 
 // Title names an operation for people, also one of a kind that is not known.
-func Title(t Titled) string {
+func Title(t OperationTitle) string {
 	if o, known := operationOf(t.Kind); known {
 		return o.title(t)
 	}

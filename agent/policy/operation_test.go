@@ -49,7 +49,7 @@ func TestEveryOtherVotersHostAnswersAnOperationThatAsks(t *testing.T) {
 func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testing.T) {
 	t.Parallel()
 	op := Op{MemberID: 7, Replaces: 8}
-	titled := Titled{HostName: "n1", Target: "n3", Work: "reboot", Member: "c0ffee"}
+	titled := OperationTitle{HostName: "n1", Target: "n3", Work: "reboot", Member: "c0ffee"}
 	differs := map[string]struct {
 		takesDown, removes bool
 		out                uint64
@@ -75,7 +75,7 @@ func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testin
 		}
 	}
 	var none *Op
-	if none.Out() != 0 || Title(Titled{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
+	if none.Out() != 0 || Title(OperationTitle{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
 		t.Error("no operation takes somebody out, or a target that is not named is called otherwise")
 	}
 }

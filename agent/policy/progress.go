@@ -5,8 +5,8 @@ package policy
 
 import "time"
 
-// Count is what a reason waits for where that is counted: Now is to come to Goal, from below or from above.
-type Count struct {
+// CountedWait is what a reason waits for where that is counted: Now is to come to Goal, from below or from above.
+type CountedWait struct {
 	Now, Goal float64
 	Unit      CountUnit
 }
@@ -22,12 +22,12 @@ const (
 
 // Progress gives the count that a reason of this host's tells of in its text; false where it tells of none. Nothing is
 // decided by it.
-func Progress(v View, code ReasonCode) (Count, bool) {
+func Progress(v View, code ReasonCode) (CountedWait, bool) {
 	m, listed := v.member()
 	if !listed || !m.Live {
-		return Count{}, false
+		return CountedWait{}, false
 	}
-	behind := Count{float64(m.Lag), float64(v.Limits.PromoteLag), CountEntries}
+	behind := CountedWait{float64(m.Lag), float64(v.Limits.PromoteLag), CountEntries}
 	switch code {
 	case LearnerBehind:
 		return behind, m.LagKnown
@@ -40,14 +40,16 @@ func Progress(v View, code ReasonCode) (Count, bool) {
 	case Returning:
 		switch {
 		case m.Errors:
-			return Count{}, false
+			return CountedWait{}, false
 		case !steady(v, m):
 			return behind, m.LagKnown
 		}
 		served := stretch(min(m.LiveFor, m.SteadyFor), v.Limits.ReturnStable)
 		return served, served.Now < served.Goal
 	}
-	return Count{}, false
+	return CountedWait{}, false
 }
 
-func stretch(so, goal time.Duration) Count { return Count{so.Seconds(), goal.Seconds(), CountSeconds} }
+func stretch(so, goal time.Duration) CountedWait {
+	return CountedWait{so.Seconds(), goal.Seconds(), CountSeconds}
+}

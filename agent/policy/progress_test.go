@@ -15,43 +15,43 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 		set  func(v *View, m *Member)
 		code ReasonCode
 		text string
-		want Count
+		want CountedWait
 	}{
 		"a learner is behind": {
 			joinView, func(_ *View, m *Member) { m.Lag = 1200 }, LearnerBehind,
 			"1200 entries behind the leader, at most 100",
-			Count{1200, 100, CountEntries},
+			CountedWait{1200, 100, CountEntries},
 		},
 		"how far is not known": {
 			joinView, func(_ *View, m *Member) { m.Lag, m.LagKnown = 1200, false }, LearnerBehind,
 			"1200 entries behind the leader, at most 100",
-			Count{},
+			CountedWait{},
 		},
 		"a learner was up for a moment": {
 			joinView, func(_ *View, m *Member) { m.LiveFor = 20 * time.Second }, LearnerNotSteady,
 			"caught up for 1h of 30s, up for 20s of 1m",
-			Count{20, 60, CountSeconds},
+			CountedWait{20, 60, CountSeconds},
 		},
 		"a learner has caught up a moment ago": {
 			joinView, func(_ *View, m *Member) { m.SteadyFor = 3 * time.Second }, LearnerNotSteady,
 			"caught up for 3s of 30s, up for 1h of 1m",
-			Count{3, 30, CountSeconds},
+			CountedWait{3, 30, CountSeconds},
 		},
 		"a member that comes back is behind": {
 			backView, func(_ *View, m *Member) { m.Lag = 700 }, Returning,
 			"it is 700 entries behind the leader, at most 100",
-			Count{700, 100, CountEntries},
+			CountedWait{700, 100, CountEntries},
 		},
 		"a member that comes back has served for a moment": {
 			backView, func(_ *View, m *Member) { m.LiveFor = time.Second }, Returning,
 			"it has served for 1s of 10s",
-			Count{1, 10, CountSeconds},
+			CountedWait{1, 10, CountSeconds},
 		},
 		"a member that comes back does not serve": {
-			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", Count{},
+			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", CountedWait{},
 		},
 		"a member that comes back reports errors": {
-			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors of its own", Count{},
+			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors of its own", CountedWait{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 			c.set(&v, &v.Cluster.Members[2])
 			r := Decide(v).Reasons[0]
 			got, counted := Progress(v, r.Code)
-			if r.Code != c.code || r.Text != c.text || got != c.want && counted || counted != (c.want != Count{}) {
+			if r.Code != c.code || r.Text != c.text || got != c.want && counted || counted != (c.want != CountedWait{}) {
 				t.Errorf("%s: %s, counted as %+v (%v), not %+v", r.Code, r.Text, got, counted, c.want)
 			}
 		})

@@ -12,8 +12,8 @@ import "fmt"
 // is left, voters that live serve, however slow, because a slow answer is better than none; and when none seems to
 // live they all do, because then it may well be this host that does not see them.
 
-// Forward is a voter as a place for clients of hosts without one.
-type Forward struct {
+// ProxyTarget is a voter as a place for clients of hosts without one.
+type ProxyTarget struct {
 	Member uint64 // its ID
 	Name   string // of the member; empty until that has started once
 	Use    bool   // new connections may go there, and those that are there may stay
@@ -60,10 +60,10 @@ func leaves(v View, m Member) string {
 	return ""
 }
 
-// Forwards tells which voters clients may be sent to, in the order of the member list. There is one to use whenever
+// ProxyTargets tells which voters clients may be sent to, in the order of the member list. There is one to use whenever
 // there is a voter. What a view says of a cluster that is not reachable, or not this host's, is no ground to send
 // anybody anywhere: then ok is false, and what was last known stays.
-func Forwards(v View) (all []Forward, ok bool) {
+func ProxyTargets(v View) (all []ProxyTarget, ok bool) {
 	if !v.Cluster.Reachable || v.Cluster.Foreign() {
 		return nil, false
 	}
@@ -71,7 +71,7 @@ func Forwards(v View) (all []Forward, ok bool) {
 	var ranks []int
 	least := last
 	for m := range v.Cluster.voters() {
-		f, rank := Forward{Member: m.ID, Name: m.Name}, best
+		f, rank := ProxyTarget{Member: m.ID, Name: m.Name}, best
 		for _, bar := range forwardBars() {
 			if f.Why = bar.holds(v, m); f.Why != "" {
 				rank = live

@@ -98,7 +98,7 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 			t.Parallel()
 			v := forwardView()
 			c.change(&v)
-			all, ok := Forwards(v)
+			all, ok := ProxyTargets(v)
 			if !ok || len(all) != 3 {
 				t.Fatalf("%v, %v; want the three voters and not the learner", all, ok)
 			}
@@ -120,7 +120,7 @@ func TestNobodyIsSentAnywhereByAClusterThatIsNotReachedOrAnothers(t *testing.T) 
 	silent.Cluster.Reachable = false
 	foreign.Cluster.ID, foreign.Cluster.ExpectedID = 1, 2
 	for name, v := range map[string]View{"silent": silent, "foreign": foreign, "empty": empty} {
-		if all, ok := Forwards(v); ok {
+		if all, ok := ProxyTargets(v); ok {
 			t.Errorf("%s: %v is to be used", name, all)
 		}
 	}
@@ -143,8 +143,8 @@ func TestWhileThereIsAVoterOneIsUsedAndNoneThatIsWorse(t *testing.T) {
 			{Kind: KindReplace, Replaces: 3},
 			{Kind: KindJoin, Host: "id-n4"},
 		}[r.IntN(5)]
-		all, ok := Forwards(v)
-		worth := func(f Forward) int {
+		all, ok := ProxyTargets(v)
+		worth := func(f ProxyTarget) int {
 			m, _ := v.memberByID(f.Member)
 			switch {
 			case f.Why == "":

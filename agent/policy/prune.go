@@ -15,8 +15,8 @@ type BackupKeep struct {
 	Age   time.Duration
 }
 
-// Kept is a snapshot that lies in the store. Ages are negative where the clock of its host was ahead.
-type Kept struct {
+// StoredSnapshot is a snapshot that lies in the store. Ages are negative where the clock of its host was ahead.
+type StoredSnapshot struct {
 	Name      string
 	ClusterID string // etcd's: a cluster that was made anew begins with small revisions
 	Revision  int64
@@ -36,19 +36,19 @@ const StrayAge = 24 * time.Hour
 // Prune gives the names of the snapshots that may be removed. What is among the newest by its revision, or by its age,
 // is kept, so that neither a wrong clock nor a cluster that was made anew costs the good ones; and so are, of each
 // cluster, the last that was verified and the last that was proven to restore.
-func Prune(all []Kept, keep BackupKeep) []string {
+func Prune(all []StoredSnapshot, keep BackupKeep) []string {
 	byAge := slices.Clone(all)
-	slices.SortStableFunc(byAge, func(a, b Kept) int { return cmp.Compare(a.Age, b.Age) })
+	slices.SortStableFunc(byAge, func(a, b StoredSnapshot) int { return cmp.Compare(a.Age, b.Age) })
 	byRevision := slices.Clone(all)
-	slices.SortStableFunc(byRevision, func(a, b Kept) int {
+	slices.SortStableFunc(byRevision, func(a, b StoredSnapshot) int {
 		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Age, b.Age))
 	})
 	kept := map[string]bool{}
 	for i := range min(max(keep.Count, 1), len(all)) {
 		kept[byAge[i].Name], kept[byRevision[i].Name] = true, true
 	}
-	keepLast(kept, all, func(k Kept) (bool, time.Duration) { return k.Verified, k.VerifiedAge })
-	keepLast(kept, all, func(k Kept) (bool, time.Duration) { return k.Proven, k.ProvenAge })
+	keepLast(kept, all, func(k StoredSnapshot) (bool, time.Duration) { return k.Verified, k.VerifiedAge })
+	keepLast(kept, all, func(k StoredSnapshot) (bool, time.Duration) { return k.Proven, k.ProvenAge })
 	var out []string
 	for _, k := range all {
 		if !kept[k.Name] && k.Age > keep.Age {
@@ -59,8 +59,8 @@ func Prune(all []Kept, keep BackupKeep) []string {
 }
 
 // keepLast adds, of each cluster, the one of which something was done last.
-func keepLast(kept map[string]bool, all []Kept, done func(Kept) (bool, time.Duration)) {
-	last := map[string]Kept{} // by cluster
+func keepLast(kept map[string]bool, all []StoredSnapshot, done func(StoredSnapshot) (bool, time.Duration)) {
+	last := map[string]StoredSnapshot{} // by cluster
 	for _, k := range all {
 		is, age := done(k)
 		before, found := last[k.ClusterID]

@@ -13,10 +13,10 @@ import (
 )
 
 // week are snapshots of each day, the newest first, revision 700 today and 100 six days ago.
-func week() []Kept {
-	var all []Kept
+func week() []StoredSnapshot {
+	var all []StoredSnapshot
 	for day := range 7 {
-		all = append(all, Kept{
+		all = append(all, StoredSnapshot{
 			Name: fmt.Sprint("day-", day), ClusterID: "a", Revision: int64(100 * (7 - day)),
 			Age: time.Duration(day) * 24 * time.Hour,
 		})
@@ -68,11 +68,11 @@ func TestTheLastSnapshotThatWasProvenIsNeverRemoved(t *testing.T) {
 
 func TestAWrongClockAndAClusterMadeAnewCostNoGoodSnapshot(t *testing.T) {
 	t.Parallel()
-	old := Kept{Name: "clock-ahead", ClusterID: "a", Revision: 1, Age: -1000 * time.Hour}
+	old := StoredSnapshot{Name: "clock-ahead", ClusterID: "a", Revision: 1, Age: -1000 * time.Hour}
 	if got := Prune(append(week(), old), BackupKeep{Count: 1}); slices.Contains(got, "day-0") {
 		t.Errorf("one of a clock that was ahead stands for the newest: %v", got)
 	}
-	anew := Kept{Name: "anew", ClusterID: "b", Revision: 1}
+	anew := StoredSnapshot{Name: "anew", ClusterID: "b", Revision: 1}
 	if got := Prune(append(week(), anew), BackupKeep{Count: 1}); slices.Contains(got, "anew") ||
 		slices.Contains(got, "day-0") {
 		t.Errorf("the first of a new cluster stands behind the old one's: %v", got)

@@ -44,7 +44,7 @@ func noteQueue(v View, role Role) QueueNote {
 	if v.Rollout != nil && v.Rollout.Runs {
 		waiting = v.Rollout.Waiting
 	}
-	q.Down = NextDown(v, waiting, DownLength)
+	q.Down = NextInRollout(v, waiting, DownLength)
 	old := v.Queue
 	if old == nil {
 		return QueueNote{Keeps: true, News: true, Queue: q}

@@ -73,10 +73,10 @@ func Next(v View, n int) []string {
 	return out
 }
 
-// Line gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a voter
+// JoinQueue gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a voter
 // is replaced. It is the same on every host that sees the same records, but for the moment in which one has called a
 // voter dead or sick and another has not yet: the lock decides then.
-func Line(v View) []string {
+func JoinQueue(v View) []string {
 	var out []string
 	for _, h := range candidates(v, RoleVoter, selfReady(v)) {
 		out = append(out, h.ID)
@@ -129,9 +129,9 @@ func patience(v View, position int) time.Duration {
 // turnShare is for how many times the lock's time to live each host in the line is waited for.
 const turnShare = 2
 
-// NextDown gives the IDs of the hosts without a member that are taken down next, in their order, at most
+// NextInRollout gives the IDs of the hosts without a member that are taken down next, in their order, at most
 // n; waiting are those of a rollout. Members look closely in any case.
-func NextDown(v View, waiting []string, n int) []string {
+func NextInRollout(v View, waiting []string, n int) []string {
 	var out []string
 	for _, h := range queued(v) {
 		if h.Role == RoleSpare && len(out) < n {

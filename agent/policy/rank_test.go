@@ -76,7 +76,7 @@ func TestAVoterThatIsToGoFillsNoRack(t *testing.T) {
 		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
 		"nothing else says so":      {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
 		"its place is taken already": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{}
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{}
 			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}
 		}, "n5"},
 		"its data is gone, and it is dead": {func(v *View) {
@@ -127,10 +127,10 @@ func TestWhoIsTakenDownNext(t *testing.T) {
 	t.Parallel()
 	v := rankView()
 	asked := func(i int, at int64) { v.Hosts[i].Wants, v.Hosts[i].AskedAt = WorkReboot, at }
-	if got := NextDown(v, []string{"b1", "c1"}, 2); !slices.Equal(got, []string{"b1"}) {
+	if got := NextInRollout(v, []string{"b1", "c1"}, 2); !slices.Equal(got, []string{"b1"}) {
 		t.Errorf("of a rollout: %v", got)
 	}
-	if got := NextDown(v, []string{"b1"}, 0); got != nil {
+	if got := NextInRollout(v, []string{"b1"}, 0); got != nil {
 		t.Errorf("none: %v", got)
 	}
 	asked(3, 20)
@@ -138,17 +138,17 @@ func TestWhoIsTakenDownNext(t *testing.T) {
 	asked(0, 10)
 	asked(4, 5) // a voter looks closely in any case
 	for n, want := range [][]string{nil, {"a1"}, {"a1", "c2"}, {"a1", "c2", "c1"}} {
-		if got := NextDown(v, nil, n); !slices.Equal(got, want) {
+		if got := NextInRollout(v, nil, n); !slices.Equal(got, want) {
 			t.Errorf("%d of those that were asked: %v, want %v", n, got, want)
 		}
 	}
-	if got := NextDown(v, []string{"b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1", "b1"}) {
+	if got := NextInRollout(v, []string{"b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1", "b1"}) {
 		t.Errorf("those that were asked, and one of a rollout: %v", got)
 	}
-	if got := NextDown(v, []string{"b1"}, 3); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
+	if got := NextInRollout(v, []string{"b1"}, 3); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
 		t.Errorf("no more than that many: %v", got)
 	}
-	if got := NextDown(v, []string{"a1", "b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
+	if got := NextInRollout(v, []string{"a1", "b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
 		t.Errorf("one of the rollout was asked already: %v", got)
 	}
 }
@@ -192,11 +192,11 @@ func TestTheLineIsThatOfThoseWhoAreReadyToVoteBestFirst(t *testing.T) {
 	t.Parallel()
 	v := rankView()
 	v.Self.ID = "n1" // a voter, which is in no line
-	if got := Line(v); !slices.Equal(got, []string{"s1", "c1", "c2", "a1", "b1"}) {
+	if got := JoinQueue(v); !slices.Equal(got, []string{"s1", "c1", "c2", "a1", "b1"}) {
 		t.Errorf("the line is %v", got)
 	}
 	v.Hosts[2].Waiting = NotQualified
-	if got := Line(v); !slices.Equal(got, []string{"s1", "c2", "a1", "b1"}) {
+	if got := JoinQueue(v); !slices.Equal(got, []string{"s1", "c2", "a1", "b1"}) {
 		t.Errorf("one is not ready, and the line is %v", got)
 	}
 }

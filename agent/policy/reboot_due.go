@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// RebootSight is what one sees of a host that may be rebooted by itself, at times that its operator allows.
-type RebootSight struct {
+// RebootableHost is what one sees of a host that may be rebooted by itself, at times that its operator allows.
+type RebootableHost struct {
 	Required string        // why its packages want a reboot; empty: they do not
 	Veto     string        // who is against it and why; empty: nobody
 	Up       time.Duration // since the boot
@@ -39,7 +39,7 @@ const (
 const rebootsApart = 24 * time.Hour
 
 // Move tells what to do now, and why it is not to ask.
-func (s RebootSight) Move() (move RebootMove, why string) {
+func (s RebootableHost) Move() (move RebootMove, why string) {
 	why = s.against()
 	allowed := s.Required != "" && why == ""
 	switch {
@@ -56,7 +56,7 @@ func (s RebootSight) Move() (move RebootMove, why string) {
 }
 
 // against tells why a reboot that is required is not to be asked for now.
-func (s RebootSight) against() string {
+func (s RebootableHost) against() string {
 	switch {
 	case s.Required == "" || s.Veto == "" && s.Up >= rebootsApart && s.Blackout == "" && s.Open:
 		return ""

@@ -38,7 +38,7 @@ type RecoveryPlan struct {
 }
 
 // PlanRecovery decides whether a cluster is brought back, and from whose data.
-func PlanRecovery(all []Remains, w RecoveryWish) RecoveryPlan {
+func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	for _, d := range recoveryDoubts() {
 		if text, about := d.of(all, w); text != "" {
 			return RecoveryPlan{-1, &RecoveryDoubt{d.name, text, strings.ReplaceAll(d.ends, "{}", about)}}
@@ -50,7 +50,7 @@ func PlanRecovery(all []Remains, w RecoveryWish) RecoveryPlan {
 // recoveryDoubt declares one. of tells what was found, or nothing, and what stands for {} in what ends it.
 type recoveryDoubt struct {
 	name string
-	of   func(all []Remains, w RecoveryWish) (text, about string)
+	of   func(all []HostRemains, w RecoveryChoice) (text, about string)
 	ends string
 }
 
@@ -108,8 +108,8 @@ func recoveryDoubts() []recoveryDoubt {
 	}
 }
 
-func each(of func(Remains) string) func([]Remains, RecoveryWish) (string, string) {
-	return func(all []Remains, _ RecoveryWish) (string, string) {
+func each(of func(HostRemains) string) func([]HostRemains, RecoveryChoice) (string, string) {
+	return func(all []HostRemains, _ RecoveryChoice) (string, string) {
 		for _, r := range all {
 			if text := of(r); text != "" {
 				return text, r.Host
@@ -119,21 +119,21 @@ func each(of func(Remains) string) func([]Remains, RecoveryWish) (string, string
 	}
 }
 
-func tooMany(all []Remains, _ RecoveryWish) (text, about string) {
+func tooMany(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	if len(all) == 0 || len(all) > MaxRecoveryHosts {
 		return fmt.Sprintf("there are facts of %d hosts, it may be 1 to %d", len(all), MaxRecoveryHosts), ""
 	}
 	return "", ""
 }
 
-func seesQuorum(r Remains) string {
+func seesQuorum(r HostRemains) string {
 	if r.Quorum {
 		return r.Host + " sees a quorum, nothing is to be recovered"
 	}
 	return ""
 }
 
-func hostTwice(all []Remains, _ RecoveryWish) (text, about string) {
+func hostTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	seen := map[string]bool{}
 	for _, r := range all {
 		if seen[r.HostID] {
@@ -144,7 +144,7 @@ func hostTwice(all []Remains, _ RecoveryWish) (text, about string) {
 	return "", ""
 }
 
-func dataTwice(all []Remains, _ RecoveryWish) (text, about string) {
+func dataTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	of := map[uint64]string{}
 	for _, r := range all {
 		if r.Empty {
@@ -159,7 +159,7 @@ func dataTwice(all []Remains, _ RecoveryWish) (text, about string) {
 	return "", ""
 }
 
-func otherName(all []Remains, _ RecoveryWish) (text, about string) {
+func otherName(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		if r.Cluster != all[0].Cluster {
 			return fmt.Sprintf("%s is of cluster %q, %s of %q", all[0].Host, all[0].Cluster, r.Host, r.Cluster), ""
@@ -168,7 +168,7 @@ func otherName(all []Remains, _ RecoveryWish) (text, about string) {
 	return "", ""
 }
 
-func otherData(all []Remains, _ RecoveryWish) (text, about string) {
+func otherData(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	var id uint64
 	for _, r := range all {
 		switch {
@@ -183,7 +183,7 @@ func otherData(all []Remains, _ RecoveryWish) (text, about string) {
 	return "", ""
 }
 
-func factsTooOld(r Remains) string {
+func factsTooOld(r HostRemains) string {
 	switch {
 	case r.Age > MaxFactsAge:
 		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, durationfmt.Seconds(r.Age),
@@ -195,7 +195,7 @@ func factsTooOld(r Remains) string {
 	return ""
 }
 
-func namedUnknown(all []Remains, w RecoveryWish) (text, about string) {
+func namedUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
 	switch {
 	case w.Survivor == "" || named(all, w) >= 0:
 		return "", ""
@@ -205,11 +205,11 @@ func namedUnknown(all []Remains, w RecoveryWish) (text, about string) {
 	return w.Survivor + " cannot be the survivor, there are no facts of it", ""
 }
 
-func namedUnable(all []Remains, w RecoveryWish) (text, about string) {
+func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Survivor == "" || w.Snapshot {
 		return "", ""
 	}
-	for _, s := range RankRemains(all) {
+	for _, s := range RankHosts(all) {
 		if s.No != "" && all[s.Place].Host == w.Survivor {
 			return fmt.Sprintf("%s cannot be the survivor, %s", w.Survivor, s.No), ""
 		}
@@ -218,11 +218,11 @@ func namedUnable(all []Remains, w RecoveryWish) (text, about string) {
 }
 
 // dataLeft keeps a snapshot from taking the place of what is newer than every snapshot.
-func dataLeft(all []Remains, w RecoveryWish) (text, about string) {
+func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if !w.Snapshot || w.Survivor != "" {
 		return "", ""
 	}
-	for _, s := range RankRemains(all) {
+	for _, s := range RankHosts(all) {
 		if r := all[s.Place]; s.No == "" {
 			return fmt.Sprintf("%s has the data of a voter, up to entry %d", r.Host, r.Index), r.Host
 		}
@@ -230,15 +230,15 @@ func dataLeft(all []Remains, w RecoveryWish) (text, about string) {
 	return "", ""
 }
 
-func nobodyAble(all []Remains, w RecoveryWish) (text, about string) {
-	if w.Snapshot || slices.ContainsFunc(RankRemains(all), able) {
+func nobodyAble(all []HostRemains, w RecoveryChoice) (text, about string) {
+	if w.Snapshot || slices.ContainsFunc(RankHosts(all), able) {
 		return "", ""
 	}
 	return "no host has data of a voter, nothing can be brought back from these hosts", ""
 }
 
 // couldComeBack finds a majority among the hosts that are there: they need to be started, and lose nothing.
-func couldComeBack(all []Remains, w RecoveryWish) (text, about string) {
+func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {
 		if slices.ContainsFunc(voters, r.is) {
@@ -252,14 +252,14 @@ func couldComeBack(all []Remains, w RecoveryWish) (text, about string) {
 	return fmt.Sprintf("%d of %d voters have their data, %d are a quorum", there, len(voters), need), ""
 }
 
-func votersUnknown(all []Remains, w RecoveryWish) (text, about string) {
+func votersUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Snapshot || len(RecoveryVoters(all)) > 0 {
 		return "", ""
 	}
 	return "no host knows who the voters are", ""
 }
 
-func voterMissing(all []Remains, w RecoveryWish) (text, about string) {
+func voterMissing(all []HostRemains, w RecoveryChoice) (text, about string) {
 	var open []string
 	for _, m := range RecoveryMissing(all) {
 		id := strconv.FormatUint(m.ID, 16)
@@ -275,7 +275,7 @@ func voterMissing(all []Remains, w RecoveryWish) (text, about string) {
 		strings.Join(slices.Concat(w.Gone, open), ",")
 }
 
-func notTheName(all []Remains, w RecoveryWish) (text, about string) {
+func notTheName(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Cluster == all[0].Cluster {
 		return "", ""
 	}

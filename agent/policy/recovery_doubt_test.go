@@ -12,8 +12,8 @@ import (
 
 // left is what two of five hosts have left, n1 with the longer log, and what a person says of the others.
 type left struct {
-	all  []Remains
-	wish RecoveryWish
+	all  []HostRemains
+	wish RecoveryChoice
 }
 
 func twoOfFive() left {
@@ -22,9 +22,9 @@ func twoOfFive() left {
 		name := fmt.Sprintf("n%d", i+1)
 		list = append(list, ListedMember{ID: uint64(i + 1), Name: name, PeerURL: "http://" + name})
 	}
-	l := left{wish: RecoveryWish{Cluster: "demo", Gone: []string{"n3", "n4", "5"}}}
+	l := left{wish: RecoveryChoice{Cluster: "demo", Gone: []string{"n3", "n4", "5"}}}
 	for i := range 2 {
-		l.all = append(l.all, Remains{
+		l.all = append(l.all, HostRemains{
 			HostID: "id-" + list[i].Name, Host: list[i].Name, Cluster: "demo", PeerURL: list[i].PeerURL,
 			ClusterID: oldCluster, MemberID: list[i].ID, Term: 4, Index: uint64(200 - i), InData: slices.Clone(list),
 		})
@@ -92,13 +92,13 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 			func(l *left) { l.all[1].InData = twoOfFive().all[1].InData },
 		},
 		"an earlier plan is in force": {
-			func(l *left) { l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n2"}} },
+			func(l *left) { l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n2"}} },
 			func(l *left) { l.all[1].Plans[0].GivenUp = true },
 		},
 		"an earlier plan may be carried out": {
 			func(l *left) {
-				l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n3", GivenUp: true}}
-				l.all[1].Plans = []PlanTold{
+				l.all[0].Plans = []KnownPlan{{ID: "p1", Survivor: "n3", GivenUp: true}}
+				l.all[1].Plans = []KnownPlan{
 					{ID: "p1", Survivor: "n3"}, {ID: "p2", Survivor: "n1", GivenUp: true, Age: time.Hour},
 				}
 			},
@@ -149,7 +149,7 @@ func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != missing {
 		t.Errorf("%s", got.Doubt)
 	}
-	l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n5"}}
+	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
 	l.wish.KeptOff = []string{"n4"}
 	const abroad = "n2 was told plan p1, by which n5 goes on alone, and nothing says that n5 has given it up: start " +
 		"that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or make sure " +
@@ -197,23 +197,23 @@ func TestWhoGoesOnAloneIsTheMostAdvancedOrWhoWasNamed(t *testing.T) {
 
 func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	t.Parallel()
-	table := map[string]func(p *PlanShown){
-		"another cluster's plan":  func(p *PlanShown) { p.Now.Cluster = "other" },
-		"no part of it":           func(p *PlanShown) { p.Own = nil },
-		"a quorum is seen":        func(p *PlanShown) { p.Now.Quorum = true },
-		"too old":                 func(p *PlanShown) { p.Age = MaxPlanAge + time.Second },
-		"another host":            func(p *PlanShown) { p.Now.HostID = "id-n9" },
-		"another cluster's facts": func(p *PlanShown) { p.Own.Cluster = "other" },
-		"other data":              func(p *PlanShown) { p.Now.MemberID = 9 },
-		"another last entry":      func(p *PlanShown) { p.Now.Index++ },
-		"another plan since": func(p *PlanShown) {
-			p.ID, p.Own.Plans = "p3", []PlanTold{{ID: "p1", Survivor: "n3", GivenUp: true}}
-			p.Now.Plans = append([]PlanTold{{ID: "p3", Survivor: "n1"}, {ID: "p2", Survivor: "n3"}}, p.Own.Plans...)
+	table := map[string]func(p *OfferedPlan){
+		"another cluster's plan":  func(p *OfferedPlan) { p.Now.Cluster = "other" },
+		"no part of it":           func(p *OfferedPlan) { p.Own = nil },
+		"a quorum is seen":        func(p *OfferedPlan) { p.Now.Quorum = true },
+		"too old":                 func(p *OfferedPlan) { p.Age = MaxPlanAge + time.Second },
+		"another host":            func(p *OfferedPlan) { p.Now.HostID = "id-n9" },
+		"another cluster's facts": func(p *OfferedPlan) { p.Own.Cluster = "other" },
+		"other data":              func(p *OfferedPlan) { p.Now.MemberID = 9 },
+		"another last entry":      func(p *OfferedPlan) { p.Now.Index++ },
+		"another plan since": func(p *OfferedPlan) {
+			p.ID, p.Own.Plans = "p3", []KnownPlan{{ID: "p1", Survivor: "n3", GivenUp: true}}
+			p.Now.Plans = append([]KnownPlan{{ID: "p3", Survivor: "n1"}, {ID: "p2", Survivor: "n3"}}, p.Own.Plans...)
 		},
 	}
-	shown := func() PlanShown {
+	shown := func() OfferedPlan {
 		l := twoOfFive()
-		return PlanShown{Cluster: "demo", Age: time.Hour, Own: &l.all[0], Now: twoOfFive().all[0]}
+		return OfferedPlan{Cluster: "demo", Age: time.Hour, Own: &l.all[0], Now: twoOfFive().all[0]}
 	}
 	if text := PlanRefused(shown()); text != "" {
 		t.Errorf("it is refused: %s", text)
@@ -239,20 +239,20 @@ func TestFactsOfASurvivorThatWereTakenBeforeItsPlanWasToldDoNotShowThatItGaveItU
 	t.Parallel()
 	for name, c := range map[string]struct {
 		older time.Duration // the survivor's facts than the word of the plan
-		plans []PlanTold
+		plans []KnownPlan
 		doubt bool
 	}{
 		"younger, and it knows of no such plan": {-time.Second, nil, false},
 		"as old, and it knows of no such plan":  {0, nil, true},
 		"older, and it knows of no such plan":   {time.Minute, nil, true},
 		"older, and it gave the plan up": {
-			time.Minute, []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
+			time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
 		},
 	} {
 		l := twoOfFive()
 		l.wish.Gone = []string{"n3", "n4", "n5"}
 		l.all[0].Age = 0 // its facts are taken last
-		l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
+		l.all[0].Plans = []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
 		l.all[1].Age, l.all[1].Plans = l.all[0].Plans[0].Age+c.older, c.plans
 		text, about := planAbroad(l.all, l.wish)
 		if (text != "") != c.doubt || c.doubt && about != "n2" {

@@ -14,17 +14,17 @@ import (
 // MaxPlanAge is how long after it was made a plan is obeyed.
 const MaxPlanAge = 24 * time.Hour
 
-// PlanShown is a plan as it is shown to a host that is to obey it.
-type PlanShown struct {
+// OfferedPlan is a plan as it is shown to a host that is to obey it.
+type OfferedPlan struct {
 	ID      string
 	Cluster string        // its name
 	Age     time.Duration // negative where this host's clock is behind
-	Own     *Remains      // what it was made of, of this host; nil for nothing
-	Now     Remains       // what this host has in this moment
+	Own     *HostRemains  // what it was made of, of this host; nil for nothing
+	Now     HostRemains   // what this host has in this moment
 }
 
 // PlanRefused tells why this host does not obey a plan, or nothing.
-func PlanRefused(p PlanShown) string {
+func PlanRefused(p OfferedPlan) string {
 	for _, r := range planRefusals() {
 		if text := r.of(p); text != "" {
 			return text
@@ -36,47 +36,47 @@ func PlanRefused(p PlanShown) string {
 // planRefusal declares one reason. What ends it is for all the same: the facts taken anew, and another plan.
 type planRefusal struct {
 	name string
-	of   func(p PlanShown) string
+	of   func(p OfferedPlan) string
 }
 
 // planRefusals declares them, in the order in which they are told: each may rely on those before it.
 func planRefusals() []planRefusal {
 	return []planRefusal{
-		{"another cluster's plan", func(p PlanShown) string {
+		{"another cluster's plan", func(p OfferedPlan) string {
 			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host is of %q", p.Cluster,
 				p.Now.Cluster)
 		}},
-		{"no part of it", func(p PlanShown) string {
+		{"no part of it", func(p OfferedPlan) string {
 			return unless(p.Own != nil, "it was made without facts of %s", p.Now.Host)
 		}},
-		{"a quorum is seen", func(p PlanShown) string {
+		{"a quorum is seen", func(p OfferedPlan) string {
 			return unless(!p.Now.Quorum, "%s sees a quorum: nothing is to be recovered", p.Now.Host)
 		}},
-		{"too old", func(p PlanShown) string {
+		{"too old", func(p OfferedPlan) string {
 			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
 				durationfmt.Seconds(p.Age), durationfmt.Text(MaxPlanAge))
 		}},
-		{"another host", func(p PlanShown) string {
+		{"another host", func(p OfferedPlan) string {
 			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), this host is %s (%s)", p.Own.Host,
 				p.Own.HostID, p.Now.Host, p.Now.HostID)
 		}},
-		{"another cluster's facts", func(p PlanShown) string {
+		{"another cluster's facts", func(p OfferedPlan) string {
 			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, this host is of %q",
 				p.Own.Cluster, p.Now.Cluster)
 		}},
-		{"other data", func(p PlanShown) string {
+		{"other data", func(p OfferedPlan) string {
 			same := p.Own.Empty == p.Now.Empty && p.Own.ClusterID == p.Now.ClusterID && p.Own.MemberID == p.Now.MemberID
 			return unless(same, "the data directory is not the one that the facts tell of")
 		}},
-		{"another last entry", func(p PlanShown) string {
+		{"another last entry", func(p OfferedPlan) string {
 			return unless(p.Own.Term == p.Now.Term && p.Own.Index == p.Now.Index,
 				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
 				p.Own.Index, p.Own.Term)
 		}},
 		// made of the same facts as this one, it may be carried out on another host
-		{"another plan since", func(p PlanShown) string {
+		{"another plan since", func(p OfferedPlan) string {
 			for _, told := range p.Now.Plans {
-				before := slices.ContainsFunc(p.Own.Plans, func(t PlanTold) bool { return t.ID == told.ID })
+				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == told.ID })
 				if told.ID != p.ID && !before {
 					return fmt.Sprintf("since its facts were taken %s was told plan %s, by which %s goes on alone",
 						p.Now.Host, told.ID, told.Survivor)

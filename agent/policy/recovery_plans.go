@@ -13,7 +13,7 @@ import (
 // that goes on alone by it may be off, and come back. Then two clusters would serve.
 
 // planInForce finds a host that goes on alone by a plan that was made before.
-func planInForce(all []Remains, _ RecoveryWish) (text, about string) {
+func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			if p.Survivor == r.Host && !p.GivenUp {
@@ -25,7 +25,7 @@ func planInForce(all []Remains, _ RecoveryWish) (text, about string) {
 }
 
 // planAbroad finds a plan that was told to a host, and of whose survivor nothing says that it has given it up.
-func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
+func planAbroad(all []HostRemains, w RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {
@@ -42,9 +42,9 @@ func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 // gaveUp tells whether the facts of a plan's survivor show that it does not carry the plan out any more: they name it
 // as given up, or do not name it and were taken after another host was told. Older ones may be of before it was applied
 // there. A host tells of the last two plans only, so that an older one is not named though it was given up.
-func gaveUp(all []Remains, p PlanTold) bool {
-	return slices.ContainsFunc(all, func(o Remains) bool {
-		ended := slices.ContainsFunc(o.Plans, func(q PlanTold) bool { return q.ID == p.ID && q.GivenUp })
+func gaveUp(all []HostRemains, p KnownPlan) bool {
+	return slices.ContainsFunc(all, func(o HostRemains) bool {
+		ended := slices.ContainsFunc(o.Plans, func(q KnownPlan) bool { return q.ID == p.ID && q.GivenUp })
 		return o.Host == p.Survivor && (ended || o.Age < p.Age)
 	})
 }

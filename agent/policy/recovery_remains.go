@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Remains is what one host has left of a cluster that has lost its majority, as the host's facts tell.
-type Remains struct {
+// HostRemains is what one host has left of a cluster that has lost its majority, as the host's facts tell.
+type HostRemains struct {
 	HostID, Host string
 	Cluster      string // its name
 	PeerURL      string
@@ -24,11 +24,11 @@ type Remains struct {
 	Commit       uint64 // the last entry of which it knows that it is committed
 	InData       []ListedMember
 	LastSeen     []ListedMember // as an etcd has last listed them to it
-	Plans        []PlanTold     // that it was told and has not carried out to the end
+	Plans        []KnownPlan    // that it was told and has not carried out to the end
 }
 
-// PlanTold is an earlier plan that a host was told.
-type PlanTold struct {
+// KnownPlan is an earlier plan that a host was told.
+type KnownPlan struct {
 	ID, Survivor string        // the host that goes on alone by it, by name
 	GivenUp      bool          // on the host that was told
 	Age          time.Duration // since the host was told
@@ -42,8 +42,8 @@ type ListedMember struct {
 	Learner bool
 }
 
-// RecoveryWish is what a person says of the plan that is to be made.
-type RecoveryWish struct {
+// RecoveryChoice is what a person says of the plan that is to be made.
+type RecoveryChoice struct {
 	Cluster  string   // its name, as it was typed
 	Gone     []string // voters that never come back, by name or ID in hexadecimal
 	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
@@ -51,17 +51,17 @@ type RecoveryWish struct {
 	Snapshot bool     // with a snapshot, instead of data
 }
 
-// Ranked is how a host stands beside the others.
-type Ranked struct {
+// RankedHost is how a host stands beside the others.
+type RankedHost struct {
 	Place  int    // in what was given
 	Behind uint64 // entries that the most advanced has beyond it; at least one where its term is older
 	Chosen bool   // it is the one that would go on
 	No     string // why it cannot be the survivor
 }
 
-// RankRemains puts hosts side by side, the most advanced first: by the term of the last entry, then its index, as raft
+// RankHosts puts hosts side by side, the most advanced first: by the term of the last entry, then its index, as raft
 // itself compares logs.
-func RankRemains(all []Remains) []Ranked {
+func RankHosts(all []HostRemains) []RankedHost {
 	out, voters := byLog(all), RecoveryVoters(all)
 	for i := range out {
 		switch of, best := all[out[i].Place], all[out[0].Place]; {
@@ -84,12 +84,12 @@ func RankRemains(all []Remains) []Ranked {
 }
 
 // byLog puts the longest log first.
-func byLog(all []Remains) []Ranked {
-	out := make([]Ranked, 0, len(all))
+func byLog(all []HostRemains) []RankedHost {
+	out := make([]RankedHost, 0, len(all))
 	for i := range all {
-		out = append(out, Ranked{Place: i})
+		out = append(out, RankedHost{Place: i})
 	}
-	slices.SortStableFunc(out, func(a, b Ranked) int {
+	slices.SortStableFunc(out, func(a, b RankedHost) int {
 		x, y := all[a.Place], all[b.Place]
 		return cmp.Or(cmp.Compare(y.Term, x.Term), cmp.Compare(y.Index, x.Index), cmp.Compare(y.Commit, x.Commit),
 			strings.Compare(x.Host, y.Host))
@@ -98,12 +98,12 @@ func byLog(all []Remains) []Ranked {
 }
 
 // is tells whether the data are that member's.
-func (r Remains) is(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
+func (r HostRemains) is(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
 
-func able(s Ranked) bool { return s.No == "" }
+func able(s RankedHost) bool { return s.No == "" }
 
 // learner tells whether the host's own member is listed as one that does not vote.
-func (r Remains) learner() bool {
+func (r HostRemains) learner() bool {
 	for _, m := range slices.Concat(r.InData, r.LastSeen) {
 		if m.ID == r.MemberID {
 			return m.Learner
@@ -113,7 +113,7 @@ func (r Remains) learner() bool {
 }
 
 // RecoveryVoters gives the voters that the host with the newest log lists; nil when nobody lists any.
-func RecoveryVoters(all []Remains) []ListedMember {
+func RecoveryVoters(all []HostRemains) []ListedMember {
 	for _, s := range byLog(all) {
 		for _, list := range [][]ListedMember{all[s.Place].InData, all[s.Place].LastSeen} {
 			voters := slices.DeleteFunc(slices.Clone(list), func(m ListedMember) bool { return m.Learner })
@@ -126,9 +126,9 @@ func RecoveryVoters(all []Remains) []ListedMember {
 }
 
 // RecoveryMissing gives the voters of whose hosts there are no facts.
-func RecoveryMissing(all []Remains) []ListedMember {
+func RecoveryMissing(all []HostRemains) []ListedMember {
 	return slices.DeleteFunc(RecoveryVoters(all), func(m ListedMember) bool {
-		return slices.ContainsFunc(all, func(r Remains) bool {
+		return slices.ContainsFunc(all, func(r HostRemains) bool {
 			return r.is(m) || m.PeerURL != "" && r.PeerURL == m.PeerURL
 		})
 	})
@@ -136,15 +136,15 @@ func RecoveryMissing(all []Remains) []ListedMember {
 
 // survivor gives the place of the host that goes on alone, when no doubt is left. With a snapshot and no name it is one
 // that has no data, if there is any.
-func survivor(all []Remains, w RecoveryWish) int {
+func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {
 		return named(all, w)
 	}
-	list := RankRemains(all)
+	list := RankHosts(all)
 	if !w.Snapshot {
 		return list[slices.IndexFunc(list, able)].Place
 	}
-	slices.SortStableFunc(list, func(a, b Ranked) int {
+	slices.SortStableFunc(list, func(a, b RankedHost) int {
 		x, y := all[a.Place], all[b.Place]
 		switch {
 		case x.Empty == y.Empty:
@@ -158,6 +158,6 @@ func survivor(all []Remains, w RecoveryWish) int {
 }
 
 // named gives the place of the host that a person has named, or -1.
-func named(all []Remains, w RecoveryWish) int {
-	return slices.IndexFunc(all, func(r Remains) bool { return r.Host == w.Survivor })
+func named(all []HostRemains, w RecoveryChoice) int {
+	return slices.IndexFunc(all, func(r HostRemains) bool { return r.Host == w.Survivor })
 }

@@ -8,16 +8,16 @@ import "testing"
 func TestOnlyWhoVotesByTheLongestLogMayBeTheSurvivor(t *testing.T) {
 	t.Parallel()
 	list := []ListedMember{{ID: 1, Name: "n1"}}
-	all := []Remains{
+	all := []HostRemains{
 		{Host: "n1", ClusterID: 7, MemberID: 1, Term: 2, Index: 10, InData: list},
 		{Host: "n2", ClusterID: 7, MemberID: 2, Term: 2, Index: 9, InData: list},
 	}
-	got := RankRemains(all)
+	got := RankHosts(all)
 	if !got[0].Chosen || got[0].Place != 0 || got[1].Chosen || got[1].No != "it is no voter any more" {
 		t.Errorf("one votes by the data of both, and they stand as %+v", got)
 	}
 	all[0].InData, all[1].InData = nil, nil // nobody remembers a list: nothing is held against anybody
-	if got := RankRemains(all); got[1].No != "" || got[1].Behind != 1 {
+	if got := RankHosts(all); got[1].No != "" || got[1].Behind != 1 {
 		t.Errorf("no list is known, and they stand as %+v", got)
 	}
 }

@@ -312,7 +312,7 @@ func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootBesideTheRecoveredClus
 	t.Parallel()
 	for what, c := range map[string]struct {
 		change func(*View)
-		want   Hold
+		want   StartGuard
 	}{
 		"old data":                  {func(*View) {}, HoldBack},
 		"whose unit has failed":     {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
@@ -333,7 +333,7 @@ func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootBesideTheRecoveredClus
 		v := site{data: oldCluster, unit: UnitInactive}.view()
 		v.Recovery = &Recovery{Old: oldCluster, New: newCluster}
 		c.change(&v)
-		if got := Decide(v).Notes.Hold; got != c.want {
+		if got := Decide(v).Notes.StartGuard; got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
@@ -351,9 +351,9 @@ func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
 		v.Pause = &Pause{By: "root"}
 		v.Rollout = &Rollout{}
 		d := Decide(v)
-		if d.Step.Kind != want.Step.Kind || d.Notes.Hold != want.Notes.Hold {
-			t.Errorf("%+v: %s instead of %s, hold %v instead of %v", begin, d.Step.Kind, want.Step.Kind, d.Notes.Hold,
-				want.Notes.Hold)
+		if d.Step.Kind != want.Step.Kind || d.Notes.StartGuard != want.Notes.StartGuard {
+			t.Errorf("%+v: %s instead of %s, hold %v instead of %v", begin, d.Step.Kind, want.Step.Kind, d.Notes.StartGuard,
+				want.Notes.StartGuard)
 		}
 	}
 }

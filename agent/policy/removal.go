@@ -237,7 +237,7 @@ func removals() operation {
 		noun:   "removal",
 		phases: []OpPhase{PhaseBegun, PhaseRemoving},
 		out:    func(op *Op) uint64 { return op.MemberID },
-		title: func(t Titled) string {
+		title: func(t OperationTitle) string {
 			return fmt.Sprintf("removal of member %s (%s) by %s", t.Target, t.Member, t.HostName)
 		},
 		carry: func(v View) Decision {

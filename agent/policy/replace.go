@@ -320,7 +320,7 @@ func replaces() operation {
 	}
 }
 
-func replaceTitle(t Titled) string {
+func replaceTitle(t OperationTitle) string {
 	switch t.Target {
 	case "":
 		return "removal of a voter too many by " + t.HostName

@@ -64,7 +64,7 @@ func strain(hosts ...int) func(v *View) {
 	}
 }
 
-func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }
+func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{} }
 
 func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ type RequestNote struct {
 	Change RequestChange
 	Code   ReasonCode // with which it ends
 	Text   string
-	Guard  Hold // what the start guard is to be before it ends
+	Guard  StartGuard // what the start guard is to be before it ends
 }
 
 // workOver tells whether the host need not be taken down any more for what was asked.

@@ -14,22 +14,22 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Drill is what is known of the restores that were proven: a snapshot that an etcd of its own has served.
-type Drill struct {
+// RestoreTest is what is known of the restores that were proven: a snapshot that an etcd of its own has served.
+type RestoreTest struct {
 	Every  time.Duration // how old the last one may get; 0 when none is proven by itself
 	Proven bool          // there is one
 	Age    time.Duration // of the last one, by wall clocks; without one, since this agent looks
 	Failed *BackupFailure
 }
 
-// DrillAbility says whether a host can test a restore.
-type DrillAbility string
+// RestoreTestAbility says whether a host can test a restore.
+type RestoreTestAbility string
 
 // The abilities. The zero value means that it cannot.
 const (
-	DrillReady  DrillAbility = "ready"
-	DrillSealed DrillAbility = "sealed"  // but for the key to decrypt snapshots with
-	DrillNoRoom DrillAbility = "no-room" // but for free bytes
+	DrillReady  RestoreTestAbility = "ready"
+	DrillSealed RestoreTestAbility = "sealed"  // but for the key to decrypt snapshots with
+	DrillNoRoom RestoreTestAbility = "no-room" // but for free bytes
 )
 
 // Spool is the directory on this host in which a restore is tested.
@@ -50,9 +50,9 @@ const (
 	drillMargin = 256 << 20
 )
 
-// DrillRoom returns how many bytes must be free before a restore test of a database of that size begins, and how many
+// RestoreTestRoom returns how many bytes must be free before a restore test of a database of that size begins, and how many
 // it must leave free while it runs. A member that shares the file system keeps room to double its database.
-func DrillRoom(database uint64, shared bool) (begin, leave uint64) {
+func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 	begin, leave = 2*database+drillEtcd, drillFloor
 	if shared {
 		leave = 2*database + drillMargin
@@ -61,9 +61,9 @@ func DrillRoom(database uint64, shared bool) (begin, leave uint64) {
 	return begin, leave
 }
 
-// CanDrill returns what a host publishes of its ability to test restores, given whether it has a store of snapshots and
+// CanTestRestore returns what a host publishes of its ability to test restores, given whether it has a store of snapshots and
 // the key to read them, if one is needed. An etcd older than the members' may not understand their database.
-func CanDrill(v View, store, key bool) DrillAbility {
+func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	older := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return v.Self.Etcd.Major < m.Version.Major ||
 			v.Self.Etcd.Major == m.Version.Major && v.Self.Etcd.Minor < m.Version.Minor
@@ -87,7 +87,7 @@ func (v View) hasDrillRoom() bool {
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
 		return !isMember
 	}
-	begin, leave := DrillRoom(v.Cluster.DBSize, isMember && v.Spool.Shared)
+	begin, leave := RestoreTestRoom(v.Cluster.DBSize, isMember && v.Spool.Shared)
 	published := slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Own && h.Drills == DrillReady })
 	switch {
 	case v.Spool.Testing:
@@ -98,8 +98,8 @@ func (v View) hasDrillRoom() bool {
 	return v.Spool.Free >= begin
 }
 
-// DrillNote says what is to be done about restore tests. It is no step: it takes no lock, and touches no member.
-type DrillNote struct {
+// RestoreTestNote says what is to be done about restore tests. It is no step: it takes no lock, and touches no member.
+type RestoreTestNote struct {
 	Run    bool   // now, by this host
 	By     string // the name of the host that runs the next one; empty when none can
 	Sealed bool   // none can, for lack of a key alone
@@ -115,7 +115,7 @@ type DrillNote struct {
 const drillRetry = time.Hour
 
 // noteDrill decides about the next restore test, and about one that runs here.
-func noteDrill(v View) DrillNote {
+func noteDrill(v View) RestoreTestNote {
 	n := nextDrill(v)
 	n.End = v.endDrill()
 	n.EndDue = cmp.Or(n.End, v.endDueDrill())
@@ -147,26 +147,26 @@ func (v View) endDueDrill() string {
 }
 
 // nextDrill decides which host tests the next restore, and when: the one that it costs the cluster least.
-func nextDrill(v View) DrillNote {
+func nextDrill(v View) RestoreTestNote {
 	d := v.Backup.Drill
 	switch {
 	case d.Every == 0:
-		return DrillNote{}
+		return RestoreTestNote{}
 	case !v.Cluster.Reachable || v.Cluster.Foreign():
-		return DrillNote{Text: "no restore test: the cluster cannot be reached from here"}
+		return RestoreTestNote{Text: "no restore test: the cluster cannot be reached from here"}
 	case !v.Backup.Saved:
-		return DrillNote{Text: "no restore test: there is no snapshot yet"}
+		return RestoreTestNote{Text: "no restore test: there is no snapshot yet"}
 	}
 	fit := v.drillers(DrillReady)
 	if len(fit) == 0 && len(v.drillers(DrillSealed)) > 0 {
-		return DrillNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key no " +
+		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key no " +
 			"host has that could run one; set backup.identityFile on one"}
 	}
 	if len(fit) == 0 {
-		return DrillNote{Text: "no restore test: " + v.drillsNowhere() + "; quorumctl snapshot drill runs one on any " +
+		return RestoreTestNote{Text: "no restore test: " + v.drillsNowhere() + "; quorumctl snapshot drill runs one on any " +
 			"host"}
 	}
-	n := DrillNote{By: fit[0].Name, Due: v.drillDue()}
+	n := RestoreTestNote{By: fit[0].Name, Due: v.drillDue()}
 	if n.Due > 0 {
 		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
 		return n
@@ -200,7 +200,7 @@ func (v View) keepsFromDrill(best Host) string {
 
 // drillers returns the hosts with that ability on which nothing stands against a restore test, best first. One on which
 // the last one failed goes behind the others: the fault may be its own.
-func (v View) drillers(what DrillAbility) []Host {
+func (v View) drillers(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return h.Drills != what || v.againstDrill(h) != ""
 	})

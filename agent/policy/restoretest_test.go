@@ -22,7 +22,7 @@ func drilling() View {
 		})
 	}
 	v.Self.ID, v.Self.PeerURL = "n5", "http://n5"
-	v.Backup.Drill = Drill{Every: 24 * time.Hour, Proven: true, Age: 10 * time.Hour}
+	v.Backup.Drill = RestoreTest{Every: 24 * time.Hour, Proven: true, Age: 10 * time.Hour}
 	return v
 }
 
@@ -163,7 +163,7 @@ func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
 func TestNoCombinationHasTwoHostsOrTheLeaderTestARestore(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}
-	abilities := []DrillAbility{DrillReady, DrillNoRoom, DrillSealed, ""}
+	abilities := []RestoreTestAbility{DrillReady, DrillNoRoom, DrillSealed, ""}
 	kinds := len(states) * len(abilities)
 	ran, all := 0, kinds*kinds*kinds
 	for n := range all * 4 {
@@ -237,8 +237,8 @@ func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
 	for name, c := range map[string]struct {
 		self  string
 		spool Spool
-		own   DrillAbility // that it has published
-		want  DrillAbility
+		own   RestoreTestAbility // that it has published
+		want  RestoreTestAbility
 	}{
 		// Of a database of 100 MiB: 392 MiB to begin with, and 456 MiB more beside a member's data.
 		"a spare":                  {"n5", spool(392, true), "", DrillReady},
@@ -258,7 +258,7 @@ func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
 		v.Self.Etcd, v.Cluster.DBSize, v.Spool = ParseVersion("3.6.16"), 100<<20, c.spool
 		v.Hosts[1].Own, v.Hosts[1].Drills = true, c.own
 		v.Self.PeerURL = "http://" + c.self
-		if got := CanDrill(v, true, true); got != c.want {
+		if got := CanTestRestore(v, true, true); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -344,7 +344,7 @@ func TestAHostCanDrillWithAStoreAKeyAndAnEtcdThatKnowsTheDatabase(t *testing.T) 
 	for name, c := range map[string]struct {
 		etcd       string
 		store, key bool
-		want       DrillAbility
+		want       RestoreTestAbility
 	}{
 		"all": {"3.6.16", true, true, DrillReady}, "newer": {"3.7.3", true, true, DrillReady},
 		"an older patch": {"3.6.2", true, true, DrillReady}, "older": {"3.5.31", true, true, ""},
@@ -356,7 +356,7 @@ func TestAHostCanDrillWithAStoreAKeyAndAnEtcdThatKnowsTheDatabase(t *testing.T) 
 			v.Cluster.Members[i].Version = ParseVersion("3.6.16")
 		}
 		v.Self.Etcd = ParseVersion(c.etcd)
-		if got := CanDrill(v, c.store, c.key); got != c.want {
+		if got := CanTestRestore(v, c.store, c.key); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

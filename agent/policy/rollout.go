@@ -21,10 +21,10 @@ type Rollout struct {
 	Began   time.Duration
 }
 
-// HadTurn tells whether a request of a rollout that has ended was its host's turn, where a person has let the rollout
+// CountedInRollout tells whether a request of a rollout that has ended was its host's turn, where a person has let the rollout
 // go on so often then, and so often by now: each time everybody has a turn again. However it ended, it was: one whose
 // operation a person has released may have had the host down.
-func HadTurn(resumedThen, resumed int) bool { return resumedThen >= resumed }
+func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
 // RolloutNext gives the host of a rollout that is taken down next, among those that wait: first the
 // sick ones, then those without a vote, then voters that follow, and the leader last. Hosts that are

@@ -5,8 +5,8 @@ package policy
 
 import "fmt"
 
-// RolloutTurn is a rollout as the host sees it that has just had its turn in it.
-type RolloutTurn struct {
+// RolloutProgress is a rollout as the host sees it that has just had its turn in it.
+type RolloutProgress struct {
 	Host    string // the name of this host
 	Goes    bool   // it runs, or is paused: nobody has stopped or aborted it
 	Waiting int    // hosts that wait for their turn, this one not among them
@@ -25,7 +25,7 @@ type RolloutEnd struct {
 
 // RolloutAfter gives what becomes of a rollout when the operation of one of its hosts ends with that step. A host that
 // did not come back as it should stops it.
-func RolloutAfter(t RolloutTurn, step Step) RolloutEnd {
+func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Withdrawn:
 		return RolloutEnd{Stopped: t.Host + " was withdrawn from it"}

@@ -7,58 +7,58 @@ import "testing"
 
 func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 	t.Parallel()
-	upgrade := RolloutTurn{Host: "n2", Goes: true, Waiting: 1, Member: true, Wants: "3.6.5", Runs: "3.6.5"}
+	upgrade := RolloutProgress{Host: "n2", Goes: true, Waiting: 1, Member: true, Wants: "3.6.5", Runs: "3.6.5"}
 	for what, c := range map[string]struct {
-		edit func(*RolloutTurn)
+		edit func(*RolloutProgress)
 		step Step
 		want RolloutEnd
 	}{
-		"it is back": {func(*RolloutTurn) {}, Step{Outcome: Cycled}, RolloutEnd{HostDone: true}},
+		"it is back": {func(*RolloutProgress) {}, Step{Outcome: Cycled}, RolloutEnd{HostDone: true}},
 		"it is back, and was the last": {
-			func(r *RolloutTurn) { r.Waiting = 0 }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true, Done: true},
+			func(r *RolloutProgress) { r.Waiting = 0 }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true, Done: true},
 		},
 		"it was the last of one that was aborted": {
-			func(r *RolloutTurn) { r.Waiting, r.Goes = 0, false }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
+			func(r *RolloutProgress) { r.Waiting, r.Goes = 0, false }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
 		},
 		"it was withdrawn": {
-			func(*RolloutTurn) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2 was withdrawn from it"},
+			func(*RolloutProgress) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2 was withdrawn from it"},
 		},
 		"its hook has failed": {
-			func(*RolloutTurn) {},
+			func(*RolloutProgress) {},
 			Step{Outcome: HookFailed, Why: "drain: exit 1"},
 			RolloutEnd{Stopped: "on n2: drain: exit 1"},
 		},
 		"its command has failed": {
-			func(*RolloutTurn) {},
+			func(*RolloutProgress) {},
 			Step{Outcome: CommandFailed, Why: "upgrade: exit 2"},
 			RolloutEnd{Stopped: "on n2: upgrade: exit 2"},
 		},
-		"a person had stopped its etcd": {func(*RolloutTurn) {}, Step{Outcome: UnitStopped}, RolloutEnd{}},
+		"a person had stopped its etcd": {func(*RolloutProgress) {}, Step{Outcome: UnitStopped}, RolloutEnd{}},
 		"it came back with what it had": {
-			func(r *RolloutTurn) { r.Runs = "3.6.4" },
+			func(r *RolloutProgress) { r.Runs = "3.6.4" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.4, not 3.6.5"},
 		},
 		"it came back with one before the release": {
-			func(r *RolloutTurn) { r.Runs = "3.6.5-rc.0" },
+			func(r *RolloutProgress) { r.Runs = "3.6.5-rc.0" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.5-rc.0, not 3.6.5"},
 		},
 		"neither can be read as a version": {
-			func(r *RolloutTurn) { r.Wants, r.Runs = "ours", "theirs" },
+			func(r *RolloutProgress) { r.Wants, r.Runs = "ours", "theirs" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd theirs, not ours"},
 		},
 		"it has not said what it runs": {
-			func(r *RolloutTurn) { r.Runs = "" },
+			func(r *RolloutProgress) { r.Runs = "" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},
 		},
 		"it is no member": {
-			func(r *RolloutTurn) { r.Runs, r.Member = "", false }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
+			func(r *RolloutProgress) { r.Runs, r.Member = "", false }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
 		},
 		"any version will do": {
-			func(r *RolloutTurn) { r.Wants = "" }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
+			func(r *RolloutProgress) { r.Wants = "" }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
 		},
 	} {
 		turn := upgrade

@@ -3,17 +3,17 @@
 
 package policy
 
-// Hold says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is
+// StartGuard says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is
 // anybody to ask: on a host that holds no member of the cluster it would make one of its own, or come back as a member
 // that was removed.
-type Hold uint8
+type StartGuard uint8
 
 // What becomes of the start guard. The zero value leaves it as it is. A step carries one, too: what the guard is to be
 // before the step begins.
 const (
-	HoldAsIs Hold = iota // it cannot be told now
-	HoldBack             // it lies there, and the unit does not start
-	HoldNot              // it does not
+	HoldAsIs StartGuard = iota // it cannot be told now
+	HoldBack                   // it lies there, and the unit does not start
+	HoldNot                    // it does not
 )
 
 // wantHold tells whether etcd may start by itself. It holds back only a unit that does not run, on the word of the
@@ -24,7 +24,7 @@ const (
 // It lets go only where the data of a listed member lie: until a join has started etcd, which lets go as well, the
 // unit's environment is not that of the join. What was asked of the host decides while it stands, and no longer: with
 // its end goes the start guard, or a boot right then would find a guard of which nobody knows why it lies there.
-func wantHold(v View, request RequestNote) Hold {
+func wantHold(v View, request RequestNote) StartGuard {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
 	futile := v.Unit.State == UnitActivating && v.Cluster.Reachable
@@ -58,7 +58,7 @@ func wantHold(v View, request RequestNote) Hold {
 // guardOf tells what the start guard is to be before a step begins. For work that only a person ends, a reboot must not
 // start etcd under someone's hands; for any other, etcd starts with the machine. Where a request, or a plan that was
 // given up, ends with the step, its guard goes first: nobody would know after that whose it was.
-func guardOf(v View, s Step, request RequestNote, hold Hold) Hold {
+func guardOf(v View, s Step, request RequestNote, hold StartGuard) StartGuard {
 	switch {
 	case s.Kind == StepTakeDown && v.Asked.Work.info().byWord:
 		return HoldBack
@@ -72,7 +72,7 @@ func guardOf(v View, s Step, request RequestNote, hold Hold) Hold {
 }
 
 // loosened has a request end without its start guard: once the request is gone, nothing says whose that was.
-func loosened(request RequestNote, hold Hold) RequestNote {
+func loosened(request RequestNote, hold StartGuard) RequestNote {
 	if request.Change == RequestEnds && hold == HoldNot {
 		request.Guard = hold
 	}

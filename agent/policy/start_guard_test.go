@@ -19,7 +19,7 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		change func(*View)
-		want   Hold
+		want   StartGuard
 	}{
 		"a spare":                           {func(*View) {}, HoldBack},
 		"whose unit has failed":             {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
@@ -92,7 +92,7 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 	} {
 		v := spare()
 		c.change(&v)
-		if got := Decide(v).Notes.Hold; got != c.want {
+		if got := Decide(v).Notes.StartGuard; got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 
 func TestAStepSaysWhatTheStartGuardIsBeforeItBegins(t *testing.T) {
 	t.Parallel()
-	ours := map[StepKind]Hold{
+	ours := map[StepKind]StartGuard{
 		StepStartUnit: HoldNot, StepStopForRecovery: HoldBack, StepCopyData: HoldBack, StepLayAside: HoldBack,
 	}
 	for _, step := range Steps() {
@@ -126,8 +126,8 @@ func TestTheStartGuardGoesBeforeTheStepWithWhichEndsWhatItWasFor(t *testing.T) {
 		v       View
 		step    Step
 		request RequestChange
-		hold    Hold
-		want    Hold
+		hold    StartGuard
+		want    StartGuard
 	}{
 		"a request, of a member":        {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldNot, HoldNot},
 		"a request, of no member":       {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldBack, HoldAsIs},

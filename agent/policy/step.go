@@ -57,7 +57,7 @@ type StepInfo struct {
 	// Drives: it starts or stops this host's etcd, or says how it starts.
 	Drives bool
 	// Guard is what the start guard is to be before it begins; a take-down says it by what it is for.
-	Guard Hold
+	Guard StartGuard
 	// Led steps may be taken on the word of this host's own member alone, and before the round is published that has
 	// decided on them: what that writes would have to go through the slow leader first, and the step would be too late.
 	Led bool
@@ -145,7 +145,7 @@ type Step struct {
 	// promote, remove-learner, roll-back: the learner; move-leader, give-way: the next leader; begin-removal,
 	// remove-member, begin-replace: who goes
 	MemberID uint64
-	Guard    Hold // what the start guard is to be before it begins; Decide sets it
+	Guard    StartGuard // what the start guard is to be before it begins; Decide sets it
 	Outcome  ReasonCode
 	Why      string // for people and for the history
 }

@@ -17,7 +17,7 @@ func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	several := v.Cluster.Reachable && !v.foreign() && live == voters && voters > v.Target.Voters
 	if !several || v.Op != nil || v.Cluster.StableFor < v.Limits.Settle ||
-		v.Limits.SickGrace > 0 && v.oneTooMany() && len(SickVoters(v)) > 0 {
+		v.Limits.SickGrace > 0 && v.oneTooMany() && len(UnhealthyVoters(v)) > 0 {
 		return "", false
 	}
 	text := fmt.Sprintf("%d hosts vote, %d are wanted", voters, v.Target.Voters)

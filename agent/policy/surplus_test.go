@@ -173,7 +173,7 @@ func TestTheRemovalOfAVoterTooManyIsNoJoin(t *testing.T) {
 	if d := Decide(v); !d.Notes.Repair {
 		t.Error("it does not count among the repairs of the day")
 	}
-	if got := Title(Titled{Kind: KindReplace, HostName: "n1"}); got != "removal of a voter too many by n1" {
+	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a voter too many by n1" {
 		t.Errorf("it is called %q", got)
 	}
 }
@@ -256,7 +256,7 @@ func TestAVoterThatIsWellAgainStaysWhileAnotherOneIsNot(t *testing.T) {
 				v.Cluster.Members[4].AgentGoneFor = time.Second
 			}, StepNone, QuorumAtRisk},
 			{"all others are well: one is too many", func(v *View) {
-				v.Hosts[4].Health, v.Hosts[4].Ails = health.OK, Ails{}
+				v.Hosts[4].Health, v.Hosts[4].Ails = health.OK, UnhealthySince{}
 			}, step, ""},
 			{"both are sick", func(v *View) {
 				v.Hosts[2].Health, v.Hosts[2].Ails = v.Hosts[4].Health, v.Hosts[4].Ails

@@ -19,8 +19,8 @@ import (
 // Both must be of now. A health state is left slowly, long after writes are fast again: then the record says that the
 // host recovers, and its time starts again. The evidence holds no minute without a slow fsync.
 
-// Ails is since when a host's own record has said that the host harms the cluster.
-type Ails struct {
+// UnhealthySince is since when a host's own record has said that the host harms the cluster.
+type UnhealthySince struct {
 	// For is since when it has been SLOW or worse without break, by every minute of that time; 0 when it is not.
 	For      time.Duration
 	HangsFor time.Duration // the same of STALLED or worse
@@ -47,15 +47,15 @@ const healedBy = 90 * time.Second
 // unwitnessed is why a voter is not unhealthy that only its own record calls so.
 const unwitnessed = "only its own host record reports it"
 
-// Sick is a voter that is sick by its own verdict and by a witness.
-type Sick struct {
+// UnhealthyVoter is a voter that is sick by its own verdict and by a witness.
+type UnhealthyVoter struct {
 	Member  Member
 	Verdict health.State
 	For     time.Duration
 	Witness string // for people
 	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
 	In time.Duration
-	// Held is why nothing will happen, for people; empty when something will.
+	// StartGuarded is why nothing will happen, for people; empty when something will.
 	Held string
 	Heir string // the host that is taking its place; empty when none is yet
 	// TooMany tells that one votes more than wanted: nobody comes in its place.
@@ -63,7 +63,7 @@ type Sick struct {
 }
 
 // calledSick gives what makes a voter sick, by what was seen last, or why it is not.
-func (v View) calledSick(m Member) (s Sick, why string) {
+func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 	h, present := v.hostOf(m)
 	switch {
 	case m.Learner:
@@ -85,7 +85,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 	if witness == "" {
 		return s, unwitnessed
 	}
-	s = Sick{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
+	s = UnhealthyVoter{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
 	if v.Limits.SickGrace > 0 {
 		s.In = max(0, v.verdictAwaits(h), v.Limits.LockTTL-seen)
 	}
@@ -136,9 +136,9 @@ func (f Fsyncs) evidence() string {
 }
 
 // sickFor is calledSick for deciding: what was not seen in this round proves nothing.
-func (v View) sickFor(m Member) (Sick, string) {
+func (v View) sickFor(m Member) (UnhealthyVoter, string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
-		return Sick{}, "the cluster was not seen in this round"
+		return UnhealthyVoter{}, "the cluster was not seen in this round"
 	}
 	return v.calledSick(m)
 }
@@ -149,12 +149,12 @@ func (v View) isSick(m Member) bool {
 	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
 }
 
-// SickVoters gives the voters that are sick, by what was seen last, and what becomes of each.
-func SickVoters(v View) []Sick {
+// UnhealthyVoters gives the voters that are sick, by what was seen last, and what becomes of each.
+func UnhealthyVoters(v View) []UnhealthyVoter {
 	if !v.Cluster.Reachable || v.foreign() {
 		return nil
 	}
-	var all []Sick
+	var all []UnhealthyVoter
 	for m := range v.Cluster.voters() {
 		s, why := v.calledSick(m)
 		if why != "" {
@@ -170,7 +170,7 @@ func SickVoters(v View) []Sick {
 }
 
 // Text says it for people, with what happens when.
-func (s Sick) Text(grace time.Duration) string {
+func (s UnhealthyVoter) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
 		durationfmt.Seconds(s.For), s.Witness)
 	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
@@ -202,7 +202,7 @@ func (v View) sickHeld(m Member) string {
 // voterSick is what people are told of voters that are sick.
 func voterSick(v View) (string, bool) {
 	var all []string
-	for _, s := range SickVoters(v) {
+	for _, s := range UnhealthyVoters(v) {
 		all = append(all, s.Text(v.Limits.SickGrace))
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0

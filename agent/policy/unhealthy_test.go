@@ -20,7 +20,7 @@ func sickView() View {
 	v.Cluster.Members[2] = voter(3, "n3")
 	h := ready("n3", RoleVoter)
 	h.Health = health.Slow
-	h.Ails = Ails{For: 12 * time.Minute}
+	h.Ails = UnhealthySince{For: 12 * time.Minute}
 	v.Cluster.Members[2].Fsyncs = Fsyncs{
 		Known: true, Age: 5 * time.Second, P99: 256 * time.Millisecond, SlowFor: 10 * time.Minute,
 	}
@@ -216,10 +216,10 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 	}{
 		"its own verdict is all": {func(*View) {}, says},
 		"it is broken just now": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, Ails{For: time.Second, HangsFor: time.Second}
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, UnhealthySince{For: time.Second, HangsFor: time.Second}
 		}, ""},
 		"it has been broken for a minute": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, Ails{For: time.Minute, HangsFor: time.Minute}
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, UnhealthySince{For: time.Minute, HangsFor: time.Minute}
 		}, strings.Replace(says, "SLOW for 12m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
 		"its etcd does not answer": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
@@ -242,7 +242,7 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
 		"its etcd says so, too":       {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
 		"nobody replaces sick ones":   {func(v *View) { v.Limits.SickGrace = 0 }, ""},
-		"it is well":                  {func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }, ""},
+		"it is well":                  {func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{} }, ""},
 		"it is another cluster":       {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
 		"no quorum is seen":           {func(v *View) { v.Cluster.Reachable = false }, ""},
 		"its finding would let it be": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},

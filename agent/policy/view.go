@@ -14,38 +14,38 @@ import (
 // duration of something that is observed counts from when this agent first saw it, so that an
 // agent that has just started waits longer rather than shorter.
 type View struct {
-	Self       Self
-	Target     Target
-	Limits     Limits
-	Unit       Unit
-	Data       Data
-	Health     Health
-	Clock      Clock
-	Bootstrap  Bootstrap
-	Founding   Founding
-	Cluster    Cluster
-	Hosts      []Host // present hosts, this one among them, by ID
-	Lock       Lock
-	Recovery   *Recovery     // of the cluster, when there is a plan for this host, or nil
-	CopiedFor  time.Duration // since the survivor's data were last begun to be copied; Never when they were not
-	Asked      *Asked        // what was asked of this host, or nil
-	Removal    *Removal      // the member that this host was asked to remove, or nil
-	Op         *Op           // the operation in flight, or nil
-	Pause      *Pause        // the pause in force, or nil
-	Rollout    *Rollout      // the last one, or nil
-	Queue      *Queue        // the one that lies in etcd, or nil
-	Backup     Backup        // the cluster's snapshots
-	Spool      Spool         // where this host tests restores
-	Repairs    int           // so many voters were replaced in the last day
-	TakenOut   TakenOut      // of this host, when its member was replaced
-	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
-	IdleFor    time.Duration // since when no operation has been in flight
-	FreeFor    time.Duration // since when a place for this host has stood free, without an operation or a lock
-	Backoff    time.Duration // until the next try, after a join that failed
-	Stuck      string        // a step that was started and has not come back, or empty
-	GaveWay    GaveWay       // of this host's leadership
-	Led        *View         // what this host's own member says of all this when it leads and should not, or nil
-	Failed     Failed        // the step that failed when it was last tried, if there is one
+	Self                Self
+	Target              Target
+	Limits              Limits
+	Unit                Unit
+	Data                Data
+	Health              Health
+	Clock               Clock
+	Bootstrap           Bootstrap
+	BootstrapAttempt    BootstrapAttempt
+	Cluster             Cluster
+	Hosts               []Host // present hosts, this one among them, by ID
+	Lock                Lock
+	Recovery            *Recovery           // of the cluster, when there is a plan for this host, or nil
+	CopiedFor           time.Duration       // since the survivor's data were last begun to be copied; Never when they were not
+	Asked               *Asked              // what was asked of this host, or nil
+	Removal             *Removal            // the member that this host was asked to remove, or nil
+	Op                  *Op                 // the operation in flight, or nil
+	Pause               *Pause              // the pause in force, or nil
+	Rollout             *Rollout            // the last one, or nil
+	Queue               *Queue              // the one that lies in etcd, or nil
+	Backup              Backup              // the cluster's snapshots
+	Spool               Spool               // where this host tests restores
+	Repairs             int                 // so many voters were replaced in the last day
+	Ejections           Ejections           // of this host, when its member was replaced
+	Unreadable          []Unreadable        // records in etcd that cannot be read: what they say is neither true nor false
+	IdleFor             time.Duration       // since when no operation has been in flight
+	FreeFor             time.Duration       // since when a place for this host has stood free, without an operation or a lock
+	Backoff             time.Duration       // until the next try, after a join that failed
+	Stuck               string              // a step that was started and has not come back, or empty
+	LeadershipTransfers LeadershipTransfers // of this host's leadership
+	Led                 *View               // what this host's own member says of all this when it leads and should not, or nil
+	Failed              FailedStep          // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
 	// rest the members have answered in this round; or, while all is quiet (see QuietRounds), in the round before.
@@ -55,8 +55,8 @@ type View struct {
 	PromotionPending bool
 }
 
-// Failed is a step that failed when it was last tried.
-type Failed struct {
+// FailedStep is a step that failed when it was last tried.
+type FailedStep struct {
 	Kind   StepKind
 	Text   string
 	Denied bool // etcd's users and roles forbid it
@@ -310,13 +310,13 @@ type Host struct {
 	Sees     []Sight // the other members, of a host that is a member or that decides
 	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
 	MemberLostFor time.Duration
-	Ails          Ails // since when it says that it harms the cluster
+	Ails          UnhealthySince // since when it says that it harms the cluster
 	// Recovers tells that it is SLOW or worse by the past alone: its writes are fast again.
 	Recovers bool
 	// Strained tells that it has been WARM or worse within CommonSpan because of its disk, processor or network.
 	Strained bool
-	Drills   DrillAbility // whether it can test restores
-	Stores   bool         // its configuration names a place for snapshots
+	Drills   RestoreTestAbility // whether it can test restores
+	Stores   bool               // its configuration names a place for snapshots
 	Writes   Writes
 }
 

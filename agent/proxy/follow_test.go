@@ -57,13 +57,13 @@ func TestADiskThatHangsKeepsNobodyFromFollowing(t *testing.T) {
 		pipe, err := os.OpenFile(kept+".new", os.O_RDWR, 0)
 		must(t, err)
 		defer pipe.Close()
-		testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.Forwarder.list.keeping.Load() })
+		testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.Proxy.list.keeping.Load() })
 	})
 	f.lists(t, Voter{Name: "n1", Address: "h:1", Use: true})
 	f.shows(t, "n1 0")
 	f.lists(t, Voter{Name: "n2", Address: "h:2", Use: true})
 	f.shows(t, "n2 0")
-	if !f.Forwarder.list.keeping.Load() {
+	if !f.Proxy.list.keeping.Load() {
 		t.Error("the disk did not hang")
 	}
 }

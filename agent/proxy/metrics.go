@@ -6,7 +6,7 @@ package proxy
 import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics gives what is counted, for a registry.
-func (f *Forwarder) Metrics() prometheus.Collector {
+func (f *Proxy) Metrics() prometheus.Collector {
 	of := []string{"voter", "address"}
 	name := func(name, help string, labels []string) *prometheus.Desc {
 		return prometheus.NewDesc("quorumd_proxy_"+name, help, labels, nil)
@@ -25,7 +25,7 @@ func (f *Forwarder) Metrics() prometheus.Collector {
 }
 
 type collector struct {
-	f                                            *Forwarder
+	f                                            *Proxy
 	open, used, taken, failed, moved, ended, age *prometheus.Desc
 }
 

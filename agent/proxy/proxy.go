@@ -58,8 +58,8 @@ type Options struct {
 	Changed func(status string)
 }
 
-// Forwarder is a listener and what goes through it. Make it with New, then Listen, then Serve once.
-type Forwarder struct {
+// Proxy is a listener and what goes through it. Make it with New, then Listen, then Serve once.
+type Proxy struct {
 	opt      Options
 	log      *slog.Logger
 	table    *table
@@ -73,8 +73,8 @@ type Forwarder struct {
 }
 
 // New makes one that sends to the static endpoints, or where the last list says that is kept.
-func New(o Options) *Forwarder {
-	f := &Forwarder{
+func New(o Options) *Proxy {
+	f := &Proxy{
 		opt: o, log: o.Logger,
 		table: newTable(o.Listen, o.Spread, o.Elapsed),
 		list:  newFollower(o.List, o.Kept, o.Elapsed),
@@ -90,7 +90,7 @@ func New(o Options) *Forwarder {
 }
 
 // Listen takes the address.
-func (f *Forwarder) Listen(ctx context.Context) (err error) {
+func (f *Proxy) Listen(ctx context.Context) (err error) {
 	// A local client cannot vanish without its connection: there is nothing to ask about.
 	config := net.ListenConfig{KeepAlive: -1}
 	if f.listener, err = config.Listen(ctx, "tcp", f.opt.Listen); err != nil {
@@ -101,10 +101,10 @@ func (f *Forwarder) Listen(ctx context.Context) (err error) {
 }
 
 // Addr is where it listens.
-func (f *Forwarder) Addr() net.Addr { return f.listener.Addr() }
+func (f *Proxy) Addr() net.Addr { return f.listener.Addr() }
 
 // Serve forwards until the context ends; then all connections are closed.
-func (f *Forwarder) Serve(ctx context.Context) error {
+func (f *Proxy) Serve(ctx context.Context) error {
 	asked := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer f.links.Wait()
@@ -146,7 +146,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 }
 
 // startLoops has as many threads carry as there are processors for them.
-func (f *Forwarder) startLoops(cancel context.CancelCauseFunc) error {
+func (f *Proxy) startLoops(cancel context.CancelCauseFunc) error {
 	for range max(1, min(f.opt.Loops, mostLoops)) {
 		l, err := newLoop()
 		if err != nil {
@@ -163,7 +163,7 @@ func (f *Forwarder) startLoops(cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-func (f *Forwarder) closeLoops() {
+func (f *Proxy) closeLoops() {
 	for _, l := range f.loops {
 		l.close()
 	}
@@ -171,7 +171,7 @@ func (f *Forwarder) closeLoops() {
 
 // forward finds a voter for a client, and has their bytes carried until one of them ends. It does not wait for that:
 // what the search has needed of memory is given back.
-func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
+func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 	place, voter, err := f.connect(ctx)
 	var l *link
 	if err == nil {
@@ -197,7 +197,7 @@ func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn, loop *loop
 }
 
 // connect asks one voter after the other to take a connection.
-func (f *Forwarder) connect(ctx context.Context) (*place, *net.TCPConn, error) {
+func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchBound)
 	defer cancel()
 	dialer := net.Dialer{Timeout: attemptBound, KeepAliveConfig: keepAlive(), Control: boundSilence}
@@ -224,7 +224,7 @@ func (f *Forwarder) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 	return nil, nil, failed
 }
 
-func (f *Forwarder) followAll(ctx context.Context) {
+func (f *Proxy) followAll(ctx context.Context) {
 	follows, moves := time.NewTicker(followEach), time.NewTicker(moveEach)
 	defer follows.Stop()
 	defer moves.Stop()
@@ -247,7 +247,7 @@ func (f *Forwarder) followAll(ctx context.Context) {
 }
 
 // follow reads the list if there is a newer one. What cannot be read changes nothing, and is told once.
-func (f *Forwarder) follow() {
+func (f *Proxy) follow() {
 	l, news, err := f.list.look()
 	switch {
 	case err != nil && news:
@@ -268,7 +268,7 @@ func (f *Forwarder) follow() {
 }
 
 // Status says in a line how things are.
-func (f *Forwarder) Status() string { return f.table.status() }
+func (f *Proxy) Status() string { return f.table.status() }
 
 // lately holds back a line of the log that would come again and again.
 type lately struct {

@@ -81,7 +81,7 @@ func (s *server) voter(use bool) Voter {
 
 // forwarder is one that runs for a test.
 type forwarder struct {
-	*Forwarder
+	*Proxy
 	list string
 	now  atomic.Int64 // added to the clock
 	said *lines
@@ -108,7 +108,7 @@ func run(t *testing.T, change func(o *Options)) *forwarder {
 	if change != nil {
 		change(&o)
 	}
-	f.Forwarder = New(o)
+	f.Proxy = New(o)
 	if err := f.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func fleetWithHeir(t *testing.T, number uint64, at time.Duration, heirs *sights)
 	t.Helper()
 	r := told(at)
 	r.Number = number
-	r.Seen = round.Seen{
+	r.ClusterState = round.ClusterState{
 		EtcdAt: at, StatusesAt: at, HostsAt: at, Reachable: true, Listed: true, Statuses: map[uint64]cluster.Status{},
 	}
 	r.Membership.ClusterID = 7

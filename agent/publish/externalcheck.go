@@ -18,12 +18,12 @@ func pluginGauges() []gauge {
 			"quorumd_plugin_state",
 			"What a check of the operator's own has said last: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or nothing.",
 			[]string{"plugin"},
-			eachPlugin(func(p health.PluginReading, emit func(float64, ...string)) { emit(pluginState(p), p.Name) }),
+			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) { emit(pluginState(p), p.Name) }),
 		},
 		{
 			"quorumd_plugin_duration_seconds", "Time that the last run of a check of the operator's own took.",
 			[]string{"plugin"},
-			eachPlugin(func(p health.PluginReading, emit func(float64, ...string)) {
+			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				if p.Took > 0 {
 					emit(p.Took.Seconds(), p.Name)
 				}
@@ -32,7 +32,7 @@ func pluginGauges() []gauge {
 		{
 			"quorumd_plugin_value", "What a check of the operator's own has measured, in its own units.",
 			[]string{"plugin", "label", "unit"},
-			eachPlugin(func(p health.PluginReading, emit func(float64, ...string)) {
+			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				for _, f := range p.Figures {
 					emit(f.Value, p.Name, f.Label, f.Unit)
 				}
@@ -56,7 +56,7 @@ func pluginGauges() []gauge {
 }
 
 // eachPlugin reads something of each plugin that was looked at.
-func eachPlugin(read func(p health.PluginReading, emit func(float64, ...string)),
+func eachPlugin(read func(p health.ExternalCheckReading, emit func(float64, ...string)),
 ) func(*Metrics, *round.Round, func(float64, ...string)) {
 	return func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 		if r == nil {
@@ -70,7 +70,7 @@ func eachPlugin(read func(p health.PluginReading, emit func(float64, ...string))
 	}
 }
 
-func pluginState(p health.PluginReading) float64 {
+func pluginState(p health.ExternalCheckReading) float64 {
 	if p.Absent != "" {
 		return 3
 	}
@@ -80,7 +80,7 @@ func pluginState(p health.PluginReading) float64 {
 // figuresOf shows what the plugin of a check has measured.
 func figuresOf(r *round.Round, check string) (all []control.Figure) {
 	for _, p := range r.Plugins {
-		if health.PluginCheck(p.Name) != check {
+		if health.ExternalCheckName(p.Name) != check {
 			continue
 		}
 		for _, f := range p.Figures {

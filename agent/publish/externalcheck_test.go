@@ -55,11 +55,11 @@ func TestWhatPluginsSayAndWhatIsMutedAreMetricsAndShown(t *testing.T) {
 		t.Errorf("before the first round: %s", got)
 	}
 	limits := health.DefaultThresholds()
-	limits.Plugins = []health.Plugin{{Name: "raid"}, {Name: "ntp"}, {Name: "new"}}
-	r := &round.Round{Plugins: []health.PluginReading{
+	limits.Plugins = []health.ExternalCheck{{Name: "raid"}, {Name: "ntp"}, {Name: "new"}}
+	r := &round.Round{Plugins: []health.ExternalCheckReading{
 		{
 			Name: "raid", Runs: 2, State: health.Slow, Text: "a leg is lost", Took: time.Second,
-			Figures: []health.PluginFigure{{Label: "legs", Unit: "c", Value: 1}},
+			Figures: []health.ExternalCheckFigure{{Label: "legs", Unit: "c", Value: 1}},
 		},
 		{Name: "ntp", Absent: "it was killed and does not end", Hung: true},
 		{Name: "new"},

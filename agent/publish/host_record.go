@@ -237,13 +237,13 @@ func (p *presence) record(r *round.Round) record.Host {
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
-	h.Turn = r.Turn()
+	h.Turn = r.OperationBegan()
 	h.Sees = p.sights.steady(r)
 	h.MemberLost = policy.OwnMemberLost(v)
 	b := c.Backup
 	h.Stores = b.Store.Directory != "" || b.Store.S3 != nil
 	if b.Drill > 0 {
-		h.Drills = string(policy.CanDrill(v, h.Stores, len(b.EncryptTo) == 0 || b.IdentityFile != ""))
+		h.Drills = string(policy.CanTestRestore(v, h.Stores, len(b.EncryptTo) == 0 || b.IdentityFile != ""))
 	}
 	if h.Answers = p.written.Answers; p.asks(r) && r.AnswersNow() {
 		h.Answers = r.OpAt

@@ -22,7 +22,7 @@ func (p *Publisher) Maintenance(r *round.Round, k *hoststate.Request) control.Ma
 	out.Overdue = round.Overdue(out.Until, p.opt.Wall())
 	v := p.viewOf(r, k)
 	out.State = string(policy.StateOf(v))
-	out.ByOthers = policy.LentOut(v)
+	out.ByOthers = policy.ExternallyManaged(v)
 	return out
 }
 

@@ -122,12 +122,12 @@ func backupStatus(r *round.Round) *control.Backup {
 }
 
 // drillStatus shows how the last restores were proven; nil where none were and none are.
-func drillStatus(r *round.Round) *control.Drill {
+func drillStatus(r *round.Round) *control.RestoreTest {
 	note, d := r.Decision.Notes.Drill, r.Drill
-	if note == (policy.DrillNote{}) && (d == nil || d.Proven.IsZero() && d.Failed.IsZero()) {
+	if note == (policy.RestoreTestNote{}) && (d == nil || d.Proven.IsZero() && d.Failed.IsZero()) {
 		return nil
 	}
-	out := &control.Drill{Next: note.Text}
+	out := &control.RestoreTest{Next: note.Text}
 	if d != nil {
 		out.Name, out.Host, out.Revision, out.Keys = d.Name, d.Host, d.Revision, d.Keys
 		out.Etcd, out.TookSeconds, out.FailedHost, out.Cause = d.Etcd, d.Took, d.FailedHost, d.Cause

@@ -68,7 +68,7 @@ func deadVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 
 func sickVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	eachVoter(r, emit, func(v policy.View, since map[uint64]time.Duration) {
-		for _, s := range policy.SickVoters(v) {
+		for _, s := range policy.UnhealthyVoters(v) {
 			since[s.Member.ID] = s.For
 		}
 	})

@@ -29,7 +29,7 @@ func TestEveryMetricThatAnAlertOrADocumentNamesExists(t *testing.T) {
 	m := NewMetrics(nil, func() time.Duration { return 0 })
 	described := make(chan *prometheus.Desc, 100)
 	m.Describe(described)
-	(&proxy.Forwarder{}).Metrics().Describe(described)
+	(&proxy.Proxy{}).Metrics().Describe(described)
 	close(described)
 	var names []string
 	for d := range described {
@@ -93,7 +93,7 @@ func TestWhatAPersonHasToLookAtIsShownBesideTheReasonThatCounts(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	m.last.Store(&round.Round{
-		View: policy.View{Self: policy.Self{Name: "n1"}}, Seen: round.Seen{Op: &record.Op{HostName: "n3"}},
+		View: policy.View{Self: policy.Self{Name: "n1"}}, ClusterState: round.ClusterState{Op: &record.Op{HostName: "n3"}},
 		Decision: policy.Decision{Reasons: []policy.Reason{
 			{Code: policy.OperationInFlight}, {Code: policy.NotMyTurn}, {Code: policy.VotersSurplus},
 		}},

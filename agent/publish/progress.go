@@ -17,7 +17,7 @@ func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 	}
 	switch f := r.Verdict.Figures; {
 	case reason.Code == policy.Recovering && r.Copy.Runs && r.Copy.All > 0:
-		return BytesOf(r.Copy.Done, r.Copy.All)
+		return EncodedBytes(r.Copy.Done, r.Copy.All)
 	case reason.Text != r.Verdict.Text:
 	case f.QualifyNeed > 0:
 		return &control.Progress{Now: float64(f.QualifyDone), Goal: float64(f.QualifyNeed), Unit: control.UnitWrites}
@@ -27,7 +27,7 @@ func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 	return nil
 }
 
-// BytesOf is the progress of something that copies or reads bytes.
-func BytesOf(done, all int64) *control.Progress {
+// EncodedBytes is the progress of something that copies or reads bytes.
+func EncodedBytes(done, all int64) *control.Progress {
 	return &control.Progress{Now: float64(done), Goal: float64(all), Unit: control.UnitBytes}
 }

@@ -59,7 +59,7 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 func (s *sights) words(next []record.Sight, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
-	if !r.Decision.Role.SaysWhoIsLost() {
+	if !r.Decision.Role.ReportsDeadVoters() {
 		return
 	}
 	for _, m := range r.Sights {

@@ -23,11 +23,11 @@ func (p *Publisher) Status() control.Status {
 		p.opt.Now()-reached.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
 		p.opt.Hurry()
 	}
-	return p.Picture()
+	return p.ClusterState()
 }
 
-// Picture gives the same, and has nobody asked anew however old it is: for those who look again and again.
-func (p *Publisher) Picture() control.Status {
+// ClusterState gives the same, and has nobody asked anew however old it is: for those who look again and again.
+func (p *Publisher) ClusterState() control.Status {
 	c := p.opt.Config
 	s := control.Status{
 		Time: p.opt.Wall(),
@@ -185,7 +185,7 @@ func memberText(id uint64) string { return record.MemberID(id).String() }
 // after its host's last renewal.
 func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostRecord {
 	var out []control.HostRecord
-	line := policy.Line(r.View)
+	line := policy.JoinQueue(r.View)
 	for _, h := range r.Hosts {
 		host := control.HostRecord{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health,
@@ -218,7 +218,7 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 
 // unrenewedSeconds returns for how long a host without a member may have been gone: it has missed a renewal of its
 // record at least, and has been silent for that long; nil when it has missed none or that is not known.
-func unrenewedSeconds(found round.Found[map[string]time.Duration], id string, ttl time.Duration) *float64 {
+func unrenewedSeconds(found round.HostState[map[string]time.Duration], id string, ttl time.Duration) *float64 {
 	since, known := found.Value[id]
 	if !found.OK || !known || since < 2*ttl/Renewals {
 		return nil

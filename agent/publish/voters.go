@@ -18,7 +18,7 @@ func (p *Publisher) Voters() (l proxy.List, ok bool) {
 	if r == nil || p.opt.Now()-r.At > round.Blink*(timing.Interval+timing.CallTimeout) {
 		return l, false
 	}
-	all, ok := policy.Forwards(r.View)
+	all, ok := policy.ProxyTargets(r.View)
 	if !ok {
 		return l, false
 	}

@@ -225,7 +225,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving | Drill |
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving | RestoreTest |
 		Line
 }
 
@@ -373,7 +373,7 @@ func header(r any) (version *int, extra *Extra) {
 		return &r.Version, &r.Extra
 	case *Saving:
 		return &r.Version, &r.Extra
-	case *Drill:
+	case *RestoreTest:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

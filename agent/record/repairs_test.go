@@ -50,7 +50,7 @@ func TestAHostWasTakenOutAsOftenAsMembersOfItWereReplacedWithin30Days(t *testing
 	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	at := func(days float64) time.Time { return now.Add(-time.Duration(days * 24 * float64(time.Hour))) }
 	var none *Repairs
-	if times, _ := none.TakenOut(n3, now); times != 0 {
+	if times, _ := none.Ejections(n3, now); times != 0 {
 		t.Errorf("it was taken out %d times where nobody was", times)
 	}
 	all := Repairs{}
@@ -72,10 +72,10 @@ func TestAHostWasTakenOutAsOftenAsMembersOfItWereReplacedWithin30Days(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	if times, last := again.TakenOut(n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
+	if times, last := again.Ejections(n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
 		t.Errorf("it was taken out %d times, last %+v", times, last)
 	}
-	if times, _ := again.TakenOut("", now); times != 0 {
+	if times, _ := again.Ejections("", now); times != 0 {
 		t.Errorf("a host without a peer URL was taken out %d times", times)
 	}
 }

@@ -5,8 +5,8 @@ package record
 
 import "time"
 
-// Drill is how the last drills went: a snapshot was restored and served by an etcd of its own. It has no lease.
-type Drill struct {
+// RestoreTest is how the last drills went: a snapshot was restored and served by an etcd of its own. It has no lease.
+type RestoreTest struct {
 	Version int `json:"version"`
 
 	Name     string    `json:"name,omitempty"` // of the snapshot that was proven last
@@ -31,8 +31,8 @@ const (
 	DrillNoRoom = "no-room" // but for free bytes
 )
 
-// Drill is the key of how the last drills went.
-func (k Keys) Drill() string { return k.prefix + "restores" }
+// RestoreTest is the key of how the last drills went.
+func (k Keys) RestoreTest() string { return k.prefix + "restores" }
 
-// Drilling is the key of who is proving a snapshot. What lies there is a [Saving].
-func (k Keys) Drilling() string { return k.prefix + "restore-now" }
+// RestoreTesting is the key of who is proving a snapshot. What lies there is a [Saving].
+func (k Keys) RestoreTesting() string { return k.prefix + "restore-now" }

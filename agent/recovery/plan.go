@@ -72,7 +72,7 @@ type Loss struct {
 // Compare puts the facts side by side, the most advanced first.
 func Compare(all []Facts) []Loss {
 	out := make([]Loss, 0, len(all))
-	for _, s := range policy.RankRemains(remainsOf(all, time.Time{})) {
+	for _, s := range policy.RankHosts(remainsOf(all, time.Time{})) {
 		out = append(out, Loss{all[s.Place], s.Behind, s.Chosen, s.No})
 	}
 	return out
@@ -99,7 +99,7 @@ func clusterOf(all []Facts) record.MemberID {
 
 // NewPlan makes the plan, or says why there is none.
 func NewPlan(all []Facts, w Wish) (Plan, error) {
-	decided := policy.PlanRecovery(remainsOf(all, w.At), policy.RecoveryWish{
+	decided := policy.PlanRecovery(remainsOf(all, w.At), policy.RecoveryChoice{
 		Cluster: w.Cluster, Gone: w.Gone, KeptOff: w.KeptOff, Survivor: w.Survivor, Snapshot: w.Snapshot != nil,
 	})
 	if decided.Doubt != nil {
@@ -170,7 +170,7 @@ func (p Plan) Of(hostID string) *Facts {
 
 // Refused tells why the host with these facts, which were taken just now, does not obey the plan; or nothing.
 func (p Plan) Refused(now Facts, at time.Time) string {
-	shown := policy.PlanShown{ID: p.ID, Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
+	shown := policy.OfferedPlan{ID: p.ID, Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
 	if own := p.Of(now.HostID); own != nil {
 		of := own.remains(at)
 		shown.Own = &of

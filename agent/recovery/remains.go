@@ -10,16 +10,16 @@ import (
 )
 
 // remainsOf says what facts tell as the policy asks for it, at that moment.
-func remainsOf(all []Facts, at time.Time) []policy.Remains {
-	out := make([]policy.Remains, 0, len(all))
+func remainsOf(all []Facts, at time.Time) []policy.HostRemains {
+	out := make([]policy.HostRemains, 0, len(all))
 	for _, f := range all {
 		out = append(out, f.remains(at))
 	}
 	return out
 }
 
-func (f Facts) remains(at time.Time) policy.Remains {
-	return policy.Remains{
+func (f Facts) remains(at time.Time) policy.HostRemains {
+	return policy.HostRemains{
 		HostID: f.HostID, Host: f.Host, Cluster: f.Cluster, PeerURL: f.PeerURL, Age: at.Sub(f.Taken), Quorum: f.Quorum,
 		Empty: f.Log.Empty, ClusterID: uint64(f.Log.Cluster), MemberID: uint64(f.Log.Member), Term: f.Log.Term,
 		Index: f.Log.Index, Commit: f.Log.Commit, InData: listed(f.Log.Members), LastSeen: listed(f.Members),
@@ -28,14 +28,14 @@ func (f Facts) remains(at time.Time) policy.Remains {
 }
 
 // told gives the earlier plans. An older quorumd does not say when it was told: before it told the facts.
-func (f Facts) told(at time.Time) []policy.PlanTold {
-	var out []policy.PlanTold
+func (f Facts) told(at time.Time) []policy.KnownPlan {
+	var out []policy.KnownPlan
 	for _, p := range f.Plans {
 		when := p.At
 		if when.IsZero() {
 			when = f.Taken
 		}
-		out = append(out, policy.PlanTold{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp, Age: at.Sub(when)})
+		out = append(out, policy.KnownPlan{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp, Age: at.Sub(when)})
 	}
 	return out
 }

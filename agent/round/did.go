@@ -10,14 +10,14 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Did is what this process holds and has done so far: who acts hands it by value to those who observe.
-type Did struct {
+// ActorState is what this process holds and has done so far: who acts hands it by value to those who observe.
+type ActorState struct {
 	Token      int64         // of the lock; 0 when it is not held
 	ValidUntil time.Duration // the lock, for certain
 
 	Steps  uint64 // that came back
 	Stuck  string // what of a step that has not come back yet, for people; empty when there is none
-	Failed policy.Failed
+	Failed policy.FailedStep
 
 	Promoted, Rebooted, Started Stamp             // when it last sent a promotion, asked for a reboot, started the unit
 	GaveWay                     Stamp             // when it last asked its member to hand the leadership over,
@@ -28,7 +28,7 @@ type Did struct {
 }
 
 // ValidFor gives for how long the lock is certainly held from now on.
-func (d Did) ValidFor(now time.Duration) time.Duration { return max(0, d.ValidUntil-now) }
+func (d ActorState) ValidFor(now time.Duration) time.Duration { return max(0, d.ValidUntil-now) }
 
 // Stamp is when something was last done; the zero value, never.
 type Stamp struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 )
 
-// Found is what a look has found that runs beside the loop or may fail.
-type Found[T any] struct {
+// HostState is what a look has found that runs beside the loop or may fail.
+type HostState[T any] struct {
 	Value T
 	Err   error         // of the last look
 	OK    bool          // there is a value, and it is not too old
@@ -19,13 +19,13 @@ type Found[T any] struct {
 
 // Programs are the runs of the operator's own programs that were looked at, as their time had come.
 type Programs struct {
-	Before, After, Command Found[hooks.Result]
+	Before, After, Command HostState[hooks.Result]
 }
 
-// In is what the loop tells a round that begins.
-type In struct {
+// Input is what the loop tells a round that begins.
+type Input struct {
 	Number uint64
-	Did    Did
+	Did    ActorState
 	Hurry  bool     // somebody waits for a fresh picture of the cluster
 	Light  bool     // a round in between two full ones, which asks etcd for little
 	Behind []string // the hosts that the last decision waits for, by their IDs

@@ -20,39 +20,39 @@ import (
 
 // Round is everything that one of them has seen and decided. It is not changed once it is published.
 type Round struct {
-	Number      uint64
-	At          time.Duration
-	Wall        time.Time
-	View        policy.View
-	Decision    policy.Decision
-	Seen              // of etcd
-	Led         *Seen // what this host's own member says, if it leads and should not; nil otherwise
-	Unit        systemd.Status
-	UnitErr     error
-	Verdict     health.Verdict
-	Plugins     []health.PluginReading // what the operator's own checks have said last
-	Reading     disk.Reading
-	Request     *hoststate.Request
-	LastRequest *hoststate.End      // how the one before has ended
-	Removal     *hoststate.Removal  // that this host was asked for
-	Recovery    *hoststate.Recovery // the plan that is in force on this host
-	Copy        recovery.Copy       // of its data, for that
-	Mutes       []health.Mute       // those that hold
-	MutesOver   []health.MuteEnd
-	Hung        int           // looks beside the loop that should have come back long ago
-	Probed      time.Duration // when it was judged, by the probe's clock
-	Bootstrap   *hoststate.BootstrapRequest
-	Founding    []policy.FoundingAnswer // of the other hosts that are to make the cluster
-	Did         Did                     // by this process, before this round
+	Number       uint64
+	At           time.Duration
+	Wall         time.Time
+	View         policy.View
+	Decision     policy.Decision
+	ClusterState               // of etcd
+	Led          *ClusterState // what this host's own member says, if it leads and should not; nil otherwise
+	Unit         systemd.Status
+	UnitErr      error
+	Verdict      health.Verdict
+	Plugins      []health.ExternalCheckReading // what the operator's own checks have said last
+	Reading      disk.Reading
+	Request      *hoststate.Request
+	LastRequest  *hoststate.End      // how the one before has ended
+	Removal      *hoststate.Removal  // that this host was asked for
+	Recovery     *hoststate.Recovery // the plan that is in force on this host
+	Copy         recovery.Copy       // of its data, for that
+	Mutes        []health.Mute       // those that hold
+	MutesOver    []health.MuteEnd
+	Hung         int           // looks beside the loop that should have come back long ago
+	Probed       time.Duration // when it was judged, by the probe's clock
+	Bootstrap    *hoststate.BootstrapRequest
+	Founding     []policy.BootstrapAnswer // of the other hosts that are to make the cluster
+	Did          ActorState               // by this process, before this round
 	// Environment is what etcd should be started with, as things are.
 	Environment map[string]string
 	Noted       hoststate.Noted
-	Data        Found[datadir.Contents]
-	Binary      Found[string] // the version of the local etcd
-	Spool       Found[policy.Spool]
+	Data        HostState[datadir.Contents]
+	Binary      HostState[string] // the version of the local etcd
+	Spool       HostState[policy.Spool]
 	// Renewals are for how long the hosts without a member have not renewed their records, by host ID.
-	Renewals Found[map[string]time.Duration]
-	Clock    Found[time.Duration]
+	Renewals HostState[map[string]time.Duration]
+	Clock    HostState[time.Duration]
 	Programs Programs
 	// Fsyncs are those that the etcds of unhealthy voters count, by member ID, as this host has read them itself.
 	Fsyncs      map[uint64]policy.Fsyncs
@@ -87,8 +87,8 @@ func (r *Round) Looked() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
 }
 
-// Turn gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
-func (r *Round) Turn() time.Time {
+// OperationBegan gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
+func (r *Round) OperationBegan() time.Time {
 	if r.Request == nil || !r.Request.Seen || r.View.Asked.Released {
 		return time.Time{}
 	}

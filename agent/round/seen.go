@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Seen is what was read from etcd, and when. A round that does not ask carries over what the round
+// ClusterState is what was read from etcd, and when. A round that does not ask carries over what the round
 // before had.
-type Seen struct {
+type ClusterState struct {
 	EtcdAt     time.Duration // when etcd was asked
 	By         uint64        // the member that leads, and alone was asked for the records; 0 when a quorum was
 	Reachable  bool
@@ -45,7 +45,7 @@ type Seen struct {
 	Recovered  *record.Recovered
 	OldServes  bool // late to that: this host's own member still serves the old cluster, with a quorum behind it
 	Backup     *record.Backup
-	Drill      *record.Drill
+	Drill      *record.RestoreTest
 	Released   Released
 	Revision   int64 // of the store when the records were read
 	Unreadable []policy.Unreadable
@@ -54,11 +54,13 @@ type Seen struct {
 // Released are the operations that persons have released: for every host when the last of them began.
 type Released map[string]time.Time
 
-// Frees tells whether the operation of a host that began at that time was released.
-func (s Released) Frees(host string, began time.Time) bool {
+// Releases tells whether the operation of a host that began at that time was released.
+func (s Released) Releases(host string, began time.Time) bool {
 	at, found := s[host]
 	return found && at.Equal(began)
 }
 
-// InTurn tells whether a host says that it is in its turn, and nobody has released it.
-func (s Released) InTurn(h record.Host) bool { return !h.Turn.IsZero() && !s.Frees(h.ID, h.Turn) }
+// InOperation tells whether a host says that it is in its turn, and nobody has released it.
+func (s Released) InOperation(h record.Host) bool {
+	return !h.Turn.IsZero() && !s.Releases(h.ID, h.Turn)
+}

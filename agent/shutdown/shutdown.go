@@ -148,8 +148,8 @@ func working(s control.Status) bool {
 	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceWorking
 }
 
-// CalledOff brings the host back when the machine does not go down after all.
-func (r Reaction) CalledOff(ctx context.Context) {
+// Cancelled brings the host back when the machine does not go down after all.
+func (r Reaction) Cancelled(ctx context.Context) {
 	m := r.Host.Status().Maintenance
 	if m == nil {
 		return

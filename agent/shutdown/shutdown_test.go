@@ -260,7 +260,7 @@ func TestAShutdownDuringAnotherMaintenanceWaitsForThatOne(t *testing.T) {
 		if took := prepare(t, r); took < 2*time.Second || took > 2*time.Second+2*glance {
 			t.Errorf("it took %s:\n%s", took, log)
 		}
-		r.CalledOff(t.Context())
+		r.Cancelled(t.Context())
 		if h.ended != 0 {
 			t.Error("a maintenance of somebody else was ended")
 		}
@@ -288,7 +288,7 @@ func TestAShutdownThatIsCalledOffBringsTheHostBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		r.Prepare(ctx)
-		r.CalledOff(t.Context())
+		r.Cancelled(t.Context())
 		if h.ended != 1 || strings.Contains(log.String(), "GOES DOWN") {
 			t.Errorf("ended %d times; the log says:\n%s", h.ended, log)
 		}
@@ -300,7 +300,7 @@ func TestWhatAnotherHasAskedWaitsForItsTurnAgainWhenTheShutdownIsCalledOff(t *te
 	h := &host{}
 	h.status.Maintenance = &control.Maintenance{By: "a person"}
 	r, _ := reaction(h)
-	r.CalledOff(t.Context())
+	r.Cancelled(t.Context())
 	if h.calmed != 1 || h.ended != 0 {
 		t.Errorf("it was calmed %d times and ended %d times", h.calmed, h.ended)
 	}

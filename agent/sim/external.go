@@ -93,7 +93,7 @@ func (o *others) look(h *host) {
 func (o *others) workIfSafe(h *host) {
 	w := o.w
 	w.operator(h, func(_ context.Context, p *process) {
-		m := p.agent.Picture().Maintenance
+		m := p.agent.ClusterState().Maintenance
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if m == nil || m.State != control.MaintenanceSafe || h.agent != p || !h.powered || !o.mayWork(h) {

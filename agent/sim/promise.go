@@ -168,7 +168,7 @@ func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
 func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	w := p.w
 	for _, c := range req.Compare {
-		if holds, err := w.etcd.store.Holds(c); !holds || err != nil {
+		if holds, err := w.etcd.store.IsTrue(c); !holds || err != nil {
 			return
 		}
 	}

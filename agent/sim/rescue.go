@@ -220,7 +220,7 @@ func (w *world) giveUp(why string) {
 
 func (w *world) giveUpOn(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) {
-		_, err := p.agent.GiveUpRecovery(ctx, "an operator")
+		_, err := p.agent.AbandonRecovery(ctx, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.happen(h, happenedFault, 82, "is to give its plan up: %v", err)

@@ -59,8 +59,8 @@ func (s *sights) Watch(members []network.Member, every time.Duration) {
 	s.begin()
 }
 
-// LookAgain has a member looked at once more.
-func (s *sights) LookAgain(id uint64, since time.Duration) {
+// ProbeNow has a member looked at once more.
+func (s *sights) ProbeNow(id uint64, since time.Duration) {
 	w := s.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()

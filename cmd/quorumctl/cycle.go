@@ -222,7 +222,7 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 			hint: "quorumctl maintenance status; where it says that the machine is safe to touch, the command needs " +
 				"no cycle",
 			message: fmt.Sprintf("cannot cycle: this host is in maintenance already, since %s by %s: %s",
-				display.Stamp(m.Since), m.By, m.Reason),
+				display.Timestamp(m.Since), m.By, m.Reason),
 		}
 	}
 	if s.Maintenance != nil {

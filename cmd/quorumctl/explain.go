@@ -104,7 +104,7 @@ func writeExplanation(p *page, s control.Status) {
 		do(p, r.Remedy)
 	}
 	writeMeasured(p, s.Health)
-	writeLines(p, display.Doing(s)...)
+	writeLines(p, display.CurrentWork(s)...)
 	writeLines(p, display.Backup(s)...)
 	writeLines(p, display.Loop(s.Loop)...)
 	p.line("next: %s", display.Next(s))

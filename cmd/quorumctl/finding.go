@@ -85,7 +85,7 @@ func writeFinding(p *page, f finding) {
 	}
 	p.line("%s", now(f))
 	for _, v := range c.Figures {
-		p.line("    %s: %s", v.Label, strings.TrimSpace(display.Significant(v.Value)+" "+v.Unit))
+		p.line("    %s: %s", v.Label, strings.TrimSpace(display.ThreeDigits(v.Value)+" "+v.Unit))
 	}
 	if f.Code != nil && f.Code.Muted != nil {
 		p.line("%s", display.Mute(*f.Code.Muted, f.Time))

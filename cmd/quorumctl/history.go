@@ -54,7 +54,7 @@ func writeHistory(p *page, h control.History) {
 	}
 	for _, l := range lines {
 		row := []word{
-			{Text: display.Stamp(l.Time)},
+			{Text: display.Timestamp(l.Time)},
 			{Text: l.HostName},
 			{Text: l.Kind},
 			{l.Code, kindStyle(l.Kind)},

@@ -103,7 +103,7 @@ func (a *app) init(ctx context.Context, o initial) error {
 	doc.Text = string(text)
 	doc.Warnings = slices.Concat(doc.Found.Warnings, c.Warnings, doc.Found.Differs(c))
 	doc.Next = next(c, doc.Found, o.file)
-	switch _, err := setup.MayPut(o.file, text); {
+	switch _, err := setup.CanWrite(o.file, text); {
 	case err != nil && o.dryRun:
 		doc.Warnings = append(doc.Warnings, err.Error())
 	case err != nil: // before a bundle is installed for nothing
@@ -175,7 +175,7 @@ func (d *beginning) write(ctx context.Context, c config.Config, text []byte) err
 	if os.Geteuid() != 0 {
 		as = ""
 	}
-	err := setup.Put(d.File, text, func(path string) error {
+	err := setup.Write(d.File, text, func(path string) error {
 		v := verdictOnConfig{File: path}
 		err := v.look(ctx, c, as)
 		if errors.Is(err, fileaccess.ErrNoUser) {
@@ -267,7 +267,7 @@ func unset(what string, err error) error {
 	if r, ok := errors.AsType[*setup.Refusal](err); ok {
 		return &failure{code: exitUsage, message: "cannot " + what + ": " + r.Text, hint: r.Remedy}
 	}
-	if _, ok := errors.AsType[*setup.Taken](err); ok {
+	if _, ok := errors.AsType[*setup.FileExists](err); ok {
 		return &failure{
 			code: exitConfig, message: fmt.Sprintf("cannot %s: %v", what, err),
 			hint: "quorumctl config check says whether it is right; add --dry-run to see what this would write, " +

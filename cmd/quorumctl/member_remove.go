@@ -104,7 +104,7 @@ const endsWithin = time.Minute
 func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: most + endsWithin, goal: "until " + r.Name + " is removed",
-		stands: "it begins by " + display.Stamp(r.Until) + " or not at all", hint: "quorumctl status tells how it goes",
+		stands: "it begins by " + display.Timestamp(r.Until) + " or not at all", hint: "quorumctl status tells how it goes",
 		lost: "quorumd no longer knows that it was asked for",
 	}
 	s, err := f.follow(ctx, r.Since, func(s control.Status) sight {

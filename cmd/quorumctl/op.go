@@ -85,7 +85,7 @@ func writeOpDetails(p *page, op control.Op, now time.Time) {
 	}
 	p.line("    started   %s%s", display.Since(op.Started, now), display.After(" by ", op.By))
 	if !op.Deadline.IsZero() {
-		p.line("    deadline  %s", display.Stamp(op.Deadline))
+		p.line("    deadline  %s", display.Timestamp(op.Deadline))
 	}
 	if op.Reason != "" {
 		p.line("    reason    %s", op.Reason)

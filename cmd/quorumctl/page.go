@@ -24,7 +24,7 @@ type page struct {
 }
 
 // word is a text with a tone.
-type word display.Word
+type word display.Styled
 
 const (
 	plain = display.Plain
@@ -46,7 +46,7 @@ func (p *page) line(format string, args ...any) {
 		switch arg := arg.(type) {
 		case word:
 			shown[i] = p.paint(display.Clean(arg.Text), arg.Tone)
-		case display.Word:
+		case display.Styled:
 			shown[i] = p.paint(display.Clean(arg.Text), arg.Tone)
 		case int, int64, uint64:
 			shown[i] = arg

@@ -33,7 +33,7 @@ func (a *app) pauseCommand() *cobra.Command {
 				return cannot("pause", err)
 			}
 			return a.emit(pause, func(p *page) {
-				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, display.Stamp(pause.Until),
+				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, display.Timestamp(pause.Until),
 					display.Span(pause.Until.Sub(pause.Since)), pause.Reason)
 				p.line("→ quorumctl resume ends it earlier")
 			})
@@ -50,5 +50,5 @@ func (a *app) pauseCommand() *cobra.Command {
 
 // shortDuration shows hours as --for takes them.
 func shortDuration(d time.Duration) string {
-	return display.Significant(d.Hours()) + "h"
+	return display.ThreeDigits(d.Hours()) + "h"
 }

@@ -98,7 +98,7 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 			return uncertified("take the next step", err)
 		}
 		defer done()
-		ports, err := authority.Look(cmd.Context(), r.peers, now)
+		ports, err := authority.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
 			return uncertified("take the next step", err)
 		}
@@ -150,7 +150,7 @@ func (a *app) pkiRotateStatusCommand() *cobra.Command {
 		if err != nil {
 			return uncertified("look at the members", err)
 		}
-		ports, err := authority.Look(cmd.Context(), r.peers, now)
+		ports, err := authority.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
 			return uncertified("look at the members", err)
 		}

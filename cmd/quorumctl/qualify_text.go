@@ -65,9 +65,9 @@ func writeRuns(p *page, runs []qualify.Run) {
 		}
 		times := ""
 		if one := runs[0].P99; one > 0 && r.Writers > 1 {
-			times = display.Significant(r.P99/one) + "×"
+			times = display.ThreeDigits(r.P99/one) + "×"
 		}
-		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), display.Significant(r.Rate)+"/s",
+		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), display.ThreeDigits(r.Rate)+"/s",
 			display.Latency(r.P50), display.Latency(r.P90), display.Latency(r.P99), sure,
 			display.Latency(r.P999), display.Latency(r.Max), times)...)
 	}

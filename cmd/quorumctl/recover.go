@@ -285,7 +285,7 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 			"old data. etcd is started again on them. Other hosts are not told: give it up on each.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := a.client().GiveUpRecovery(cmd.Context())
+			r, err := a.client().AbandonRecovery(cmd.Context())
 			if err != nil {
 				return cannot("give the plan up", err)
 			}

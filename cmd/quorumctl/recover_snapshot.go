@@ -83,7 +83,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	exchanged := func(by string, at time.Time) error {
 		return &failure{
 			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
-				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Stamp(at)),
+				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Timestamp(at)),
 			hint: "choose another one from quorumctl snapshot list; find out who can write to the store",
 		}
 	}
@@ -93,7 +93,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 		return "", exchanged(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
 	case control.OriginRecorded:
 		origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s",
-			display.Stamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
+			display.Timestamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
 	}
 	for _, f := range facts {
 		for _, m := range f.Manifests {
@@ -103,7 +103,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 				return "", exchanged(m.Host, m.Saved)
 			case origin == "":
 				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, as stored on %s",
-					display.Stamp(m.Saved), m.Host, f.Host)
+					display.Timestamp(m.Saved), m.Host, f.Host)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 		return ""
 	}
 	return fmt.Sprintf("; a newer one, %s, was saved at %s and is missing from the store", newest.Name,
-		display.Stamp(newest.Saved))
+		display.Timestamp(newest.Saved))
 }
 
 // hidden gives the directory above a file that the sandbox of quorumd's services hides from them, or nothing: they

@@ -73,7 +73,7 @@ func goesOn(p *page, plan recovery.Plan) {
 		p.line("Origin of the snapshot: %s.", s.Origin)
 	}
 	if !s.Taken.IsZero() {
-		p.line("%s", word{"Every write since " + display.Stamp(s.Taken) + " is lost.", warn})
+		p.line("%s", word{"Every write since " + display.Timestamp(s.Taken) + " is lost.", warn})
 	}
 }
 
@@ -151,7 +151,7 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 
 func writeRecovery(p *page, s control.Status) {
 	if end := s.LastRecovery; s.Recovery == nil && end != nil {
-		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, display.Stamp(end.Ended), end.Code)
+		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended), end.Code)
 		return
 	}
 	if s.Recovery == nil {
@@ -163,7 +163,7 @@ func writeRecovery(p *page, s control.Status) {
 	if r.Alone {
 		part = "goes on alone" + withSnapshot(*r) + " as cluster " + r.New
 	}
-	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Stamp(r.Since), part)
+	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
 	if r.GivenUp != "" {
 		p.line("it is given up by %s", r.GivenUp)
 	}

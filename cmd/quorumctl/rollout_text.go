@@ -38,13 +38,13 @@ func writeRollout(p *page, s control.Status) {
 	}
 	r := *s.Rollout
 	p.line("rollout %s: %s%s, %s", word{display.Work(r.Work, r.Command), bold}, display.RolloutState(r),
-		display.Whose(r), display.Progress(r))
+		display.ChangedBy(r), display.Progress(r))
 	p.line("    reason   %s", r.Reason)
 	p.line("    started  %s by %s", display.Since(r.Started, s.Time), r.By)
 	if r.Version != "" {
 		p.line("    until    etcd reports %s", r.Version)
 	}
-	if r.Text != "" && display.Whose(r) == "" && r.State != control.RolloutRunning {
+	if r.Text != "" && display.ChangedBy(r) == "" && r.State != control.RolloutRunning {
 		p.line("    because  %s", word{r.Text, display.RolloutState(r).Tone})
 	}
 	writeCurrent(p, s)

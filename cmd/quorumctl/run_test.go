@@ -163,7 +163,7 @@ func (d *desk) SnapshotJob() control.SnapshotJob {
 	return j
 }
 
-func (d *desk) LookAgain(context.Context) error { return nil }
+func (d *desk) ProbeNow(context.Context) error { return nil }
 
 func (d *desk) History(_ context.Context, limit int) ([]control.HistoryLine, error) {
 	return d.lines[max(0, len(d.lines)-limit):], d.fail
@@ -190,7 +190,7 @@ func (d *desk) ApplyRecovery(_ context.Context, plan recovery.Plan, by string) (
 	return control.Recovery{Plan: plan.ID, By: by}, nil
 }
 
-func (d *desk) GiveUpRecovery(context.Context, string) (control.Recovery, error) {
+func (d *desk) AbandonRecovery(context.Context, string) (control.Recovery, error) {
 	return control.Recovery{Plan: "abcdefghijkl", By: "root", GivenUp: "root", Alone: true}, d.fail
 }
 

@@ -227,7 +227,7 @@ func writeOrigin(p *page, s control.Snapshot) {
 	case control.OriginRecorded:
 		at := "?"
 		if s.RecordedAt != nil {
-			at = display.Stamp(*s.RecordedAt)
+			at = display.Timestamp(*s.RecordedAt)
 		}
 		p.line("    origin: its manifest matches the hash recorded at %s by %s", at, s.RecordedBy)
 	case control.OriginUnproven:
@@ -259,7 +259,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 		}
 		row = append(row, origin, word{Text: s.Name})
 		if p.wide {
-			row = append(row, cells(display.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
+			row = append(row, cells(display.Timestamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
 				strconv.FormatInt(s.Keys, 10),
 				fmt.Sprintf("%08x", s.Hash), s.Host, s.Member, s.Etcd, strconv.FormatBool(s.Encrypted))...)
 		}
@@ -297,7 +297,7 @@ func writeLeftovers(p *page, j control.SnapshotJob) {
 func writePruned(p *page, j control.SnapshotJob, dryRun bool) {
 	did := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, s := range j.Snapshots {
-		p.line("%s %s, taken %s", did, s.Name, display.Stamp(s.TakenAt))
+		p.line("%s %s, taken %s", did, s.Name, display.Timestamp(s.TakenAt))
 	}
 	for _, s := range j.Strays {
 		p.line("%s %s, which belongs to no snapshot", did, s)

@@ -19,7 +19,7 @@ func writeStatus(p *page, s control.Status) {
 	if p.wide && s.Cluster.ID != "" {
 		p.line("cluster ID %s", s.Cluster.ID)
 	}
-	writeLines(p, display.Doing(s)...)
+	writeLines(p, display.CurrentWork(s)...)
 	writeLines(p, display.Backup(s)...)
 	writeLines(p, display.Loop(s.Loop)...)
 	p.raw("")

@@ -187,7 +187,7 @@ func TestUnitsReadAsPeopleSayThem(t *testing.T) {
 		{display.Size(1e18), "888 PiB"},
 		{display.Count(1, "voter", "voters"), "1 voter"},
 		{display.Count(0, "voter", "voters"), "0 voters"},
-		{display.Stamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
+		{display.Timestamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

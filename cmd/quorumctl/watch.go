@@ -19,7 +19,7 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 		b, err := a.render(s, func(p *page) {
 			writeStatus(p, s)
 			p.raw("")
-			p.line("%s", display.Stamp(s.Time))
+			p.line("%s", display.Timestamp(s.Time))
 		})
 		return b, false, err
 	})

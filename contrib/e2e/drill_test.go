@@ -30,11 +30,11 @@ func (h *host) savesKeys(n int) control.Snapshot {
 }
 
 // drilled gives how the last restores were proven, as a host tells it.
-func (h *host) drilled() control.Drill {
+func (h *host) drilled() control.RestoreTest {
 	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.Drill != nil {
 		return *s.Backup.Drill
 	}
-	return control.Drill{}
+	return control.RestoreTest{}
 }
 
 func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
@@ -70,7 +70,7 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 	}
 	second := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots[0]
 	must(t, os.Truncate(filepath.Join(dir, clusterName, second.Name+".db.zst"), 1000))
-	_, err := n1.etcd.Delete(t.Context(), w.keys().Drill())
+	_, err := n1.etcd.Delete(t.Context(), w.keys().RestoreTest())
 	must(t, err)
 	w.eventually("every host tells that the newest is damaged", func() bool {
 		for _, h := range w.hosts {
@@ -120,7 +120,7 @@ func TestWhereAllHostsVoteOneThatDoesNotLeadTestsTheRestore(t *testing.T) {
 		t.Fatalf("%q has tested it", n1.drilled().Host)
 	}
 	w.lead(w.hosts[by])
-	_, err := n1.etcd.Delete(t.Context(), w.keys().Drill())
+	_, err := n1.etcd.Delete(t.Context(), w.keys().RestoreTest())
 	must(t, err)
 	w.eventually("the next is another's, since that host leads", func() bool {
 		d := n1.drilled()

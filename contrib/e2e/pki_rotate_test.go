@@ -31,7 +31,7 @@ type rotation struct {
 }
 
 // open gives the authority as it is now.
-func (r *rotation) open() *pki.Authority {
+func (r *rotation) open() *pki.Directory {
 	r.t.Helper()
 	a, err := pki.Open(r.dir, time.Now())
 	must(r.t, err)
@@ -42,7 +42,7 @@ func (r *rotation) open() *pki.Authority {
 // refuse agents, too: see complaints.
 func (r *rotation) look() (refused int) {
 	r.t.Helper()
-	ports, err := r.open().Look(r.t.Context(), []string{address(r.hosts[0].Options.PeerURL)}, time.Now())
+	ports, err := r.open().CheckTrust(r.t.Context(), []string{address(r.hosts[0].Options.PeerURL)}, time.Now())
 	must(r.t, err)
 	for _, p := range ports {
 		for _, answer := range []pki.Answer{p.Old, p.New} {

@@ -30,7 +30,7 @@ func etcdTLS(dir, peers string) string {
 
 // certified is a world in which all certificates are of quorumctl pki, and etcd's variables follow from etcd.tls. The
 // function installs a bundle on a host.
-func certified(t *testing.T, authority *pki.Authority, o worldOptions) (*world, func(host, bundle string)) {
+func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, func(host, bundle string)) {
 	t.Helper()
 	dir := t.TempDir()
 	place := func(host string) pki.Place { return pki.Place{Dir: filepath.Join(dir, host), Etcd: -1, Quorumd: -1} }

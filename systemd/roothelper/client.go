@@ -28,28 +28,28 @@ type Client struct {
 // SetEnvironment has etcd's unit start with these variables from now on.
 func (c Client) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	initial := InitialOf(vars)
-	return c.give(ctx, Order{Word: SetEnvironment, Initial: &initial})
+	return c.give(ctx, Request{Word: SetEnvironment, Initial: &initial})
 }
 
-// SetHeld keeps etcd's unit from starting by itself, or no longer.
-func (c Client) SetHeld(ctx context.Context, held bool) error {
+// SetStartGuard keeps etcd's unit from starting by itself, or no longer.
+func (c Client) SetStartGuard(ctx context.Context, held bool) error {
 	if held {
-		return c.give(ctx, Order{Word: HoldBack})
+		return c.give(ctx, Request{Word: HoldBack})
 	}
-	return c.give(ctx, Order{Word: LetGo})
+	return c.give(ctx, Request{Word: LetGo})
 }
 
 // Drive has a job queued for etcd's unit: Start, Stop or Restart.
 func (c Client) Drive(ctx context.Context, verb string) error {
-	return c.give(ctx, Order{Word: verb})
+	return c.give(ctx, Request{Word: verb})
 }
 
 // RunHooks has the operator's programs run, and does not wait for them.
 func (c Client) RunHooks(ctx context.Context, hooks Hooks) error {
-	return c.give(ctx, Order{Word: RunHooks, Hooks: &hooks})
+	return c.give(ctx, Request{Word: RunHooks, Hooks: &hooks})
 }
 
-func (c Client) give(ctx context.Context, o Order) error {
+func (c Client) give(ctx context.Context, o Request) error {
 	o.Agent = c.Agent
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -62,8 +62,8 @@ type Hooks struct {
 	By      string        `json:"by"`
 }
 
-// Order is all that the agent can say.
-type Order struct {
+// Request is all that the agent can say.
+type Request struct {
 	Word    string   `json:"word"`
 	Agent   string   `json:"agent"`             // the name of the configuration: /etc/quorumd/AGENT.yaml
 	Initial *Initial `json:"initial,omitempty"` // with SetEnvironment
@@ -103,7 +103,7 @@ func CheckAgent(name string) error {
 }
 
 // Check tells why an order is none.
-func (o Order) Check() error {
+func (o Request) Check() error {
 	if err := CheckAgent(o.Agent); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 // order.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		_ = Serve(context.Background(), func(_ context.Context, o Order) error {
+		_ = Serve(context.Background(), func(_ context.Context, o Request) error {
 			switch o.Word {
 			case HoldBack:
 				return nil
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 2 && os.Args[1] == "say" {
-		fmt.Println(Client{os.Args[2], "a"}.SetHeld(context.Background(), true))
+		fmt.Println(Client{os.Args[2], "a"}.SetStartGuard(context.Background(), true))
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
@@ -58,7 +58,7 @@ func someVars() map[string]string {
 func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	t.Parallel()
 	c := Client{testbed.AcceptYes(t, "serve"), "a"}
-	if err := c.SetHeld(t.Context(), true); err != nil {
+	if err := c.SetStartGuard(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 	if err := c.Drive(t.Context(), Start); !errors.Is(err, systemd.ErrNotInstalled) ||
@@ -82,7 +82,7 @@ func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	if err := c.RunHooks(t.Context(), h); err == nil || err.Error() != want {
 		t.Errorf("told\n%v\nwant\n%s", err, want)
 	}
-	if err := (Client{filepath.Join(t.TempDir(), "none"), "a"}).SetHeld(t.Context(), true); !errors.Is(err,
+	if err := (Client{filepath.Join(t.TempDir(), "none"), "a"}).SetStartGuard(t.Context(), true); !errors.Is(err,
 		systemd.ErrUnavailable) {
 		t.Errorf("without a service: %v", err)
 	}
@@ -123,7 +123,7 @@ func odd() map[string]string {
 		"", ".", "..", "../x", "a/b", "-a", ".a", "a b", "a\nb", "a%b",
 		strings.Repeat("a", 65), "ä",
 	} {
-		text, _ := json.Marshal(Order{Word: HoldBack, Agent: agent})
+		text, _ := json.Marshal(Request{Word: HoldBack, Agent: agent})
 		orders[string(text)] = "no name of an agent"
 	}
 	for _, m := range []string{
@@ -164,7 +164,7 @@ func TestWhatIsNoOrderIsNotSent(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "none")
 	for what, give := range map[string]func() error{
-		"no name of an agent": func() error { return Client{socket, ".."}.SetHeld(t.Context(), true) },
+		"no name of an agent": func() error { return Client{socket, ".."}.SetStartGuard(t.Context(), true) },
 		"is no order":         func() error { return Client{socket, "a"}.Drive(t.Context(), "kill") },
 		"no name of a command": func() error {
 			return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "command", ID: "1", Program: ".."})
@@ -189,7 +189,7 @@ func FuzzAnOrderIsCheckedWithoutHarm(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var o Order
+		var o Request
 		if json.Unmarshal(text, &o) != nil || o.Check() != nil {
 			return
 		}

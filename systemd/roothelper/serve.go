@@ -29,7 +29,7 @@ const (
 
 // Serve carries out one order for the connection that is file descriptor 0, as systemd hands it over with Accept=yes.
 // It takes the order only from the owner of the socket, and from root.
-func Serve(ctx context.Context, do func(context.Context, Order) error) error {
+func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	in := os.NewFile(0, "connection")
 	defer in.Close()
 	c, err := net.FileConn(in)
@@ -68,7 +68,7 @@ func shortened(err error) error {
 	return refused{text + "…", err}
 }
 
-func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, Order) error) error {
+func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, Request) error) error {
 	o, err := receive(conn)
 	if err != nil {
 		return fmt.Errorf("not an order: %w", err)
@@ -103,7 +103,7 @@ func admit(conn *net.UnixConn) error {
 }
 
 // receive takes one order and checks it.
-func receive(conn *net.UnixConn) (o Order, err error) {
+func receive(conn *net.UnixConn) (o Request, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(orderTimeout)); err != nil {
 		return o, err
 	}
@@ -122,10 +122,10 @@ func receive(conn *net.UnixConn) (o Order, err error) {
 	strict := json.NewDecoder(bytes.NewReader(text[:n]))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&o); err != nil {
-		return Order{}, fmt.Errorf("it cannot be read: %w", err)
+		return Request{}, fmt.Errorf("it cannot be read: %w", err)
 	}
 	if strict.More() {
-		return Order{}, errors.New("there is more than one")
+		return Request{}, errors.New("there is more than one")
 	}
 	return o, o.Check()
 }

@@ -115,7 +115,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 
 // noteHold is what an agent makes of the start guard, by its notes or before a step. Where nothing lies that a boot
 // could start, it is not remembered.
-func (w *world) noteHold(i int, want policy.Hold) {
+func (w *world) noteHold(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {
 	case want == policy.HoldBack && (h.data == current || h.data == old || h.bereft()):

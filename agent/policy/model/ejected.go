@@ -74,11 +74,11 @@ func ejectedMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "who was taken out joins at once", breach: ejectedJoins, scope: byStandby(0, 0),
-			rules: seeing(func(v *policy.View) { v.TakenOut = policy.TakenOut{} }),
+			rules: seeing(func(v *policy.View) { v.Ejections = policy.Ejections{} }),
 		},
 		{
 			Name: "who was taken out is kept out for ever", breach: targetMissed, scope: lively(byStandby(0, 0)),
-			rules: seeing(func(v *policy.View) { v.TakenOut.WellFor = 0 }),
+			rules: seeing(func(v *policy.View) { v.Ejections.WellFor = 0 }),
 		},
 		{
 			Name: "who is taken out is written down when it is gone", breach: ejectionForgotten,

@@ -27,7 +27,7 @@ type founder struct {
 	done      bool                 // it has belonged to one
 	data      bool                 // there is data of one in its etcd's directory
 	heard     [foundingHosts]uint8 // numbers of words; 0: it has not been asked
-	pending   policy.FoundingNote  // decided, and not on the disk yet
+	pending   policy.BootstrapNote // decided, and not on the disk yet
 }
 
 // foundingWorld is one moment. What a host has heard stays as old as it may: that is worse than the bounded window.
@@ -49,7 +49,7 @@ type foundingScope struct {
 	requests        int   // times that an operator requests a cluster; the list makes none by itself then
 	withdraws       int   // and that a request is withdrawn
 	mistake         string
-	words           *[]policy.FoundingAnswer // that were ever said, by number
+	words           *[]policy.BootstrapAnswer // that were ever said, by number
 	known           map[standing]foundingMind
 }
 
@@ -60,24 +60,24 @@ type standing struct {
 }
 
 type foundingMind struct {
-	word policy.FoundingAnswer
-	note policy.FoundingNote
+	word policy.BootstrapAnswer
+	note policy.BootstrapNote
 	step policy.StepKind
 }
 
 // mind returns what the policy has a host say and note.
 func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
 	key := standing{h, w.hosts[h]}
-	key.pending = policy.FoundingNote{}
+	key.pending = policy.BootstrapNote{}
 	m, known := s.known[key]
 	if !known {
 		v := s.view(w, h)
-		m.word = policy.FoundingWord(v)
-		if s.mistake == "a promise is written over" && v.Founding.First != v.Self.Name {
-			v.Founding.PromisedList, v.Founding.Attempt = "", ""
+		m.word = policy.BootstrapAnswerOf(v)
+		if s.mistake == "a promise is written over" && v.BootstrapAttempt.First != v.Self.Name {
+			v.BootstrapAttempt.PromisedList, v.BootstrapAttempt.Attempt = "", ""
 		}
 		d := policy.Decide(v)
-		m.note, m.step = d.Notes.Founding, d.Step.Kind
+		m.note, m.step = d.Notes.BootstrapAttempt, d.Step.Kind
 		s.known[key] = m
 	}
 	return m
@@ -88,7 +88,7 @@ func foundingName(host int) string { return string(rune('a' + host)) }
 func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 	me := w.hosts[h]
 	list := s.lists[me.list]
-	f := policy.Founding{
+	f := policy.BootstrapAttempt{
 		List: fmt.Sprint("list ", me.list), First: foundingName(list[0]),
 		PromisedList: me.promised, Attempt: me.attempt, OnRequest: s.requests > 0,
 	}
@@ -96,7 +96,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		if g == h {
 			continue
 		}
-		a := policy.FoundingAnswer{Name: foundingName(g), Silent: "not asked"}
+		a := policy.BootstrapAnswer{Name: foundingName(g), Silent: "not asked"}
 		if number := me.heard[g]; number > 0 {
 			a = (*s.words)[number-1]
 		}
@@ -120,7 +120,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			}
 		case "one who does not answer a request is not waited for":
 			if a.Silent != "" {
-				a = policy.FoundingAnswer{Name: a.Name, List: f.List, Asked: a.Asked}
+				a = policy.BootstrapAnswer{Name: a.Name, List: f.List, Asked: a.Asked}
 			}
 		case "one who is silent is not waited for":
 			if a.Silent != "" {
@@ -158,7 +158,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		Data:      data,
 		Unit:      policy.Unit{State: policy.UnitInactive, EnvReady: true, SinceStart: policy.Never},
 		Health:    policy.Health{State: health.OK, Qualified: true},
-		Bootstrap: policy.Bootstrap{Requested: me.requested, Decided: me.decided, Done: me.done}, Founding: f,
+		Bootstrap: policy.Bootstrap{Requested: me.requested, Decided: me.decided, Done: me.done}, BootstrapAttempt: f,
 	}
 }
 
@@ -171,10 +171,10 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 		decided.hosts[h].pending = s.mind(&w, h).note
 		all = append(all, decided, s.land(w, h))
 		restarted := w // also after a loss of power: what was not on the disk is gone
-		restarted.hosts[h].pending, restarted.hosts[h].heard = policy.FoundingNote{}, founder{}.heard
+		restarted.hosts[h].pending, restarted.hosts[h].heard = policy.BootstrapNote{}, founder{}.heard
 		restarted.hosts[h].published = 0
 		all = append(all, s.requested(w, h)...)
-		if w.hosts[h].pending != (policy.FoundingNote{}) {
+		if w.hosts[h].pending != (policy.BootstrapNote{}) {
 			all = append(all, restarted)
 		}
 		if w.losses < s.losses {
@@ -274,7 +274,7 @@ func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 	if m.step == policy.StepFinishBootstrap || withdraws {
 		ended := w
 		ended.hosts[h].requested, ended.hosts[h].decided = false, false
-		ended.hosts[h].pending = policy.FoundingNote{} // it is of the request that has ended
+		ended.hosts[h].pending = policy.BootstrapNote{} // it is of the request that has ended
 		if m.step != policy.StepFinishBootstrap {
 			ended.withdrawn++
 		}
@@ -283,7 +283,7 @@ func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 	return all
 }
 
-func (s foundingScope) number(word policy.FoundingAnswer) uint8 {
+func (s foundingScope) number(word policy.BootstrapAnswer) uint8 {
 	i := slices.Index(*s.words, word)
 	if i < 0 {
 		i = len(*s.words)
@@ -296,7 +296,7 @@ func (s foundingScope) number(word policy.FoundingAnswer) uint8 {
 func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	me := &w.hosts[h]
 	note := me.pending
-	me.pending = policy.FoundingNote{}
+	me.pending = policy.BootstrapNote{}
 	free := me.attempt == "" && !me.requested || s.mistake == "a promise is written over"
 	switch list := fmt.Sprint("list ", me.list); {
 	case note.Decide && me.requested:
@@ -319,7 +319,7 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 func (s foundingScope) explore() (most, moments int) {
 	var first foundingWorld
 	s.known = map[standing]foundingMind{}
-	s.words = new([]policy.FoundingAnswer)
+	s.words = new([]policy.BootstrapAnswer)
 	for h, list := range s.begin {
 		first.hosts[h].list = list
 	}

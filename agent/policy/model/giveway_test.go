@@ -15,13 +15,13 @@ import (
 type ring struct {
 	states []health.State
 	leader int
-	gave   []policy.GaveWay
+	gave   []policy.LeadershipTransfers
 }
 
 func newRing(states []health.State, leader int) *ring {
-	r := &ring{states: states, leader: leader, gave: make([]policy.GaveWay, len(states))}
+	r := &ring{states: states, leader: leader, gave: make([]policy.LeadershipTransfers, len(states))}
 	for i := range r.gave {
-		r.gave[i] = policy.GaveWay{LeadsFor: ages, BadFor: ages, LastFor: ages}
+		r.gave[i] = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
 	}
 	return r
 }
@@ -38,7 +38,7 @@ func (r *ring) look() (to int, gives bool) {
 			State: r.states[r.leader], Qualified: true, SlowWrites: r.states[r.leader] <= health.Slow, Writes: slowMean,
 		},
 		Cluster: policy.Cluster{Reachable: true, Listed: true, Fresh: true, ID: clusterID, StableFor: ages},
-		Lock:    policy.Lock{Known: true}, Looked: true, GaveWay: r.gave[r.leader],
+		Lock:    policy.Lock{Known: true}, Looked: true, LeadershipTransfers: r.gave[r.leader],
 	}
 	v.Self.MemberID = memberID(r.leader)
 	for i, state := range r.states {

@@ -158,9 +158,9 @@ func commandMistakes() []Mistake {
 			Name: "it is not seen that the machine has rebooted since a command was started", breach: ranTwice,
 			scope: asking(3, 1, HostCrash),
 			rules: seeing(func(v *policy.View) {
-				if p := program(lost); v.Asked != nil && v.Asked.Command == p.Fate() {
+				if p := program(lost); v.Asked != nil && v.Asked.Command == p.State() {
 					p.OtherBoot = false
-					v.Asked.Command = p.Fate()
+					v.Asked.Command = p.State()
 				}
 			}),
 		},

@@ -6,16 +6,16 @@ package model
 import "github.com/quorumd/quorumd/agent/policy"
 
 // guarding is a mistake about the start guard: one thing is taken for another.
-func guarding(right, wrong policy.Hold) rules {
+func guarding(right, wrong policy.StartGuard) rules {
 	return rules{say: func(d *policy.Decision) {
-		if d.Notes.Hold == right {
-			d.Notes.Hold = wrong
+		if d.Notes.StartGuard == right {
+			d.Notes.StartGuard = wrong
 		}
 	}}
 }
 
 // stepping is a mistake about what the start guard is before a step.
-func stepping(kind policy.StepKind, wrong policy.Hold) rules {
+func stepping(kind policy.StepKind, wrong policy.StartGuard) rules {
 	return rules{say: func(d *policy.Decision) {
 		if d.Step.Kind == kind {
 			d.Step.Guard = wrong
@@ -51,8 +51,8 @@ func guardMistakes() []Mistake {
 			Name: "what holds etcd back is taken away only where it is started", breach: heldBack,
 			scope: asking(3, 2, AgentCrash|HostCrash),
 			rules: rules{say: func(d *policy.Decision) {
-				if d.Notes.Hold == policy.HoldNot {
-					d.Notes.Hold = policy.HoldAsIs
+				if d.Notes.StartGuard == policy.HoldNot {
+					d.Notes.StartGuard = policy.HoldAsIs
 				}
 				d.Notes.Request.Guard = policy.HoldAsIs
 			}},

@@ -122,10 +122,10 @@ func lostMistakes() []Mistake {
 					d.Notes.Request.Guard = policy.HoldNot
 				}
 				if d.Step.Outcome == policy.MemberLost || d.Notes.Self.Lost != 0 {
-					d.Notes.Hold = policy.HoldNot
+					d.Notes.StartGuard = policy.HoldNot
 				}
-				if d.Notes.Hold == policy.HoldBack {
-					d.Notes.Hold = policy.HoldAsIs
+				if d.Notes.StartGuard == policy.HoldBack {
+					d.Notes.StartGuard = policy.HoldAsIs
 				}
 			}},
 		},

@@ -127,15 +127,15 @@ func mistakesOfEnds() []RollMistake {
 		},
 		{
 			Name: "who is withdrawn from a rollout counts as done", breach: rollEarly, scope: rollWord,
-			rules: rollRules{after: func(_ *policy.RolloutTurn, s *policy.Step) { s.Outcome = policy.Cycled }},
+			rules: rollRules{after: func(_ *policy.RolloutProgress, s *policy.Step) { s.Outcome = policy.Cycled }},
 		},
 		{
 			Name: "a rollout is over with its first host", breach: rollEarly,
-			rules: rollRules{after: func(t *policy.RolloutTurn, _ *policy.Step) { t.Waiting = 0 }},
+			rules: rollRules{after: func(t *policy.RolloutProgress, _ *policy.Step) { t.Waiting = 0 }},
 		},
 		{
 			Name: "nobody asks which etcd runs afterwards", breach: rollWrong, scope: rollFault,
-			rules: rollRules{after: func(t *policy.RolloutTurn, _ *policy.Step) { t.Wants = "" }},
+			rules: rollRules{after: func(t *policy.RolloutProgress, _ *policy.Step) { t.Wants = "" }},
 		},
 		{
 			Name: "the rollout's record is written whatever it says by then", breach: rollOverwritten, scope: rollWord,

@@ -57,8 +57,8 @@ func ruinMistakes() []RuinMistake {
 			breach: twoServe, scope: healthy3,
 			rules: ruinRules{
 				blind: true,
-				tell:  func(told *policy.Remains) { told.Quorum, told.Empty = false, told.Host != "A" },
-				shown: func(p *policy.PlanShown) { p.Now.Quorum, p.Now.Index = false, 10 },
+				tell:  func(told *policy.HostRemains) { told.Quorum, told.Empty = false, told.Host != "A" },
+				shown: func(p *policy.OfferedPlan) { p.Now.Quorum, p.Now.Index = false, 10 },
 				view: func(v *policy.View) {
 					if v.Recovery != nil {
 						v.Cluster = policy.Cluster{ExpectedID: v.Cluster.ExpectedID, Error: "no voter answers"}
@@ -114,7 +114,7 @@ func ruinMistakes() []RuinMistake {
 		},
 		{
 			Name: "the shorter log is taken for the longer one", breach: writesLost, scope: unequal5,
-			rules: ruinRules{tell: func(told *policy.Remains) { told.Index = 100 - told.Index }},
+			rules: ruinRules{tell: func(told *policy.HostRemains) { told.Index = 100 - told.Index }},
 		},
 		{
 			Name: "the survivor tells nobody that it goes on", breach: neverBack,

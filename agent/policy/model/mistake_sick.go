@@ -161,7 +161,7 @@ func sickMistakes() []Mistake {
 				v.Health.State = health.OK
 				for i := range v.Hosts {
 					if h := &v.Hosts[i]; h.ID == v.Self.ID {
-						h.Health, h.Ails = health.OK, policy.Ails{}
+						h.Health, h.Ails = health.OK, policy.UnhealthySince{}
 					}
 				}
 			}),
@@ -181,7 +181,7 @@ func sickMistakes() []Mistake {
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
 					if h.Health == health.OK && m.Live {
-						v.Hosts[i].Health, v.Hosts[i].Ails = health.OK, policy.Ails{}
+						v.Hosts[i].Health, v.Hosts[i].Ails = health.OK, policy.UnhealthySince{}
 					}
 				}
 			}),
@@ -238,7 +238,7 @@ func witnessMistakes() []Mistake {
 			Name: "a host votes in the place of a voter that is well again", breach: wellReplaced,
 			scope: sickness(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
-				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.Ails{For: ages}
+				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.UnhealthySince{For: ages}
 				m.Fsyncs.SlowFor = ages
 			}),
 		},

@@ -170,7 +170,7 @@ func (w *rolling) called(i int) bool {
 	for _, d := range w.down {
 		named = named || int(d) == i+1
 	}
-	return policy.Attends(policy.Attention{
+	return policy.LooksEveryRound(policy.RoundNeeds{
 		HoldsLock: w.hosts[i].belief != 0, Steps: w.hosts[i].step != rollNone, Listed: i < rollVoters, Called: named,
 		Operated: w.owns(i),
 	})

@@ -356,12 +356,12 @@ func (m *rollMachine) goOn(w *rolling, i int, outcome uint8, read bool) (found r
 }
 
 // turn is the rollout as the host sees it whose operation ends.
-func (m *rollMachine) turn(w *rolling, i int, outcome uint8) (policy.RolloutTurn, policy.Step) {
+func (m *rollMachine) turn(w *rolling, i int, outcome uint8) (policy.RolloutProgress, policy.Step) {
 	others := 0
 	for k := range m.hosts() {
 		others += int(w.waiting >> k & 1 & bit(k != i))
 	}
-	t := policy.RolloutTurn{
+	t := policy.RolloutProgress{
 		Host: hostName(i), Goes: w.state == rollRuns || w.state == rollPaused, Waiting: others, Wants: "3.6.16",
 		Runs: "3.6.16", Member: i < rollVoters,
 	}

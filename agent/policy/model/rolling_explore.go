@@ -13,7 +13,7 @@ import (
 type rollRules struct {
 	view     func(v *policy.View)     // what an agent sees
 	say      func(d *policy.Decision) // what comes of that
-	after    func(t *policy.RolloutTurn, s *policy.Step)
+	after    func(t *policy.RolloutProgress, s *policy.Step)
 	ends     func(end *policy.RolloutEnd)
 	unfenced bool       // operations begin, and hosts go down, whatever became of record and lock since the look
 	past     rollBreach // that is let pass, so that it is seen what follows from it

@@ -90,7 +90,7 @@ func (m *ruinMachine) agentActs(w *ruins, i int, add adder) {
 		to := *w
 		to.hosts[i].step = step
 		to.hosts[i].on = h.plan
-		if d.Notes.Hold == policy.HoldBack && h.data != nowhere { // beside the step; with no data nothing could start
+		if d.Notes.StartGuard == policy.HoldBack && h.data != nowhere { // beside the step; with no data nothing could start
 			to.hosts[i].held = 1
 		}
 		if o.late != 0 {
@@ -283,7 +283,7 @@ func (m *ruinMachine) apply(w *ruins, i int, k uint8) (to ruins, ok bool) {
 	if p.survivor == 0 || h.plan != 0 || h.last == k {
 		return to, false
 	}
-	shown := policy.PlanShown{Cluster: "model", Now: m.remains(w, i, h.data, p.stale)}
+	shown := policy.OfferedPlan{Cluster: "model", Now: m.remains(w, i, h.data, p.stale)}
 	if p.facts>>i&1 != 0 {
 		own := m.remains(w, i, oldCluster*(p.data>>i&1), 0)
 		shown.Own = &own
@@ -314,9 +314,9 @@ func (m *ruinMachine) plan(w *ruins, more int) (to ruins, ok bool) {
 		return to, false
 	}
 	p := &to.plans[next]
-	var all []policy.Remains
+	var all []policy.HostRemains
 	var at []int
-	wish := policy.RecoveryWish{Cluster: "model"}
+	wish := policy.RecoveryChoice{Cluster: "model"}
 	for i := range m.Voters {
 		h := &w.hosts[i]
 		if h.off|h.dead|h.apart != 0 {

@@ -13,8 +13,8 @@ import (
 type ruinRules struct {
 	view  func(v *policy.View)                    // what an agent sees
 	say   func(v policy.View, d *policy.Decision) // what comes of that
-	tell  func(told *policy.Remains)              // what a host tells people of itself
-	shown func(shown *policy.PlanShown)           // what a host compares when it is shown a plan
+	tell  func(told *policy.HostRemains)          // what a host tells people of itself
+	shown func(shown *policy.OfferedPlan)         // what a host compares when it is shown a plan
 	blind bool                                    // a copy is made whatever the log says by then
 	safe  bool                                    // nobody asks whether it all ends well
 }

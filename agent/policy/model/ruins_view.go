@@ -106,8 +106,8 @@ func (o *outlook) view() policy.View {
 }
 
 // remains is what a host tells of itself: what it has, and how long its log is by now.
-func (r Ruin) remains(w *ruins, i int, data, longer uint8) policy.Remains {
-	out := policy.Remains{
+func (r Ruin) remains(w *ruins, i int, data, longer uint8) policy.HostRemains {
+	out := policy.HostRemains{
 		HostID: hostName(i), Host: hostName(i), Cluster: "model", PeerURL: hostName(i), Empty: data == nowhere,
 		Quorum: r.seen(w, i) != nowhere,
 	}

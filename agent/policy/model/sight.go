@@ -199,7 +199,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Backoff = time.Minute
 	}
 	if s.out != 0 {
-		v.TakenOut = policy.TakenOut{Times: 1, WellFor: long(bit(s.out == clean))}
+		v.Ejections = policy.Ejections{Times: 1, WellFor: long(bit(s.out == clean))}
 	}
 	switch bereft := s.bereft != 0; {
 	case bereft:
@@ -209,10 +209,10 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.leads != 0 {
-		v.GaveWay = policy.GaveWay{LeadsFor: ages, BadFor: ages, LastFor: ages}
+		v.LeadershipTransfers = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
 	}
 	if s.tried != 0 && s.opCycle == 0 {
-		v.Failed = policy.Failed{Kind: policy.StepPromote, Text: "it timed out"}
+		v.Failed = policy.FailedStep{Kind: policy.StepPromote, Text: "it timed out"}
 		v.PromotionPending = true
 	}
 	s.cycleView(&v)
@@ -325,7 +325,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
-			Ails: policy.Ails{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
+			Ails: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
 			Writes: s.writesOf(i),
 		}
 		if g.fit == off && s.speaksAgainst(i) != 0 {

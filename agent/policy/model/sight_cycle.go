@@ -22,7 +22,7 @@ func (s *sight) cycleView(v *policy.View) {
 	}
 	v.Asked = &asked
 	if s.ask == command {
-		v.Asked.Command = program(s.did).Fate()
+		v.Asked.Command = program(s.did).State()
 	}
 	switch {
 	case s.tried != 0 && s.reachable == 0 && s.ask == rebooted: // what this host has asked for it knows by itself
@@ -31,7 +31,7 @@ func (s *sight) cycleView(v *policy.View) {
 	case s.opPhase == phaseDown:
 		v.Asked.RebootFor = 0
 	default:
-		v.Failed = policy.Failed{Kind: policy.StepMoveLeader, Text: "it timed out"}
+		v.Failed = policy.FailedStep{Kind: policy.StepMoveLeader, Text: "it timed out"}
 	}
 }
 

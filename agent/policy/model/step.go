@@ -118,7 +118,7 @@ type choice struct {
 	step    uint8
 	target  uint8
 	outcome policy.ReasonCode // of a roll-back
-	hold    policy.Hold       // what becomes of the start guard
+	hold    policy.StartGuard // what becomes of the start guard
 	request policy.RequestChange
 	loosens bool // the start guard goes before it ends
 	removed bool // what was asked to be removed ends
@@ -135,7 +135,7 @@ type choice struct {
 // step models it.
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
-		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change,
+		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.StartGuard, request: d.Notes.Request.Change,
 		loosens: d.Notes.Request.Guard == policy.HoldNot,
 		removed: d.Notes.Removal.Ends, self: d.Notes.Self, counts: d.Notes.Join, repairs: d.Notes.Repair,
 	}
@@ -214,7 +214,7 @@ func guarded(step policy.Step) uint8 {
 }
 
 // guardOf tells what becomes of the start guard before a step begins.
-func guardOf(step uint8) policy.Hold {
+func guardOf(step uint8) policy.StartGuard {
 	switch step {
 	case startUnit:
 		return policy.HoldNot

@@ -148,8 +148,8 @@ func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 
 func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: s.now.revision} }
 
-// Holds tells whether a condition of a transaction is true.
-func (s *Store) Holds(c *pb.Compare) (bool, error) {
+// IsTrue tells whether a condition of a transaction is true.
+func (s *Store) IsTrue(c *pb.Compare) (bool, error) {
 	kv := s.Get(string(c.Key))
 	if kv == nil {
 		kv = &mvccpb.KeyValue{}
@@ -170,7 +170,7 @@ func (s *Store) Holds(c *pb.Compare) (bool, error) {
 func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	out := &pb.TxnResponse{Succeeded: true}
 	for _, c := range in.Compare {
-		holds, err := s.Holds(c)
+		holds, err := s.IsTrue(c)
 		if err != nil {
 			return nil, err
 		}

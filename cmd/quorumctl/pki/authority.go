@@ -45,8 +45,8 @@ func (c cas) of(file string) signer {
 // Shared reports whether one CA signs for clients and for peers.
 func (c cas) Shared() bool { return same(c.clients.cert, c.peers.cert) }
 
-// Authority is the opened directory of a cluster's CAs.
-type Authority struct {
+// Directory is the opened directory of a cluster's CAs.
+type Directory struct {
 	cas // sign the certificates of hosts
 
 	Days int // for how long the certificates of hosts are good; LeafDays if 0
@@ -120,7 +120,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 
 // Open reads an authority, to look at it, and sees whether it can sign today. A change to another authority that was
 // cut short while it ended is ended first. It is refused while another process changes the authority.
-func Open(dir string, now time.Time) (*Authority, error) {
+func Open(dir string, now time.Time) (*Directory, error) {
 	a, done, err := open(dir, toRead, now)
 	if err != nil {
 		return nil, err
@@ -131,12 +131,12 @@ func Open(dir string, now time.Time) (*Authority, error) {
 
 // OpenToChange opens an authority for [Authority.Begin], [Authority.Next], [Authority.Host] and [Authority.Renew].
 // Until done is called or this process ends, whoever else opens it is refused.
-func OpenToChange(dir string, now time.Time) (a *Authority, done func(), err error) {
+func OpenToChange(dir string, now time.Time) (a *Directory, done func(), err error) {
 	return open(dir, toChange, now)
 }
 
 // open locks the directory of an authority, reads it, and keeps the lock until done is called.
-func open(dir string, how int, now time.Time) (a *Authority, done func(), err error) {
+func open(dir string, how int, now time.Time) (a *Directory, done func(), err error) {
 	unlock, err := lock(dir, how)
 	if err != nil {
 		return nil, nil, err
@@ -164,7 +164,7 @@ func noAuthority(dir string) error {
 }
 
 // read gives an authority and the change to another one that is under way in it, if one is.
-func read(dir string, r *rotation, now time.Time) (*Authority, error) {
+func read(dir string, r *rotation, now time.Time) (*Directory, error) {
 	if _, err := os.Lstat(filepath.Join(dir, caCert)); errors.Is(err, fs.ErrNotExist) {
 		return nil, noAuthority(dir)
 	}
@@ -172,7 +172,7 @@ func read(dir string, r *rotation, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Authority{cas: cas{clients, clients}, dir: dir, rotation: r}
+	a := &Directory{cas: cas{clients, clients}, dir: dir, rotation: r}
 	if _, err := os.Lstat(filepath.Join(dir, peerCACert)); err == nil {
 		if a.peers, err = openSigner(dir, peerCACert, peerCAKey); err != nil {
 			return nil, err
@@ -217,7 +217,7 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 }
 
 // issue makes the certificates of a host, and gives the files of its bundle.
-func (a *Authority) issue(host string, names sans, now time.Time) (files, error) {
+func (a *Directory) issue(host string, names sans, now time.Time) (files, error) {
 	out := maps.Clone(a.trusted)
 	for _, l := range leaves() {
 		ca, end := a.of(l.ca), now.Add(time.Duration(cmp.Or(a.Days, LeafDays))*day)

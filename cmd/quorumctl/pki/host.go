@@ -78,7 +78,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 }
 
 // Host makes the certificates of a host that has none, and gives the path of its bundle.
-func (a *Authority) Host(name string, addresses []string, now time.Time) (string, error) {
+func (a *Directory) Host(name string, addresses []string, now time.Time) (string, error) {
 	names, err := namesOf(name, addresses)
 	if err != nil {
 		return "", err
@@ -99,7 +99,7 @@ func (a *Authority) Host(name string, addresses []string, now time.Time) (string
 
 // Renew makes new certificates with new keys for a host that has some, with the names of those unless addresses are
 // given.
-func (a *Authority) Renew(name string, addresses []string, now time.Time) (string, error) {
+func (a *Directory) Renew(name string, addresses []string, now time.Time) (string, error) {
 	old, err := a.newest(name)
 	if err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func (a *Authority) Renew(name string, addresses []string, now time.Time) (strin
 
 // give issues, and writes the bundle and the record. The bundle comes first: a record without one would make a host of
 // which nobody has the keys.
-func (a *Authority) give(name string, names sans, bundle string, now time.Time) (string, error) {
+func (a *Directory) give(name string, names sans, bundle string, now time.Time) (string, error) {
 	if a.Days < 0 || a.Days > MaxLeafDays {
 		return "", mistyped(fmt.Sprintf("pass --days 1 to %d", MaxLeafDays), "certificates cannot be valid for %d days",
 			a.Days)
@@ -148,7 +148,7 @@ func (a *Authority) give(name string, names sans, bundle string, now time.Time) 
 }
 
 // Hosts gives those that have certificates, sorted.
-func (a *Authority) Hosts() ([]string, error) { return HostsIn(a.dir) }
+func (a *Directory) Hosts() ([]string, error) { return HostsIn(a.dir) }
 
 // HostsIn gives those that have certificates of the authority in a directory, which is only read.
 func HostsIn(dir string) ([]string, error) {
@@ -165,7 +165,7 @@ func HostsIn(dir string) ([]string, error) {
 }
 
 // newest gives a host's newest certificate, which names it.
-func (a *Authority) newest(name string) (*x509.Certificate, error) {
+func (a *Directory) newest(name string) (*x509.Certificate, error) {
 	all, err := a.newestOf(name)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (a *Authority) newest(name string) (*x509.Certificate, error) {
 }
 
 // newestOf returns a host's newest certificates, in the order of leaves.
-func (a *Authority) newestOf(name string) ([]*x509.Certificate, error) {
+func (a *Directory) newestOf(name string) ([]*x509.Certificate, error) {
 	all, err := records(a.dir)
 	if err != nil {
 		return nil, err

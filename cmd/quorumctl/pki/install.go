@@ -54,7 +54,7 @@ func (f files) cas() (all []CA) {
 }
 
 // CAs returns the CAs of an opened directory that sign now.
-func (a *Authority) CAs() []CA { return files{caCert: a.clients.pem, peerCACert: a.peers.pem}.cas() }
+func (a *Directory) CAs() []CA { return files{caCert: a.clients.pem, peerCACert: a.peers.pem}.cas() }
 
 // mayTrust refuses a bundle with another CA than those whose fingerprints were given.
 func (p Place) mayTrust(cas []CA) error {

@@ -63,11 +63,11 @@ type Port struct {
 	Why   string `json:"why,omitempty"` // what was in the way
 }
 
-// Look makes handshakes with the client and the peer port of every member, with a certificate of each CA that is made
+// CheckTrust makes handshakes with the client and the peer port of every member, with a certificate of each CA that is made
 // for it and forgotten; with the peer ports alone if only their CA changes. The members are those that are listed by
 // any of the hosts, asked at these addresses (HOST:PORT of the peer port), or by the addresses in their certificates
 // and the port 2380.
-func (a *Authority) Look(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
+func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
 	if a.rotation == nil {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ type probes struct {
 	oldRoots, newRoots *x509.CertPool
 }
 
-func (a *Authority) newLook(now time.Time) (look, error) {
+func (a *Directory) newLook(now time.Time) (look, error) {
 	r := a.rotation
 	l := look{now: now, peersOnly: r.Peers}
 	var clientsErr, peersErr error
@@ -150,7 +150,7 @@ func (s signer) probe(now time.Time) (tls.Certificate, error) {
 }
 
 // peerAddresses gives where the hosts of this authority may have their peer ports.
-func (a *Authority) peerAddresses() ([]string, error) {
+func (a *Directory) peerAddresses() ([]string, error) {
 	hosts, err := a.Hosts()
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 )
 
 // member serves as etcd's ports do, with the certificate of a host, and trusts these authorities.
-func member(t *testing.T, a *Authority, set func(*tls.Config), trusted ...signer) string {
+func member(t *testing.T, a *Directory, set func(*tls.Config), trusted ...signer) string {
 	t.Helper()
 	made, err := a.issue("n1", sans{ips: []net.IP{net.IPv4(127, 0, 0, 1)}}, today())
 	if err != nil {
@@ -54,7 +54,7 @@ func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byNew := &Authority{cas: r.next, trusted: files{}}
+	byNew := &Directory{cas: r.next, trusted: files{}}
 	stranger, _ := authority(t)
 	old := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 	open := func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }
@@ -93,14 +93,14 @@ func TestTheMembersAreThoseThatAnyHostLists(t *testing.T) {
 	t.Parallel()
 	a, _ := advanced(t, stepBoth)
 	at := member(t, a, nil, a.rotation.old.peers)
-	ports, err := a.Look(t.Context(), []string{"127.0.0.1:1", at, at}, today())
+	ports, err := a.CheckTrust(t.Context(), []string{"127.0.0.1:1", at, at}, today())
 	if err != nil || len(ports) != 2 || ports[1].Host != "n1" || ports[1].Old != Accepts {
 		t.Errorf("%+v %v", ports, err)
 	}
-	_, err = a.Look(t.Context(), []string{"127.0.0.1:1"}, today())
+	_, err = a.CheckTrust(t.Context(), []string{"127.0.0.1:1"}, today())
 	mustRefuse(t, err, "no member lists the others: 127.0.0.1:1")
 	quiet, _ := authority(t)
-	if ports, err := quiet.Look(t.Context(), nil, today()); err != nil || len(ports) > 0 {
+	if ports, err := quiet.CheckTrust(t.Context(), nil, today()); err != nil || len(ports) > 0 {
 		t.Errorf("nothing is under way: %v %v", ports, err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 // today is any day: nothing here asks the machine for the time.
 func today() time.Time { return time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func authority(t *testing.T) (*Authority, string) {
+func authority(t *testing.T) (*Directory, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
 	if err := Create(dir, today()); err != nil {
@@ -38,7 +38,7 @@ func authority(t *testing.T) (*Authority, string) {
 }
 
 // bundle makes the first one of a host.
-func bundle(t *testing.T, a *Authority, name string, addresses ...string) string {
+func bundle(t *testing.T, a *Directory, name string, addresses ...string) string {
 	t.Helper()
 	path, err := a.Host(name, addresses, today())
 	if err != nil {

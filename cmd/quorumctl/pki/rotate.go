@@ -138,7 +138,7 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 
 // takeUp makes the CAs sign and trust what the step asks for. The CAs in use are those that were there at the
 // beginning.
-func (a *Authority) takeUp(r *rotation) (err error) {
+func (a *Directory) takeUp(r *rotation) (err error) {
 	before := a.cas
 	after := before
 	if after.peers, err = openSigner(a.dir, nextPeerCert, nextPeerKey); err != nil {
@@ -175,7 +175,7 @@ func (r *rotation) beginning() cas {
 // Begin makes new CAs, with the name constraints of the old ones unless others are given, beside the old ones, or for
 // the peers alone. From now on bundles hold both. If a change is in progress already it makes nothing but the file of
 // whom to trust, which an attempt that was cut short may not have left.
-func (a *Authority) Begin(peersOnly bool, now time.Time, permit ...string) error {
+func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
 		return a.leaveTrust()
 	}
@@ -215,7 +215,7 @@ func (a *Authority) Begin(peersOnly bool, now time.Time, permit ...string) error
 
 // Undo turns the change round: it leads back to the CAs that were there when it began, or forward again if it was
 // turned round before. No host has to be seen for it, because at any moment every host can speak to every other.
-func (a *Authority) Undo(now time.Time) (Rotation, error) {
+func (a *Directory) Undo(now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
 		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
@@ -240,7 +240,7 @@ func (a *Authority) Undo(now time.Time) (Rotation, error) {
 
 // Status says how far the change is. ports are what [Authority.Look] has seen, and without names hosts that need not be
 // seen.
-func (a *Authority) Status(ports []Port, without []string) (Rotation, error) {
+func (a *Directory) Status(ports []Port, without []string) (Rotation, error) {
 	s := Rotation{Ports: append([]Port{}, ports...)}
 	if a.rotation == nil {
 		return s, nil
@@ -259,7 +259,7 @@ func (a *Authority) Status(ports []Port, without []string) (Rotation, error) {
 
 // Next takes the next step if nothing is missing for it; what the present one still has to leave is made first. A
 // refusal says what is missing, and changes nothing.
-func (a *Authority) Next(ports []Port, without []string, now time.Time) (Rotation, error) {
+func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
 		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
@@ -302,7 +302,7 @@ func (a *Authority) Next(ports []Port, without []string, now time.Time) (Rotatio
 
 // leave makes what this step hands to the hosts, where it is not there: bundles for those whose newest certificates are
 // the old one's, or the file of whom to trust.
-func (a *Authority) leave(now time.Time) (bundles []string, err error) {
+func (a *Directory) leave(now time.Time) (bundles []string, err error) {
 	if a.trustFile() != "" {
 		return nil, a.leaveTrust()
 	}
@@ -331,7 +331,7 @@ func (a *Authority) leave(now time.Time) (bundles []string, err error) {
 }
 
 // trustFile is the path of the file of whom to trust that goes to the hosts in this step, or empty.
-func (a *Authority) trustFile() string {
+func (a *Directory) trustFile() string {
 	switch a.rotation.Step {
 	case stepBoth:
 		return filepath.Join(a.dir, trustBoth)
@@ -342,7 +342,7 @@ func (a *Authority) trustFile() string {
 }
 
 // leaveTrust writes that file, if this step has one.
-func (a *Authority) leaveTrust() error {
+func (a *Directory) leaveTrust() error {
 	path := a.trustFile()
 	if path == "" {
 		return nil
@@ -405,7 +405,7 @@ func (r *rotation) take(dir, aside, next, old string) error {
 }
 
 // remedy says what ends a step.
-func (a *Authority) remedy() string {
+func (a *Directory) remedy() string {
 	const again = "; then repeat this command. To skip a host that is gone or runs no etcd: --without NAME"
 	restart := "on one of them: quorumctl rollout start restart --reason 'new CA'"
 	switch a.rotation.Step {

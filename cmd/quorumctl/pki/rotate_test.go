@@ -18,7 +18,7 @@ func port(host, shows string, old, next Answer) Port {
 }
 
 // reopen opens the directory again, as the next command does.
-func reopen(t *testing.T, dir string, now time.Time) *Authority {
+func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	t.Helper()
 	a, err := Open(dir, now)
 	if err != nil {
@@ -28,7 +28,7 @@ func reopen(t *testing.T, dir string, now time.Time) *Authority {
 }
 
 // advanced is an authority with a host n1 that is in a step of a change, and its directory.
-func advanced(t *testing.T, step int) (*Authority, string) {
+func advanced(t *testing.T, step int) (*Directory, string) {
 	t.Helper()
 	a, dir := authority(t)
 	bundle(t, a, "n1", "10.0.0.1")
@@ -372,7 +372,7 @@ func TestAnUndoneChangeCanBeTakenUpAgain(t *testing.T) {
 }
 
 // sharedAuthority is a directory as quorumctl pki made it before peers had a CA of their own, with n1.
-func sharedAuthority(t *testing.T) (*Authority, string) {
+func sharedAuthority(t *testing.T) (*Directory, string) {
 	t.Helper()
 	_, dir := authority(t)
 	for _, name := range []string{peerCACert, peerCAKey} {

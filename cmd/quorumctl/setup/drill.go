@@ -49,7 +49,7 @@ func noDrillRoom(c config.Config, never string) string {
 	var state, data unix.Stat_t
 	err = errors.Join(unix.Stat(c.Paths.State, &state), unix.Stat(c.Etcd.DataDir, &data))
 	shared := err == nil && state.Dev == data.Dev
-	if begin, _ := policy.DrillRoom(size, shared); free < begin {
+	if begin, _ := policy.RestoreTestRoom(size, shared); free < begin {
 		return fmt.Sprintf("%s while %d MiB are free in %s, and %d MiB are needed; free some, or set paths.state to a "+
 			"directory on another file system than etcd's", never, free>>20, c.Paths.State, begin>>20)
 	}

@@ -56,10 +56,10 @@ type Refusal struct{ Text, Remedy string }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Taken is the refusal to overwrite a file that somebody has written.
-type Taken struct{ Path string }
+// FileExists is the refusal to overwrite a file that somebody has written.
+type FileExists struct{ Path string }
 
-func (t *Taken) Error() string {
+func (t *FileExists) Error() string {
 	return t.Path + " is somebody's configuration already, and nothing is overwritten"
 }
 
@@ -190,10 +190,10 @@ type file struct {
 // without the key replaces none.
 const deadAfter = "10m"
 
-// Put writes a configuration that does not exist yet. check looks at it under another name first, in the same
+// Write writes a configuration that does not exist yet. check looks at it under another name first, in the same
 // directory. A file with the same text is left as it is.
-func Put(path string, text []byte, check func(path string) error) error {
-	before, err := MayPut(path, text)
+func Write(path string, text []byte, check func(path string) error) error {
+	before, err := CanWrite(path, text)
 	if err != nil {
 		return err
 	}
@@ -215,14 +215,14 @@ func Put(path string, text []byte, check func(path string) error) error {
 	}
 	err = os.Link(f.Name(), path)
 	if errors.Is(err, fs.ErrExist) {
-		return &Taken{path}
+		return &FileExists{path}
 	}
 	return err
 }
 
-// MayPut reports whether the file exists with that very text. It returns an error if it exists with another, or cannot
+// CanWrite reports whether the file exists with that very text. It returns an error if it exists with another, or cannot
 // be created.
-func MayPut(path string, text []byte) (exists bool, err error) {
+func CanWrite(path string, text []byte) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		dir := filepath.Dir(path)
@@ -240,7 +240,7 @@ func MayPut(path string, text []byte) (exists bool, err error) {
 		return false, err
 	}
 	if !bytes.Equal(before, text) {
-		return false, &Taken{path}
+		return false, &FileExists{path}
 	}
 	return true, nil
 }

@@ -63,7 +63,7 @@ func runBackup(args []string, stdout io.Writer) error {
 		return err
 	}
 	giveWay()
-	return backup.Child(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
+	return backup.ChildMain(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
 		conf, err := config.Load(args[0])
 		if err != nil {
 			return backup.Outcome{}, err
@@ -335,10 +335,10 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 		return backup.Outcome{}, err
 	}
 	now := j.options.Now
-	var all []policy.Kept
+	var all []policy.StoredSnapshot
 	byName := map[string]backup.Snapshot{}
 	for _, s := range l.Snapshots {
-		k := policy.Kept{Name: s.Name, ClusterID: s.ClusterID, Revision: s.Revision, Age: now.Sub(s.TakenAt)}
+		k := policy.StoredSnapshot{Name: s.Name, ClusterID: s.ClusterID, Revision: s.Revision, Age: now.Sub(s.TakenAt)}
 		if s.VerifiedAt != nil {
 			k.Verified, k.VerifiedAge = true, now.Sub(*s.VerifiedAt)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // openFounding makes what the listed hosts talk by, or nil when none are listed.
-func openFounding(conf config.Config, trust func() *tls.Config) *bootstrap.Post {
+func openFounding(conf config.Config, trust func() *tls.Config) *bootstrap.Exchange {
 	if len(conf.Bootstrap.Hosts) == 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ const (
 
 // listenFounding listens where the listed hosts ask this one. Metrics and their networks do not matter there; the
 // certificate is that of metrics.webConfig.
-func listenFounding(conf config.Config, post *bootstrap.Post, log *slog.Logger) (*endpoint, error) {
+func listenFounding(conf config.Config, post *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
 	if post == nil { // no hosts are listed
 		return nil, nil
 	}

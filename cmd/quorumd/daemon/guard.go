@@ -81,7 +81,7 @@ func (g startGuard) holds(ctx context.Context, unit string) bool {
 			fmt.Fprintf(g.says, "quorumd: the start guard of %s ignores %s: %v\n", unit, file, err)
 			continue
 		}
-		if g.facts(ctx, conf, agent, unit).Held() {
+		if g.facts(ctx, conf, agent, unit).StartGuarded() {
 			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided about this host yet, and %s "+
 				"contains no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
 				unit, fileaccess.AgentUnit(agent), conf.Etcd.DataDir, fileaccess.AgentUnit(agent))

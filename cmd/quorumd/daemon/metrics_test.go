@@ -118,7 +118,7 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 		t.Fatal(err)
 	}
 	served(t, e, log)
-	post.Tell(policy.FoundingAnswer{Name: "n1", List: "L"})
+	post.Publish(policy.BootstrapAnswer{Name: "n1", List: "L"})
 	for path, want := range map[string]int{
 		bootstrap.Path: http.StatusOK, "/metrics": http.StatusNotFound, "/": http.StatusNotFound,
 	} {
@@ -145,7 +145,7 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 // nobody has nothing to show.
 type nobody struct{}
 
-func (nobody) Picture() control.Status       { return control.Status{} }
+func (nobody) ClusterState() control.Status  { return control.Status{} }
 func (nobody) Fsyncs() []control.FsyncMinute { return nil }
 
 func TestWhatIsNoScrapeAndNoPageIsRefusedAndTheNextScrapeIsAnswered(t *testing.T) {

@@ -26,7 +26,7 @@ func (d *desk) orders() map[string]func(roothelper.Client) error {
 	hooks := roothelper.Hooks{When: "before", ID: "1", Reason: "x"}
 	orders := map[string]func(roothelper.Client) error{
 		roothelper.SetEnvironment: func(c roothelper.Client) error { return c.SetEnvironment(d.t.Context(), vars) },
-		roothelper.HoldBack:       func(c roothelper.Client) error { return c.SetHeld(d.t.Context(), true) },
+		roothelper.HoldBack:       func(c roothelper.Client) error { return c.SetStartGuard(d.t.Context(), true) },
 		roothelper.RunHooks:       func(c roothelper.Client) error { return c.RunHooks(d.t.Context(), hooks) },
 	}
 	for _, verb := range []string{roothelper.Start, roothelper.Stop, roothelper.Restart} {
@@ -65,7 +65,7 @@ func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testin
 	}
 
 	d.write(d.hold, hoststate.HoldText)
-	if err := c.SetHeld(t.Context(), false); err != nil {
+	if err := c.SetStartGuard(t.Context(), false); err != nil {
 		t.Errorf("the start guard cannot be released in mode observe: %v", err)
 	}
 	if _, err := os.Stat(d.hold); err == nil {

@@ -44,7 +44,7 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
 	}}}
 	for _, kind := range []string{"verify", "drill"} {
 		for _, name := range []string{m.Name, ""} {
-			if _, err := j.do(t.Context(), kind, []string{name}); !errors.Is(err, backup.ErrExchanged) {
+			if _, err := j.do(t.Context(), kind, []string{name}); !errors.Is(err, backup.ErrReplaced) {
 				t.Errorf("%s %q: %v", kind, name, err)
 			}
 		}

@@ -130,7 +130,7 @@ func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 
 // serveProxyMetrics serves them on a socket that everybody on this host may read from. More connections than there may
 // be wait until another ends: nobody takes files from the clients' connections.
-func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *proxy.Forwarder,
+func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *proxy.Proxy,
 	log *slog.Logger,
 ) error {
 	registry := prometheus.NewRegistry()

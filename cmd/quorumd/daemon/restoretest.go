@@ -75,7 +75,7 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 	if err != nil {
 		return unproven(err)
 	}
-	if err := backup.MarkProven(ctx, j.store, m); err != nil {
+	if err := backup.MarkRestored(ctx, j.store, m); err != nil {
 		return backup.Outcome{}, err
 	}
 	now := &j.options.Now

@@ -32,11 +32,11 @@ func ordersTo(opt Options) *roothelper.Client {
 }
 
 // holdOf gives what keeps etcd's unit from starting; nil where the agent's own child runs etcd.
-func holdOf(conf config.Config, orders *roothelper.Client) hoststate.Hold {
+func holdOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard {
 	if conf.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
-	own := hoststate.HoldFile{Files: hoststate.HostFiles{}, Path: conf.Etcd.HoldFile()}
+	own := hoststate.StartGuardFile{Files: hoststate.HostFiles{}, Path: conf.Etcd.StartGuardFile()}
 	if orders == nil {
 		return own
 	}
@@ -45,16 +45,16 @@ func holdOf(conf config.Config, orders *roothelper.Client) hoststate.Hold {
 
 // orderedHold is a file that anybody may see and only root makes.
 type orderedHold struct {
-	hoststate.HoldFile
+	hoststate.StartGuardFile
 	orders *roothelper.Client
 }
 
-// SetHeld has root make the file, or remove it, unless that is so: an order takes its time, and a step has little.
-func (h orderedHold) SetHeld(ctx context.Context, held bool) error {
-	if is, known := h.Held(); known && is == held {
+// SetStartGuard has root make the file, or remove it, unless that is so: an order takes its time, and a step has little.
+func (h orderedHold) SetStartGuard(ctx context.Context, held bool) error {
+	if is, known := h.StartGuarded(); known && is == held {
 		return nil
 	}
-	return h.orders.SetHeld(ctx, held)
+	return h.orders.SetStartGuard(ctx, held)
 }
 
 // steering carries out orders, as root.
@@ -80,7 +80,7 @@ func serveOrders() error {
 }
 
 // do carries out an order that was checked. What it acts on stands in root's configuration.
-func (s steering) do(ctx context.Context, o roothelper.Order) error {
+func (s steering) do(ctx context.Context, o roothelper.Request) error {
 	conf, err := trustedConfig(s.files, s.configs, o.Agent)
 	if err != nil {
 		return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
@@ -99,9 +99,9 @@ func (s steering) do(ctx context.Context, o roothelper.Order) error {
 	case roothelper.SetEnvironment:
 		return s.setEnvironment(conf, *o.Initial)
 	case roothelper.HoldBack:
-		return s.files.Write(conf.Etcd.HoldFile(), []byte(hoststate.HoldText), 0o644)
+		return s.files.Write(conf.Etcd.StartGuardFile(), []byte(hoststate.HoldText), 0o644)
 	case roothelper.LetGo:
-		return s.files.Remove(conf.Etcd.HoldFile())
+		return s.files.Remove(conf.Etcd.StartGuardFile())
 	case roothelper.Start, roothelper.Stop, roothelper.Restart:
 		return s.drive(ctx, conf.Etcd.Unit, o.Word)
 	case roothelper.RunHooks:

@@ -114,7 +114,7 @@ func (d *desk) environment() map[string]string {
 // order has these variables written, as the agent would.
 func (d *desk) order(vars map[string]string) error {
 	i := roothelper.InitialOf(vars)
-	o := roothelper.Order{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i}
+	o := roothelper.Request{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i}
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 		roothelper.HoldBack, roothelper.HoldBack, roothelper.LetGo, roothelper.LetGo, roothelper.Start,
 		roothelper.Stop, roothelper.Restart,
 	} {
-		if err := d.do(t.Context(), roothelper.Order{Word: word, Agent: mainAgent}); err != nil {
+		if err := d.do(t.Context(), roothelper.Request{Word: word, Agent: mainAgent}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(d.hold); (err == nil) != (word == roothelper.HoldBack) {
@@ -167,7 +167,7 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 		}
 	}
 	h := roothelper.Hooks{When: "before", ID: "1", Reason: "new kernel"}
-	if err := d.do(t.Context(), roothelper.Order{Word: roothelper.RunHooks, Agent: mainAgent, Hooks: &h}); err != nil {
+	if err := d.do(t.Context(), roothelper.Request{Word: roothelper.RunHooks, Agent: mainAgent, Hooks: &h}); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(d.dir, "outcomes/quorumd/hooks-before.json")); err != nil ||
@@ -199,7 +199,7 @@ func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, word := range []string{roothelper.HoldBack, roothelper.Start} {
-			if err := d.do(t.Context(), roothelper.Order{Word: word, Agent: mainAgent}); err == nil ||
+			if err := d.do(t.Context(), roothelper.Request{Word: word, Agent: mainAgent}); err == nil ||
 				!strings.Contains(err.Error(), what) {
 				t.Errorf("%s, %s: %v", what, word, err)
 			}
@@ -283,16 +283,16 @@ func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
 func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := hoststate.HoldFile{Files: hoststate.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
+	file := hoststate.StartGuardFile{Files: hoststate.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
 	hold := orderedHold{file, &roothelper.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
 	for _, held := range []bool{false, true} {
-		if err := file.SetHeld(t.Context(), held); err != nil {
+		if err := file.SetStartGuard(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
-		if err := hold.SetHeld(t.Context(), held); err != nil {
+		if err := hold.SetStartGuard(t.Context(), held); err != nil {
 			t.Errorf("held %t already: %v", held, err)
 		}
-		if err := hold.SetHeld(t.Context(), !held); err == nil {
+		if err := hold.SetStartGuard(t.Context(), !held); err == nil {
 			t.Errorf("held %t: nobody was asked to change it", held)
 		}
 	}
@@ -300,7 +300,7 @@ func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, held := range []bool{false, true} {
-		if err := hold.SetHeld(t.Context(), held); err == nil {
+		if err := hold.SetStartGuard(t.Context(), held); err == nil {
 			t.Errorf("held %t: nobody was asked to see to it, though it cannot be told how it is", held)
 		}
 	}
