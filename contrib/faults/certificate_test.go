@@ -56,6 +56,6 @@ func TestHostFaultsAreFoundInTime(t *testing.T) {
 	until(t, h, 4*time.Minute, "OK", "ETCD_CERTIFICATE_ENDS_SOON")
 	made.add(t, 0, Row{
 		Fault: "a certificate is about to expire",
-		How:   "`cluster.tls.cert` of 65 minutes with 5 left, there when quorumd is started again",
+		How:   "`cluster.tls.cert` valid for 65 minutes with 5 left, in place when quorumd restarts",
 	}, time.Since(began), h, "ETCD_CERTIFICATE_ENDS_SOON")
 }

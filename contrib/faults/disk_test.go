@@ -41,12 +41,12 @@ func diskFaults() []diskFault {
 			wants: seen{"WARM", "DISK_FSYNC_WARM", 20 * time.Minute},
 		},
 		{
-			name: "the same, on a host that wants to join", rule: tail, long: true, joining: true,
+			name: "the same, on a host that is about to join", rule: tail, long: true, joining: true,
 			wants: seen{"QUALIFYING", "DISK_UNFIT", 8 * time.Minute},
 		},
 		{name: "a write hangs", rule: "fsync * hang", wants: seen{"STALLED", "DISK_STALLED", time.Minute}},
 		{
-			name: "a write hangs for good", rule: "fsync * hang", long: true,
+			name: "a write hangs permanently", rule: "fsync * hang", long: true,
 			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
@@ -54,11 +54,11 @@ func diskFaults() []diskFault {
 			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
-			name: "every write finds the disk read-only", rule: "write * err=EROFS", long: true,
+			name: "every write fails with EROFS (read-only)", rule: "write * err=EROFS", long: true,
 			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
-			name: "every write finds the disk full", rule: "write * err=ENOSPC", long: true,
+			name: "every write fails with ENOSPC (disk full)", rule: "write * err=ENOSPC", long: true,
 			wants: seen{"UNKNOWN", "DISK_PROBE_DOWN", time.Minute},
 		},
 	}
@@ -102,7 +102,7 @@ func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
 	if f.early {
 		now := untilItGates(t, h)
 		made.note(t, i, row, time.Since(began), now, now.Findings[0].Code)
-		row.Fault = "the same, until the verdict is " + f.wants.verdict
+		row.Fault = "the same, until the health state is " + f.wants.verdict
 		if now.State == f.wants.verdict {
 			return
 		}

@@ -32,11 +32,11 @@ func TestLinkFaultsAreFoundInTime(t *testing.T) {
 		code      string
 	}{
 		{
-			"the interface of etcd's traffic loses its link", "`ip link set … down` at the other end of its cable",
+			"the interface of etcd's peer traffic loses its link", "`ip link set … down` at the other end of its cable",
 			[]string{"down"},
 			"LINK_DOWN",
 		},
-		{"then its link comes and goes", "the same, up and down", []string{"up", "down", "up"}, "LINK_FLAPPING"},
+		{"then its link flaps", "the same, up and down", []string{"up", "down", "up"}, "LINK_FLAPPING"},
 	} {
 		began := time.Now()
 		for _, to := range f.begins {

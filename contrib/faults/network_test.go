@@ -32,9 +32,12 @@ type networkFault struct {
 func networkFaults() []networkFault {
 	const to, from, bound = "ip daddr 10.98.0.2 ", "ip saddr 10.98.0.1 numgen random mod 100 < ", 4 * time.Minute
 	return []networkFault{
-		{name: "nothing gets from n1 to n2, and all from n2 to n1", drop: to, code: "NETWORK_PARTITION", within: bound},
 		{
-			name: "n1 may not connect to n2, and n2 may to n1", drop: to + "tcp dport { 2379, 2380 }",
+			name: "all packets from n1 to n2 are lost, none from n2 to n1", drop: to,
+			code: "NETWORK_PARTITION", within: bound,
+		},
+		{
+			name: "n1 cannot connect to n2, and n2 can connect to n1", drop: to + "tcp dport { 2379, 2380 }",
 			code: "NETWORK_ONE_WAY", within: bound,
 		},
 		{

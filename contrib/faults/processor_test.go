@@ -32,7 +32,7 @@ func TestProcessorFaultsAreFoundInTime(t *testing.T) {
 	until(t, h, 5*time.Minute, "WARM", "CPU_STARVED")
 	took, now := time.Since(began), shown(t, h)
 	made.note(t, 0, Row{
-		Fault: "the processor is short", How: "a cgroup that gives the agent and its probe 1 % of one",
+		Fault: "the agent is short of CPU time", How: "a cgroup that limits the agent and its probe to 1 % of a CPU",
 	}, took, now, "CPU_STARVED")
 	for _, found := range now.Findings {
 		if found.Component == "disk" {

@@ -35,16 +35,16 @@ type place struct{ name, title, about string }
 
 func places() []place {
 	return []place{
-		{"disk", "The disk", "A file system of FUSE that misbehaves on request (contrib/faultfs), over memory, on a " +
-			"host without a member. Its qualifying run is short, but for the host that wants to join, and the fault " +
-			"begins when the probe writes as seldom as in service."},
-		{"network", "The network", "Three voters with a real etcd, each in a network of its own; n1 tells."},
-		{"machine", "The machine", "A virtual machine with drives and a kernel of its own (`make vm`). It is " +
-			"emulated: a write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the " +
-			"processor is short beside what it has to do."},
-		{"link", "The link", "A host in a network of its own, at the end of a cable."},
-		{"processor", "The processor", "A host of this machine, on a disk that is well; the limit is as shipped."},
-		{"host", "The host", "A host of this machine, on a disk that is well."},
+		{"disk", "Disk", "A FUSE file system in memory injects the faults (contrib/faultfs), on a host without a " +
+			"member. Its qualifying run is short, except on the host that is about to join. Each fault begins after " +
+			"the probe has slowed down to its normal rate."},
+		{"network", "Network", "Three voters with real etcd, each in its own network namespace, as reported by n1."},
+		{"machine", "Machine", "A virtual machine with its own drives and kernel (`make vm`). It is emulated and " +
+			"short of CPU time, so its limits are wider: a write may take 200 ms and hang for 3 s, and a health " +
+			"state covers 100 samples."},
+		{"link", "Network interface", "A host in its own network namespace, with a virtual cable."},
+		{"processor", "CPU", "A host on this machine with a healthy disk and the default limit."},
+		{"host", "Certificates", "A host on this machine with a healthy disk."},
 	}
 }
 
@@ -65,11 +65,12 @@ func load(dir, name string) ([]Row, error) {
 	return rows, nil
 }
 
-const intro = `# Faults, and what quorumd makes of them
+const intro = `# Fault table: how quorumd detects each fault
 
-Made by ` + "`make fault-table` and `make vm`" + ` on one machine, by quorumd as it is built and with its own limits.
-Each fault was provoked, and the time taken until ` + "`quorumctl health`" + ` showed it. *nothing* is what should be
-found: it was looked for as long as the row says. What advises only leaves the verdict as it is, which stands before it.
+` + "`make fault-table` and `make vm`" + ` injected these faults on one machine, into the shipped programs with
+default limits. *After* is the time until ` + "`quorumctl health`" + ` showed the finding. *nothing* means that no
+finding is expected, and none appeared for that time. A finding that only advises does not change the health
+state; the table shows both.
 `
 
 // document gives the table of all places.
@@ -84,7 +85,7 @@ func document(dir string) (string, error) {
 		}
 		all = append(all, rows...)
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", p.title, p.about)
-		b.WriteString("| Fault | Provoked by | After | Verdict | Code | What is shown |\n|---|---|---|---|---|---|\n")
+		b.WriteString("| Fault | Injected with | After | Health state | Code | Message |\n|---|---|---|---|---|---|\n")
 		for _, r := range rows {
 			b.WriteString(r.line())
 		}
@@ -99,13 +100,12 @@ func document(dir string) (string, error) {
 }
 
 const unprovoked = `
-## Not provoked here
+## Codes without a row
 
-No row above has these codes. Every rule that leads to one is walked in tests, over series of numbers (health). What
-it reads is read in tests from files as the kernel writes them and from answers that were recorded, and what etcd tells
-from a real etcd.
+No fault above has these codes. Unit tests in ` + "`health`" + ` cover every rule that leads to one, over series of
+values. The tests read these values from recorded kernel files and responses, and etcd's from a real etcd.
 
-| Of the | Code | Read from |
+| Component | Code | Source |
 |---|---|---|
 `
 

@@ -92,7 +92,7 @@ const seldom = 3 * time.Minute
 func machineFaults() []machineFault {
 	return []machineFault{
 		{
-			name: "a leg of a RAID 1 fails", how: "`mdadm --fail`", disk: onRAID,
+			name: "a member device of a RAID 1 fails", how: "`mdadm --fail`", disk: onRAID,
 			begins: "mdadm --quiet /dev/md0 --fail /dev/nvme2n1", wants: seen{"OK", "RAID_DEGRADED", seldom},
 		},
 		{
@@ -102,39 +102,40 @@ func machineFaults() []machineFault {
 			wants:  seen{"OK", "DRIVE_HOT", 2 * seldom},
 		},
 		{
-			name: "a drive is worn out", how: "what smartctl says of one with 103 % of its life used",
+			name: "a drive is worn out", how: "smartctl output of a drive with 103 % of its life used",
 			says: recordedDrive(72, 103, 12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
 		},
 		{
-			name: "then it counts errors of its medium", how: "the same with 3 errors more",
+			name: "then it counts media errors", how: "the same with 3 more errors",
 			says: recordedDrive(72, 103, 15), begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", seldom},
 		},
 		{
-			name: "a drive has hardly any spare blocks left", how: "what smartctl says of one with 4 % " +
-				"of them, and 10 % as its own threshold",
+			name: "a drive has few spare blocks left", how: "smartctl output of a drive with 4 % " +
+				"of them, and a threshold of 10 %",
 			says: recordedDrive(4, 60, 15), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
 			text: "spare blocks",
 		},
 		{
 			name: "an NVMe drive warns that it is unreliable and read-only",
-			how:  "critical warning 0x0c, set in the drive; asked at once, not half-hourly", warns: 0x0c,
+			how:  "critical warning 0x0c, set in the drive; read at once, not half-hourly", warns: 0x0c,
 			begins: askDrives, wants: seen{"OK", "DRIVE_FAILING", seldom},
 		},
 		{
-			name: "a leg of a bond loses its link", how: "the cable of a virtual network card, out (`set_link`)",
+			name:      "an interface of a bond loses its link",
+			how:       "the cable of a virtual network card is pulled (`set_link`)",
 			unplugged: "leg1", wants: seen{"OK", "LINK_DOWN", seldom},
 		},
 		{
-			name: "the kernel kills a process for want of memory", how: "`tail /dev/zero`",
+			name: "the OOM killer kills a process", how: "`tail /dev/zero`",
 			begins: "tail /dev/zero || true", wants: seen{"OK", "PROCESSES_KILLED", seldom},
 		},
 		{
-			name: "all processes wait for memory", how: "a process that wants more than `memory.high` of its cgroup",
+			name: "all processes wait for memory", how: "a process that needs more than `memory.high` of its cgroup",
 			begins: hog, ends: endOfHog, wants: seen{"OK", "MEMORY_PRESSURE", seldom},
 		},
 		{
-			name: "a block that etcd does not use cannot be read",
-			how:  "`dmsetup load … error` at the end of the device; the log looked through at once", disk: onMapper,
+			name: "a block outside etcd's data is unreadable",
+			how:  "`dmsetup load … error` at the end of the device; the log is read at once", disk: onMapper,
 			first: readLog + "; sleep 70", // the agent has to see how many errors there were before
 			begins: `end=$((` + sectors + ` - 2048)); dmsetup suspend --nolockfs sick; ` +
 				`printf '0 %d linear /dev/nvme0n1 0\n%d 2048 error\n' $end $end | dmsetup load sick; ` +
@@ -143,12 +144,12 @@ func machineFaults() []machineFault {
 			wants: seen{"OK", "KERNEL_LOG_ERRORS", seldom},
 		},
 		{
-			name: "every flush of the drive takes 300 ms", how: "the drive itself: `fsync * delay=300ms` of " +
-				"contrib/faultfs, where the machine keeps what is written to it", disk: onMapper,
+			name: "every flush of the drive takes 300 ms",
+			how:  "`fsync * delay=300ms` of contrib/faultfs under the virtual drive", disk: onMapper,
 			slow: "fsync * delay=300ms", wants: seen{"WARM", "DISK_FSYNC_WARM", seldom}, cause: "device",
 		},
 		{
-			name: "then the device does not answer", how: "`dmsetup suspend`",
+			name: "then the device stops answering", how: "`dmsetup suspend`",
 			begins: "dmsetup suspend --nolockfs sick",
 			wants:  seen{"STALLED", "DISK_STALLED", seldom}, cause: "device",
 		},
@@ -162,7 +163,7 @@ func machineFaults() []machineFault {
 			wants:  seen{"WARM", "DISK_SPACE_LOW", seldom},
 		},
 		{
-			name: "the clock is set", how: "`date --set`, a minute forward", disk: onDrive,
+			name: "the clock is stepped", how: "`date --set`, a minute forward", disk: onDrive,
 			// In the first ten minutes a clock is set on any host without a battery.
 			first:  "while [ $(cut -d. -f1 /proc/uptime) -lt 630 ]; do sleep 1; done",
 			begins: "date --set=@$(($(date +%s) + 60))", wants: seen{"OK", "CLOCK_STEPPED", seldom},

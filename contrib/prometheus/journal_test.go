@@ -23,17 +23,17 @@ var update = flag.Bool("update", false, "write the table of alerts, codes and me
 // journalTable is for operators.
 const journalTable = "../docs/journal-alerts.md"
 
-const journalHead = `# Alerts, and what the journal says of them
+const journalHead = `# Alerts in the systemd journal
 
-Each alert, the codes that it is raised for, and the ID of their messages in the systemd journal. The ID follows from
-the code, and never changes:
+This table lists each alert with its codes and with the ID of their messages in the systemd journal. The ID is
+derived from the code and never changes:
 
-    journalctl MESSAGE_ID=THE-ID            # what was said, on that host
-    journalctl --catalog MESSAGE_ID=THE-ID  # and with it what it means and what to do
+    journalctl MESSAGE_ID=THE-ID            # the messages on that host
+    journalctl --catalog MESSAGE_ID=THE-ID  # also their meaning and remedy
 
-` + "`quorumctl explain CODE`" + ` says the same without the journal. An alert without a code is about an agent that says
-nothing, or about the whole cluster; its runbook says what to look at. ` + "`go test ./contrib/prometheus -update`" + `
-writes this page from the rules and the codes.
+` + "`quorumctl explain CODE`" + ` shows the same without the journal. An alert without a code is about a silent agent or
+about the whole cluster; see its runbook. ` + "`go test ./contrib/prometheus -update`" + ` generates this page from the
+rules and the codes.
 
 | alert | severity | code | MESSAGE_ID |
 |---|---|---|---|
