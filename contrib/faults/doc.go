@@ -1,13 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults does harm to hosts on which quorumd runs as it is built, and holds what quorumd made of it: what was
-// wrong, how long it took to be seen, the verdict, its code and its words. What was measured lies in rows/, one file
-// for each place where harm can be done; FAULTS.md is made of it and holds nothing else.
+// Package faults injects faults into hosts that run the shipped quorumd, and records how it detects each one: the time
+// until the finding appears, the health state, the code and the message. rows/ has one file of results for each
+// component; FAULTS.md is generated from them.
 //
-//	make fault-table    provoke all, write what was measured, and make the table of it (needs root)
-//	make vm             the same in a virtual machine, for what needs a kernel of its own (needs qemu too)
-//	make test-faults    provoke what takes seconds, and hold it against the same limits
+//	make fault-table    inject all faults, record the results, and generate the table (needs root)
+//	make vm             the same in a virtual machine, for faults that need their own kernel (needs qemu too)
+//	make test-faults    inject the faults that take seconds, and check them against the same limits
 //
-// A fault that is not found in time, or for which another one is blamed, fails its test.
+// A fault that is not detected in time, or that is reported under another code, fails its test.
 package faults

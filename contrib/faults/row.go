@@ -14,23 +14,23 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Row is a fault and what quorumd made of it.
+// Row is a fault and how quorumd detected it.
 type Row struct {
 	Fault string `json:"fault"`
-	How   string `json:"how"` // it was provoked
-	// Recorded says that no device was at fault: quorumd was given what one has said.
+	How   string `json:"how"` // how it was injected
+	// Recorded marks a fault without a faulty device: quorumd read a recorded response.
 	Recorded bool `json:"recorded,omitempty"`
-	// Seconds from the fault until quorumctl shows it. Without a Code, for how long it was looked for.
+	// Seconds is the time from the fault until quorumctl shows it or, without a Code, how long the test watched.
 	Seconds float64 `json:"seconds"`
-	// Verdict is that on the machine, and Finding what this finding alone calls for: it may advise only.
+	// Verdict is the machine's health state, and Finding the state that this finding alone would cause.
 	Verdict string `json:"verdict"`
 	Finding string `json:"finding,omitempty"`
-	Code    string `json:"code,omitempty"` // empty when nothing was found, as it should be
+	Code    string `json:"code,omitempty"` // empty if no finding was expected
 	Text    string `json:"text"`
-	Cause   string `json:"cause,omitempty"` // with why
+	Cause   string `json:"cause,omitempty"` // with its evidence
 }
 
-// place is where harm is done, and the file of its rows.
+// place is a component with faults, and the file of its rows.
 type place struct{ name, title, about string }
 
 func places() []place {
@@ -73,7 +73,7 @@ finding is expected, and none appeared for that time. A finding that only advise
 state; the table shows both.
 `
 
-// document gives the table of all places.
+// document returns the tables of all places.
 func document(dir string) (string, error) {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -109,7 +109,7 @@ values. The tests read these values from recorded kernel files and responses, an
 |---|---|---|
 `
 
-// unseen gives the codes of a check that no row has.
+// unseen returns the codes of a check that no row has.
 func unseen(c health.Check, rows []Row) (codes []string) {
 	for _, p := range c.Problems {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Code == string(p.Code) }) {
