@@ -111,7 +111,8 @@ func (a Answers) here() (here Host, all []Host, err error) {
 	return all[i], all, nil
 }
 
-// Text gives the configuration as a file: what was answered, and nothing that is a default.
+// Text returns the configuration file: the answers with a comment on each key, and no key that has its default. The
+// package ships the same text as an example.
 func (a Answers) Text() ([]byte, error) {
 	here, all, err := a.here()
 	if err != nil {
@@ -152,19 +153,12 @@ func (a Answers) Text() ([]byte, error) {
 			delete(f.Etcd.TLS, "peerCA")
 		}
 	}
-	var out bytes.Buffer
-	out.WriteString("# Made by 'quorumctl init'. All other keys have their defaults: see quorumd.yaml(5).\n")
-	w := yaml.NewEncoder(&out)
-	w.SetIndent(2)
-	if err := errors.Join(w.Encode(f), w.Close()); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return f.text()
 }
 
 type files map[string]string
 
-// file is a configuration in the order of the default file.
+// file is a configuration in the order of the reference.
 type file struct {
 	Mode    string            `yaml:"mode"`
 	Host    map[string]string `yaml:"host"`
@@ -189,6 +183,71 @@ type file struct {
 // deadAfter is the time after which a new cluster replaces a dead voter: longer than a machine takes to boot. A file
 // without the key replaces none.
 const deadAfter = "10m"
+
+const header = `# Configuration of quorumd on this host, written by 'quorumctl init'. Every other key has a default: see man quorumd.yaml.
+# After a change: quorumctl config check && systemctl reload quorumd
+`
+
+// footer shows the sections that most clusters add. Add them to every host.
+const footer = `
+# Take a snapshot every 6 hours. The directory must exist and be writable: see man quorumd.yaml, backup.
+#backup:
+#  every: 6h
+#  store:
+#    directory: /mnt/backup
+
+# Let Prometheus connect from this network. Default: this host only.
+#metrics:
+#  allow: [10.0.0.0/24]
+`
+
+// comments returns the comment above each key, by its path.
+func comments() map[string]string {
+	return map[string]string{
+		"mode":              "observe: measure, and report what quorumd would do. manage: also do it.",
+		"host.name":         "Name of this host and of its etcd member. Unique in the cluster.",
+		"host.id":           "Identity of this host in the cluster's records. It must never change.",
+		"cluster.name":      "Name of the cluster, the same on every host.",
+		"cluster.voters":    "1, 3, 5, 7 or 9. Three voters survive one failure, five survive two.",
+		"cluster.endpoints": "Client URLs of all hosts that may hold a member, including this one.",
+		"cluster.tls":       "Files with which quorumd connects to etcd.",
+		"etcd.clientURL":    "URL at which clients reach the member of this host.",
+		"etcd.peerURL":      "URL at which the other members reach it.",
+		"etcd.tls":          "Files with which etcd serves clients and peers.",
+		"repair.dead":       "Replace a voter that has been dead for this long. off: report it, and replace nothing.",
+	}
+}
+
+// text writes the file, with a blank line between its sections.
+func (f file) text() ([]byte, error) {
+	var all yaml.Node
+	if err := all.Encode(f); err != nil {
+		return nil, err
+	}
+	explain(&all, "")
+	var out bytes.Buffer
+	out.WriteString(header)
+	for i := 0; i < len(all.Content); i += 2 {
+		out.WriteByte('\n')
+		w := yaml.NewEncoder(&out)
+		w.SetIndent(2)
+		section := &yaml.Node{Kind: yaml.MappingNode, Content: all.Content[i : i+2]}
+		if err := errors.Join(w.Encode(section), w.Close()); err != nil {
+			return nil, err
+		}
+	}
+	out.WriteString(footer)
+	return out.Bytes(), nil
+}
+
+// explain puts the comments above the keys of a section.
+func explain(section *yaml.Node, path string) {
+	for i := 0; i+1 < len(section.Content) && section.Kind == yaml.MappingNode; i += 2 {
+		key, value := section.Content[i], section.Content[i+1]
+		key.HeadComment = comments()[path+key.Value]
+		explain(value, path+key.Value+".")
+	}
+}
 
 // Write writes a configuration that does not exist yet. check looks at it under another name first, in the same
 // directory. A file with the same text is left as it is.
