@@ -15,12 +15,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// pki is where the agent finds its certificates, on every machine the same: the table tells it.
+// pki is the directory of the agent's certificates. It is the same on every machine, because the table shows it.
 const pki = "/srv"
 
 func inPKI(file string) string { return filepath.Join(pki, filepath.Base(file)) }
 
-// TestHostFaultsAreFoundInTime has a certificate that has lived for most of its life.
+// TestHostFaultsAreFoundInTime gives a host a certificate that expires soon.
 func TestHostFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "host")
@@ -33,14 +33,14 @@ func TestHostFaultsAreFoundInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nobody = "https://127.0.0.1:1" // listens there
+	const unused = "https://127.0.0.1:1" // no process listens there
 	h := start(t, testbed.MountFaultfs(t, memory(t)).Dir, map[string]string{
-		"cluster.endpoints": "[" + nobody + "]", "etcd.clientURL": nobody,
+		"cluster.endpoints": "[" + unused + "]", "etcd.clientURL": unused,
 		"cluster.tls": fmt.Sprintf("{ca: %s, cert: %s, key: %s}", inPKI(files.CA), inPKI(files.Cert), inPKI(files.Key)),
 	}, "unshare", "-m", "sh", "-c", `mount --bind "$0" `+pki+` && exec "$@"`, dir)
 	until(t, h, readyBound, "OK", "")
 
-	// It is looked at every ten minutes, and when an agent is started.
+	// The agent reads it when it starts, and every ten minutes.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := h.KillAgent(ctx); err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// kills is how often an agent is killed, and started again, while its disk hangs.
+// kills is how often the agent is killed and restarted while its disk hangs.
 const kills = 3
 
-// A probe that is stuck in the kernel outlives its agent, and nobody can end it. The next agent's probe sees that it is
-// there and leaves the disk alone: it is asked for nothing more, however often that happens, and it stays STALLED.
-func TestADiskThatHangsIsAskedForNothingMoreHoweverOftenTheAgentIsKilled(t *testing.T) {
+// A probe that is stuck in the kernel outlives its agent and cannot be killed. The next agent's probe detects it and
+// sends no further writes to the disk. The disk stays STALLED.
+func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 	t.Parallel()
 	m := testbed.MountFaultfs(t, memory(t))
 	t.Cleanup(func() {
@@ -49,7 +49,7 @@ func TestADiskThatHangsIsAskedForNothingMoreHoweverOftenTheAgentIsKilled(t *test
 			return strings.Contains(asked(h).Text, "so this may be out of date")
 		})
 		if now := stats(t, m); now != before {
-			t.Errorf("the disk is asked for %s, and for %s before", now, before)
+			t.Errorf("the disk got %s, and %s before", now, before)
 		}
 	}
 	if err := m.Clear(); err != nil {
@@ -61,7 +61,7 @@ func TestADiskThatHangsIsAskedForNothingMoreHoweverOftenTheAgentIsKilled(t *test
 	until(t, h, readyBound, "SLOW", "DISK_FSYNC_SLOW")
 }
 
-// stats gives what was asked of the disk since a rule was given.
+// stats returns the calls that reached the disk since the last rule was set.
 func stats(t *testing.T, m *testbed.Mount) string {
 	t.Helper()
 	said, err := m.Stats()

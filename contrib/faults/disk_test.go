@@ -13,16 +13,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// diskFault is what is wrong with a disk.
+// diskFault is a fault of a disk and how quorumd has to report it.
 type diskFault struct {
 	name string
 	rule string // of contrib/faultfs
-	long bool   // it takes minutes, or wants a machine that is quiet
-	// joining has it wrong from the start, on a host that wants to join, with the whole qualifying run.
+	long bool   // takes minutes, or needs an idle machine
+	// joining injects the fault from the start, on a host that is about to join, with the full qualifying run.
 	joining bool
-	wants   seen          // what it has to lead to
-	early   bool          // before that, a leader has to be gone: the verdict is WARM or worse soon
-	quiet   time.Duration // or, without a verdict, for so long nothing may be found
+	wants   seen          // the expected health state
+	early   bool          // the health state must be WARM or worse soon, so that a leader steps aside
+	quiet   time.Duration // without an expected state, how long no finding may appear
 }
 
 func diskFaults() []diskFault {
@@ -64,7 +64,7 @@ func diskFaults() []diskFault {
 	}
 }
 
-// TestDiskFaultsAreFoundInTime has a host for each fault, all at once.
+// TestDiskFaultsAreFoundInTime runs one host for each fault, all at the same time.
 func TestDiskFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "disk")
@@ -116,7 +116,7 @@ func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
 	}
 	testbed.Eventually(t, f.quiet+time.Minute, "the time is over", func() bool {
 		if now := asked(h); now.State != "OK" && now.State != "" {
-			t.Fatalf("something was found: %s: %s", now.State, now.Text)
+			t.Fatalf("unexpected finding: %s: %s", now.State, now.Text)
 		}
 		return time.Since(began) >= f.quiet
 	})
@@ -130,11 +130,11 @@ func (f diskFault) begins(t *testing.T, m *testbed.Mount) {
 	}
 }
 
-// untilItGates waits until quorumctl shows a verdict on the disk that a leader has to give way for.
+// untilItGates waits until quorumctl shows a health state that keeps a leader from leading.
 func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
 	t.Helper()
 	var next time.Time
-	testbed.Eventually(t, soon, "the verdict is WARM or SLOW", func() bool {
+	testbed.Eventually(t, soon, "the health state is WARM or SLOW", func() bool {
 		if time.Now().Before(next) {
 			return false
 		}
@@ -148,7 +148,7 @@ func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
 	return now
 }
 
-// rests waits until the probe writes as seldom as in service: while a disk qualifies, it is much faster.
+// rests waits until the probe has slowed down to its normal rate. It writes much faster during the qualifying run.
 func rests(t *testing.T, h *testbed.Host) {
 	t.Helper()
 	const span, seldom = 5 * time.Second, 8

@@ -27,22 +27,22 @@ import (
 
 const (
 	callTimeout = 5 * time.Second
-	// pollEvery is how exact the times of the table are.
+	// pollEvery is the resolution of the times in the table.
 	pollEvery = 100 * time.Millisecond
-	// readyBound is for a disk's qualifying run, on a machine that is busy.
+	// readyBound limits a disk's qualifying run on a busy machine.
 	readyBound = 5 * time.Minute
-	// rowsVariable names the directory to write rows to; without it, they are only held against their limits.
+	// rowsVariable names the directory to write rows to. Without it, the test only checks the limits.
 	rowsVariable = "QUORUMD_FAULT_ROWS"
 )
 
-// seen is a verdict, with its code, and how long it may take.
+// seen is an expected health state with its code, and how long it may take to appear.
 type seen struct {
 	verdict, code string
 	within        time.Duration
 }
 
-// shipped are the limits that quorumd comes with, where testbed has others, but for a shorter qualifying run. Many
-// hosts share the machine here, and none of them minds a lack of processor time.
+// shipped restores quorumd's default limits where testbed changes them, except for a shorter qualifying run. Many hosts
+// share the machine here, so CPU starvation is ignored.
 func shipped() map[string]string {
 	return map[string]string{
 		"mode": "observe", "disk.directInterval": "1s", "disk.walInterval": "10s", "disk.window": "300",
@@ -51,7 +51,7 @@ func shipped() map[string]string {
 	}
 }
 
-// program gives quorumd or quorumctl as make has built it.
+// program returns the path of quorumd or quorumctl as built by make.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	root, err := testbed.Root()
@@ -65,8 +65,8 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// start starts quorumd on a host that has no member; its data would lie on that disk. Where the disk is empty, it is
-// that of the host's own directory. The command within, if any, is given quorumd's own to run.
+// start starts quorumd on a host without a member, with etcd's data directory on that disk. An empty disk means the
+// host's own directory. If within is set, that command runs quorumd.
 func start(t *testing.T, disk string, set map[string]string, within ...string) *testbed.Host {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func start(t *testing.T, disk string, set map[string]string, within ...string) *
 	return h
 }
 
-// asked asks the agent itself, which costs less than to run quorumctl.
+// asked queries the agent directly, which is cheaper than running quorumctl.
 func asked(h *testbed.Host) control.Health {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func asked(h *testbed.Host) control.Health {
 	return s.Health
 }
 
-// shown asks quorumctl, as people do.
+// shown runs quorumctl, as an operator would.
 func shown(t *testing.T, h *testbed.Host) control.Health {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -135,7 +135,7 @@ func finding(h control.Health, code string) (control.Finding, bool) {
 	return h.Findings[i], true
 }
 
-// until waits until the verdict is this, and the code among the findings if there is one. It asks every pollEvery.
+// until waits for a health state and, if code is not empty, for that finding. It polls every pollEvery.
 func until(t *testing.T, h *testbed.Host, bound time.Duration, verdict, code string) {
 	t.Helper()
 	var next time.Time
@@ -145,7 +145,7 @@ func until(t *testing.T, h *testbed.Host, bound time.Duration, verdict, code str
 			t.Logf("last seen: %s: %s; %+v", last.State, last.Text, last.Findings)
 		}
 	}()
-	testbed.Eventually(t, bound, fmt.Sprintf("the verdict is %s for %q", verdict, code), func() bool {
+	testbed.Eventually(t, bound, fmt.Sprintf("the health state is %s for %q", verdict, code), func() bool {
 		if time.Now().Before(next) {
 			return false
 		}
@@ -156,13 +156,13 @@ func until(t *testing.T, h *testbed.Host, bound time.Duration, verdict, code str
 	})
 }
 
-// table collects the rows of a place, in the order of its faults.
+// table collects the rows of a place in the order of its faults.
 type table struct {
 	mu   sync.Mutex
 	rows map[int][]Row
 }
 
-// tableOf gives a table that is written when all faults of the place were found in time.
+// tableOf returns a table that is written if all faults of the place are detected in time.
 func tableOf(t *testing.T, place string) *table {
 	t.Helper()
 	made := &table{rows: map[int][]Row{}}
@@ -182,20 +182,20 @@ func tableOf(t *testing.T, place string) *table {
 	return made
 }
 
-// add notes what quorumctl shows, for the i-th fault of the place.
+// add records the output of quorumctl for the i-th fault of the place.
 func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.Host, code string) {
 	t.Helper()
 	b.note(t, i, r, took, shown(t, h), code)
 }
 
-// note is add for what quorumctl has shown.
+// note is like add, for output that was already read.
 func (b *table) note(t *testing.T, i int, r Row, took time.Duration, now control.Health, code string) {
 	t.Helper()
 	r.Seconds, r.Verdict, r.Text = math.Round(10*took.Seconds())/10, now.State, cmp.Or(r.Text, now.Text)
 	if code != "" {
 		f, found := finding(now, code)
 		if !found {
-			t.Errorf("%s: quorumctl does not show %s, which was found: %+v", r.Fault, code, now)
+			t.Errorf("%s: quorumctl does not show %s: %+v", r.Fault, code, now)
 		}
 		r.Code, r.Finding, r.Text = f.Code, f.State, f.Text
 		if f.Cause != "" {
@@ -217,7 +217,7 @@ func save(dir, name string, rows []Row) error {
 	return os.WriteFile(rowsFile(dir, name), append(text, '\n'), 0o644)
 }
 
-// memory gives a directory that is as fast as memory: what is slow there is what a rule makes slow.
+// memory returns a directory on a tmpfs, so that only a rule makes it slow.
 func memory(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "back")

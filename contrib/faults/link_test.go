@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestLinkFaultsAreFoundInTime has a host in a network of its own lose its link, which then comes and goes.
+// TestLinkFaultsAreFoundInTime takes down the link of a host in its own network namespace, then lets it flap.
 func TestLinkFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "link")
@@ -21,7 +21,7 @@ func TestLinkFaultsAreFoundInTime(t *testing.T) {
 	s.inside(own, "ip link set lo up", "ip link add eth0 type veth peer name port netns "+far,
 		"ip addr add 10.98.0.1/24 dev eth0", "ip link set eth0 up")
 	s.inside(far, "ip link set port up")
-	// /sys shows the interfaces of the network in which it was mounted.
+	// /sys shows the interfaces of the network namespace in which it was mounted.
 	h := start(t, testbed.MountFaultfs(t, memory(t)).Dir, map[string]string{"etcd.peerURL": "http://10.98.0.1:2380"},
 		"nsenter", "-n", "-t", own, "unshare", "-m", "sh", "-c", `mount -t sysfs sysfs /sys && exec "$@"`, "sh")
 	until(t, h, readyBound, "OK", "")
@@ -32,7 +32,8 @@ func TestLinkFaultsAreFoundInTime(t *testing.T) {
 		code      string
 	}{
 		{
-			"the interface of etcd's peer traffic loses its link", "`ip link set … down` at the other end of its cable",
+			"the interface of etcd's peer traffic loses its link",
+			"`ip link set … down` at the other end of its cable",
 			[]string{"down"},
 			"LINK_DOWN",
 		},

@@ -27,29 +27,29 @@ import (
 
 const (
 	bootBound    = 5 * time.Minute  // 20 s on an idle machine
-	commandBound = 12 * time.Minute // one fault waits until the machine has run for ten
+	commandBound = 12 * time.Minute // one fault waits until the machine has been up for ten minutes
 	driveSize    = 512 << 20
 	drives       = 3 // NVMe, nvme0 to nvme2
-	legs         = 2 // of bond0, eth0 and eth1; leg0 and leg1 to the machine's makers
+	legs         = 2 // of bond0: eth0 and eth1 inside, leg0 and leg1 for qemu
 )
 
-// bonded puts the interfaces into bond0, which comes with the module, for the traffic of etcd's peers.
+// bonded adds the interfaces to bond0, which the module creates, for etcd's peer traffic.
 const bonded = "ip link set bond0 type bond mode active-backup miimon 100 && " +
 	"for leg in eth0 eth1; do ip link set $leg master bond0 || exit; done && " +
 	"ip addr add 10.98.0.1/24 dev bond0 && ip link set bond0 up"
 
-// machine is a virtual one, with a kernel and drives of its own. It is emulated: its times are real, its speed is not.
+// machine is a virtual machine with its own kernel and drives. It is emulated: its clock is real, its speed is not.
 type machine struct {
 	t    *testing.T
-	port net.Conn // carries out a line, and answers: see vm/init
+	port net.Conn // runs a line of shell and returns its output: see vm/init
 	said *bufio.Reader
 	qmp  string
-	dir  string // shown inside as /share
-	// flash is where the first drive keeps what is written to it: it is as slow as this is.
+	dir  string // mounted inside as /share
+	// flash is the file behind the first drive, which is as slow as this file.
 	flash *testbed.Mount
 }
 
-// boot starts a machine, and ends it with the test.
+// boot starts a machine and stops it at the end of the test.
 func boot(t *testing.T) *machine {
 	t.Helper()
 	root, err := testbed.Root()
@@ -82,7 +82,7 @@ func boot(t *testing.T) *machine {
 		"-device", "virtserialport,chardev=port,name=faults", "-device", "virtio-rng-pci",
 		"-virtfs", "local,path=" + m.dir + ",mount_tag=share,security_model=none",
 	}
-	fast := memory(t) // what is slow is what a fault makes slow
+	fast := memory(t) // only a fault makes it slow
 	for i := range drives {
 		file := filepath.Join(fast, fmt.Sprintf("drive%d", i))
 		if i == 0 {
@@ -164,13 +164,13 @@ func (m *machine) set(device, property string, value int) {
 		device, property, value))
 }
 
-// plug has the cable of a leg of the bond in its place, or out of it.
+// plug plugs in or pulls the cable of an interface of the bond.
 func (m *machine) plug(leg string, in bool) {
 	m.t.Helper()
 	m.tell(fmt.Sprintf(`{"execute":"set_link","arguments":{"name":%q,"up":%t}}`, leg, in))
 }
 
-// tell has the hardware of the machine do something (QMP).
+// tell sends a QMP command to the machine's hardware.
 func (m *machine) tell(command string) {
 	m.t.Helper()
 	conn, err := net.Dial("unix", m.qmp)
@@ -178,7 +178,7 @@ func (m *machine) tell(command string) {
 		m.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(commandBound)) // fails only on a closed connection, which the read will tell
+	_ = conn.SetDeadline(time.Now().Add(commandBound)) // fails only on a closed connection, and then the read fails
 	answers := bufio.NewScanner(conn)
 	answers.Scan() // the greeting
 	for _, ask := range []string{`{"execute":"qmp_capabilities"}`, command} {
@@ -189,7 +189,7 @@ func (m *machine) tell(command string) {
 	}
 }
 
-// agent starts quorumd inside, on a host whose data lie in that directory, and waits for a verdict of OK.
+// agent starts quorumd inside, on a host with its data in that directory, and waits until its health state is OK.
 func (m *machine) agent(name, dir string) {
 	m.t.Helper()
 	config := fmt.Sprintf(`mode: observe
@@ -218,7 +218,7 @@ paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
 	m.until(name, seen{"OK", "", bootBound}, "", "")
 }
 
-// end ends the agent, if there is one.
+// end stops the agent, if there is one.
 func (m *machine) end(name string) { m.try(fmt.Sprintf("kill -9 $(cat /run/%s/pid)", name)) }
 
 func (m *machine) shown(name string) (h control.Health) {
@@ -232,7 +232,7 @@ func (m *machine) shown(name string) (h control.Health) {
 	return h
 }
 
-// until waits for a verdict, for a finding if one is named, and for its cause and words if those are.
+// until waits for a health state and, if given, for a finding, its cause and its text.
 func (m *machine) until(name string, wants seen, cause, text string) control.Health {
 	m.t.Helper()
 	var last control.Health

@@ -21,12 +21,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// networkFault is what a packet filter drops of what n1 sends to n2.
+// networkFault is a packet filter rule for packets from n1 to n2, and how quorumd has to report it.
 type networkFault struct {
 	name, drop string
-	at         int           // the host whose filter it is: 0 is n1, 1 is n2
-	code       string        // found on n1
-	within     time.Duration // or, without a code, for so long nothing may be found
+	at         int           // the host with the filter: 0 is n1, 1 is n2
+	code       string        // reported by n1
+	within     time.Duration // without a code, how long no finding may appear
 }
 
 func networkFaults() []networkFault {
@@ -44,7 +44,7 @@ func networkFaults() []networkFault {
 			name: "an MTU black hole from n1 to n2", drop: to + "meta length > 1300",
 			code: "NETWORK_LARGE_PACKETS_LOST", within: bound,
 		},
-		// A packet that is dropped where it is sent is none that TCP has to send again: it never did.
+		// Drop on the receiving host: TCP does not retransmit a packet that its own host's filter drops.
 		{name: "1 % of the packets from n1 to n2 are lost", drop: from + "1", at: 1, within: 8 * time.Minute},
 		{
 			name: "5 % of the packets from n1 to n2 are lost", drop: from + "5", at: 1,
@@ -53,8 +53,8 @@ func networkFaults() []networkFault {
 	}
 }
 
-// TestNetworkFaultsAreFoundInTime has three hosts with a real etcd for each fault, each host in a network of its own
-// at a switch.
+// TestNetworkFaultsAreFoundInTime runs three hosts with real etcd for each fault, each host in its own network
+// namespace at a virtual switch.
 func TestNetworkFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "network")
@@ -73,13 +73,13 @@ func TestNetworkFaultsAreFoundInTime(t *testing.T) {
 			testbed.Eventually(t, f.within+time.Minute, "the time is over", func() bool {
 				for _, found := range asked(s.hosts[0]).Findings {
 					if found.Component == "network" {
-						t.Fatalf("something was found: %+v", found)
+						t.Fatalf("unexpected finding: %+v", found)
 					}
 				}
 				return time.Since(began) >= f.within
 			})
 			if !s.ready(s.hosts[0]) {
-				t.Error("a host is no voter, or a way does not answer")
+				t.Error("a host is not a voter, or a connection does not work")
 			}
 			row.Text = "every way answers"
 			made.add(t, i, row, f.within, s.hosts[0], "")
@@ -87,14 +87,14 @@ func TestNetworkFaultsAreFoundInTime(t *testing.T) {
 	}
 }
 
-// site is hosts at a switch.
+// site is a group of hosts at one switch.
 type site struct {
 	t     *testing.T
 	hosts []*testbed.Host
-	nets  []string // process IDs that hold the hosts' networks
+	nets  []string // IDs of the processes that hold the hosts' network namespaces
 }
 
-// threeHosts gives three voters.
+// threeHosts returns a site with three voters.
 func threeHosts(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t}
@@ -127,7 +127,7 @@ func (s *site) add(dir string, i int, endpoints []string) {
 			"nsenter", "-n", "-t", s.nets[i], "setpriv", "--pdeathsig", "KILL", program(s.t, "quorumd"), "run",
 		},
 		ClientURL: endpoints[i], PeerURL: strings.Replace(endpoints[i], "2379", "2380", 1), Metrics: "127.0.0.1:9379",
-		Set: map[string]string{ // the disk is not what is looked at, and is shared by many
+		Set: map[string]string{ // many hosts share the disk, which this test ignores
 			"disk.qualifySamples": "30", "disk.window": "20", "disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s",
 			"disk.fsyncSlow": "5s", "disk.stall": "20s", "disk.directInterval": "5s", "disk.starved": "100",
 			"cluster.standbys": "0",
@@ -150,7 +150,7 @@ func (s *site) add(dir string, i int, endpoints []string) {
 	s.hosts = append(s.hosts, h)
 }
 
-// form waits until all are voters and every way is found well.
+// form waits until all hosts are voters and every connection works.
 func (s *site) form() {
 	s.t.Helper()
 	testbed.Eventually(s.t, 2*time.Minute, "n1 takes the request to bootstrap", func() bool {
@@ -174,7 +174,7 @@ func (s *site) form() {
 	})
 }
 
-// ready tells whether a host is a voter whose verdict is OK, and knows of a way to each of the others.
+// ready reports whether a host is a voter, is OK, and reaches each of the others.
 func (s *site) ready(h *testbed.Host) bool {
 	ctx, cancel := context.WithTimeout(s.t.Context(), callTimeout)
 	defer cancel()
@@ -193,7 +193,7 @@ func (s *site) ready(h *testbed.Host) bool {
 	return answers >= len(s.hosts)*(len(s.hosts)-1)
 }
 
-// namespace makes a network without cables, and gives the process that holds it.
+// namespace creates an empty network namespace and returns the process that holds it.
 func (s *site) namespace() string {
 	s.t.Helper()
 	c := exec.Command("sleep", "infinity")
@@ -215,7 +215,7 @@ func (s *site) inside(net string, commands ...string) {
 	}
 }
 
-// drop has the packet filter of a host drop what matches of what it sends and of what gets to it.
+// drop makes the packet filter of a host drop matching packets, sent and received.
 func (s *site) drop(host int, match string) {
 	s.t.Helper()
 	s.inside(s.nets[host], "nft add table ip faults")

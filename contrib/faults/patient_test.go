@@ -8,10 +8,10 @@ package faults
 import "time"
 
 const (
-	// patient says that all faults are provoked, as `make fault-table` does.
+	// patient selects all faults, as `make fault-table` does.
 	patient = true
-	// mostInAMinute are writes of the probe: the minute before a fault holds none of the qualifying run.
+	// mostInAMinute limits the probe's writes in the minute before a fault, so that it has none of the qualifying run.
 	mostInAMinute = 80
-	// soon is what a verdict may take: within it a slow leader has to be gone, which takes 2 s more.
+	// soon is how long a health state may take. A slow leader transfers leadership 2 s later.
 	soon = 18 * time.Second
 )

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestProcessorFaultsAreFoundInTime has an agent and its probe that hardly get the processor. The disk is well, and
-// must not be blamed.
+// TestProcessorFaultsAreFoundInTime starves an agent and its probe of CPU time. The disk is healthy, and quorumd must
+// not blame it.
 func TestProcessorFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "processor")
@@ -41,11 +41,11 @@ func TestProcessorFaultsAreFoundInTime(t *testing.T) {
 	}
 }
 
-// ration puts a process and its children into a cgroup with 1 % of a processor: 1 ms in 100.
+// ration puts a process and its children into a cgroup with 1 % of a CPU: 1 ms in 100.
 func ration(t *testing.T, pid int) {
 	t.Helper()
 	group, file, quota := "/sys/fs/cgroup", "cpu.max", "1000 100000"
-	if _, err := os.Stat(filepath.Join(group, "cgroup.controllers")); err != nil { // the older kind
+	if _, err := os.Stat(filepath.Join(group, "cgroup.controllers")); err != nil { // cgroup v1
 		group, file, quota = "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "1000"
 	} else if err := os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+cpu"), 0o644); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func ration(t *testing.T, pid int) {
 	procs := "cgroup.procs"
 	all := children(t, pid)
 	t.Cleanup(func() {
-		for _, p := range append(all, pid) { // those that have ended are out of it
+		for _, p := range append(all, pid) { // ignore processes that have ended
 			_ = os.WriteFile(filepath.Join(group, procs), []byte(strconv.Itoa(p)), 0o644)
 		}
 		testbed.Eventually(t, time.Minute, "the cgroup is empty", func() bool { return syscall.Rmdir(dir) == nil })
@@ -71,7 +71,7 @@ func ration(t *testing.T, pid int) {
 	}
 }
 
-// children gives the processes that a process has started.
+// children returns the child processes of a process.
 func children(t *testing.T, pid int) (all []int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -8,10 +8,10 @@ package faults
 import "time"
 
 const (
-	// patient says that all faults are provoked, as `make fault-table` does.
+	// patient selects all faults, as `make fault-table` does.
 	patient = false
-	// mostInAMinute are writes of the probe: the minute before a fault may hold all of a qualifying run.
+	// mostInAMinute limits the probe's writes in the minute before a fault, which may include a whole qualifying run.
 	mostInAMinute = 1 << 20
-	// soon is what a verdict may take, on a machine that is busy with something else too.
+	// soon is how long a health state may take on a busy machine.
 	soon = 2 * time.Minute
 )

@@ -16,11 +16,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hosts is how many faults are provoked at once, unless -parallel says so. More of them make each other's disk slow.
+// hosts is how many faults run in parallel without -parallel. More hosts would slow down each other's disks.
 const hosts = 3
 
 func TestMain(m *testing.M) {
-	update := flag.Bool("update", false, "make FAULTS.md of the rows")
+	update := flag.Bool("update", false, "generate FAULTS.md from the rows")
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheTableIsWhatWasMeasured(t *testing.T) {
+func TestTableMatchesRows(t *testing.T) {
 	t.Parallel()
 	want, err := document(".")
 	if err != nil {
@@ -53,12 +53,12 @@ func TestTheTableIsWhatWasMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Error("FAULTS.md is not what the rows say: run `go test ./contrib/faults -update`")
+		t.Error("FAULTS.md differs from the rows: run `go test ./contrib/faults -update`")
 	}
 }
 
-// A code that is renamed, or calls for another verdict, makes its row untrue.
-func TestEveryRowNamesACodeThatThereIs(t *testing.T) {
+// A renamed code, or one with another health state, makes its row wrong.
+func TestEveryRowHasAKnownCode(t *testing.T) {
 	t.Parallel()
 	known := health.Problems()
 	for _, p := range places() {
@@ -68,15 +68,15 @@ func TestEveryRowNamesACodeThatThereIs(t *testing.T) {
 		}
 		for _, r := range rows {
 			if r.Fault == "" || r.How == "" || r.Seconds <= 0 || r.Verdict == "" {
-				t.Errorf("%s: a row lacks something: %+v", p.name, r)
+				t.Errorf("%s: incomplete row: %+v", p.name, r)
 			}
 			if strings.Contains(r.Text+r.Cause, "/tmp/") {
-				t.Errorf("%s: %s: %q holds for one machine alone", p.name, r.Fault, r.Text+r.Cause)
+				t.Errorf("%s: %s: %q is specific to one machine", p.name, r.Fault, r.Text+r.Cause)
 			}
 			if r.Code != "" && !slices.ContainsFunc(known, func(k health.Problem) bool {
 				return string(k.Code) == r.Code && k.State.String() == r.Finding
 			}) {
-				t.Errorf("%s: %s: no problem %s calls for %s; run `make fault-table`",
+				t.Errorf("%s: %s: no finding %s has state %s; run `make fault-table`",
 					p.name, r.Fault, r.Code, r.Finding)
 			}
 		}

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// machineFault is what is done to the virtual machine.
+// machineFault is a fault of the virtual machine and how quorumd has to report it.
 type machineFault struct {
 	name, how string
-	disk      string // shell that makes the device for the data of a new host and prints its name; or the host goes on
-	warns     int    // the critical warnings that nvme0 shows from then on
-	slow      string // rule of contrib/faultfs for the file that is nvme0's flash, from then on
-	says      string // what smartctl prints instead of asking, from this fault to the next
-	unplugged string // the leg of the bond that loses its cable until the fault was found
-	first     string // shell that does no harm yet
+	disk      string // shell that creates the data device of a new host and prints its name; empty: same host
+	warns     int    // critical warnings of nvme0 from then on
+	slow      string // rule of contrib/faultfs for the file behind nvme0, from then on
+	says      string // recorded output of smartctl, until the next fault
+	unplugged string // interface of the bond without a cable until the fault is detected
+	first     string // shell that prepares the fault
 	begins    string // shell
-	ends      string // shell, when the fault was found
+	ends      string // shell, after the fault is detected
 	wants     seen
-	cause     string // that has to be named
-	text      string // that has to be shown
+	cause     string // expected cause
+	text      string // expected text
 }
 
 // The devices.
@@ -40,19 +40,19 @@ const (
 		"echo /dev/mapper/sick"
 	remap   = `dmsetup suspend --nolockfs sick; dmsetup load sick --table "0 ` + sectors + ` `
 	resumed = `"; dmsetup resume sick`
-	// all ends what was done, in any order of what there is.
+	// all reverts all faults, in any order.
 	all = "dmsetup resume sick; for i in $(seq 50); do umount /data && break; sleep 0.2; done; " +
 		"dmsetup remove --force --retry sick; mdadm --stop /dev/md0; rm -rf /run/a; true"
 )
 
-// askDrives has the drives asked at once.
+// askDrives queries the drives at once.
 const askDrives = "mkdir -p /run/quorumd-smart && quorumd ask-drives"
 
-// readLog has the kernel's log looked through at once.
+// readLog reads the kernel's log at once.
 const readLog = "mkdir -p /run/quorumd-kernel-log && quorumd read-kernel-log"
 
-// recordedDrive is what smartctl 7.3 says of a drive, with the percentage of its spare blocks that are left, that of
-// its rated life which is used, and the errors of its medium.
+// recordedDrive returns smartctl 7.3 output for a drive with these percentages of spare blocks left and rated life
+// used, and this number of media errors.
 func recordedDrive(spare, used, errors int) string {
 	return fmt.Sprintf(`{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "EXAMPLE DC 960",
  "serial_number": "EX0001", "smart_status": {"passed": true, "nvme": {"value": 0}},
@@ -61,7 +61,7 @@ func recordedDrive(spare, used, errors int) string {
 		spare, used, errors)
 }
 
-// A process that may have 64 MiB wants more. The kernel has it wait for each page that it cannot take back.
+// A process with a limit of 64 MiB needs more. The kernel makes it wait for each page that it cannot reclaim.
 const (
 	group = "/sys/fs/cgroup/memory-hog"
 	hog   = "{ mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup; } && " +
@@ -72,7 +72,7 @@ const (
 	endOfHog = "echo 1 >" + group + "/cgroup.kill"
 )
 
-// says has smartctl print what a drive has said elsewhere, or ask again.
+// says replaces the output of smartctl with a recorded one, or restores it.
 func (m *machine) says(what string) {
 	m.t.Helper()
 	m.try("umount /usr/sbin/smartctl")
@@ -86,7 +86,7 @@ func (m *machine) says(what string) {
 		"mount --bind /run/smartctl /usr/sbin/smartctl")
 }
 
-// seldom is longer than a check takes that looks once in a while.
+// seldom is longer than the interval of the slowest check.
 const seldom = 3 * time.Minute
 
 func machineFaults() []machineFault {
@@ -136,7 +136,7 @@ func machineFaults() []machineFault {
 		{
 			name: "a block outside etcd's data is unreadable",
 			how:  "`dmsetup load … error` at the end of the device; the log is read at once", disk: onMapper,
-			first: readLog + "; sleep 70", // the agent has to see how many errors there were before
+			first: readLog + "; sleep 70", // the agent needs the number of earlier errors
 			begins: `end=$((` + sectors + ` - 2048)); dmsetup suspend --nolockfs sick; ` +
 				`printf '0 %d linear /dev/nvme0n1 0\n%d 2048 error\n' $end $end | dmsetup load sick; ` +
 				`dmsetup resume sick; dd if=/dev/mapper/sick of=/dev/null bs=512 count=1 skip=$((end + 1024)) || true; ` +
@@ -164,21 +164,21 @@ func machineFaults() []machineFault {
 		},
 		{
 			name: "the clock is stepped", how: "`date --set`, a minute forward", disk: onDrive,
-			// In the first ten minutes a clock is set on any host without a battery.
+			// Wait ten minutes: a host without an RTC battery always sets its clock soon after boot.
 			first:  "while [ $(cut -d. -f1 /proc/uptime) -lt 630 ]; do sleep 1; done",
 			begins: "date --set=@$(($(date +%s) + 60))", wants: seen{"OK", "CLOCK_STEPPED", seldom},
 		},
 	}
 }
 
-// TestMachineFaultsAreFoundInTime has one fault after the other; a host that is new has just found that all is well.
+// TestMachineFaultsAreFoundInTime injects one fault after another. A new host starts healthy.
 func TestMachineFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
 	made := tableOf(t, "machine")
 	for i, f := range machineFaults() {
 		if !t.Run(f.name, func(t *testing.T) { f.happens(m.of(t), made, i) }) {
-			break // the next one may begin where this one ended
+			break // the next one may depend on this one
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (f machineFault) happens(m *machine, made *table, i int) {
 	m.run("set -e; true; " + f.begins)
 	last := m.until("a", f.wants, "", f.text)
 	took := time.Since(began)
-	if f.cause != "" { // which takes a look at the drives
+	if f.cause != "" { // needs a reading of the drives
 		last = m.until("a", f.wants, f.cause, f.text)
 	}
 	made.note(m.t, i, Row{Fault: f.name, How: f.how, Recorded: f.says != ""}, took, last, f.wants.code)
@@ -223,7 +223,7 @@ func (f machineFault) happens(m *machine, made *table, i int) {
 	}
 }
 
-// of is the machine for a part of the test.
+// of returns the machine for a subtest.
 func (m *machine) of(t *testing.T) *machine {
 	part := *m
 	part.t = t
