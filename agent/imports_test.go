@@ -28,13 +28,16 @@ func house() []room {
 		{"cmd/quorumctl/pki", ""},
 		{"cmd/quorumctl/supportbundle", "durationfmt"},
 		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
-		{"cmd/quorumd/daemon", "agent operate page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog externalcheck " +
-			"backup/restoretest backup discovery " +
-			"proxy recovery/rebuild hoststate policy config autoreboot control cluster network hooks execshim " +
-			"datadir record " +
-			"etcddb health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
-			"health/etcdmetrics " +
-			"systemd/roothelper systemd/runas systemd/rootfile disk health systemd contrib/prometheus"},
+		{
+			"cmd/quorumd/daemon",
+			"agent operate page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog externalcheck " +
+				"backup/restoretest backup discovery " +
+				"proxy recovery/rebuild hoststate policy config autoreboot control cluster network hooks execshim " +
+				"datadir record " +
+				"etcddb health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
+				"health/etcdmetrics " +
+				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd contrib/prometheus",
+		},
 		{"packaging/build", "journalcatalog"},
 		{"packaging", ""},
 		{"sim", "agent hoststate policy config control cluster network hooks datadir recovery record sim/keyspace " +

@@ -49,7 +49,10 @@ func TestALeaderIsAskedItselfToGiveWayAndEachTryCounts(t *testing.T) {
 			r.Led, r.Membership = &round.ClusterState{Membership: r.Membership}, cluster.Membership{}
 		}
 		etcd.err = err
-		r.View.LeadershipTransfers = policy.LeadershipTransfers{InRow: a.Did().GaveWayInRow, LastFor: a.Did().GaveWay.Age(testNow)}
+		r.View.LeadershipTransfers = policy.LeadershipTransfers{
+			InRow:   a.Did().GaveWayInRow,
+			LastFor: a.Did().GaveWay.Age(testNow),
+		}
 		if done, _ := a.Act(t.Context(), r); !errors.Is(done.Err, err) || etcd.url != "http://c2" || etcd.to != 3 {
 			t.Errorf("asked was %q to hand over to %d: %+v", etcd.url, etcd.to, done)
 		}

@@ -93,8 +93,8 @@ func New(opt Options) *Exchange {
 // fresh is for how long a word is of now.
 func (p *Exchange) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Publish takes what this host says from now on. When its phase changes, what was answered before is forgotten: the others
-// are asked again by a host that has published the new one.
+// Publish takes what this host says from now on. When its phase changes, what was answered before is forgotten: the
+// others are asked again by a host that has published the new one.
 func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

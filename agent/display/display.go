@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Span is a text with a tone.
+// Styled is a text with a tone.
 type Styled struct {
 	Text string
 	Tone Tone

@@ -32,7 +32,7 @@ func ThreeDigits(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// Styled shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
+// Span shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
 func Span(d time.Duration) string { return durationfmt.Seconds(max(d, 0)) }
 
 // Age shows the age of an observation; "never" if there was none.

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package externalcheck runs the operator's own checks: programs in one directory that say how things are as Nagios plugins
-// do, by their exit code (0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN), a line of text and figures behind a "|".
+// Package externalcheck runs the operator's own checks: programs in one directory that say how things are as Nagios
+// plugins do, by their exit code (0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN), a line of text and figures behind a "|".
 //
 // It promises that nobody ever waits for one. Each runs beside the caller, in a process group of its own that is killed
 // when its time is over, and with it what it has left behind when it ends; at most one instance of each is there, so

@@ -83,7 +83,11 @@ func open(t *testing.T, dir string, timeout time.Duration, named ...string) *ben
 }
 
 // until reads until a plugin's reading is as wanted.
-func (b *bench) until(ctx context.Context, name string, is func(health.ExternalCheckReading) bool) health.ExternalCheckReading {
+func (b *bench) until(
+	ctx context.Context,
+	name string,
+	is func(health.ExternalCheckReading) bool,
+) health.ExternalCheckReading {
 	b.t.Helper()
 	var last health.ExternalCheckReading
 	for range 10000 {

@@ -90,7 +90,11 @@ func (s *Server) Metrics() prometheus.Collector { return s.answers }
 
 // Listen takes the address. Serve gives it back.
 func (s *Server) Listen() error {
-	l, err := connlimit.Listen(s.opt.Listen, connlimit.Limits{InAll: maxConnections, PerAddress: maxConnections}, s.opt.Logger)
+	l, err := connlimit.Listen(
+		s.opt.Listen,
+		connlimit.Limits{InAll: maxConnections, PerAddress: maxConnections},
+		s.opt.Logger,
+	)
 	if err != nil {
 		return fmt.Errorf("cannot listen for reboot agents: %w; change fleetlock.listen", err)
 	}

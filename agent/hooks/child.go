@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// ChildMain launches Main as a child of the agent that outlives it. wanted is the directory in which it is told what is to
-// be run, command gives the command line for a time; what the programs write goes where the agent's own log goes.
+// ChildMain launches Main as a child of the agent that outlives it. wanted is the directory in which it is told what is
+// to be run, command gives the command line for a time; what the programs write goes where the agent's own log goes.
 func ChildMain(wanted string, command func(when string) []string) Launch {
 	return func(_ context.Context, run Run) error {
 		if err := Note(wanted, run); err != nil {

@@ -33,8 +33,8 @@ func (f *State) BeginBootstrapAttempt(list string) error {
 	return f.standBy(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
 }
 
-// CommitToAttempt notes the attempt that this host stands by. It outlives a loss of power before anybody reads it here, and
-// is refused when there is another, or when this host was told to make a cluster itself.
+// CommitToAttempt notes the attempt that this host stands by. It outlives a loss of power before anybody reads it here,
+// and is refused when there is another, or when this host was told to make a cluster itself.
 func (f *State) CommitToAttempt(list, attempt string) error {
 	return f.standBy(BootstrapAttempt{List: list, Attempt: attempt})
 }

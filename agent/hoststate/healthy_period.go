@@ -11,8 +11,8 @@ import (
 // stretchName is the file in the runtime directory that tells of the clean stretch of a host that was taken out.
 const stretchName = "clean-stretch.json"
 
-// HealthyPeriod is since when this host has been well without a break, after a member of it was taken out. A reboot begins it
-// anew. The zero value is none.
+// HealthyPeriod is since when this host has been well without a break, after a member of it was taken out. A reboot
+// begins it anew. The zero value is none.
 type HealthyPeriod struct {
 	BootID string        `json:"bootID"`
 	Member ID            `json:"member"` // that was taken out last

@@ -36,7 +36,8 @@ func TestTheCleanStretchOutlivesTheAgentAndNoReboot(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	if err := f.NoteHealthyPeriod(HealthyPeriod{}); err != nil || f.Noted("boot-1", 3*time.Hour, 0).HealthyPeriod != (HealthyPeriod{}) {
+	if err := f.NoteHealthyPeriod(HealthyPeriod{}); err != nil ||
+		f.Noted("boot-1", 3*time.Hour, 0).HealthyPeriod != (HealthyPeriod{}) {
 		t.Errorf("it is not forgotten: %v", err)
 	}
 }

@@ -78,7 +78,8 @@ func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error
 	return refused, err
 }
 
-// StartErasing notes, before this host parts with its data, that it does. A plan that was given up, or is another, is refused.
+// StartErasing notes, before this host parts with its data, that it does. A plan that was given up, or is another, is
+// refused.
 func (f *State) StartErasing(plan string) error {
 	var refused error
 	err := f.changeRecovery(func(file *Recoveries) {

@@ -24,15 +24,16 @@ this file when the host joins, or when its maintenance or the recovery ends. To 
 same, remove it.
 `
 
-// StartGuarded tells whether etcd is kept from starting by itself, as it was last noted here, and whether that is known.
+// StartGuarded tells whether etcd is kept from starting by itself, as it was last noted here, and whether that is
+// known.
 func (f *State) StartGuarded() (held, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.hold, f.holdKnown
 }
 
-// SetStartGuard keeps etcd from starting by itself, or lets it go. What has failed may have been done all the same, or may be
-// done later: whether the file is there is not known then, until it is made or removed anew.
+// SetStartGuard keeps etcd from starting by itself, or lets it go. What has failed may have been done all the same, or
+// may be done later: whether the file is there is not known then, until it is made or removed anew.
 func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 	defer f.writes()()
 	err := f.holder.SetStartGuard(ctx, held)
@@ -42,8 +43,9 @@ func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 	return err
 }
 
-// StartGuard keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.
-// Where it is not known whether the file is there, it must be made or removed anew: neither may be taken for granted.
+// StartGuard keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the
+// agent. Where it is not known whether the file is there, it must be made or removed anew: neither may be taken for
+// granted.
 type StartGuard interface {
 	StartGuarded() (held, known bool)
 	SetStartGuard(ctx context.Context, held bool) error

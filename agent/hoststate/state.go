@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hoststate keeps what an agent must know after a restart and that is not in etcd: the few files on the disk of its
-// host.
+// Package hoststate keeps what an agent must know after a restart and that is not in etcd: the few files on the disk of
+// its host.
 //
 // It promises that they are written one change at a time, and that nobody reads half of a change; that no reader waits
 // for the disk, since whoever writes may hang with it; and that what must outlive a reboot is on the disk before

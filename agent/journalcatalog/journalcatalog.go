@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journalcatalog gives every reason and every health code the ID of its messages in the systemd journal, and writes
-// the journal's message catalog, from which "journalctl --catalog" shows what a code means and what to do. The package
-// promises:
+// Package journalcatalog gives every reason and every health code the ID of its messages in the systemd journal, and
+// writes the journal's message catalog, from which "journalctl --catalog" shows what a code means and what to do. The
+// package promises:
 //
 //   - An ID follows from the code alone, and never changes: people put it into filters and alerts.
 //   - The texts are those of policy.Reasons and health.Problems, which the command line shows too.

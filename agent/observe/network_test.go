@@ -78,19 +78,24 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 			{Member: 3, Peer: none, Client: answers},
 			{Member: 4, Peer: none, Client: none},
 		},
-		ClusterState: round.ClusterState{Reachable: true, HostsAt: time.Hour, Membership: members(1, 2, 3, 4), Hosts: []record.Host{
-			{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
-			{
-				Name: "n2", MemberID: 2,
-				Sees: []record.Sight{
-					{Member: 1, Peer: "large-lost"}, {Member: 3, Peer: "silent"}, {Member: 1, Peer: "answers"}, // twice
+		ClusterState: round.ClusterState{
+			Reachable:  true,
+			HostsAt:    time.Hour,
+			Membership: members(1, 2, 3, 4),
+			Hosts: []record.Host{
+				{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
+				{
+					Name: "n2", MemberID: 2,
+					Sees: []record.Sight{
+						{Member: 1, Peer: "large-lost"}, {Member: 3, Peer: "silent"}, {Member: 1, Peer: "answers"}, // twice
+					},
 				},
+				{Name: "n3", MemberID: 3, Sees: []record.Sight{{Member: 1, Peer: "of a later version"}}},
+				{Name: "s1", Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
+				// etcd lists no such member
+				{Name: "x1", MemberID: 9, Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
 			},
-			{Name: "n3", MemberID: 3, Sees: []record.Sight{{Member: 1, Peer: "of a later version"}}},
-			{Name: "s1", Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
-			// etcd lists no such member
-			{Name: "x1", MemberID: 9, Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
-		}},
+		},
 	}
 	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{
 		{From: "n1", To: "n2", State: health.WayWell, Segments: health.Part{Of: 3, Among: 25, Known: true}},

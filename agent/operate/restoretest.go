@@ -25,8 +25,8 @@ func IsRestoreTest(j backup.Job) bool {
 	return j.Kind == control.SnapshotDrill && j.Number > 0 && j.Ended.IsZero()
 }
 
-// TestRestoreIfDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a drill if
-// it has decided that.
+// TestRestoreIfDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a
+// drill if it has decided that.
 func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Drill
 	if o.opt.Snapshots == nil {

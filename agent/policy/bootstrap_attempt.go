@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// BootstrapAttempt is what this host knows of a cluster that the listed hosts make by themselves. The zero value: none is made.
+// BootstrapAttempt is what this host knows of a cluster that the listed hosts make by themselves. The zero value: none
+// is made.
 //
 // One host alone may start it, the first of the list. It makes an attempt with a name that never comes again, and
 // starts only when all others have noted, each on its disk, that they stand by this attempt. A host stands by one

@@ -11,10 +11,16 @@ import (
 func foundingView() View {
 	v := spareView()
 	v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
-	v.BootstrapAttempt = BootstrapAttempt{List: "L", First: v.Self.Name, PromisedList: "L", Attempt: "1", Others: []BootstrapAnswer{
-		{Name: "y", List: "L", PromisedList: "L", Attempt: "1"},
-		{Name: "z", List: "L", PromisedList: "L", Attempt: "1"},
-	}}
+	v.BootstrapAttempt = BootstrapAttempt{
+		List:         "L",
+		First:        v.Self.Name,
+		PromisedList: "L",
+		Attempt:      "1",
+		Others: []BootstrapAnswer{
+			{Name: "y", List: "L", PromisedList: "L", Attempt: "1"},
+			{Name: "z", List: "L", PromisedList: "L", Attempt: "1"},
+		},
+	}
 	return v
 }
 

@@ -32,9 +32,9 @@ func EnvironmentOf(v View) Environment {
 // when the operator asked.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstAutomaticBootstrap says why it is not certain that no etcd runs at the other endpoints, or gives nil. others gives what
-// a connection meets at one after the other: nil where somebody takes it. Each must refuse: silence proves nothing,
-// since a cluster may be behind it, and neither does a list that may lack some; missing says why.
+// AgainstAutomaticBootstrap says why it is not certain that no etcd runs at the other endpoints, or gives nil. others
+// gives what a connection meets at one after the other: nil where somebody takes it. Each must refuse: silence proves
+// nothing, since a cluster may be behind it, and neither does a list that may lack some; missing says why.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "it is not known where a cluster may be: "+missing.Error(),

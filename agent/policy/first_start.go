@@ -16,8 +16,9 @@ type FirstStart struct {
 	NoMember bool
 }
 
-// StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would make a cluster of
-// one on localhost. Whatever is not known lets it start: an etcd that has data never depends on quorumd (P4, P6).
+// StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would make a
+// cluster of one on localhost. Whatever is not known lets it start: an etcd that has data never depends on quorumd (P4,
+// P6).
 func (f FirstStart) StartGuarded() bool {
 	return f.Manages && f.AgentStarts && !f.Decided && f.NoMember
 }

@@ -121,8 +121,8 @@ func dueIn(v View) time.Duration {
 	return v.giveWayIn()
 }
 
-// TransfersLeadershipSoon tells whether this host's leadership is handed over within the time that a look at the cluster may take
-// through a slow leader, if nothing changes: such a look would only put it off.
+// TransfersLeadershipSoon tells whether this host's leadership is handed over within the time that a look at the
+// cluster may take through a slow leader, if nothing changes: such a look would only put it off.
 func TransfersLeadershipSoon(v View) bool {
 	due := dueIn(v)
 	return due > 0 && due <= v.Limits.Word

@@ -248,7 +248,12 @@ func TestALeaderThatCouldNotHandOverTriesAgainSoonerButTwiceAsLateEachTime(t *te
 		1000: 32 * time.Minute,
 	} {
 		v := slowLeader()
-		v.LeadershipTransfers = LeadershipTransfers{LeadsFor: 10 * time.Hour, BadFor: time.Hour, InRow: inRow, LastFor: pace - 1}
+		v.LeadershipTransfers = LeadershipTransfers{
+			LeadsFor: 10 * time.Hour,
+			BadFor:   time.Hour,
+			InRow:    inRow,
+			LastFor:  pace - 1,
+		}
 		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
 			t.Errorf("%d times: before %s it decides %+v", inRow, pace, d)
 		}

@@ -3,8 +3,8 @@
 
 package policy
 
-// RoundNeeds is what a host knows, before it asks the members and has a view, of whether it may have to act. A fact that
-// is not known is false.
+// RoundNeeds is what a host knows, before it asks the members and has a view, of whether it may have to act. A fact
+// that is not known is false.
 type RoundNeeds struct {
 	Bootstraps bool // it was told to make a cluster
 	Removes    bool // it was asked to remove a member
@@ -18,8 +18,8 @@ type RoundNeeds struct {
 	Operated   bool // the operation in flight is its own
 }
 
-// LooksEveryRound tells whether a host may have to act, and looks in every round: it is a member or becomes one, holds the
-// lock, was told to make a cluster, is called, or has seen for itself that it goes first. While nobody says how the
+// LooksEveryRound tells whether a host may have to act, and looks in every round: it is a member or becomes one, holds
+// the lock, was told to make a cluster, is called, or has seen for itself that it goes first. While nobody says how the
 // cluster is, it goes on as before: in a small fleet it looks in every round anyway.
 func LooksEveryRound(a RoundNeeds) bool {
 	switch {

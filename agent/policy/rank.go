@@ -73,9 +73,9 @@ func Next(v View, n int) []string {
 	return out
 }
 
-// JoinQueue gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a voter
-// is replaced. It is the same on every host that sees the same records, but for the moment in which one has called a
-// voter dead or sick and another has not yet: the lock decides then.
+// JoinQueue gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a
+// voter is replaced. It is the same on every host that sees the same records, but for the moment in which one has
+// called a voter dead or sick and another has not yet: the lock decides then.
 func JoinQueue(v View) []string {
 	var out []string
 	for _, h := range candidates(v, RoleVoter, selfReady(v)) {

@@ -50,8 +50,8 @@ const (
 	drillMargin = 256 << 20
 )
 
-// RestoreTestRoom returns how many bytes must be free before a restore test of a database of that size begins, and how many
-// it must leave free while it runs. A member that shares the file system keeps room to double its database.
+// RestoreTestRoom returns how many bytes must be free before a restore test of a database of that size begins, and how
+// many it must leave free while it runs. A member that shares the file system keeps room to double its database.
 func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 	begin, leave = 2*database+drillEtcd, drillFloor
 	if shared {
@@ -61,8 +61,9 @@ func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 	return begin, leave
 }
 
-// CanTestRestore returns what a host publishes of its ability to test restores, given whether it has a store of snapshots and
-// the key to read them, if one is needed. An etcd older than the members' may not understand their database.
+// CanTestRestore returns what a host publishes of its ability to test restores, given whether it has a store of
+// snapshots and the key to read them, if one is needed. An etcd older than the members' may not understand their
+// database.
 func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	older := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return v.Self.Etcd.Major < m.Version.Major ||
@@ -313,7 +314,12 @@ func restoreUnproven(v View) (string, bool) {
 	if d.Proven {
 		last = fmt.Sprintf("no restore was proven for more than %s", durationfmt.Text(d.Age.Truncate(d.Every)))
 	}
-	return fmt.Sprintf("%s, and there should be one every %s; %s", last, durationfmt.Text(d.Every), noteDrill(v).Text), true
+	return fmt.Sprintf(
+		"%s, and there should be one every %s; %s",
+		last,
+		durationfmt.Text(d.Every),
+		noteDrill(v).Text,
+	), true
 }
 
 // restoreFailed tells that the last drill did not prove its snapshot.

@@ -21,9 +21,9 @@ type Rollout struct {
 	Began   time.Duration
 }
 
-// CountedInRollout tells whether a request of a rollout that has ended was its host's turn, where a person has let the rollout
-// go on so often then, and so often by now: each time everybody has a turn again. However it ended, it was: one whose
-// operation a person has released may have had the host down.
+// CountedInRollout tells whether a request of a rollout that has ended was its host's turn, where a person has let the
+// rollout go on so often then, and so often by now: each time everybody has a turn again. However it ended, it was: one
+// whose operation a person has released may have had the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
 // RolloutNext gives the host of a rollout that is taken down next, among those that wait: first the

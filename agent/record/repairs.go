@@ -56,8 +56,8 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	return n
 }
 
-// Ejections counts how often the host with that peer URL was taken out in the last 30 days, and gives the last time. One
-// that was not removed after all counts, too, which costs its host a wait if a person takes it out.
+// Ejections counts how often the host with that peer URL was taken out in the last 30 days, and gives the last time.
+// One that was not removed after all counts, too, which costs its host a wait if a person takes it out.
 func (r *Repairs) Ejections(peerURL string, now time.Time) (times int, last Repair) {
 	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
 		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {

@@ -87,7 +87,8 @@ func (r *Round) Looked() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
 }
 
-// OperationBegan gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
+// OperationBegan gives when this host's operation began, for the others to know that it is in its turn; zero when it is
+// not.
 func (r *Round) OperationBegan() time.Time {
 	if r.Request == nil || !r.Request.Seen || r.View.Asked.Released {
 		return time.Time{}

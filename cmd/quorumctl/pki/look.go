@@ -63,9 +63,9 @@ type Port struct {
 	Why   string `json:"why,omitempty"` // what was in the way
 }
 
-// CheckTrust makes handshakes with the client and the peer port of every member, with a certificate of each CA that is made
-// for it and forgotten; with the peer ports alone if only their CA changes. The members are those that are listed by
-// any of the hosts, asked at these addresses (HOST:PORT of the peer port), or by the addresses in their certificates
+// CheckTrust makes handshakes with the client and the peer port of every member, with a certificate of each CA that is
+// made for it and forgotten; with the peer ports alone if only their CA changes. The members are those that are listed
+// by any of the hosts, asked at these addresses (HOST:PORT of the peer port), or by the addresses in their certificates
 // and the port 2380.
 func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
 	if a.rotation == nil {

@@ -279,8 +279,8 @@ func Write(path string, text []byte, check func(path string) error) error {
 	return err
 }
 
-// CanWrite reports whether the file exists with that very text. It returns an error if it exists with another, or cannot
-// be created.
+// CanWrite reports whether the file exists with that very text. It returns an error if it exists with another, or
+// cannot be created.
 func CanWrite(path string, text []byte) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

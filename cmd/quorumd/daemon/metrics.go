@@ -39,7 +39,12 @@ const (
 
 // scrapeTimes are twice what Prometheus allows a scrape, and more than it waits between two.
 func scrapeTimes() connlimit.Times {
-	return connlimit.Times{Header: 5 * time.Second, Read: 10 * time.Second, Write: 20 * time.Second, Idle: 75 * time.Second}
+	return connlimit.Times{
+		Header: 5 * time.Second,
+		Read:   10 * time.Second,
+		Write:  20 * time.Second,
+		Idle:   75 * time.Second,
+	}
 }
 
 func listenMetrics(conf config.Metrics, version string, shown http.Handler, log *slog.Logger,

@@ -85,7 +85,8 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 
 // unproven tells what keeps this host from proving anything from what speaks against a snapshot.
 func unproven(err error) (backup.Outcome, error) {
-	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) || errors.Is(err, restoretest.ErrNoMemory) {
+	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) ||
+		errors.Is(err, restoretest.ErrNoMemory) {
 		return backup.Outcome{Unprovable: err.Error()}, nil
 	}
 	return backup.Outcome{}, err

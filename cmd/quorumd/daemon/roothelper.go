@@ -49,7 +49,8 @@ type orderedHold struct {
 	orders *roothelper.Client
 }
 
-// SetStartGuard has root make the file, or remove it, unless that is so: an order takes its time, and a step has little.
+// SetStartGuard has root make the file, or remove it, unless that is so: an order takes its time, and a step has
+// little.
 func (h orderedHold) SetStartGuard(ctx context.Context, held bool) error {
 	if is, known := h.StartGuarded(); known && is == held {
 		return nil

@@ -35,7 +35,7 @@ func (m Metrics) defaultListen() string {
 // BootstrapHost is a host of bootstrap.hosts.
 type BootstrapHost struct{ Name, URL string }
 
-// BootstrapHost gives the hosts that make the cluster by themselves, by name. The first one starts.
+// Listed returns the hosts that make the cluster by themselves, by name. The first one starts.
 func (b Bootstrap) Listed() []BootstrapHost {
 	var all []BootstrapHost
 	for _, text := range b.Hosts {
