@@ -46,7 +46,8 @@ func house() []room {
 		{"policy/model", "policy health"},
 		{"agent", "operate publish act observe persist round hoststate policy config control lock proxy " +
 			"cluster network hooks datadir recovery record disk health systemd"},
-		{"operate", "publish round hoststate poll policy config control cluster recovery backup record health durationfmt"},
+		{"operate", "publish round hoststate poll policy config control cluster recovery backup record health " +
+			"durationfmt"},
 		{"publish", "round hoststate poll policy config control cluster network proxy record disk health"},
 		{"act", "round hoststate policy config lock cluster hooks recovery record durationfmt"},
 		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk health " +

@@ -19,8 +19,8 @@ type Recoverer interface {
 	// ApplyRecovery has this host do its part of a plan, and gives it as it stands; the status shows how it goes. The
 	// plan that stands, or has ended well, is given as it is.
 	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
-	// AbandonRecovery gives up the plan that is in force, and gives it as it stands. One by which this host has begun to
-	// part with its data, or none at all, is refused with CodeConflict.
+	// AbandonRecovery gives up the plan that is in force, and gives it as it stands. One by which this host has begun
+	// to part with its data, or none at all, is refused with CodeConflict.
 	AbandonRecovery(ctx context.Context, by string) (Recovery, error)
 }
 

@@ -22,7 +22,8 @@ type Noted struct {
 // Noted gives what stands on this host's disk; base is how long to wait after the first join that failed.
 func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n := Noted{
-		LastCluster: f.LastCluster(), Standby: f.Standby(), Instances: f.Instances(), Backoff: f.Backoff(bootID, now, base),
+		LastCluster: f.LastCluster(), Standby: f.Standby(), Instances: f.Instances(),
+		Backoff:       f.Backoff(bootID, now, base),
 		HealthyPeriod: f.cleanStretch(bootID, now), BootstrapAttempt: f.BootstrapAttempt(),
 	}
 	n.Cluster, n.Member = f.Membership()

@@ -198,7 +198,8 @@ func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (contex
 // covers tells whether the validity that is left is long enough.
 func (l *Lock) covers(need time.Duration) error {
 	if left := l.ValidFor(); left < need {
-		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)), durationfmt.Text(need))
+		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),
+			durationfmt.Text(need))
 	}
 	return nil
 }
@@ -222,7 +223,8 @@ func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
 	if err := l.store.Revoke(ctx, lease); err != nil && !isLeaseGone(err) {
-		return fmt.Errorf("cannot give the lock's lease back, it ends by itself in %s: %w", durationfmt.Text(l.opt.TTL), err)
+		return fmt.Errorf("cannot give the lock's lease back, it ends by itself in %s: %w",
+			durationfmt.Text(l.opt.TTL), err)
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func foundingOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	}
 	return policy.BootstrapAttempt{
 		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.Founding,
-		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.BootstrapAttempt.List, Attempt: r.Noted.BootstrapAttempt.Attempt,
+		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.BootstrapAttempt.List,
+		Attempt: r.Noted.BootstrapAttempt.Attempt,
 	}
 }
 

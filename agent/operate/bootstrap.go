@@ -19,7 +19,9 @@ func (o *Operator) Bootstrap(ctx context.Context, by string) error {
 	if err := o.MayBootstrap(ctx); err != nil {
 		return err
 	}
-	if err := hoststate.Within(ctx, func() error { return o.opt.Files.RequestBootstrap(by, o.opt.Wall()) }); err != nil {
+	if err := hoststate.Within(ctx, func() error {
+		return o.opt.Files.RequestBootstrap(by, o.opt.Wall())
+	}); err != nil {
 		return err
 	}
 	o.opt.Logger.Warn("bootstrap requested", "by", by)

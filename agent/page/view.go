@@ -186,8 +186,9 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 			continue
 		}
 		rows = append(rows, hostRow{
-			Name: cell(h.Name), Role: cellWord(display.RoleOf(h, m, isMember)), Health: cellWord(display.Verdict(h.Health)),
-			P99: display.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
+			Name: cell(h.Name), Role: cellWord(display.RoleOf(h, m, isMember)),
+			Health: cellWord(display.Verdict(h.Health)),
+			P99:    display.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
 			Seen: display.LastSeen(h),
 		})
 	}

@@ -230,7 +230,8 @@ func TestAHostWhoseMemberIsLostKeepsEtcdFromStarting(t *testing.T) {
 			w.Data, w.Unit.State = data, state
 			d := Decide(w)
 			if d.Notes.StartGuard != HoldBack || d.Step.Kind == StepStartUnit {
-				t.Errorf("%s and its unit is %s: the guard is %d, and it does %s", name, state, d.Notes.StartGuard, d.Step)
+				t.Errorf("%s and its unit is %s: the guard is %d, and it does %s", name, state, d.Notes.StartGuard,
+					d.Step)
 			}
 		}
 	}
@@ -323,7 +324,8 @@ func TestAHostNotesWhereItsDataIsMounted(t *testing.T) {
 
 func TestARolloutStopsOnAHostWhoseDataIsGone(t *testing.T) {
 	t.Parallel()
-	end := RolloutAfter(RolloutProgress{Host: "n3", Goes: true}, Step{Kind: StepEndOp, Outcome: MemberLost, Why: "gone"})
+	end := RolloutAfter(RolloutProgress{Host: "n3", Goes: true},
+		Step{Kind: StepEndOp, Outcome: MemberLost, Why: "gone"})
 	if end.HostDone || !strings.Contains(end.Stopped, "n3") {
 		t.Errorf("%+v", end)
 	}

@@ -51,7 +51,8 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", CountedWait{},
 		},
 		"a member that comes back reports errors": {
-			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors of its own", CountedWait{},
+			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors of its own",
+			CountedWait{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,8 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 			c.set(&v, &v.Cluster.Members[2])
 			r := Decide(v).Reasons[0]
 			got, counted := Progress(v, r.Code)
-			if r.Code != c.code || r.Text != c.text || got != c.want && counted || counted != (c.want != CountedWait{}) {
+			if r.Code != c.code || r.Text != c.text || got != c.want && counted ||
+				counted != (c.want != CountedWait{}) {
 				t.Errorf("%s: %s, counted as %+v (%v), not %+v", r.Code, r.Text, got, counted, c.want)
 			}
 		})

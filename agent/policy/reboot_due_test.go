@@ -29,13 +29,14 @@ func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 		"not the hour": {
 			func(s *RebootableHost) { s.Open, s.Opens = false, tuesday }, RebootWait, "Tue 2026-11-24 02:00 UTC",
 		},
-		"no window":     {func(s *RebootableHost) { s.Open = false }, RebootWait, "no window is open"},
-		"it is asked":   {own, RebootBeside, ""},
-		"its turn came": {func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside, "no window"},
-		"another asks":  {func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window"},
-		"too late":      {func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open"},
-		"vetoed since":  {func(s *RebootableHost) { own(s); s.Veto = "x" }, RebootWithdraw, "veto: x"},
-		"done by hand":  {func(s *RebootableHost) { own(s); s.Required = "" }, RebootWithdraw, ""},
+		"no window":   {func(s *RebootableHost) { s.Open = false }, RebootWait, "no window is open"},
+		"it is asked": {own, RebootBeside, ""},
+		"its turn came": {func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside,
+			"no window"},
+		"another asks": {func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window"},
+		"too late":     {func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open"},
+		"vetoed since": {func(s *RebootableHost) { own(s); s.Veto = "x" }, RebootWithdraw, "veto: x"},
+		"done by hand": {func(s *RebootableHost) { own(s); s.Required = "" }, RebootWithdraw, ""},
 	} {
 		s := RebootableHost{Required: "linux-image", Up: 30 * 24 * time.Hour, Open: true}
 		c.change(&s)

@@ -352,7 +352,8 @@ func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
 		v.Rollout = &Rollout{}
 		d := Decide(v)
 		if d.Step.Kind != want.Step.Kind || d.Notes.StartGuard != want.Notes.StartGuard {
-			t.Errorf("%+v: %s instead of %s, hold %v instead of %v", begin, d.Step.Kind, want.Step.Kind, d.Notes.StartGuard,
+			t.Errorf("%+v: %s instead of %s, hold %v instead of %v", begin, d.Step.Kind, want.Step.Kind,
+				d.Notes.StartGuard,
 				want.Notes.StartGuard)
 		}
 	}

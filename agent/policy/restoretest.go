@@ -160,16 +160,17 @@ func nextDrill(v View) RestoreTestNote {
 	}
 	fit := v.drillers(DrillReady)
 	if len(fit) == 0 && len(v.drillers(DrillSealed)) > 0 {
-		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key no " +
-			"host has that could run one; set backup.identityFile on one"}
+		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key " +
+			"no host has that could run one; set backup.identityFile on one"}
 	}
 	if len(fit) == 0 {
-		return RestoreTestNote{Text: "no restore test: " + v.drillsNowhere() + "; quorumctl snapshot drill runs one on any " +
-			"host"}
+		return RestoreTestNote{Text: "no restore test: " + v.drillsNowhere() +
+			"; quorumctl snapshot drill runs one on any host"}
 	}
 	n := RestoreTestNote{By: fit[0].Name, Due: v.drillDue()}
 	if n.Due > 0 {
-		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
+		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)),
+			n.By)
 		return n
 	}
 	if keeps := v.keepsFromDrill(fit[0]); keeps != "" {

@@ -239,10 +239,12 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 			},
 			"",
 		},
-		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
-		"its etcd says so, too":       {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
-		"nobody replaces sick ones":   {func(v *View) { v.Limits.SickGrace = 0 }, ""},
-		"it is well":                  {func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{} }, ""},
+		"not for so long":           {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
+		"its etcd says so, too":     {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
+		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, ""},
+		"it is well": {func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{}
+		}, ""},
 		"it is another cluster":       {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
 		"no quorum is seen":           {func(v *View) { v.Cluster.Reachable = false }, ""},
 		"its finding would let it be": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},

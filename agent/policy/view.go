@@ -27,7 +27,7 @@ type View struct {
 	Hosts               []Host // present hosts, this one among them, by ID
 	Lock                Lock
 	Recovery            *Recovery           // of the cluster, when there is a plan for this host, or nil
-	CopiedFor           time.Duration       // since the survivor's data were last begun to be copied; Never when they were not
+	CopiedFor           time.Duration       // since copying the survivor's data last began; Never if it did not
 	Asked               *Asked              // what was asked of this host, or nil
 	Removal             *Removal            // the member that this host was asked to remove, or nil
 	Op                  *Op                 // the operation in flight, or nil
@@ -38,13 +38,13 @@ type View struct {
 	Spool               Spool               // where this host tests restores
 	Repairs             int                 // so many voters were replaced in the last day
 	Ejections           Ejections           // of this host, when its member was replaced
-	Unreadable          []Unreadable        // records in etcd that cannot be read: what they say is neither true nor false
+	Unreadable          []Unreadable        // records in etcd that cannot be read: their content is unknown
 	IdleFor             time.Duration       // since when no operation has been in flight
-	FreeFor             time.Duration       // since when a place for this host has stood free, without an operation or a lock
+	FreeFor             time.Duration       // how long a place for this host has been free, without operation or lock
 	Backoff             time.Duration       // until the next try, after a join that failed
 	Stuck               string              // a step that was started and has not come back, or empty
 	LeadershipTransfers LeadershipTransfers // of this host's leadership
-	Led                 *View               // what this host's own member says of all this when it leads and should not, or nil
+	Led                 *View               // the view of this host's own member if it leads and should not, or nil
 	Failed              FailedStep          // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not

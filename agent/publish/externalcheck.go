@@ -18,7 +18,9 @@ func pluginGauges() []gauge {
 			"quorumd_plugin_state",
 			"What a check of the operator's own has said last: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or nothing.",
 			[]string{"plugin"},
-			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) { emit(pluginState(p), p.Name) }),
+			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
+				emit(pluginState(p), p.Name)
+			}),
 		},
 		{
 			"quorumd_plugin_duration_seconds", "Time that the last run of a check of the operator's own took.",

@@ -93,7 +93,8 @@ func TestWhatAPersonHasToLookAtIsShownBesideTheReasonThatCounts(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	m.last.Store(&round.Round{
-		View: policy.View{Self: policy.Self{Name: "n1"}}, ClusterState: round.ClusterState{Op: &record.Op{HostName: "n3"}},
+		View:         policy.View{Self: policy.Self{Name: "n1"}},
+		ClusterState: round.ClusterState{Op: &record.Op{HostName: "n3"}},
 		Decision: policy.Decision{Reasons: []policy.Reason{
 			{Code: policy.OperationInFlight}, {Code: policy.NotMyTurn}, {Code: policy.VotersSurplus},
 		}},

@@ -225,7 +225,8 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving | RestoreTest |
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving |
+		RestoreTest |
 		Line
 }
 

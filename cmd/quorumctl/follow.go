@@ -104,9 +104,10 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		}
 		state, text := standing(s, first, since)
 		return sight{
-			state: state, text: text, how: awaited(s), says: state + display.After(", ", text), missing: !asked(s, since),
-			over:  ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance),
-			quiet: s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
+			state: state, text: text, how: awaited(s), says: state + display.After(", ", text),
+			missing: !asked(s, since),
+			over:    ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance),
+			quiet:   s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
 		}
 	})
 }

@@ -33,7 +33,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			req.Member = args[0]
 			if req.For < control.MinRemoval || req.For > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member, durationfmt.Typed(req.For),
+					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member,
+					durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
 			}
 			return a.memberRemove(cmd.Context(), req, not)
@@ -104,8 +105,9 @@ const endsWithin = time.Minute
 func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: most + endsWithin, goal: "until " + r.Name + " is removed",
-		stands: "it begins by " + display.Timestamp(r.Until) + " or not at all", hint: "quorumctl status tells how it goes",
-		lost: "quorumd no longer knows that it was asked for",
+		stands: "it begins by " + display.Timestamp(r.Until) + " or not at all",
+		hint:   "quorumctl status tells how it goes",
+		lost:   "quorumd no longer knows that it was asked for",
 	}
 	s, err := f.follow(ctx, r.Since, func(s control.Status) sight {
 		state, text := removalStanding(s)

@@ -151,7 +151,8 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 
 func writeRecovery(p *page, s control.Status) {
 	if end := s.LastRecovery; s.Recovery == nil && end != nil {
-		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended), end.Code)
+		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended),
+			end.Code)
 		return
 	}
 	if s.Recovery == nil {

@@ -218,7 +218,8 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 ) (control.Maintenance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command), req.For,
+	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command),
+		req.For,
 		req.KeepRunning, req.Reason))
 	if d.onAsk != nil {
 		d.onAsk(&d.status)

@@ -248,7 +248,8 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	}
 	now := j.Started
 	for _, s := range j.Snapshots {
-		row := cells(display.Span(now.Sub(s.TakenAt)), display.Size(float64(s.Size)), display.Size(float64(s.StoredSize)),
+		row := cells(display.Span(now.Sub(s.TakenAt)), display.Size(float64(s.Size)),
+			display.Size(float64(s.StoredSize)),
 			ago(now, s.VerifiedAt), ago(now, s.ProvenAt))
 		origin := word{Text: s.Origin}
 		switch s.Origin {

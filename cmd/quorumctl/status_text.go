@@ -71,7 +71,8 @@ func hostTable(p *page, s control.Status) table {
 func memberRow(p *page, m control.Member) []word {
 	row := []word{{Text: cmp.Or(m.Name, m.ID)}}
 	if p.wide {
-		row = append(row, cells("", "", "", m.ID, display.Lag(m), display.Database(m), strings.Join(m.ClientURLs, ","))...)
+		row = append(row, cells("", "", "", m.ID, display.Lag(m), display.Database(m),
+			strings.Join(m.ClientURLs, ","))...)
 	}
 	role := word(display.RoleOf(control.HostRecord{Role: m.Role}, m, true))
 	return append(row, word{}, role, word{"no agent", warn}, word{}, word{Text: m.Version}, word{}, word{})

@@ -129,7 +129,8 @@ func TestTheEnvironmentIsMadeFromRootsConfigurationAndTheAgentsInitialCluster(t 
 		if err := d.order(vars); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.environment(); roothelper.Digest(got) != roothelper.Digest(vars) || got["ETCD_LOG_LEVEL"] != "warn" {
+		if got := d.environment(); roothelper.Digest(got) != roothelper.Digest(vars) ||
+			got["ETCD_LOG_LEVEL"] != "warn" {
 			t.Errorf("%v\nwant %v", got, vars)
 		}
 	}
@@ -167,7 +168,8 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 		}
 	}
 	h := roothelper.Hooks{When: "before", ID: "1", Reason: "new kernel"}
-	if err := d.do(t.Context(), roothelper.Request{Word: roothelper.RunHooks, Agent: mainAgent, Hooks: &h}); err != nil {
+	if err := d.do(t.Context(), roothelper.Request{Word: roothelper.RunHooks, Agent: mainAgent,
+		Hooks: &h}); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(d.dir, "outcomes/quorumd/hooks-before.json")); err != nil ||
