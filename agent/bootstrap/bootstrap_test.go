@@ -35,8 +35,10 @@ func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been asked yet"})
 	n2.askAll(t.Context())
 	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"})
-	word := policy.BootstrapAnswer{Name: "n1", List: "L", PromisedList: "L", Attempt: "1",
-		Past: "it has seen cluster 7"}
+	word := policy.BootstrapAnswer{
+		Name: "n1", List: "L", PromisedList: "L", Attempt: "1",
+		Past: "it has seen cluster 7",
+	}
 	n1.Publish(word)
 	n2.askAll(t.Context())
 	says(word)

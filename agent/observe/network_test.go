@@ -87,7 +87,8 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 				{
 					Name: "n2", MemberID: 2,
 					Sees: []record.Sight{
-						{Member: 1, Peer: "large-lost"}, {Member: 3, Peer: "silent"},
+						{Member: 1, Peer: "large-lost"},
+						{Member: 3, Peer: "silent"},
 						{Member: 1, Peer: "answers"}, // twice
 					},
 				},

@@ -75,8 +75,10 @@ func TestNoClusterIsMadeWhereThereIsASignOfOne(t *testing.T) {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n1" }, Conflicts,
 			ClusterExists, "told n1",
 		},
-		"it stands by itself": {func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n3" },
-			0, "", ""},
+		"it stands by itself": {
+			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n3" },
+			0, "", "",
+		},
 		"its disk is not read": {func(v *View) { v.Data.State = DataUnknown }, NotNow, Starting, "not been looked at"},
 		"there is data": {
 			func(v *View) { v.Data.State = DataRemains }, Conflicts, ClusterExists, "data in /data",

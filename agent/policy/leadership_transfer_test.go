@@ -233,8 +233,10 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 		{"its verdict has stood for long enough", func(v *View) {
 			v.LeadershipTransfers.BadFor = v.Limits.Settle
 		}, StepGiveWay, ""},
-		{"it has led for long enough", func(v *View) { v.LeadershipTransfers.LeadsFor = v.Limits.Settle },
-			StepGiveWay, ""},
+		{
+			"it has led for long enough", func(v *View) { v.LeadershipTransfers.LeadsFor = v.Limits.Settle },
+			StepGiveWay, "",
+		},
 		{"etcd has refused", func(v *View) {
 			v.LeadershipTransfers.LastFor, v.LeadershipTransfers.InRow = 4*time.Second, 1
 			v.Failed = FailedStep{Kind: StepGiveWay, Text: "request timed out"}

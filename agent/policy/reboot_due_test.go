@@ -31,8 +31,10 @@ func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 		},
 		"no window":   {func(s *RebootableHost) { s.Open = false }, RebootWait, "no window is open"},
 		"it is asked": {own, RebootBeside, ""},
-		"its turn came": {func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside,
-			"no window"},
+		"its turn came": {
+			func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside,
+			"no window",
+		},
 		"another asks": {func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window"},
 		"too late":     {func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open"},
 		"vetoed since": {func(s *RebootableHost) { own(s); s.Veto = "x" }, RebootWithdraw, "veto: x"},

@@ -18,7 +18,8 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			func(r *RolloutProgress) { r.Waiting = 0 }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true, Done: true},
 		},
 		"it was the last of one that was aborted": {
-			func(r *RolloutProgress) { r.Waiting, r.Goes = 0, false }, Step{Outcome: Cycled},
+			func(r *RolloutProgress) { r.Waiting, r.Goes = 0, false },
+			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
 		},
 		"it was withdrawn": {
@@ -56,7 +57,8 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},
 		},
 		"it is no member": {
-			func(r *RolloutProgress) { r.Runs, r.Member = "", false }, Step{Outcome: Cycled},
+			func(r *RolloutProgress) { r.Runs, r.Member = "", false },
+			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
 		},
 		"any version will do": {

@@ -74,10 +74,12 @@ func TestAHostWithoutAMemberWasLastSeenWhenItRenewedItsRecord(t *testing.T) {
 	r := &round.Round{}
 	r.Hosts = []record.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}, {ID: "4", MemberID: 40}}
 	r.View.Cluster = policy.Cluster{Reachable: true, Members: []policy.Member{{ID: 40, Live: true}}}
-	r.Renewals = round.HostState[map[string]time.Duration]{OK: true, Age: 6 * time.Second,
+	r.Renewals = round.HostState[map[string]time.Duration]{
+		OK: true, Age: 6 * time.Second,
 		Value: map[string]time.Duration{
 			"1": 21 * time.Second, "2": 40 * time.Second, "4": 50 * time.Second,
-		}}
+		},
+	}
 	hosts := hostsStatus(r, 1, time.Minute)
 	for i, want := range []string{"1s", "≤ 46s", "1s", "1s"} {
 		if got := display.LastSeen(hosts[i]); got != want {

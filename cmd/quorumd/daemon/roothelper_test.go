@@ -168,8 +168,10 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 		}
 	}
 	h := roothelper.Hooks{When: "before", ID: "1", Reason: "new kernel"}
-	if err := d.do(t.Context(), roothelper.Request{Word: roothelper.RunHooks, Agent: mainAgent,
-		Hooks: &h}); err != nil {
+	if err := d.do(t.Context(), roothelper.Request{
+		Word: roothelper.RunHooks, Agent: mainAgent,
+		Hooks: &h,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(d.dir, "outcomes/quorumd/hooks-before.json")); err != nil ||
