@@ -67,7 +67,7 @@ func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
 				For: time.Hour, External: true, Hurried: true,
 			}
 			if _, err := h.AskMaintenance(t.Context(), down, "logind"); err == nil ||
-				!strings.Contains(err.Error(), "asked for already") {
+				!strings.Contains(err.Error(), "already requested") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
 			if k, _ := h.files.Asked(); k == nil || string(k.Work) != work || k.Hurried != want {
@@ -148,7 +148,7 @@ func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 		must(t, err)
 		f.pass(10 * time.Second)
 		if err := v2.EndMaintenance(t.Context(), "root"); err == nil ||
-			!strings.Contains(err.Error(), "would come to it again") {
+			!strings.Contains(err.Error(), "would request it again") {
 			t.Errorf("the answer is %v", err)
 		}
 		_, err = v1.SetRollout(t.Context(), record.RolloutPaused, "root")

@@ -89,7 +89,7 @@ func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
 			return err.Error()
 		}
 		for member, want := range map[string]string{
-			"v9": "no member is called that", "v2": "this host's own member", "2": "this host's own member",
+			"v9": "no member has that name", "v2": "this host's own member", "2": "this host's own member",
 			"v1": "voter v1 answers", "1": "voter v1 answers",
 		} {
 			if got := ask(member, false); !strings.Contains(got, want) {

@@ -37,7 +37,7 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 		"etcd.service 2>&1 | grep -i quorumd || :"); said != "" {
 		t.Errorf("the units: %s", said)
 	}
-	h.expect("journalctl --list-catalog", "HOST_CONFLICT: another host has the same ID")
+	h.expect("journalctl --list-catalog", "HOST_CONFLICT: another host uses the same ID")
 	h.configure(config("manage"))
 	h.run("systemctl enable --now quorumd")
 	h.expect("quorumctl status", "voter, leader")

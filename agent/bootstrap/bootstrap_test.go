@@ -92,7 +92,7 @@ func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
 	if got := n2.Answers()[0]; got != asked {
 		t.Fatalf("n1 says %+v", got)
 	}
-	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it makes a cluster", Phase: policy.FoundingAsks})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it creates a cluster", Phase: policy.FoundingAsks})
 	if got := n2.Answers()[0]; got.Silent == "" {
 		t.Errorf("what n1 said before the request counts: %+v", got)
 	}

@@ -30,7 +30,7 @@ const CodeReading = "READING"
 // Recovery is the plan that is in force on this host.
 type Recovery struct {
 	Plan     string    `json:"plan"`
-	Survivor string    `json:"survivor"`           // the host that goes on alone
+	Survivor string    `json:"survivor"`           // the host that continues alone
 	Alone    bool      `json:"alone"`              // it is this one
 	Snapshot string    `json:"snapshot,omitempty"` // with which this one goes on, instead of its data
 	Old      string    `json:"oldClusterID"`

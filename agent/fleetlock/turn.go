@@ -41,7 +41,7 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 					"quorumd answers for its own host only", c.ID, strings.TrimPrefix(m.By, byPrefix))
 		case m.Work != control.WorkReboot || !m.External:
 			return refuse(http.StatusConflict, kindOther,
-				"cannot let it be rebooted: it is down for %s, asked for by %s: %s", m.Work, m.By, m.Reason)
+				"cannot let it be rebooted: it is down for %s, requested by %s: %s", m.Work, m.By, m.Reason)
 		case m.State == control.MaintenanceSafe:
 			return nil
 		}

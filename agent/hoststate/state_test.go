@@ -42,10 +42,10 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 		t.Fatalf("the cluster that was seen is %x", f.LastCluster())
 	}
 	if got := f.Backoff("boot", 90*time.Second, time.Minute); got != 90*time.Second {
-		t.Fatalf("after two failures the next try is in %s, want 1m30s", got)
+		t.Fatalf("after two failures the next attempt is in %s, want 1m30s", got)
 	}
 	if got := f.Backoff("another boot", 0, time.Minute); got != 0 {
-		t.Fatalf("after a reboot the next try is in %s", got)
+		t.Fatalf("after a reboot the next attempt is in %s", got)
 	}
 	must(t, f.NoteJoin(false, "boot", 2*time.Minute))
 	must(t, f.EndBootstrap())

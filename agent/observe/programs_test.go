@@ -73,7 +73,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		"and does not begin any more": {
 			started, "boot-1", minute + hooks.BeginWithin + 1,
 			told{result: nothing},
-			policy.HooksFailed, "has not begun",
+			policy.HooksFailed, "has not started",
 		},
 		"it runs": {
 			started, "boot-1", 9 * minute,
@@ -100,7 +100,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		"the machine has rebooted": {
 			started, "boot-2", minute,
 			told{result: nothing},
-			policy.HooksFailed, "the machine has rebooted",
+			policy.HooksFailed, "the machine rebooted",
 		},
 		"it has rebooted, and a file has stayed": {
 			started, "boot-2", minute,

@@ -34,11 +34,11 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 		},
 		"it is over": {
 			stands: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
-			ask:    func(*control.MaintenanceRequest) {}, says: "just coming to its end",
+			ask:    func(*control.MaintenanceRequest) {}, says: "just ending",
 		},
 		"it is another work": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkRestart, "" },
-			says: "another command is asked for already, by root: a test",
+			says: "another command was already requested, by root: a test",
 		},
 		"there is no such command": {
 			ask: func(r *control.MaintenanceRequest) { r.Command = "downgrade" }, says: "there is no command downgrade",

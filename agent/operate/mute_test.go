@@ -52,7 +52,7 @@ func TestWhatGatesAStepIsNeverMutedAndWhatAdvisesIsWithoutEtcd(t *testing.T) {
 		}
 	}
 	_, err := h.Mute(t.Context(), control.MuteRequest{Code: "NONSENSE", Reason: "x", For: time.Hour}, "root")
-	refused(err, control.Wrong, "no check finds that")
+	refused(err, control.Wrong, "no check reports that finding")
 	if hold, _ := h.files.Mutes(nil, time.Now()); len(hold) == 0 || h.woken != len(hold) {
 		t.Errorf("%d hold, the loop was woken %d times", len(hold), h.woken)
 	}

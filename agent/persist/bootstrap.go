@@ -15,12 +15,12 @@ func (k *Persister) noteFounding(ctx context.Context, r *round.Round) {
 	switch {
 	case note.Start:
 		k.note(ctx, &k.founding, "founding", "cannot begin to make the cluster", func(context.Context) error {
-			k.log.Warn("all listed hosts are new and agree: this host makes the cluster", "list", list)
+			k.log.Warn("all listed hosts are new and agree: this host creates the cluster", "list", list)
 			return k.files.StartBootstrapAttempt("bootstrap.expect", r.Wall)
 		})
 	case note.Decide:
 		token := r.Bootstrap.Token
-		k.note(ctx, &k.founding, "founding", "cannot note on the disk that this host makes the cluster",
+		k.note(ctx, &k.founding, "founding", "cannot note on the disk that this host creates the cluster",
 			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
 		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",

@@ -13,14 +13,14 @@ func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
 
 func corrupt(v View) (string, bool) {
-	return fmt.Sprintf("%s: data of members differ, and which are right is not known; until the alarm is ended nobody "+
-			"joins, nobody is removed and no healthy voter is taken down", v.Cluster.Alarms),
+	return fmt.Sprintf("%s: members hold different data, and which is correct is unknown; until the alarm is disarmed "+
+			"no host joins, no member is removed and no healthy voter is taken down", v.Cluster.Alarms),
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
 }
 
 func noSpace(v View) (string, bool) {
-	return fmt.Sprintf("%s: etcd takes no writes, its largest database is %d MiB and may be no larger than "+
-			"--quota-backend-bytes; until there is room and the alarm is ended nobody joins", v.Cluster.Alarms,
+	return fmt.Sprintf("%s: etcd rejects writes, its largest database is %d MiB (limit: "+
+			"--quota-backend-bytes); no host joins until space is freed and the alarm is disarmed", v.Cluster.Alarms,
 			v.Cluster.DBSize>>20),
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
 }

@@ -82,7 +82,7 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.
 		want := v.Failed.Text
 		if told {
 			full(&v)
-			want = v.Cluster.Alarms + ": etcd takes no writes"
+			want = v.Cluster.Alarms + ": etcd rejects writes"
 		}
 		d := Decide(v)
 		if d.Step.Kind != StepRollBack || len(d.Reasons) != 2 || d.Reasons[0].Code != EtcdNoSpace ||

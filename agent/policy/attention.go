@@ -73,22 +73,15 @@ func voterDown(v View) (string, bool) {
 	}
 	voters, live := v.Cluster.Counts()
 	fates, _ := v.fates()
-	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s%s", doNotAnswer(down), durationfmt.Seconds(since),
-		live, voters, spareFailures(voters, live), fates), true
+	return fmt.Sprintf("%s for %s: %d of %d voters are live, fault tolerance %d%s", unanswered(down), durationfmt.Seconds(since),
+		live, voters, max(0, Tolerance(voters, live)), fates), true
 }
 
-func doNotAnswer(names []string) string {
+func unanswered(names []string) string {
 	if len(names) == 1 {
-		return "voter " + names[0] + " does not answer"
+		return "voter " + names[0] + " has not answered"
 	}
-	return "voters " + strings.Join(names, ", ") + " do not answer"
-}
-
-func spareFailures(voters, live int) string {
-	if n := Tolerance(voters, live); n > 0 {
-		return fmt.Sprintf("%d more can be lost", n)
-	}
-	return "no other can be lost"
+	return "voters " + strings.Join(names, ", ") + " have not answered"
 }
 
 // Remedy gives what the operator does about a reason of this view: the declared remedy, with the name that it is about.

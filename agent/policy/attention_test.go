@@ -24,7 +24,7 @@ func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
 	v := threeVoters()
 	v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 312*time.Second
 	r := Decide(v).Reasons[0]
-	want := "voter n3 does not answer, for 5m12s: 2 of 3 voters are live, and no other can be lost"
+	want := "voter n3 has not answered for 5m12s: 2 of 3 voters are live, fault tolerance 0"
 	if r.Code != VoterNotLive || r.Text != want {
 		t.Errorf("%s: %q, want %q", r.Code, r.Text, want)
 	}
@@ -38,12 +38,12 @@ func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
 	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"), voter(5, "n5"))
 	v.Cluster.Members[2].Name = "n3"
 	if got, want := Decide(v).Reasons[0].Text,
-		"voter n3 does not answer, for 5m12s: 4 of 5 voters are live, and 1 more can be lost"; got != want {
+		"voter n3 has not answered for 5m12s: 4 of 5 voters are live, fault tolerance 1"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	v.Cluster.Members[4].Live = false
 	if got, want := Decide(v).Reasons[0].Text,
-		"voters n3, n5 do not answer, for 5m12s: 3 of 5 voters are live, and no other can be lost"; got != want {
+		"voters n3, n5 have not answered for 5m12s: 3 of 5 voters are live, fault tolerance 0"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

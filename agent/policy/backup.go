@@ -50,7 +50,7 @@ func noteBackup(v View) BackupNote {
 	}
 	from, why := v.backupSource()
 	if why != "" {
-		return BackupNote{Text: "nobody takes snapshots: " + why}
+		return BackupNote{Text: "no host takes snapshots: " + why}
 	}
 	taker, _ := v.hostOf(from)
 	n := BackupNote{Member: from.ID, By: taker.Name, Due: v.backupDue()}
@@ -71,7 +71,7 @@ func (v View) backupSource() (Member, string) {
 	m, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage && h.Stores })
 	if why != "" && v.Backup.Stored {
 		if _, any := snapshotSource(v, func(Member, Host) bool { return true }); any == "" {
-			why = "no host that could has mode manage and says that backup.store is set there"
+			why = "no suitable host in mode manage reports that backup.store is set"
 		}
 	}
 	return m, why
@@ -107,9 +107,9 @@ func backupOld(v View) (string, bool) {
 	case b.Every == 0 || b.Age < 2*b.Every:
 		return "", false
 	case !b.Saved:
-		return fmt.Sprintf("there is no snapshot, and there should be one every %s", durationfmt.Text(b.Every)), true
+		return fmt.Sprintf("there is no snapshot; one is due every %s", durationfmt.Text(b.Every)), true
 	}
-	return fmt.Sprintf("the newest snapshot is more than %s old, and there should be one every %s",
+	return fmt.Sprintf("the newest snapshot is more than %s old; one is due every %s",
 		durationfmt.Text(b.Age.Truncate(b.Every)), durationfmt.Text(b.Every)), true
 }
 

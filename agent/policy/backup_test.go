@@ -86,7 +86,7 @@ func TestASnapshotThatIsOldOrWasNotSavedIsTold(t *testing.T) {
 		"young": {Backup{Every: time.Hour, Saved: true, Age: 119 * time.Minute}, nil},
 		"off":   {Backup{Age: 1000 * time.Hour}, nil},
 		"old": {Backup{Every: time.Hour, Saved: true, Age: 190 * time.Minute}, map[ReasonCode]string{
-			BackupOld: "the newest snapshot is more than 3h old, and there should be one every 1h",
+			BackupOld: "the newest snapshot is more than 3h old; one is due every 1h",
 		}},
 		"none": {Backup{Every: time.Hour, Age: 2 * time.Hour}, map[ReasonCode]string{
 			BackupOld: "there is no snapshot",

@@ -45,7 +45,8 @@ func bootstrap(v View) (Decision, bool) {
 	}
 	if v.Data.State == DataRemains {
 		return wait(DataUnusable,
-			"etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
+			"etcd exited during its first start, before it became a member: check its log, and move its leftover "+
+				"data away"), true
 	}
 	if d, waits := askListed(v); waits {
 		return d, true
@@ -70,10 +71,10 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 		return conflicts(ModeObserve, "quorumd only observes", "set mode: manage and restart quorumd")
 	case v.Cluster.Listed:
 		return conflicts(ClusterExists, "a cluster answers already",
-			"nothing is to do: this host joins it; see quorumctl explain")
+			"no action needed: this host joins it; see quorumctl explain")
 	case v.Bootstrap.Done:
 		return conflicts(ClusterExists, fmt.Sprintf("this host has belonged to cluster %x", v.Cluster.ExpectedID),
-			"bring that cluster back; an empty disk does not make a new one")
+			"bring that cluster back; quorumd creates no new one on an empty disk")
 	case v.Bootstrap.Seen != 0:
 		return conflicts(ClusterExists,
 			fmt.Sprintf("this host has seen cluster %x, which does not answer now", v.Bootstrap.Seen),
@@ -81,8 +82,8 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 				" and restart quorumd")
 	case v.BootstrapAttempt.Attempt != "" && v.BootstrapAttempt.First != v.Self.Name:
 		return conflicts(ClusterExists,
-			"this host has told "+v.BootstrapAttempt.First+" that it stands by the cluster which that makes",
-			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
+			"this host has promised "+v.BootstrapAttempt.First+" to join the cluster that it creates",
+			"quorumctl explain shows what that waits for; a host that promised this creates no cluster itself")
 	case v.BootstrapAttempt.elsewhere(v.Self.Name) != "":
 		return conflicts(ClusterExists, v.BootstrapAttempt.elsewhere(v.Self.Name),
 			"no action needed: this host joins that cluster; see quorumctl explain")
@@ -97,7 +98,7 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 				"if nothing was stored in it, stop etcd and move member in "+dataDir+" to another name")
 		}
 		return conflicts(ClusterExists, "there is data in "+dataDir,
-			"start etcd on it, or move it away if nobody needs it")
+			"start etcd on it, or move it away if it is not needed")
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func bringUp(v View) Decision {
 	switch v.Unit.State {
 	case UnitInactive, UnitFailed:
 		if v.Unit.SinceStart < v.Limits.StartRetry {
-			return startLater(v, "etcd has not stayed up; it is started again soon: %s", v.Unit.Detail)
+			return startLater(v, "etcd exited; it is restarted soon: %s", v.Unit.Detail)
 		}
 		return do(Step{Kind: StepStartUnit})
 	case UnitUnknown, UnitMissing:

@@ -92,13 +92,13 @@ func past(v View) string {
 	case v.Bootstrap.Seen != 0:
 		return fmt.Sprintf("it has seen cluster %x", v.Bootstrap.Seen)
 	case v.Bootstrap.Requested:
-		return "it makes a cluster"
+		return "it creates a cluster"
 	case v.Recovery != nil:
-		return "it has a plan to bring a cluster back"
+		return "it has a recovery plan"
 	case data == DataUnknown:
-		return "its data directory has not been looked at yet"
+		return "its data directory has not been read yet"
 	case data == DataMember && hasDefaultData(v.Data.MemberID, v.Data.ClusterID):
-		return "etcd has made a cluster of one there by default"
+		return "etcd created a default single-member cluster there"
 	case data != DataEmpty:
 		return "there is data in its data directory"
 	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:
@@ -177,19 +177,19 @@ func (f BootstrapAttempt) alone(name string) answered {
 	for _, a := range f.Others {
 		switch {
 		case a.Asked != FoundingAsks:
-			doubts = append(doubts, a.Name+" has not been asked since this host has the request")
+			doubts = append(doubts, a.Name+" has not been asked since this host received the request")
 		case a.Silent != "" || a.List != f.List:
 			doubts = append(doubts, f.doubt(a))
 		case a.Phase == FoundingAsks:
-			doubts = append(doubts, "bootstrap was requested on "+a.Name+" too, whose name comes later")
+			doubts = append(doubts, "bootstrap was requested on "+a.Name+" too, and its name sorts later")
 		case a.Attempt != "" && a.Attempt != f.Attempt:
-			doubts = append(doubts, a.Name+" stands by another attempt: a cluster may have been made")
+			doubts = append(doubts, a.Name+" is committed to another attempt: a cluster may exist")
 		case a.Past != "" || !a.Phase.known():
 			doubts = append(doubts, a.Name+" is not new: "+cmp.Or(a.Past, "its phase "+string(a.Phase)+" is unknown"))
 		}
 	}
 	if len(doubts) > 0 || len(f.Others) == 0 {
-		return answered{wait: "this host makes the cluster when no other listed host has one or a request for one: " +
+		return answered{wait: "this host creates the cluster when no other listed host has one or a request for one: " +
 			strings.Join(doubts, "; ")}
 	}
 	return answered{decide: true, wait: "no other listed host has a cluster or a request for one"}
@@ -213,28 +213,28 @@ func askListed(v View) (Decision, bool) {
 func found(v View) (BootstrapNote, string) {
 	f := v.BootstrapAttempt
 	if f.PromisedList != "" && f.PromisedList != f.List {
-		return BootstrapNote{}, "this host stands by another list of hosts than bootstrap.hosts is now"
+		return BootstrapNote{}, "this host is committed to a different list of hosts than bootstrap.hosts has now"
 	}
 	if v.Self.Name != f.First {
 		return standBy(f)
 	}
 	if f.Attempt == "" {
-		return BootstrapNote{Begin: true}, "this host begins an attempt to make the cluster"
+		return BootstrapNote{Begin: true}, "this host begins an attempt to create the cluster"
 	}
 	var doubts []string
 	for _, a := range f.Others {
 		if text := f.doubt(a); text != "" {
 			doubts = append(doubts, text)
 		} else if a.Attempt == "" {
-			doubts = append(doubts, a.Name+" does not stand by this attempt yet")
+			doubts = append(doubts, a.Name+" has not committed to this attempt yet")
 		} else if a.Attempt != f.Attempt || a.PromisedList != f.List {
-			doubts = append(doubts, a.Name+" stands by an earlier attempt: a cluster may have been made")
+			doubts = append(doubts, a.Name+" is committed to an earlier attempt: a cluster may exist")
 		}
 	}
 	if len(doubts) > 0 || len(f.Others) == 0 {
-		return BootstrapNote{}, "this host makes the cluster when all others agree: " + strings.Join(doubts, "; ")
+		return BootstrapNote{}, "this host creates the cluster when all others agree: " + strings.Join(doubts, "; ")
 	}
-	return BootstrapNote{Start: true}, "all others agree; this host makes the cluster"
+	return BootstrapNote{Start: true}, "all others agree; this host creates the cluster"
 }
 
 // standBy is the part of a host that starts nothing itself.
@@ -245,17 +245,18 @@ func standBy(f BootstrapAttempt) (BootstrapNote, string) {
 		}
 		switch text := f.doubt(a); {
 		case f.Attempt == "" && text != "":
-			return BootstrapNote{}, a.Name + " is to make the cluster, and this host does not stand by it yet: " + text
+			return BootstrapNote{}, a.Name + " is to create the cluster, and this host has not committed to it " +
+				"yet: " + text
 		case f.Attempt == "" && (a.Attempt == "" || a.PromisedList != f.List):
-			return BootstrapNote{}, a.Name + " is to make the cluster, and has not begun"
+			return BootstrapNote{}, a.Name + " is to create the cluster and has not begun"
 		case f.Attempt == "":
-			return BootstrapNote{Promise: a.Attempt}, a.Name + " makes the cluster; this host stands by it"
+			return BootstrapNote{Promise: a.Attempt}, a.Name + " creates the cluster; this host is committed to it"
 		case text == "" && a.Attempt != f.Attempt:
 			return BootstrapNote{}, a.Name +
-				" begins anew, but this host stands by its earlier attempt: a cluster may have been made"
+				" begins a new attempt, but this host is committed to its earlier one: a cluster may exist"
 		}
 	}
-	return BootstrapNote{}, f.First + " makes the cluster when all listed hosts agree; this host stands by it"
+	return BootstrapNote{}, f.First + " creates the cluster when all listed hosts agree; this host is committed to it"
 }
 
 // doubt tells why a host's answer is none of a new host that has the same list.

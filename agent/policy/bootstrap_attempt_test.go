@@ -30,13 +30,13 @@ func TestTheFirstHostMakesTheClusterOnlyWhenNobodyDoubts(t *testing.T) {
 		t.Fatalf("all agree, and it notes %+v", n)
 	}
 	for says, change := range map[string]func(v *View){
-		"z does not answer: cut off":  func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
-		"z is not new: there is data": func(v *View) { v.BootstrapAttempt.Others[1].Past = "there is data" },
-		"z has another cluster.name":  func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
-		"z does not stand by":         func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "" },
-		"z stands by an earlier":      func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "0" },
-		"this host stands by another": func(v *View) { v.BootstrapAttempt.PromisedList = "M" },
-		"when all others agree":       func(v *View) { v.BootstrapAttempt.Others = nil },
+		"z does not answer: cut off":            func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
+		"z is not new: there is data":           func(v *View) { v.BootstrapAttempt.Others[1].Past = "there is data" },
+		"z has another cluster.name":            func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
+		"z has not committed":                   func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "" },
+		"z is committed to an earlier":          func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "0" },
+		"this host is committed to a different": func(v *View) { v.BootstrapAttempt.PromisedList = "M" },
+		"when all others agree":                 func(v *View) { v.BootstrapAttempt.Others = nil },
 		"y does not answer: off; z is": func(v *View) {
 			v.BootstrapAttempt.Others[0].Silent, v.BootstrapAttempt.Others[1].Past = "off", "data"
 		},
@@ -82,7 +82,7 @@ func TestAHostStandsByOneAttemptForEver(t *testing.T) {
 	}
 	v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "0", "L"
 	d := Decide(v)
-	if d.Notes.BootstrapAttempt != (BootstrapNote{}) || !strings.Contains(d.Reasons[0].Text, "earlier attempt") {
+	if d.Notes.BootstrapAttempt != (BootstrapNote{}) || !strings.Contains(d.Reasons[0].Text, "its earlier one") {
 		t.Errorf("with another attempt it notes %+v: %+v", d.Notes.BootstrapAttempt, d.Reasons)
 	}
 }
@@ -115,7 +115,7 @@ func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *tes
 		},
 		"n4 is not new: it only":         func(_, last *BootstrapAnswer) { last.Past = "it only observes" },
 		"its phase later is unknown":     func(_, last *BootstrapAnswer) { last.Phase = "later" },
-		"by another attempt: a cluster":  func(_, last *BootstrapAnswer) { last.Attempt = "2" },
+		"to another attempt: a cluster":  func(_, last *BootstrapAnswer) { last.Attempt = "2" },
 		"requested on n4 too":            func(_, last *BootstrapAnswer) { last.Phase = FoundingAsks },
 		"n2 does not answer: off; n4 do": func(a, b *BootstrapAnswer) { a.Silent, b.Silent = "off", "off" },
 	} {

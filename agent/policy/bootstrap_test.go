@@ -73,13 +73,13 @@ func TestNoClusterIsMadeWhereThereIsASignOfOne(t *testing.T) {
 		"it has seen one": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
 		"it stands by another": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n1" }, Conflicts,
-			ClusterExists, "told n1",
+			ClusterExists, "promised n1",
 		},
 		"it stands by itself": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n3" },
 			0, "", "",
 		},
-		"its disk is not read": {func(v *View) { v.Data.State = DataUnknown }, NotNow, Starting, "not been looked at"},
+		"its disk is not read": {func(v *View) { v.Data.State = DataUnknown }, NotNow, Starting, "not been read"},
 		"there is data": {
 			func(v *View) { v.Data.State = DataRemains }, Conflicts, ClusterExists, "data in /data",
 		},

@@ -62,5 +62,5 @@ func unitDisabled(v View) (string, bool) {
 	if !v.Unit.NotAtBoot || v.Unit.State == UnitMissing {
 		return "", false
 	}
-	return "the unit is not enabled: after a boot etcd stays down until somebody starts it", true
+	return "the unit is not enabled: after a boot etcd stays down until it is started by hand", true
 }

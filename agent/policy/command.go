@@ -29,10 +29,10 @@ func (p Program) Settled() (Hooks, bool) {
 	case p.Noted == HooksDone || p.Noted == HooksFailed:
 		return Hooks{State: p.Noted, Text: p.NotedText}, true
 	case started && p.OtherBoot:
-		return p.failed("the machine has rebooted since it was started, so nobody knows whether it has ended: see " +
-			"what it has done, it is not run again"), true
+		return p.failed("the machine rebooted after it was started, so its outcome is unknown: check what it did; " +
+			"it is not run again"), true
 	case !p.Able:
-		return p.failed("this agent has no way to run it"), true
+		return p.failed("this agent cannot run it"), true
 	case !p.Begun && !started:
 		return Hooks{State: HooksDue, Text: p.Name}, true
 	}
@@ -48,13 +48,13 @@ func (p Program) State() Hooks {
 	started := p.Noted == HooksRunning
 	switch {
 	case p.Unseen != "" && started && p.Killed: // if it ever began
-		return p.failed("its time is over, and how it went cannot be told: " + p.Unseen)
+		return p.failed("it timed out, and its outcome is unknown: " + p.Unseen)
 	case p.Unseen != "" && started: // it may well run
 		return Hooks{State: HooksRunning, Text: p.Name + ": " + p.Unseen}
 	case p.Unseen != "":
 		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unseen}
 	case p.Found.State == HooksDue && started && p.NotBegun:
-		return p.failed("it was started and has not begun: look for the reason with \"journalctl -u 'quorumd*'\"")
+		return p.failed("it was launched and has not started: see \"journalctl -u 'quorumd*'\"")
 	case p.Found.State == HooksDue && started:
 		return Hooks{State: HooksStarting, Text: p.Name + ": it is being started", Launched: p.Launched}
 	case p.Found.State == HooksRunning:

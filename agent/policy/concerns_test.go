@@ -16,14 +16,14 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 		names = append(names, c.name)
 	}
 	want := []string{
-		"a cluster is brought back that had lost its majority",
-		"a cluster is made", "the listed hosts make a cluster",
-		"this host's operation is in flight", "a leader that is not well gives way",
-		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
-		"etcd has made a cluster of its own here", "etcd of this host's member runs",
-		"members may differ", "etcd has no room",
-		"what was left over is taken away", "a standby is lost", "this host's own member has lost its data",
-		"a voter is dead or sick", "the cluster has its size",
+		"recovery from quorum loss",
+		"bootstrap on request", "automatic bootstrap",
+		"this host's operation", "leadership transfer from an unhealthy leader",
+		"requested member removal", "this host's request", "another host's operation",
+		"single-member cluster made by default", "etcd of this host's member",
+		"CORRUPT alarm", "NOSPACE alarm",
+		"leftover learners", "lost standby", "this host's member without data",
+		"replacement of a dead or unhealthy voter", "join",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q", names)
@@ -45,32 +45,32 @@ func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
 		reason ReasonCode
 	}{
 		"a dead voter, and a cluster that is too small": {
-			func(v *View) { v.Target.Voters = 5 }, "the cluster has its size", StepTakeLock, "",
+			func(v *View) { v.Target.Voters = 5 }, "join", StepTakeLock, "",
 		},
 		"a pause, and a dead voter": {
-			func(v *View) { v.Pause = &Pause{By: "ann"} }, "a voter is dead or sick", StepNone, Paused,
+			func(v *View) { v.Pause = &Pause{By: "ann"} }, "replacement of a dead or unhealthy voter", StepNone, Paused,
 		},
 		"a host that is to be taken down, and a dead voter": {
 			func(v *View) {
 				v.Asked = &Asked{Work: WorkReboot, WaitedFor: time.Minute}
 				v.Hosts[2].Wants = WorkReboot
-			}, "a voter is dead or sick", StepTakeLock, "",
+			}, "replacement of a dead or unhealthy voter", StepTakeLock, "",
 		},
 		"members that may differ, and a dead voter": {
-			func(v *View) { v.Cluster.Intact = false }, "a voter is dead or sick", StepNone, EtcdCorrupt,
+			func(v *View) { v.Cluster.Intact = false }, "replacement of a dead or unhealthy voter", StepNone, EtcdCorrupt,
 		},
 		"no room, and a dead voter": {
-			func(v *View) { v.Cluster.Roomy = false }, "a voter is dead or sick", StepNone, EtcdNoSpace,
+			func(v *View) { v.Cluster.Roomy = false }, "replacement of a dead or unhealthy voter", StepNone, EtcdNoSpace,
 		},
 		"members that may differ, and no room": {
-			func(v *View) { v.Cluster.Intact, v.Cluster.Roomy = false, false }, "etcd has no room", StepNone,
+			func(v *View) { v.Cluster.Intact, v.Cluster.Roomy = false, false }, "NOSPACE alarm", StepNone,
 			EtcdCorrupt,
 		},
 		"an operation in flight, and a cluster that is too small": {
 			func(v *View) {
 				v.Target.Voters = 5
 				v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5", Phase: PhaseBegun}
-			}, "the cluster has its size", StepNone, VoterNotLive,
+			}, "join", StepNone, VoterNotLive,
 		},
 	} {
 		v := deadView()

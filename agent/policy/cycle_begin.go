@@ -153,9 +153,9 @@ func restartOfStopped(v View) (string, bool) {
 		return "", false
 	}
 	if v.Asked.Work.RunsProgram() {
-		return "etcd was stopped in order; the command runs when somebody has started it again", true
+		return "etcd was stopped cleanly; the command runs once etcd is started again", true
 	}
-	return "etcd was stopped in order; it is restarted when somebody has started it again", true
+	return "etcd was stopped cleanly; the restart waits until it is started again", true
 }
 
 // strangerRuns keeps a command from being run beside an etcd that is no member of this host's which could be stopped in
@@ -165,7 +165,7 @@ func strangerRuns(v View) (string, bool) {
 	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
 	}
-	return "etcd is " + string(v.Unit.State) + " here, and is no member that could be stopped in order", true
+	return "etcd is " + string(v.Unit.State) + " here, and is not a member that could be stopped cleanly", true
 }
 
 // neverStarted tells whether a member is a learner that has not served yet. It is none that counts.
@@ -182,7 +182,7 @@ func memberUnitUnusable(v View) (string, bool) {
 	return unitUnusable(v)
 }
 
-// quorumAtRisk tells whether the other voters cannot spare this one. It asks nothing of this host's own
+// quorumAtRisk tells whether stopping this voter would put quorum at risk. It asks nothing of this host's own
 // member, which may be the broken one.
 func quorumAtRisk(v View) (string, bool) {
 	m, listed := v.member()
@@ -217,12 +217,12 @@ func (v View) doubt(m Member, to health.Gate) string {
 		return "does not answer a linearizable read"
 	}
 	if m.Errors {
-		return "reports errors of its own"
+		return "reports errors"
 	}
 	h, present := v.hostOf(m)
 	switch {
 	case !present:
-		return "has no quorumd that tells how it is"
+		return "has no quorumd that reports its health state"
 	case h.Health != health.Warm && gates(h.Health, h.Spares, to):
 		return "is " + h.Health.String()
 	}
@@ -263,7 +263,7 @@ func cycleQueued(v View) (string, bool) {
 		return "", false
 	}
 	if v.Resting && !v.Looked {
-		return "others are called first", true
+		return "other hosts go first", true
 	}
 	line := queued(v)
 	position := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
@@ -273,7 +273,7 @@ func cycleQueued(v View) (string, bool) {
 	if position == 0 || min(v.IdleFor, v.Asked.WaitedFor) >= patience(v, position) {
 		return "", false
 	}
-	return line[0].Name + " was asked earlier, and goes first", true
+	return line[0].Name + " has an older request and goes first", true
 }
 
 // queued gives the hosts that wait to be taken down, in the order in which they were asked.

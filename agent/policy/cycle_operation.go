@@ -55,7 +55,7 @@ func worked(v View) bool {
 
 // takeDown stops this host's member in order.
 func takeDown(v View, m Member, listed bool) Decision {
-	if d, decided := underLock(v, "to go on with the "+string(v.Asked.Work)); decided {
+	if d, decided := underLock(v, "to continue the "+string(v.Asked.Work)); decided {
 		return d
 	}
 	if !listed || v.Asked.KeepRunning { // there is nothing to stop
@@ -150,9 +150,9 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case !unitRuns(v):
 		return startMember(v, m)
 	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // nothing may be left that holds it back
-		return do(Step{Kind: StepStartUnit, Why: "it runs already, and is noted as stopped still"})
+		return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 	}
-	if d, decided := underLock(v, "to end what took this host down"); decided {
+	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
 	switch {
@@ -179,7 +179,7 @@ func diskGivenUp(v View) bool {
 
 // endUnfit ends the operation of a host whose disk stays FAILED. No other voter goes down while it is.
 func endUnfit(v View) Decision {
-	if d, decided := underLock(v, "to end what took this host down"); decided {
+	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
 	why := fmt.Sprintf("its disk has been FAILED for %s, the limit is %s: %s", durationfmt.Seconds(v.Health.For),
@@ -222,9 +222,9 @@ func returned(v View, m Member) Decision {
 	case !m.Live:
 		why = "it does not serve yet"
 	case m.Errors:
-		why = "it reports errors of its own"
+		why = "it reports errors"
 	case !steady(v, m):
-		why = fmt.Sprintf("it is %d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
+		why = fmt.Sprintf("it is %d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
 		why = fmt.Sprintf("it has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
 			durationfmt.Text(v.Limits.ReturnStable))
@@ -266,7 +266,7 @@ func end(v View, outcome ReasonCode) Decision {
 	case a.Command.State == HooksFailed:
 		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
 	case a.Command.State != HooksDone && outcome == Cycled:
-		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Program + ": it was withdrawn before it ran"})
+		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Program + ": it was cancelled before it ran"})
 	}
 	return do(Step{Kind: StepEndOp, Outcome: outcome})
 }

@@ -122,7 +122,7 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"it is to be restarted, and somebody has stopped it", func(v *View) {
 			v.Asked.Work, v.Unit.State = WorkRestart, UnitInactive
 		}, StepNone, UnitStopped},
-		{"a learner is being filled", func(v *View) {
+		{"a learner is catching up", func(v *View) {
 			m := voter(4, "n4")
 			m.Learner, m.Lag = true, 5000
 			v.Cluster.Members = append(v.Cluster.Members, m)
@@ -134,7 +134,7 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		}, StepTakeLock, ""},
 		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
 		{"another host has just come back", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
-		{"another host is in an operation", func(v *View) {
+		{"another host's operation is in progress", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
 		{"another agent holds the lock", func(v *View) {
@@ -260,8 +260,8 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"a learner has come since, and never started", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 4, PeerURL: "n4", Learner: true})
 		}, StepTakeDown, ""},
-		{"etcd is on its way down", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
-		{"it is withdrawn, and etcd is on its way down", func(v *View) {
+		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
+		{"it is withdrawn, and etcd is stopping", func(v *View) {
 			v.Asked.Over, v.Unit.State = true, UnitDeactivating
 		}, StepNone, Stopping},
 		{"it is withdrawn, and the restart is under way", func(v *View) {

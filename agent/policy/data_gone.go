@@ -66,7 +66,7 @@ func (v View) gaveUp(m Member) bool {
 }
 
 func gaveUpText(m Member) string {
-	return fmt.Sprintf("the data of voter %s (%x) was lost: this host has that member removed, then joins as a new one",
+	return fmt.Sprintf("the data of voter %s (%x) was lost: this host removes that member, then joins as a new one",
 		m.label(), m.ID)
 }
 
@@ -76,7 +76,7 @@ func endLost(v View, m Member) Decision {
 	if !v.gaveUp(m) {
 		return wait(MemberLost, "the data of voter %s (%x) is gone; this host records that first", m.label(), m.ID)
 	}
-	if d, decided := underLock(v, "to end what took this host down"); decided {
+	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
 	why := fmt.Sprintf("the work has ended, and the data of voter %s (%x) is gone", m.label(), m.ID)

@@ -243,7 +243,7 @@ func TestTheOthersCallAMemberDeadWhoseHostSaysInItsTurnThatItIsLost(t *testing.T
 	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.LostID = "n1", "n1", peerPrefix+"n1", 0
 	v.Op = &Op{Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, MemberID: 3}
 	m := v.Cluster.Members[2]
-	if since, why := v.abandoned(m); since != 0 || !strings.Contains(why, "in order") {
+	if since, why := v.abandoned(m); since != 0 || !strings.Contains(why, "on purpose") {
 		t.Errorf("in its turn it has been dead for %s: %s", since, why)
 	}
 	v.Hosts[2].MemberLostFor = time.Minute

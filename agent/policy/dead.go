@@ -27,12 +27,12 @@ type Sight struct {
 	For time.Duration
 }
 
-// deadFor gives for how long a member has been dead by the word of all live voters' agents, and the leader's etcd, with
+// deadFor gives for how long a member has been dead, reported by all live voters' agents, and the leader's etcd, with
 // no contradiction; 0 and the reason when it is not. It is for deciding: what was not seen in this round proves
 // nothing.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
-		return 0, "the cluster was not seen in this round"
+		return 0, "the cluster was not observed in this round"
 	}
 	return v.calledDead(m)
 }
@@ -58,9 +58,9 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	case m.Live:
 		return 0, "it answers this host"
 	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
-		return 0, "a record in etcd cannot be read, which may be of its host"
+		return 0, "a record in etcd cannot be read and may be its host's"
 	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.saysLost(m):
-		return 0, "it is taken down in order"
+		return 0, "it was taken down on purpose"
 	}
 	since = m.AgentGoneFor
 	for _, h := range v.Hosts {
@@ -68,7 +68,7 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
 		case here || m.Name != "" && h.Name == m.Name: // at another URL: what it says of its member is not of this one
-			return 0, "its host record has not expired, so its own quorumd takes care of it"
+			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}
 	if since == 0 {
@@ -167,9 +167,9 @@ func (v View) words(m Member) (since time.Duration, why string) {
 	}
 	switch {
 	case !leader:
-		return 0, "no live leader is known that could say so"
+		return 0, "no live leader is known that could confirm it"
 	case speakers < 2 && !m.Learner: // one that does not vote is missed by nobody
-		return 0, "only one live voter is left to say so, and two must"
+		return 0, "only one live voter is left, and two must confirm it"
 	}
 	return max(since, 1), ""
 }
@@ -178,17 +178,17 @@ func (v View) words(m Member) (since time.Duration, why string) {
 func (v View) word(voter, m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(voter)
 	if !present {
-		return 0, "voter " + voter.label() + " has no quorumd that tells whether it reaches it"
+		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches it"
 	}
 	s, says := h.sight(m.ID)
 	if !says {
-		return 0, voter.label() + " has not told yet whether it reaches it"
+		return 0, voter.label() + " has not reported yet whether it reaches it"
 	}
 	if why := s.contradicts(voter.label()); why != "" {
 		return 0, why
 	}
 	if voter.Leader && !s.ConnectedKnown {
-		return 0, fmt.Sprintf("the etcd of %s, which leads, does not tell whether it hears of it", voter.label())
+		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it hears from it", voter.label())
 	}
 	return s.For, ""
 }
@@ -197,11 +197,11 @@ func (v View) word(voter, m Member) (since time.Duration, why string) {
 func (s Sight) contradicts(name string) string {
 	switch {
 	case s.Unsure:
-		return name + " cannot tell whether it reaches it"
+		return name + " cannot determine whether it reaches it"
 	case !s.Lost:
 		return name + " reaches it"
 	case s.ConnectedKnown && s.Connected:
-		return "the etcd of " + name + " hears of it"
+		return "the etcd of " + name + " hears from it"
 	}
 	return ""
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Dead is a voter that is dead by the word of all who must say so.
+// Dead is a voter that is dead, reported by all who must say so.
 type Dead struct {
 	Member Member
 	For    time.Duration
 	By     []string // the hosts that say so
-	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
+	// In is how long it takes until another host may replace it; 0 when it may, or when nobody ever does by itself.
 	In time.Duration
 	// StartGuarded is why nothing will happen, for people; empty when something will.
 	Held string
-	Heir string // the host that is taking its place; empty when none is yet
+	Heir string // the host that is replacing it; empty when none is yet
 	// TooMany tells that one votes more than wanted: nobody comes in its place.
 	TooMany bool
 }
@@ -86,7 +86,7 @@ func (v View) noRemover() string {
 			return ""
 		}
 	}
-	return "no agent of a voter that answers manages, they only observe"
+	return "no agent of a live voter is in mode manage"
 }
 
 // repairHeld says why no voter is replaced now, whoever it is; empty when one may be. The setting is the one that gives
@@ -98,7 +98,7 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 	case v.Pause != nil:
 		return "the cluster is paused by " + v.Pause.By
 	case v.Op != nil:
-		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
+		return fmt.Sprintf("the %s of %s must end first", v.Op.Kind, v.Op.HostName)
 	case v.holdsAll():
 		return "a record in etcd cannot be read"
 	}
@@ -121,7 +121,7 @@ func (v View) unready(dead Member, over bool, among func(Host) bool) string {
 		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:
 			return ""
 		case h.Waiting == VoterNotLive:
-			why = append(why, h.Name+" has not called it dead for so long yet, as when its agent has just started")
+			why = append(why, h.Name+" has not reported it dead for long enough, as when its agent has just started")
 		default:
 			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
 		}
@@ -137,39 +137,39 @@ const mostNamed = 3
 
 // Text says it for people, with what happens when.
 func (d Dead) Text(grace time.Duration) string {
-	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), durationfmt.Seconds(d.For),
+	text := fmt.Sprintf("%s has been dead for %s, reported by %s", d.Member.label(), durationfmt.Seconds(d.For),
 		strings.Join(d.By, ", "))
 	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
 // fate says what becomes of a voter that is dead or sick: who takes its place, in how long, or why nobody does. after
-// says, for people, how long that takes where the time is over. Where one votes too many, nobody takes its place.
+// says, for people, how long that takes where the time is over. Where one votes too many, no host replaces it.
 func fate(tooMany bool, heir, held string, in, grace time.Duration, after string) string {
 	if tooMany {
 		return fateOfSurplus(heir, held, in, grace, after)
 	}
 	switch {
 	case heir != "":
-		return "; " + heir + " is taking its place"
+		return "; " + heir + " is replacing it"
 	case grace == 0:
-		return "; nobody takes its place, because " + held
+		return "; no host replaces it, because " + held
 	case held != "" && in > 0:
-		return fmt.Sprintf("; another host may take its place in %s, but: %s", durationfmt.Seconds(in), held)
+		return fmt.Sprintf("; another host may replace it in %s, but: %s", durationfmt.Seconds(in), held)
 	case held != "":
-		return fmt.Sprintf("; another host may take its place%s, but: %s", after, held)
+		return fmt.Sprintf("; another host may replace it%s, but: %s", after, held)
 	case in > 0:
-		return fmt.Sprintf("; another host takes its place in %s", durationfmt.Seconds(in))
+		return fmt.Sprintf("; another host replaces it in %s", durationfmt.Seconds(in))
 	}
-	return "; another host is about to take its place"
+	return "; another host is about to replace it"
 }
 
 func fateOfSurplus(heir, held string, in, grace time.Duration, after string) string {
-	const why = ": one votes too many"
+	const why = ": surplus voter"
 	switch {
 	case heir != "":
-		return "; " + heir + " has it removed" + why
+		return "; " + heir + " removes it" + why
 	case grace == 0:
-		return "; nobody removes it, because " + held
+		return "; no host removes it, because " + held
 	case held != "" && in > 0:
 		return fmt.Sprintf("; it may be removed in %s, but: %s", durationfmt.Seconds(in), held)
 	case held != "":
@@ -191,7 +191,7 @@ func (v View) fates() (text string, dead bool) {
 			continue
 		}
 		if since, why := v.calledDead(m); since == 0 {
-			text += fmt.Sprintf("; %s is not taken for dead: %s", m.label(), why)
+			text += fmt.Sprintf("; %s does not count as dead: %s", m.label(), why)
 		}
 	}
 	return text, dead

@@ -26,7 +26,7 @@ func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		base   func() View
 		change func(v *View)
-		want   string // empty: another host takes its place
+		want   string // empty: another host replaces it
 	}{
 		"a spare is ready":        {deadView, func(*View) {}, ""},
 		"a standby has caught up": {standbyOfDead, func(*View) {}, ""},
@@ -49,7 +49,7 @@ func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
 			standbyOfDead, func(v *View) { v.Hosts[2] = ready("n5", RoleSpare) }, "n4 is a learner, and etcd allows",
 		},
 		"a spare does not call it dead": {
-			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive }, "n4 has not called it dead for so long yet",
+			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive }, "n4 has not reported it dead for long enough",
 		},
 		"a spare may call it dead in time": {
 			deadView, func(v *View) { soon(v); v.Hosts[2].Waiting = VoterNotLive }, "",

@@ -46,31 +46,31 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 		change func(v *View)
 		why    string
 	}{
-		"a minority decides": {func(v *View) { v.Cluster.Reachable = false }, "not seen in this round"},
+		"a minority decides": {func(v *View) { v.Cluster.Reachable = false }, "not observed in this round"},
 		"the cluster was seen a while ago": {
-			func(v *View) { v.Cluster.Fresh = false }, "not seen in this round",
+			func(v *View) { v.Cluster.Fresh = false }, "not observed in this round",
 		},
-		"the records were seen a while ago": {func(v *View) { v.Resting = true }, "not seen in this round"},
+		"the records were seen a while ago": {func(v *View) { v.Resting = true }, "not observed in this round"},
 		"it answers this host":              {func(v *View) { v.Cluster.Members[2].Live = true }, "it answers"},
 		"one voter reaches it": {
 			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, "n2 reaches it",
 		},
 		"one voter does not know": {
-			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot tell",
+			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot determine",
 		},
 		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
-		"the leader's etcd hears of it": {
-			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 hears of it",
+		"the leader's etcd hears from it": {
+			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 hears from it",
 		},
-		"a follower's etcd hears of it": {
+		"a follower's etcd hears from it": {
 			func(v *View) { v.Hosts[1].Sees[0].Connected, v.Hosts[1].Sees[0].ConnectedKnown = true, true },
-			"etcd of n2 hears of it",
+			"etcd of n2 hears from it",
 		},
 		"the leader's metrics cannot be read": {
-			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, which leads, does not tell",
+			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, the leader, does not report",
 		},
-		"the leader has not told": {func(v *View) { v.Hosts[0].Sees = nil }, "n1 has not told yet"},
-		"a follower has not told": {func(v *View) { v.Hosts[1].Sees = nil }, "n2 has not told yet"},
+		"the leader has not told": {func(v *View) { v.Hosts[0].Sees = nil }, "n1 has not reported yet"},
+		"a follower has not told": {func(v *View) { v.Hosts[1].Sees = nil }, "n2 has not reported yet"},
 		"the leader has no agent": {func(v *View) { v.Hosts = v.Hosts[1:] }, "voter n1 has no quorumd"},
 		"a follower has no agent": {
 			func(v *View) { v.Hosts = append(v.Hosts[:1:1], v.Hosts[2]) }, "voter n2 has no quorumd",
@@ -107,7 +107,7 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 0 }, "has only just expired",
 		},
 		"it is in maintenance": {
-			func(v *View) { v.Op = &Op{Kind: KindCycle, MemberID: 3, Phase: PhaseDown} }, "taken down in order",
+			func(v *View) { v.Op = &Op{Kind: KindCycle, MemberID: 3, Phase: PhaseDown} }, "taken down on purpose",
 		},
 		"a record of a host cannot be read": {
 			func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordHost}} }, "cannot be read",
@@ -172,8 +172,8 @@ func besideDead() View {
 
 func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 	t.Parallel()
-	const down = "voter n3 does not answer, for 11m: 2 of 3 voters are live, and no other can be lost; "
-	const dead = down + "n3 has been dead for 10m by the word of n1, n2; "
+	const down = "voter n3 has not answered for 11m: 2 of 3 voters are live, fault tolerance 0; "
+	const dead = down + "n3 has been dead for 10m, reported by n1, n2; "
 	for name, c := range map[string]struct {
 		change func(v *View)
 		code   ReasonCode
@@ -181,43 +181,43 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 	}{
 		"repair is off": {
 			func(v *View) { v.Limits.DeadGrace = 0 }, VoterDead,
-			dead + "nobody takes its place, because repair.dead is off",
+			dead + "no host replaces it, because repair.dead is off",
 		},
 		"a spare waits for the grace": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute }, VoterDead,
-			dead + "another host takes its place in 2m",
+			dead + "another host replaces it in 2m",
 		},
-		"the grace is over": {func(*View) {}, VoterDead, dead + "another host is about to take its place"},
+		"the grace is over": {func(*View) {}, VoterDead, dead + "another host is about to replace it"},
 		"nobody could": {
 			func(v *View) { v.Hosts = v.Hosts[:2] }, VoterDead,
-			dead + "another host may take its place after 10m, but: there is no standby and no spare",
+			dead + "another host may replace it after 10m, but: there is no standby and no spare",
 		},
 		"the spare is not ready": {
 			func(v *View) { v.Hosts[2].Waiting, v.Limits.DeadGrace = HealthBad, 15*time.Minute }, VoterDead,
-			dead + "another host may take its place in 5m, but: no standby or spare is ready: n4 waits for " +
+			dead + "another host may replace it in 5m, but: no standby or spare is ready: n4 waits for " +
 				"HEALTH_BAD",
 		},
 		"the spare only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, VoterDead,
-			dead + "another host may take its place after 10m, but: no standby or spare is ready: n4 only observes",
+			dead + "another host may replace it after 10m, but: no standby or spare is ready: n4 only observes",
 		},
 		"enough were replaced": {
 			func(v *View) { v.Repairs = 2 }, VoterDead,
-			dead + "another host may take its place after 10m, but: 2 voters were replaced in the last 24 hours, " +
+			dead + "another host may replace it after 10m, but: 2 voters were replaced in the last 24 hours, " +
 				"the limit is 2",
 		},
 		"another voter is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,
-			dead + "another host may take its place after 10m, but: 2 voters look unhealthy or dead together, " +
+			dead + "another host may replace it after 10m, but: 2 voters look unhealthy or dead together, " +
 				"in more than one failure domain: n2 is SLOW, n3 does not answer",
 		},
 		"one voter reaches it": {
 			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, VoterNotLive,
-			down + "n3 is not taken for dead: n2 reaches it",
+			down + "n3 does not count as dead: n2 reaches it",
 		},
 		"it was stopped": {
 			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, VoterNotLive,
-			down + "n3 is not taken for dead: its host record has not expired, so its own quorumd takes care of it",
+			down + "n3 does not count as dead: its host record has not expired, so its own quorumd is still in charge",
 		},
 	} {
 		v := besideDead()
@@ -243,7 +243,7 @@ func TestAVotersHostLooksAgainSoonWhileItsWordOnWhoIsDeadIsWaitedFor(t *testing.
 		"dead voters are not replaced": {
 			func(v *View) { v.Cluster.Members[2].DownFor, v.Limits.DeadGrace = time.Second, 0 }, 0,
 		},
-		"another host is taking its place": {func(v *View) { v.Op = replaced }, lookSoon},
+		"another host is replacing it": {func(v *View) { v.Op = replaced }, lookSoon},
 		"that is past its removal": {
 			func(v *View) { op := *replaced; op.Phase, v.Op = PhasePromoted, &op }, 0,
 		},
@@ -295,11 +295,11 @@ func TestADeadVoterWhoseHeirIsAtWorkSaysWhoThatIsAndAnotherOperationEndsFirst(t 
 	t.Parallel()
 	v := besideDead()
 	v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3}
-	if got, _ := v.fates(); !strings.HasSuffix(got, "by the word of n1, n2; n4 is taking its place") {
+	if got, _ := v.fates(); !strings.HasSuffix(got, ", reported by n1, n2; n4 is replacing it") {
 		t.Error(got)
 	}
 	v.Op.Kind, v.Op.Replaces = KindJoin, 0
-	if got, _ := v.fates(); !strings.HasSuffix(got, "but: the join of n4 ends first") {
+	if got, _ := v.fates(); !strings.HasSuffix(got, "but: the join of n4 must end first") {
 		t.Error(got)
 	}
 }

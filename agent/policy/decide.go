@@ -44,7 +44,7 @@ func held(v View) Decision {
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
 	if d.Step.Kind == StepNone && v.Lock.Mine && v.Op == nil { // a part that only waits needs no lock
-		d.Step = Step{Kind: StepReleaseLock, Why: "nothing is to do under it now"}
+		d.Step = Step{Kind: StepReleaseLock, Why: "there is nothing to do under it now"}
 	}
 	if d.Step.Kind == StepNone {
 		return d
@@ -146,7 +146,7 @@ func rest(v View) Decision {
 	if r, holds := vetoed(v, vetoVoterSick, vetoSurplus); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))
+	return wait(AtRest, "this host is a %s; nothing to do", roleOf(v))
 }
 
 // member gives this host's entry in the member list.
@@ -200,7 +200,7 @@ func ownUnit(v View) (Decision, bool) {
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
 		// Nobody can say now whether this member still is one. One that was removed could form
 		// the old quorum with others like it.
-		return wait(NoQuorum, "%s; the data directory is not known to be of a present member", v.unreachable()), true
+		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member", v.unreachable()), true
 	}
 	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
 	if down && v.Asked != nil && v.Asked.Stopped {
@@ -223,9 +223,9 @@ func ownUnit(v View) (Decision, bool) {
 // stopped explains an etcd that has ended in order: somebody has stopped it, or it was told that its member was
 // removed, after which it ends with 0 or with 1, as it happens. While no voter answers nobody can tell which.
 func stopped(v View) Decision {
-	d := wait(UnitStopped, "etcd was stopped in order")
+	d := wait(UnitStopped, "etcd was stopped cleanly")
 	if !v.Cluster.Reachable {
-		d.Reasons[0].Text += ", or has ended because its member was removed"
+		d.Reasons[0].Text += ", or exited because its member was removed"
 		d.Reasons = append(d.Reasons, silent(v).Reasons...)
 	}
 	return d
@@ -259,7 +259,7 @@ func startAgain(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
-		return startLater(v, "etcd has failed; it is started again in %s", durationfmt.Tenths(left))
+		return startLater(v, "etcd failed; it is restarted in %s", durationfmt.Tenths(left))
 	}
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }

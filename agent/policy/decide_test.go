@@ -89,7 +89,7 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 		{"its clock is behind", func(v *View) { v.Clock.Offset = -6 * time.Second }, StepNone, ClockSkew},
 		{"its clock is ahead", func(v *View) { v.Clock.Offset = 6 * time.Second }, StepNone, ClockSkew},
 		{"less than two databases are free", func(v *View) { v.Data.Free = 2<<30 - 1 }, StepNone, SpaceLow},
-		{"the free space is not known", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceNotKnown},
+		{"the free space is unknown", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceNotKnown},
 		{"its unit is not known", func(v *View) {
 			v.Unit = Unit{Detail: "the bus does not answer"}
 		}, StepNone, UnitNotKnown},
@@ -106,7 +106,7 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			v.Data.Detail = "permission denied"
 		}, StepNone, DataUnusable},
 		{"its last join failed", func(v *View) { v.Backoff = time.Minute }, StepNone, BackingOff},
-		{"another host is in an operation", func(v *View) {
+		{"another host's operation is in progress", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded}
 		}, StepNone, OperationInFlight},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n9" }, StepNone, LockHeld},

@@ -37,7 +37,8 @@ func strayDefault(v View) (string, bool) {
 	} else if v.Cluster.ExpectedID == defaultClusterID {
 		return "", false
 	}
-	return fmt.Sprintf("etcd was started here without settings and made a cluster of one: member %x, peer URL %s",
+	return fmt.Sprintf("etcd was started here without settings and created a single-member cluster: member %x, peer "+
+		"URL %s",
 		uint64(defaultMemberID), defaultPeerURL), true
 }
 
@@ -71,7 +72,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // of one alone nothing shows what it is
 		return "", ""
 	}
-	return fmt.Sprintf("on %s etcd was started without settings and made a cluster of one (member %x, %s), "+
+	return fmt.Sprintf("on %s etcd was started without settings and created a single-member cluster (member %x, %s), "+
 		"which contains no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
 		all[0].Cluster), strings.Join(strays, ", ")
 }

@@ -70,6 +70,6 @@ func ejected(v View) (string, bool) {
 	if v.Ejections.Times > 1 {
 		often = fmt.Sprintf("%d times, last", v.Ejections.Times)
 	}
-	return fmt.Sprintf("%s was taken out %s %s ago: it joins when it has been well for %s, %s remain", v.Self.Name,
+	return fmt.Sprintf("%s was ejected %s %s ago: it rejoins after being healthy for %s, %s remain", v.Self.Name,
 		often, durationfmt.Seconds(v.Ejections.Ago), durationfmt.Text(v.clean()), durationfmt.Seconds(left)), true
 }

@@ -67,9 +67,9 @@ func TestTheTextOfAHostThatWasTakenOutSaysHowOftenAndForHowLongItWaits(t *testin
 	t.Parallel()
 	v := outView()
 	for times, want := range map[int]string{
-		1: "n3 was taken out once 14m ago: it joins when it has been well for 10m, 6m remain",
-		2: "n3 was taken out 2 times, last 14m ago: it joins when it has been well for 20m, 16m remain",
-		9: "n3 was taken out 9 times, last 14m ago: it joins when it has been well for 1d, 23h56m remain",
+		1: "n3 was ejected once 14m ago: it rejoins after being healthy for 10m, 6m remain",
+		2: "n3 was ejected 2 times, last 14m ago: it rejoins after being healthy for 20m, 16m remain",
+		9: "n3 was ejected 9 times, last 14m ago: it rejoins after being healthy for 1d, 23h56m remain",
 	} {
 		v.Ejections.Times = times
 		if r := Decide(v).Reasons; len(r) == 0 || r[0].Text != want {

@@ -37,14 +37,14 @@ func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew &&
 // nothing, since a cluster may be behind it, and neither does a list that may lack some; missing says why.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
-		return conflicts(ClusterExists, "it is not known where a cluster may be: "+missing.Error(),
+		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),
 			"correct cluster.discovery, or wait for its answer; without it cluster.endpoints must name all hosts")
 	}
 	for endpoint, err := range others {
 		switch {
 		case err == nil:
 			return conflicts(ClusterExists, "something answers at "+endpoint,
-				"see whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
+				"check whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
 		case !refuses(err):
 			return conflicts(ClusterExists, "it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
 				"bring that host up, or leave it out of cluster.endpoints until it is")

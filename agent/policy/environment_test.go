@@ -52,7 +52,7 @@ func TestOnlyAHostThatRefusesConnectionsRunsNoEtcdForCertain(t *testing.T) {
 		"all refuse":               {meets: []error{refused, refused}},
 		"one answers":              {meets: []error{refused, nil}, says: "something answers at n1"},
 		"one says nothing":         {meets: []error{refused, mute}, says: "whether a cluster runs at n1: no route"},
-		"some may not be known":    {missing: mute, meets: []error{refused}, says: "may be: no route"},
+		"some may not be known":    {missing: mute, meets: []error{refused}, says: "may be missing: no route"},
 		"the first speaks for all": {meets: []error{nil, mute}, says: "at n0"},
 	} {
 		asked := 0

@@ -17,7 +17,8 @@ import (
 
 // runByOthers says so.
 func (v View) runByOthers() Reason {
-	return Reason{EtcdExternal, fmt.Sprintf("others run this host's etcd, which is %s: quorumd neither starts nor "+
+	return Reason{EtcdExternal, fmt.Sprintf("this host's etcd is managed externally and is %s: quorumd neither "+
+		"starts nor "+
 		"stops it", cmp.Or(string(v.Unit.State), "unknown"))}
 }
 
@@ -46,7 +47,7 @@ func lentOut(v View) Decision {
 	d := touchable(v)
 	for i, r := range d.Reasons {
 		if r.Code == InMaintenance {
-			d.Reasons[i].Text += "; etcd runs, and whoever runs it may stop it now"
+			d.Reasons[i].Text += "; etcd runs and may be stopped now"
 		}
 	}
 	return d
@@ -73,5 +74,5 @@ func othersStart(v View) Decision {
 
 // etcdExternal is told for as long as it is so, on a host that is a member or may become one.
 func etcdExternal(v View) (string, bool) {
-	return "others run this host's etcd: quorumd neither starts nor stops it", !v.Self.Drives
+	return "this host's etcd is managed externally: quorumd neither starts nor stops it", !v.Self.Drives
 }

@@ -54,7 +54,7 @@ func joinTitle(t OperationTitle) string {
 
 // carryJoin carries this host's join on, from whatever point it is seen at.
 func carryJoin(v View) Decision {
-	if d, decided := underLock(v, "to go on with the join"); decided {
+	if d, decided := underLock(v, "to continue the join"); decided {
 		return d
 	}
 	m, listed := v.member()
@@ -103,7 +103,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case !v.Op.SameBoot:
 		return HostRebooted, "the host has rebooted since the join began"
 	case v.Op.MemberID != 0 && !listed:
-		return Orphaned, "the learner was removed by somebody else"
+		return Orphaned, "the learner was removed by something other than quorumd"
 	// with a common cause nothing is changed
 	case !Permits(v.Health.State).Hold && v.Health.gates(health.Joins) && !common:
 		return HealthLost, v.Health.Text
@@ -140,10 +140,10 @@ func follows(v View, m Member, then Step) Decision {
 	case m.StillFor == 0:
 		return do(then)
 	case v.Op.WrittenFor < m.StillFor:
-		return wait(LearnerNotSteady, "it has not followed a write of %s ago",
+		return wait(LearnerNotSteady, "it has not applied a write from %s ago",
 			durationfmt.Tenths(v.Op.WrittenFor))
 	}
-	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to see whether the learner follows"})
+	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to check whether the learner follows"})
 }
 
 // addLearner gets this host into the member list.
@@ -155,7 +155,7 @@ func addLearner(v View) Decision {
 		return wait(UnitBusy, "the unit is %s", v.Unit.State)
 	}
 	if v.Op.Target == RoleVoter && !v.votersMissing() {
-		return do(Step{Kind: StepEndOp, Outcome: TargetMet, Why: "others have become voters meanwhile"})
+		return do(Step{Kind: StepEndOp, Outcome: TargetMet, Why: "other hosts became voters meanwhile"})
 	}
 	if v.Data.State == DataMember || v.Data.State == DataRemains {
 		return moveAside(v)
@@ -188,7 +188,7 @@ func moveAside(v View) Decision {
 	}
 	why := fmt.Sprintf("it belongs to member %x, which is gone", v.Data.MemberID)
 	if v.Data.State == DataRemains {
-		why = "it is of an etcd that ended before it was a member"
+		why = "it belongs to an etcd that exited before it was a member"
 	}
 	return do(Step{Kind: StepMoveDataAside, Why: why})
 }
@@ -221,7 +221,7 @@ func followLearner(v View, m Member) Decision {
 	case v.Op.Phase != PhaseStarted:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
 	case !steady(v, m):
-		return wait(LearnerBehind, "%d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
+		return wait(LearnerBehind, "%d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.SteadyLag || m.LiveFor < v.Limits.PromoteStable:
 		return wait(LearnerNotSteady, "caught up for %s of %s, up for %s of %s",
 			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
@@ -246,7 +246,7 @@ func promote(v View, m Member) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if m.Errors {
-		return wait(LearnerNotSteady, "the learner reports errors of its own")
+		return wait(LearnerNotSteady, "the learner reports errors")
 	}
 	// a standby takes the place of one that was removed just now
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
@@ -254,7 +254,7 @@ func promote(v View, m Member) Decision {
 			durationfmt.Tenths(v.Cluster.StableFor))
 	}
 	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost
-		return wait(LearnerNotSteady, "this host has not noted on its disk yet that it is member %x", m.ID)
+		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
 	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
@@ -289,7 +289,7 @@ func finishJoin(v View, m Member) Decision {
 // ever.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
-		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and somebody has stopped its etcd"})
+		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and its etcd was stopped on purpose"})
 	}
 	return stopped(v)
 }
@@ -304,7 +304,7 @@ func orUnknown(s DataState) string {
 // disown ends a join that the learner's own host has not begun: whoever can write the record could else have a standby
 // removed, or started anew.
 func disown(m Member) Decision {
-	why := fmt.Sprintf("the learner %s is a standby by its own host's word, and joins nothing", m.label())
+	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
 

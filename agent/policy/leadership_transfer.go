@@ -135,7 +135,7 @@ func notFollowed(v View) (string, bool) {
 	if !v.Cluster.Led || live >= Quorum(voters) {
 		return "", false
 	}
-	return fmt.Sprintf("%s, by its own word, but of %d voters only %d follow it, and %d must", v.leads(), voters, live,
+	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leads(), voters, live,
 		Quorum(voters)), true
 }
 
@@ -182,7 +182,7 @@ func allSick(v View) (string, bool) {
 		}
 		others++
 	}
-	return v.leads() + ", and all other voters are sick as well: the leadership stays",
+	return v.leads() + ", and all other voters are unhealthy as well: leadership stays here",
 		others > 0 && sick(v.Health.State)
 }
 
@@ -218,10 +218,10 @@ func tooSoonAgain(v View) (string, bool) {
 	}
 	text := v.leads()
 	if to, found := betterVoter(v); found {
-		text += fmt.Sprintf("; it hands over to %s in %s", to.label(), durationfmt.Tenths(left))
+		text += fmt.Sprintf("; it transfers leadership to %s in %s", to.label(), durationfmt.Tenths(left))
 	}
 	if v.Failed.Kind == StepGiveWay {
-		text += "; the last time etcd refused: " + v.Failed.Text
+		text += "; etcd refused the last attempt: " + v.Failed.Text
 	}
 	return text, true
 }
@@ -290,7 +290,7 @@ func (v View) noFaster(h Host) string {
 	case own == 0:
 		return "cannot be compared with this host, which has too few measurements"
 	case other.Mean == 0:
-		return "has published no measurement of its writes"
+		return "has published no write measurements"
 	case other.Age > writesOldest:
 		return "measured its writes too long ago, " + durationfmt.Seconds(other.Age)
 	case own-other.Mean < other.Mean/2:

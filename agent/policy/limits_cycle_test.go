@@ -186,7 +186,7 @@ func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
 		{"two look sick", begun(func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Failed, health.Failed
 		}), StepEndOp, ""},
-		{"a learner is being filled", begun(func(v *View) {
+		{"a learner is catching up", begun(func(v *View) {
 			m := voter(4, "n4")
 			m.Learner, m.Lag = true, 5000
 			v.Cluster.Members = append(v.Cluster.Members, m)

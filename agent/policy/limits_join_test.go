@@ -219,8 +219,8 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 		{"nothing is written", gone(func(v *View) { v.Op.Outcome = "" }), StepEndOp, ""},
 		{"nothing that is known", gone(func(v *View) { v.Op.Outcome = "LEARNER_STALL" }), StepEndOp, ""},
 		{"its unit is not known", gone(func(v *View) { v.Unit.State = UnitUnknown }), StepNone, UnitNotKnown},
-		{"its etcd is on its way down", gone(func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
-		{"its etcd is on its way up", gone(func(v *View) { v.Unit.State = UnitActivating }), StepStopUnit, ""},
+		{"its etcd is stopping", gone(func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
+		{"its etcd is starting", gone(func(v *View) { v.Unit.State = UnitActivating }), StepStopUnit, ""},
 	})
 	adopted := func() View { // by n1, under its lock
 		v := voterView()

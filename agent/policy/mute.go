@@ -16,10 +16,10 @@ const MaxMutes = 128
 func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	switch {
 	case check == nil:
-		return &Refusal{NoSuch, "", "no check finds that", "quorumctl health shows what is found"}
+		return &Refusal{NoSuch, "", "no check reports that finding", "quorumctl health lists the findings"}
 	case check.Gates != health.Nothing:
-		return conflicts("", "it "+check.Effect()+", and what keeps a step from happening is never muted",
-			"quorumctl health "+string(code)+" says what to do about it")
+		return conflicts("", "it "+check.Effect()+", and a finding that blocks a step cannot be muted",
+			"quorumctl health "+string(code)+" shows the remedy")
 	}
 	return nil
 }
@@ -29,6 +29,6 @@ func AgainstMoreMutes(others int) *Refusal {
 	if others < MaxMutes {
 		return nil
 	}
-	return conflicts("", fmt.Sprintf("%d are muted already, and no more may be", others),
+	return conflicts("", fmt.Sprintf("%d findings are muted already, which is the limit", others),
 		"quorumctl health unmute ends one")
 }

@@ -14,7 +14,7 @@ func TestOnlyAFindingThatGatesNothingIsMutedAndOnlySoManyAre(t *testing.T) {
 	t.Parallel()
 	for _, g := range []health.Gate{health.Joins, health.Leadership, health.Maintenance} {
 		r := AgainstMute("X", &health.Check{Gates: g})
-		if r == nil || r.Kind != Conflicts || !strings.Contains(r.Text, "never muted") {
+		if r == nil || r.Kind != Conflicts || !strings.Contains(r.Text, "cannot be muted") {
 			t.Errorf("a finding that gates %v: %+v", g, r)
 		}
 	}

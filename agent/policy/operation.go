@@ -154,7 +154,7 @@ func ownOperation(v View) (Decision, bool) {
 	case v.foreign():
 		return because(v, vetoIDMismatch), true
 	case !known:
-		return wait(OperationInFlight, "%q is an operation that this agent does not know: upgrade it", op.Kind), true
+		return wait(OperationInFlight, "%q is an operation unknown to this agent: upgrade it", op.Kind), true
 	}
 	return o.carry(v), true
 }
@@ -195,7 +195,7 @@ func othersOperation(v View) (Decision, bool) {
 		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(turn)*v.Limits.LockTTL {
 			return Decision{}, false
 		}
-		return do(Step{Kind: StepTakeLock, Why: "to take back the " + o.noun + " of " + op.HostName +
+		return do(Step{Kind: StepTakeLock, Why: "to roll back the " + o.noun + " of " + op.HostName +
 			", whose agent is gone"}), true
 	}
 	// it was written while this host held the lock

@@ -36,7 +36,7 @@ func recordAgain(v View) Decision {
 	case !v.Lock.Mine:
 		return do(Step{
 			Kind: StepTakeLock,
-			Why:  "to record again that this host is taken down: somebody has deleted the record",
+			Why:  "to record again that this host is taken down: the record was deleted",
 		})
 	default:
 		return do(Step{Kind: StepRecordAgain, Why: string(v.Asked.Work) + ": " + v.Asked.Reason})

@@ -34,7 +34,8 @@ func TestAnOperationThatLastsTooLongIsToldByEveryHost(t *testing.T) {
 		t.Errorf("in time: %v", got)
 	}
 	v.Op.Overdue = true
-	if got := Decide(v).Reasons[0]; got != (Reason{OperationInFlight, inTime + ", and lasts longer than was said"}) {
+	if got := Decide(v).Reasons[0]; got != (Reason{OperationInFlight, inTime + ", and has exceeded its announced " +
+		"duration"}) {
 		t.Errorf("overdue: %v", got)
 	}
 }
@@ -54,7 +55,7 @@ func TestAHostThatWaitsForItsTurnIsNotCalledInMaintenance(t *testing.T) {
 	if got := Decide(v).Waiting; got != CycleQueued {
 		t.Errorf("before its turn it waits for %q", got)
 	}
-	if text, holds := awaitsTurn(v); !holds || !strings.Contains(text, "waits for its turn") {
+	if text, holds := awaitsTurn(v); !holds || !strings.Contains(text, "queued: ") {
 		t.Errorf("that is told as %q", text)
 	}
 }

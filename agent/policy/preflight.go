@@ -148,7 +148,7 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// others go before it: nobody waits for it; or it is to take the place of that voter
+		// others go before it: nobody waits for it; or it is to replace that voter
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -200,7 +200,7 @@ func inMaintenance(v View) (string, bool) {
 	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Over && !a.Released && !a.Noted {
 		return "", false
 	}
-	return fmt.Sprintf("%s was asked for by %s: %s", a.Work, a.By, a.Reason), true
+	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true
 }
 
 // awaitsTurn keeps a host that is to be taken down from joining before.
@@ -208,7 +208,7 @@ func awaitsTurn(v View) (string, bool) {
 	if _, in := inMaintenance(v); in || v.Asked == nil {
 		return "", false
 	}
-	return fmt.Sprintf("it waits for its turn: %s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason),
+	return fmt.Sprintf("queued: %s was requested by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason),
 		true
 }
 
@@ -254,7 +254,7 @@ func targetMet(v View) (string, bool) {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()
-	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, Standbys(v),
+	return fmt.Sprintf("%d of %d voters and %d of %d standbys", voters, v.Target.Voters, Standbys(v),
 		v.Target.Standbys), true
 }
 
@@ -396,7 +396,7 @@ func spaceLow(v View) (string, bool) {
 	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it holds the database already, or is getting it
 		return "", false
 	case !v.Data.FreeKnown:
-		return "the free space is not known", true
+		return "the free space is unknown", true
 	case v.Data.Free < need:
 		return fmt.Sprintf("%d MiB are free, the database needs %d MiB", v.Data.Free>>20, need>>20), true
 	}
@@ -407,7 +407,7 @@ func spaceLow(v View) (string, bool) {
 func unitUnusable(v View) (string, bool) {
 	switch {
 	case v.Unit.State == UnitUnknown:
-		return "the state of the unit is not known: " + v.Unit.Detail, true
+		return "the state of the unit is unknown: " + v.Unit.Detail, true
 	case !v.Self.Drives:
 		return v.runByOthers().Text, true
 	case v.Unit.State == UnitMissing:
@@ -442,7 +442,7 @@ func backingOff(v View) (string, bool) {
 	if v.Backoff <= 0 {
 		return "", false
 	}
-	return fmt.Sprintf("the next try is in %s", durationfmt.Seconds(v.Backoff)), true
+	return fmt.Sprintf("the next attempt is in %s", durationfmt.Seconds(v.Backoff)), true
 }
 
 func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
@@ -450,11 +450,11 @@ func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
 func operationInFlight(v View) (string, bool) {
 	if v.Op == nil || v.Op.Host == v.Self.ID {
 		h, turn := turnElsewhere(v)
-		return h.Name + " says that it is in its turn, of which etcd has no record", turn
+		return h.Name + " reports an operation of its own, but etcd has no record of it", turn
 	}
 	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
 	if v.Op.Overdue {
-		text += ", and lasts longer than was said"
+		text += ", and has exceeded its announced duration"
 	}
 	return text, true
 }
@@ -462,7 +462,7 @@ func operationInFlight(v View) (string, bool) {
 func lockHeld(v View) (string, bool) {
 	switch {
 	case !v.Lock.Known:
-		return "it is not known who holds the lock", true
+		return "the lock holder is unknown", true
 	case v.Lock.Held && !v.Lock.Mine:
 		return "held by " + v.Lock.Holder, true
 	}
@@ -482,7 +482,7 @@ func commonCause(v View) (string, bool) {
 	if n < 2 {
 		return "", false
 	}
-	return fmt.Sprintf("%d members look sick at the same time", n), true
+	return fmt.Sprintf("%d members are unhealthy at the same time", n), true
 }
 
 func voterNotLive(v View) (string, bool) {
@@ -536,7 +536,7 @@ func notMyTurn(v View) (string, bool) {
 		return "", false
 	}
 	if v.Resting && !v.Looked {
-		return "others are called first", true
+		return "other hosts go first", true
 	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
@@ -561,5 +561,5 @@ func evenVoters(v View) (string, bool) {
 	if mayGrow(voters, v.Target.Voters, ready) {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters would become %d, and no other host is ready to follow", voters, voters+1), true
+	return fmt.Sprintf("%d voters would become %d, and no other host is ready to join after it", voters, voters+1), true
 }

@@ -19,12 +19,12 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 	}{
 		"a learner is behind": {
 			joinView, func(_ *View, m *Member) { m.Lag = 1200 }, LearnerBehind,
-			"1200 entries behind the leader, at most 100",
+			"1200 entries behind the leader, limit 100",
 			CountedWait{1200, 100, CountEntries},
 		},
 		"how far is not known": {
 			joinView, func(_ *View, m *Member) { m.Lag, m.LagKnown = 1200, false }, LearnerBehind,
-			"1200 entries behind the leader, at most 100",
+			"1200 entries behind the leader, limit 100",
 			CountedWait{},
 		},
 		"a learner was up for a moment": {
@@ -39,7 +39,7 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 		},
 		"a member that comes back is behind": {
 			backView, func(_ *View, m *Member) { m.Lag = 700 }, Returning,
-			"it is 700 entries behind the leader, at most 100",
+			"it is 700 entries behind the leader, limit 100",
 			CountedWait{700, 100, CountEntries},
 		},
 		"a member that comes back has served for a moment": {
@@ -51,7 +51,7 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", CountedWait{},
 		},
 		"a member that comes back reports errors": {
-			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors of its own",
+			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors",
 			CountedWait{},
 		},
 	} {

@@ -23,20 +23,20 @@ type unrest struct {
 // would answer now, until one of them falls silent: that is seen a round later.
 func unrests() []unrest {
 	return []unrest{
-		{"this host is not well", func(v View) bool { return v.Health.State != health.OK }},
-		{"something was asked of this host", func(v View) bool { return v.Asked != nil || v.Removal != nil }},
-		{"somebody holds the lock", func(v View) bool { return v.Lock.Held }},
+		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
+		{"this host has a request", func(v View) bool { return v.Asked != nil || v.Removal != nil }},
+		{"the lock is held", func(v View) bool { return v.Lock.Held }},
 		{"an operation is in flight", func(v View) bool { return v.Op != nil }},
 		{"a rollout runs", func(v View) bool { return v.Rollout != nil && v.Rollout.Runs }},
 		{"a record cannot be read", func(v View) bool { return len(v.Unreadable) > 0 }},
 		{"the members have changed", func(v View) bool { return v.Cluster.StableFor < v.Limits.Settle }},
-		{"a member is not well, or has not been for long", func(v View) bool {
+		{"a member is unhealthy or recovered only recently", func(v View) bool {
 			return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return unsettled(v, m) })
 		}},
 		{"a host waits", func(v View) bool {
 			return slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Wants != "" || h.Turn })
 		}},
-		{"a host misses a member", func(v View) bool {
+		{"a host cannot reach a member", func(v View) bool {
 			return slices.ContainsFunc(v.Hosts, func(h Host) bool {
 				misses := func(s Sight) bool { return s.Lost || s.Unsure }
 				return h.MemberLostFor > 0 || slices.ContainsFunc(h.Sees, misses)

@@ -25,19 +25,19 @@ func TestAClusterIsQuietOnlyWhileNothingGoesOnInIt(t *testing.T) {
 		t.Fatalf("three voters that are well are not quiet: %v, %+v", d.Reasons, d.Notes)
 	}
 	goesOn := map[string][]func(*View){
-		"this host is not well": {func(v *View) { v.Health.State = health.Warm }},
-		"something was asked of this host": {
+		"this host is unhealthy": {func(v *View) { v.Health.State = health.Warm }},
+		"this host has a request": {
 			func(v *View) { v.Asked = &Asked{} },
 			func(v *View) { v.Removal = &Removal{} },
 		},
-		"somebody holds the lock":   {func(v *View) { v.Lock.Held = true }},
+		"the lock is held":          {func(v *View) { v.Lock.Held = true }},
 		"an operation is in flight": {func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4"} }},
 		"a rollout runs":            {func(v *View) { v.Rollout = &Rollout{Runs: true} }},
 		"a record cannot be read": {func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordPause, Key: "pause"}}
 		}},
 		"the members have changed": {func(v *View) { v.Cluster.StableFor = time.Second }},
-		"a member is not well, or has not been for long": {
+		"a member is unhealthy or recovered only recently": {
 			func(v *View) { v.Cluster.Members[2].Live = false },
 			func(v *View) { v.Cluster.Members[2].Errors = true },
 			func(v *View) { v.Cluster.Members[2].LiveFor = time.Second },
@@ -49,7 +49,7 @@ func TestAClusterIsQuietOnlyWhileNothingGoesOnInIt(t *testing.T) {
 			func(v *View) { v.Hosts[1].Wants = WorkRestart },
 			func(v *View) { v.Hosts[1].Turn = true },
 		},
-		"a host misses a member": {
+		"a host cannot reach a member": {
 			func(v *View) { v.Hosts[1].MemberLostFor = time.Second },
 			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true}} },
 			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Unsure: true}} },

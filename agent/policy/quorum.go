@@ -130,9 +130,9 @@ func spareText(voters int) string {
 	case 1:
 		return "it is the only voter: without it there is no cluster"
 	case 2:
-		return "two voters can spare none"
+		return "two voters tolerate no failure"
 	}
-	return fmt.Sprintf("%d voters are an even number, which is not kept: wait until it is odd", voters)
+	return fmt.Sprintf("%d voters are an even number: wait until it is odd", voters)
 }
 
 // mayGrow tells whether one more voter may be made when there are so many and target are wanted,

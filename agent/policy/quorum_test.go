@@ -46,8 +46,8 @@ func TestWhyVotersCanSpareNone(t *testing.T) {
 	t.Parallel()
 	for voters, want := range map[int]string{
 		1: "it is the only voter: without it there is no cluster",
-		2: "two voters can spare none",
-		4: "4 voters are an even number, which is not kept: wait until it is odd",
+		2: "two voters tolerate no failure",
+		4: "4 voters are an even number: wait until it is odd",
 	} {
 		if got := spareText(voters); got != want {
 			t.Errorf("of %d it is said %q, want %q", voters, got, want)

@@ -129,56 +129,59 @@ func Reasons() []ReasonInfo {
 // clusterReasons are those of the agent, of the cluster and of the way to it.
 func clusterReasons() []ReasonInfo {
 	return []ReasonInfo{
-		{RecoveryGivenUp, "the plan to bring the cluster back was given up, and this host kept its data", ""},
+		{RecoveryGivenUp, "the recovery plan was given up; this host kept its data", ""},
 		{AtRest, "everything is as it should be", ""},
 		{
-			ModeObserve, "the agent only says what it would do",
+			ModeObserve, "observe mode: the agent reports what it would do and does nothing",
 			"set mode: manage in the configuration and restart quorumd",
 		},
 		{
-			EtcdCorrupt, "etcd has raised the alarm CORRUPT: data of members differ, and nothing changes who votes",
+			EtcdCorrupt, "etcd raised the CORRUPT alarm: members hold different data, so no membership changes",
 			"see 'Data of members differ' in the runbook of QuorumdNeedsSomebody before etcdctl alarm disarm",
 		},
 		{
-			EtcdNoSpace, "etcd has raised the alarm NOSPACE: its database is at its quota, and it takes no writes",
+			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, and it rejects writes",
 			"etcdctl compact REVISION, etcdctl defrag member by member, or a larger --quota-backend-bytes; then " +
 				"etcdctl alarm disarm",
 		},
-		{Paused, "somebody has paused the whole cluster", "quorumctl resume"},
+		{Paused, "the cluster is paused", "quorumctl resume"},
 		{
-			StepStuck, "a step was started and has not come back",
-			"look at the disk and at the unit; restart quorumd when they are well",
+			StepStuck, "a step was started and has not returned",
+			"check the disk and the etcd unit, fix them, then restart quorumd",
 		},
 		{
 			ClusterUnreachable, "no voter answers",
-			"see quorumctl status on another host; check cluster.endpoints, the network and the certificates. If " +
-				"there is no cluster at all yet: quorumctl bootstrap, on one host only",
+			"quorumctl status on another host; check cluster.endpoints, the network and the certificates. If no " +
+				"cluster exists yet: quorumctl bootstrap, on one host only",
 		},
 		{
-			NoQuorum, "the cluster that this host knows does not answer, or has no quorum",
-			"start etcd on the members that do not answer, which quorumctl status names, or see why they are cut off " +
-				"from this host: the network, the certificates. If most of them are lost for good: quorumctl recover",
+			NoQuorum, "this host's cluster does not answer or has no quorum",
+			"start etcd on the members that quorumctl status shows as down, or check the network and the " +
+				"certificates between them and this host. If the majority is gone for good: quorumctl recover",
 		},
 		{
-			PermissionDenied, "etcd answers, and its users and roles do not let quorumd do what it must",
-			"give quorumd's user what it needs: see ETCD WITH AUTHENTICATION in quorumd(8)",
+			PermissionDenied, "etcd denies quorumd's user a permission it needs",
+			"grant the permissions listed under ETCD WITH AUTHENTICATION in quorumd(8)",
 		},
 		{
-			ClusterIDMismatch, "the endpoints lead to another cluster than this host belongs to",
-			"check cluster.endpoints and cluster.id, and whose data lies in etcd.dataDir; if the old cluster is gone " +
+			ClusterIDMismatch, "the endpoints belong to a different cluster than this host",
+			"check cluster.endpoints, cluster.id and which cluster's data is in etcd.dataDir; if the old cluster is " +
+				"gone " +
 				"for good, remove cluster.json from paths.state",
 		},
 		{
-			HostConflict, "another host has the same ID, name or peer URL, or all others use another cluster.name",
-			"set host.name, host.id and etcd.peerURL to values of its own, and cluster.name to that of the other hosts",
+			HostConflict, "another host uses the same ID, name or peer URL, or all other hosts use a different " +
+				"cluster.name",
+			"give this host a unique host.name, host.id and etcd.peerURL, and the cluster.name of the other hosts",
 		},
-		{TargetMet, "as many voters and standbys as wanted", ""},
+		{TargetMet, "the cluster has all voters and standbys it wants", ""},
 		{
-			FoundingWaits, "the listed hosts do not all agree yet that there is no cluster and that the first makes it",
-			"see to the host that is named: that its quorumd runs, the port of its URL in " +
-				"bootstrap.hosts answers, and its list is the same. Where hosts stand by an earlier attempt and " +
-				"there is surely no " +
-				"cluster: stop quorumd on all listed hosts, remove founding.json from paths.state of each, and start " +
+			FoundingWaits, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
+				"one creates it",
+			"check the named host: quorumd runs, the port of its URL in bootstrap.hosts " +
+				"answers, its list is the same. If hosts are committed to an earlier attempt and certainly no " +
+				"cluster exists: stop quorumd on all listed hosts, remove founding.json from paths.state on each, " +
+				"and start " +
 				"quorumd again",
 		},
 	}
@@ -187,76 +190,77 @@ func clusterReasons() []ReasonInfo {
 // hostReasons are those of a host that is not fit to join or to vote.
 func hostReasons() []ReasonInfo {
 	return []ReasonInfo{
-		{HealthUnknown, "there is no verdict on the host yet, or none that is fresh", "quorumctl health"},
+		{HealthUnknown, "the host's health state is unknown or stale", "quorumctl health"},
 		{
 			NotQualified, "the host has not passed its qualifying run",
-			"quorumctl health; see whether the disk is fit for etcd",
+			"quorumctl health; check whether the disk is fast enough for etcd",
 		},
-		{HealthBad, "the verdict forbids it", "quorumctl health"},
+		{HealthBad, "blocked by the host's health state", "quorumctl health"},
 		{
-			CommonCause, "several members look sick together, so the cause is probably not one host",
-			"look for what they share: storage, network, power, a change of today",
+			CommonCause, "several members became unhealthy together, so the cause is probably shared",
+			"check what they share: storage, network, power, a recent change",
 		},
 		{VersionUnknown, "the version of etcd is not known", "check etcd.binary"},
 		{
-			VersionUnsafe, "etcd is older than membership can be managed with safely",
+			VersionUnsafe, "etcd is too old for safe membership changes",
 			"upgrade to at least 3.5.31 or 3.6.12 (package quorumd-etcd), or set cluster.allowUnsafeVersion: true",
 		},
 		{
-			VersionUntested, "etcd is newer than the versions that quorumd is tested with",
+			VersionUntested, "etcd is newer than any version quorumd was tested with",
 			"upgrade quorumd, or install an older etcd (package quorumd-etcd); override: " +
 				"cluster.allowUnsafeVersion: true",
 		},
 		{
-			VersionIncompatible, "this host's etcd must not join that cluster",
+			VersionIncompatible, "this host's etcd version cannot join the cluster",
 			"install the etcd version that the cluster runs, or the next minor one",
 		},
-		{ClockUnknown, "no voter tells the time to compare with", "check that the voters' client URLs answer /version"},
+		{ClockUnknown, "no voter returns a time to compare the clock with", "check that the voters' client URLs " +
+			"answer /version"},
 		{ClockSkew, "this host's clock is off", "set the clock: chronyc makestep, timedatectl"},
-		{SpaceLow, "less than twice the database is free", "free space on the file system of etcd.dataDir"},
+		{SpaceLow, "free space is less than twice the database size", "free space on the file system of etcd.dataDir"},
 		{
-			SpaceNotKnown, "it is not known how much space is free for etcd",
-			"if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd",
+			SpaceNotKnown, "the free space for etcd is unknown",
+			"if it persists, check that the file system of etcd.dataDir responds: df, journalctl -u quorumd",
 		},
 		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
 		{
-			EtcdExternal, "others run etcd on this host, and quorumd neither starts nor stops it",
-			"whoever runs it starts and stops it, when this host has its turn (quorumctl maintenance); for quorumd " +
-				"to have it done, lay the programs start and stop in /etc/quorumd/hooks/etcd.d",
+			EtcdExternal, "etcd is managed externally on this host; quorumd neither starts nor stops it",
+			"start and stop it with the tool that manages it, during quorumctl maintenance; to let quorumd do " +
+				"that, install the programs start and stop in /etc/quorumd/hooks/etcd.d",
 		},
 		{
-			UnitNotKnown, "it is not known how the etcd unit is",
-			"if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd",
+			UnitNotKnown, "the state of the etcd unit is unknown",
+			"if it persists, check that systemd answers quorumd: systemctl status, journalctl -u quorumd",
 		},
 		{UnitDisabled, "nothing starts etcd on this host after a boot", "systemctl enable " + OurUnit},
 		{
 			UnitBusy, "etcd runs on this host, but not as a member of this cluster",
-			"stop it, if it is not needed: systemctl disable --now " + OurUnit,
+			"if it is not needed: systemctl disable --now " + OurUnit,
 		},
 		{
-			UnitStopped, "somebody has stopped etcd here, so it stays stopped",
-			"when it is to run again: systemctl start " + OurUnit,
+			UnitStopped, "etcd was stopped on purpose, so quorumd leaves it stopped",
+			"to run it again: systemctl start " + OurUnit,
 		},
 		{
-			DefaultCluster, "etcd was started here without settings and made a cluster of one on localhost",
+			DefaultCluster, "etcd was started here without settings and created a single-member cluster on localhost",
 			"if it contains no keys: systemctl stop " + OurUnit + ", then rename the directory member in " +
-				"etcd.dataDir; this host then joins as one without data (see 'A cluster that etcd made by " +
+				"etcd.dataDir; this host then joins without data (see 'A cluster that etcd made by " +
 				"default' in the runbook of QuorumdNeedsSomebody)",
 		},
 		{
-			DataUnusable, "there is data that quorumd will not touch",
-			"look at etcd.dataDir; move it away if nobody needs it",
+			DataUnusable, "etcd.dataDir holds data that quorumd does not touch",
+			"inspect etcd.dataDir; move the data away if it is not needed",
 		},
 		{
-			DataNotKnown, "it is not known what lies in etcd's data directory",
-			"if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd",
+			DataNotKnown, "the contents of etcd's data directory are unknown",
+			"if it persists, check that the file system of etcd.dataDir responds: df, journalctl -u quorumd",
 		},
 		{
-			Ejected, "another host has taken this one's place, and it joins again when it has been well for a while",
-			"wait; see why it was lost: quorumctl history. Once that is mended, repair.cleanFor: 0s in quorumd.yaml " +
-				"here and systemctl reload quorumd let it join at once",
+			Ejected, "another host replaced this one; it rejoins once it has stayed healthy long enough",
+			"wait; quorumctl history shows why it was replaced. To let it join at once after fixing that, set " +
+				"repair.cleanFor: 0s in quorumd.yaml here and run systemctl reload quorumd",
 		},
-		{BackingOff, "the last join failed, the next try is a while off", "quorumctl history shows why"},
+		{BackingOff, "the last join failed; the next attempt is delayed", "quorumctl history shows why"},
 	}
 }
 
@@ -265,20 +269,21 @@ func joinReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
 			VoterNotLive, "a voter does not answer a linearizable read",
-			"start etcd there, or see why it is cut off; if its machine is gone for good: quorumctl member remove " +
+			"start etcd there, or find out why it is unreachable; if its machine is gone for good: quorumctl member " +
+				"remove " +
 				"NAME --reason '<why>'",
 		},
-		{Settling, "the membership has changed, or an operation has ended, just now", ""},
+		{Settling, "the membership just changed, or an operation just ended", ""},
 		{
 			LearnerPresent, "etcd allows one learner at a time",
 			"wait, if that host is joining; if its learner is gone for good: quorumctl member remove NAME --reason " +
 				"'<why>'",
 		},
 		{
-			EvenVoters, "one more voter would make their number even, and no other host is ready to follow",
+			EvenVoters, "one more voter would make the count even, and no other host is ready to join after it",
 			"bring one more host to health OK",
 		},
-		{OperationInFlight, "another host is in an operation", "quorumctl op show"},
+		{OperationInFlight, "another host's operation is in progress", "quorumctl op show"},
 		{LockHeld, "another agent holds the lock", ""},
 		{NotMyTurn, "another host goes first", ""},
 		{LearnerBehind, "the learner has not caught up", ""},
@@ -286,19 +291,20 @@ func joinReasons() []ReasonInfo {
 		{LearnerNotStarted, "the learner's etcd does not answer yet", ""},
 		{LearnerStalled, "the learner has made no progress", "journalctl -u etcd on that host"},
 		{JoinTooLong, "the join has lasted too long", "journalctl -u etcd on that host"},
-		{HealthLost, "the host has become unfit while it joined", "quorumctl health on that host"},
-		{HostRebooted, "the host has rebooted while it joined", ""},
+		{HealthLost, "the host became unhealthy during its join", "quorumctl health on that host"},
+		{HostRebooted, "the host rebooted during its join", ""},
 		{
-			Orphaned, "the agent of the host that began the operation is gone",
-			"see why quorumd on that host does not answer",
+			Orphaned, "the agent that began the operation is gone",
+			"check why quorumd on that host does not answer",
 		},
 		{
-			Disowned, "the operation was recorded for a host that has not begun it",
-			"quorumctl history, and see who can write below quorumd's prefix in etcd: whoever can is an operator",
+			Disowned, "the operation is recorded for a host that did not begin it",
+			"quorumctl history; check who can write under quorumd's prefix in etcd: write access there is operator " +
+				"access",
 		},
 		{Joined, "the host has joined", ""},
-		{ClusterExists, "a cluster exists already, so none is made", ""},
-		{Starting, "etcd is on its way up", ""},
+		{ClusterExists, "a cluster exists already, so no new one is created", ""},
+		{Starting, "etcd is starting", ""},
 	}
 }
 
@@ -306,25 +312,28 @@ func joinReasons() []ReasonInfo {
 func backupReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
-			BackupOld, "the newest snapshot of the cluster is older than it should get",
-			"quorumctl status says who takes the next one and what keeps it; quorumctl snapshot save takes one now",
+			BackupOld, "the newest snapshot is older than the limit",
+			"quorumctl status shows which host takes the next one and what it waits for; quorumctl snapshot save " +
+				"takes one now",
 		},
 		{
-			BackupFailed, "the last snapshot of the cluster that was tried was not saved",
-			"mend what is named; it is tried again by itself within ten minutes, or at once: quorumctl snapshot save",
+			BackupFailed, "the last attempt to save a snapshot failed",
+			"fix the named cause; quorumd retries within ten minutes, or at once: quorumctl snapshot save",
 		},
 		{
-			SnapshotFirst, "a rollout to another etcd, or the removal of a voter that is well, waits for a snapshot",
-			"wait; if none can be taken, mend what is named; or quorumctl rollout abort, and start it again with " +
-				"--without-snapshot; before a removal: quorumctl snapshot save",
+			SnapshotFirst, "an etcd rollout, or the removal of a healthy voter, waits for a snapshot",
+			"wait; if no snapshot can be taken, fix the named cause; or quorumctl rollout abort, and start it " +
+				"again with --without-snapshot; before a removal: quorumctl snapshot save",
 		},
 		{
-			RestoreUnproven, "no snapshot of the cluster was proven to restore for long",
-			"quorumctl status says who proves the next one and what keeps it; quorumctl snapshot drill proves one now",
+			RestoreUnproven, "no recent restore test passed",
+			"quorumctl status shows which host runs the next restore test and what it waits for; quorumctl snapshot " +
+				"drill runs one now",
 		},
 		{
-			RestoreFailed, "the last snapshot that was restored to prove it was not served as it was taken",
-			"quorumctl snapshot save takes a new one, if it is damaged; quorumctl snapshot drill tries again",
+			RestoreFailed, "the last restore test failed",
+			"if the snapshot is damaged, take a new one: quorumctl snapshot save; quorumctl snapshot drill repeats " +
+				"the test",
 		},
 	}
 }
@@ -333,11 +342,11 @@ func backupReasons() []ReasonInfo {
 func recoveryReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
-			Recovering, "a plan is carried out that brings back a cluster which has lost its majority",
-			"quorumctl recover status shows how far it is; what it names as failed is tried again once it is mended",
+			Recovering, "a recovery plan is in progress after quorum loss",
+			"quorumctl recover status shows the progress; a failed step is retried once its cause is fixed",
 		},
-		{Recovered, "the cluster was brought back, and this host's part in that is done", ""},
-		{QuorumBack, "the cluster has a quorum again, so that the plan to recover it was given up", ""},
+		{Recovered, "the cluster was recovered; this host's part is done", ""},
+		{QuorumBack, "the cluster regained quorum, so the recovery plan was given up", ""},
 	}
 }
 
@@ -345,99 +354,101 @@ func recoveryReasons() []ReasonInfo {
 func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
-			MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back",
-			"after maintenance this host joins again by itself, when the other voters allow it; otherwise, if its " +
-				"disk is only not mounted, mount it; if the data is gone, on another host: quorumctl member remove " +
-				"NAME --reason '<why>', and this host joins again",
+			MemberLost, "this host's member has lost its data and cannot come back",
+			"after maintenance this host rejoins by itself once the other voters allow it; otherwise mount its " +
+				"disk, if it is not mounted; if the data is gone, on another host: quorumctl member remove " +
+				"NAME --reason '<why>', and this host rejoins",
 		},
-		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
-		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},
+		{MemberDown, "this host's member does not answer", "check etcd's log and the disk on this host"},
+		{StepFailed, "the step failed and is retried", "quorumctl history"},
 		{
-			QuorumAtRisk, "the other voters cannot spare this one",
-			"bring all other voters to answer and to health OK; see quorumctl status",
+			QuorumAtRisk, "stopping this voter would put quorum at risk",
+			"bring all other voters up and to health OK; see quorumctl status",
 		},
-		{LearnerUnsettled, "a learner is being filled", "wait; if it is gone for good: quorumctl member remove"},
-		{CycleQueued, "another host is taken down first", ""},
+		{LearnerUnsettled, "a learner is catching up", "wait; if it is gone for good: quorumctl member remove"},
+		{CycleQueued, "another host's request is served first", ""},
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{
-			MaintenanceOverdue, "the maintenance has lasted longer than was said",
+			MaintenanceOverdue, "the maintenance has exceeded its announced duration",
 			"quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for",
 		},
 		{
-			RebootAwaited, "the machine is ready to reboot, and has not yet",
-			"reboot it; or quorumctl maintenance off, if it is not to be rebooted",
+			RebootAwaited, "the machine is ready to reboot and has not rebooted yet",
+			"reboot it, or cancel: quorumctl maintenance off",
 		},
 		{
-			VerdictAwaited, "another voter's host has not said how it is since this host's turn began",
-			"if it goes on, see on that host whether quorumd runs and is as new as here: quorumctl version",
+			VerdictAwaited, "another voter's host has not published its health state since this operation began",
+			"if it persists, check that quorumd runs on that host and is as new as here: quorumctl version",
 		},
 		{
-			LeaderStays, "the leadership cannot be moved to another voter",
-			"see etcd's log on this host; quorumctl maintenance off withdraws what was asked",
+			LeaderStays, "leadership cannot be transferred to another voter",
+			"check etcd's log on this host; quorumctl maintenance off cancels the request",
 		},
 		{
-			LeaderSlow, "this host leads, its verdict says that it should not, and it has not handed over yet",
-			"mend what quorumctl health names; where no voter is better, bring one to health OK",
+			LeaderSlow, "this host leads although its health state rules that out; leadership has not been " +
+				"transferred yet",
+			"fix what quorumctl health reports; if no voter is better, bring one to health OK",
 		},
 		{HookRunning, "the operator's hooks are still running", ""},
 		{
-			HookFailed, "a hook has failed, and the hosts that follow in its rollout wait for a person",
-			"see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off " +
-				"ends the turn all the same",
+			HookFailed, "a hook failed; the rest of its rollout waits for an operator",
+			"check its output in the journal and fix it; if it ran after etcd was back, quorumctl maintenance off " +
+				"ends the operation anyway",
 		},
-		{CommandRunning, "the command that this host is taken down for has not ended", ""},
+		{CommandRunning, "the command this host was taken down for is still running", ""},
 		{
 			CommandFailed,
-			"the command that the host was taken down for has failed, and the hosts that follow in its " +
-				"rollout wait for a person",
-			"see the journal for its output, and mend it; then quorumctl rollout resume, or ask again",
+			"the command this host was taken down for failed; the rest of its rollout waits for an " +
+				"operator",
+			"check its output in the journal and fix it; then quorumctl rollout resume, or request it again",
 		},
-		{Stopping, "etcd is on its way down", ""},
+		{Stopping, "etcd is stopping", ""},
 		{Returning, "the member is coming back", ""},
 		{
-			NotBack, "the member has been back for too long without being well, and the hosts that follow wait for it",
+			NotBack, "the member came back and has not become healthy in time; the next hosts wait for it",
 			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release " +
 				"--force",
 		},
 		{Cycled, "the host was taken down and is back", ""},
 		{
-			RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits",
-			"what is named after its key; see who else writes under /quorumd/, and that all agents are of one version",
+			RecordUnreadable, "a quorumd record in etcd cannot be read; steps that depend on it wait",
+			"follow the hint after its key; check who else writes under /quorumd/ and that all agents run one version",
 		},
-		{Withdrawn, "what was asked was withdrawn, its operation was released, or what it was for is so no more", ""},
+		{Withdrawn, "the request was cancelled, its operation was released, or it is no longer needed", ""},
 		{
-			MemberLive, "the voter that is to be removed answers, or has until just now",
-			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",
+			MemberLive, "the voter to remove answers, or answered until just now",
+			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",
 		},
-		{Removed, "the member was removed, as a person asked or since one voted too many", ""},
+		{Removed, "the member was removed, on request or as a surplus voter", ""},
 		{
 			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
-			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. Where " +
-				"repair.dead is set in quorumd.yaml another host takes the place of such a voter by itself after " +
-				"that time",
+			"check its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. If " +
+				"repair.dead is set in quorumd.yaml, another host replaces such a voter after that time",
 		},
 		{
-			VoterSick, "a voter's host is not well, by its own verdict and by what else is known of its member",
-			"quorumctl health on that host names what is wrong; mend it. Where repair.sick is set in quorumd.yaml " +
-				"another host takes the place of such a voter by itself after that time",
+			VoterSick, "a voter is unhealthy: its own health state and independent evidence agree",
+			"quorumctl health on that host shows the cause; fix it. If repair.sick is set in quorumd.yaml, " +
+				"another host replaces such a voter after that time",
 		},
 		{
-			VoterSuspect, "a voter's host is not well by its own verdict, and nothing else is known that bears it out",
-			"quorumctl health on that host names what is wrong; mend it. If the member does harm all the same: " +
+			VoterSuspect, "a voter's host reports itself unhealthy, and no other evidence confirms it",
+			"quorumctl health on that host shows the cause; fix it. If the member harms the cluster anyway: " +
 				"quorumctl member remove NAME --live --reason '<why>'",
 		},
 		{
-			StandbyLost, "the standby is lost: nobody reaches it, it does not follow the leader, or it is sick",
-			"see to its machine, and journalctl -u etcd there; another host takes its place once one stands ready",
+			StandbyLost, "the standby is lost: it is unreachable, does not follow the leader, or is unhealthy",
+			"check its machine, and journalctl -u etcd there; another host replaces it once one is ready",
 		},
 		{
-			VotersSurplus, "more hosts vote than are wanted, and none of them is to go by itself",
-			"quorumctl history shows who came last, and in whose place; start quorumd where none runs, and take one " +
-				"out: quorumctl member remove NAME --live --reason '<why>'; or raise cluster.voters on all hosts",
+			VotersSurplus, "there are more voters than configured, and none is removed automatically",
+			"quorumctl history shows which host joined last and which one it replaced; start quorumd where it is " +
+				"down, and remove one voter: quorumctl member remove NAME --live --reason '<why>'; or raise " +
+				"cluster.voters on all hosts",
 		},
 		{
-			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",
-			"see why machines die: quorumctl history; then quorumctl member remove NAME --reason '<why>', or raise " +
+			RepairsSpent, "repair.perDay is reached, so the next replacement waits for an operator",
+			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', or " +
+				"raise " +
 				"repair.perDay",
 		},
 	}

@@ -9,7 +9,7 @@ type Recovery struct {
 	Plan     string
 	By       string
 	Old, New uint64 // cluster IDs
-	Survivor bool   // this host goes on alone; else it lays its data aside and joins again
+	Survivor bool   // this host continues alone; else it lays its data aside and joins again
 	Snapshot bool   // it does so with a snapshot, whatever its data are
 	Member   uint64 // of the data that the plan was made for; 0 when this host had none
 	GivenUp  bool   // a person has given the plan up, before this host has parted with its data
@@ -69,10 +69,10 @@ func recovery(v View) (Decision, bool) {
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumBack}), true
 	case r.OldServes && v.Unit.State == UnitActive:
-		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x says "+
-			"that it goes on in its place: stop etcd by hand on the hosts of the one that is to go", r.Old, r.New), true
+		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x "+
+			"reports that it replaced it: stop etcd by hand on the hosts of the cluster that you give up", r.Old, r.New), true
 	case v.Data.State == DataUnknown:
-		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail), true
+		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing || !v.Self.Drives:
 		return because(v, vetoUnitUnusable), true
 	case r.Survivor:
@@ -90,9 +90,9 @@ func keepData(v View) Decision {
 	case r.Copy.State == CopyRuns:
 		return wait(Recovering, "the plan was given up; the copy that is being made still has etcd's data open")
 	case v.Data.State == DataUnknown:
-		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail)
+		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail)
 	case v.Unit.State == UnitDeactivating:
-		return wait(Stopping, "etcd is on its way down")
+		return wait(Stopping, "etcd is stopping")
 	case r.old(v.Data) && (v.Unit.State == UnitInactive || failed):
 		return do(Step{Kind: StepStartUnit, Why: "the plan was given up"})
 	}
@@ -120,18 +120,18 @@ func surviveAlone(v View) Decision {
 	}
 	switch r.Copy.State {
 	case CopyRuns:
-		return wait(Recovering, "a copy of this host's data is made a cluster of its own")
+		return wait(Recovering, "a new cluster is built from a copy of this host's data")
 	case CopyWhole:
 		return do(Step{Kind: StepPlaceCopy})
 	case CopyFailed:
 		if v.Recovery.retried(v) {
-			return wait(Recovering, "the copy has failed and is tried again soon: %s", r.Copy.Text)
+			return wait(Recovering, "the copy failed and is retried soon: %s", r.Copy.Text)
 		}
 	case CopyNone:
 	}
 	// A move that was cut short leaves what cannot be read, or nothing: the copy is whole then, and found to be.
 	if v.Data.State == DataMember && !r.old(v.Data) {
-		return wait(DataUnusable, "the data are of cluster %x, the plan was made for %x", v.Data.ClusterID, r.Old)
+		return wait(DataUnusable, "the data belongs to cluster %x, the plan was made for %x", v.Data.ClusterID, r.Old)
 	}
 	return do(Step{Kind: StepCopyData})
 }
@@ -169,7 +169,7 @@ func stopForRecovery(v View) (Decision, bool) {
 	case UnitActive, UnitActivating:
 		return do(Step{Kind: StepStopForRecovery}), true
 	case UnitDeactivating:
-		return wait(Stopping, "etcd is on its way down"), true
+		return wait(Stopping, "etcd is stopping"), true
 	}
 	return Decision{}, false
 }

@@ -11,8 +11,8 @@ func AgainstRecovery(v View, wants string) *Refusal {
 		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and restart quorumd")
 	case wants != "":
 		return conflicts("",
-			"the configuration wants the cluster with the ID "+wants+", the recovered one has another",
-			"take cluster.id out of quorumd.yaml on every host, restart quorumd, and apply the plan again")
+			"the configuration wants the cluster with the ID "+wants+", the recovered one has a different ID",
+			"remove cluster.id from quorumd.yaml on every host, restart quorumd, and apply the plan again")
 	}
 	return nil
 }
@@ -23,7 +23,7 @@ func AgainstSnapshot(fetched, placed bool) *Refusal {
 	if !fetched || placed {
 		return nil
 	}
-	return conflicts("", "this host is to go on with a snapshot, and its configuration names no place for any",
+	return conflicts("", "this host is to restore a snapshot, and its configuration names no backup store",
 		"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
 }
 
@@ -42,8 +42,8 @@ func (r *Recovery) AgainstGivingUp(parted bool) *Refusal {
 	case r == nil:
 		return conflicts("", "none is in force on this host", "quorumctl recover status")
 	case parted:
-		return conflicts("", "this host has begun to part with its old data",
-			"let it come to its end: quorumctl recover status; the old data lie beside the new, see MAJORITY LOST in "+
+		return conflicts("", "this host has begun to move its old data",
+			"let it finish: quorumctl recover status; the old data is kept next to the new, see MAJORITY LOST in "+
 				"quorumctl(1)")
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestAPlanIsAppliedAndGivenUpOnlyWhereItMayBe(t *testing.T) {
 		"the ID 7":           AgainstRecovery(v, "7"),
 		"plan x is in force": stands.AgainstPlan("y"),
 		"none is in force":   (*Recovery)(nil).AgainstGivingUp(false),
-		"begun to part":      stands.AgainstGivingUp(true),
+		"begun to move":      stands.AgainstGivingUp(true),
 	} {
 		if (got == nil) != (name == "") || !strings.Contains(fmt.Sprint(got), name) {
 			t.Errorf("%q: %+v", name, got)

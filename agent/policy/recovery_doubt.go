@@ -31,7 +31,7 @@ type RecoveryDoubt struct {
 // String gives it as one text.
 func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Ends }
 
-// RecoveryPlan is what comes of the facts: who goes on alone, or the doubt that stands against it.
+// RecoveryPlan is what comes of the facts: who continues alone, or the doubt that stands against it.
 type RecoveryPlan struct {
 	Survivor int // its place in what was given
 	Doubt    *RecoveryDoubt
@@ -59,10 +59,10 @@ func recoveryDoubts() []recoveryDoubt {
 	return []recoveryDoubt{
 		{
 			"no facts, or too many", tooMany,
-			"take those of every host that can be reached: quorumctl recover facts",
+			"collect them from every reachable host: quorumctl recover facts",
 		},
 		{"a host sees a quorum", each(seesQuorum), "see quorumctl status there"},
-		{"a host twice", hostTwice, "give one file of each host"},
+		{"a host twice", hostTwice, "pass one file per host"},
 		{
 			"clusters that etcd made by default", strayRemains, "if they contain no keys: stop etcd on {}, rename " +
 				"the directory member in etcd.dataDir there, and collect the facts again; if no host has other " +
@@ -72,39 +72,39 @@ func recoveryDoubts() []recoveryDoubt {
 		{"the same data twice", dataTwice, "leave the facts of the copy out"},
 		{"another cluster's name", otherName, "plan for one cluster at a time"},
 		{"another cluster's data", otherData, "leave the facts of the other cluster out"},
-		{"too old", each(factsTooOld), "take them anew with quorumctl recover facts"},
-		{"who was named is not there", namedUnknown, "take the facts there, or name another with --survivor"},
-		{"who was named cannot", namedUnable, "name another with --survivor, or nobody for the most advanced"},
+		{"too old", each(factsTooOld), "collect them again with quorumctl recover facts"},
+		{"who was named is not there", namedUnknown, "collect the facts there, or name another with --survivor"},
+		{"who was named cannot", namedUnable, "name another with --survivor, or none for the most advanced"},
 		{
-			"data are left", dataLeft, "plan without --from-snapshot, and less is lost; if these data are no use, " +
-				"name who is to go on with the snapshot: --survivor {}",
+			"data are left", dataLeft, "plan without --from-snapshot to lose less; if this data is unusable, name " +
+				"the host that restores the snapshot: --survivor {}",
 		},
 		{
-			"nobody can go on", nobodyAble,
-			"take the facts of other hosts, or plan with a snapshot: --from-snapshot",
+			"no host can continue", nobodyAble,
+			"collect facts from other hosts, or plan with a snapshot: --from-snapshot",
 		},
 		{
-			"a quorum could come back", couldComeBack, "start etcd on them, and nothing is lost; if they cannot be " +
-				"started, name who is to go on alone with --survivor",
+			"a quorum could come back", couldComeBack, "start etcd on them and nothing is lost; if they cannot be " +
+				"started, name the survivor with --survivor",
 		},
 		{
 			"the voters are not known", votersUnknown,
-			"stop etcd on one of them (systemctl stop etcd) and take its facts anew",
+			"stop etcd on one of them (systemctl stop etcd) and collect its facts again",
 		},
 		{
 			"an earlier plan is in force", planInForce,
-			"go on with it; or give it up there (quorumctl recover give-up), and take its facts anew",
+			"continue it; or give it up there (quorumctl recover give-up) and collect its facts again",
 		},
 		{
 			"an earlier plan may be carried out", planAbroad,
-			"start that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or " +
-				"make sure that it never starts again as it is, and say so: --kept-off {}",
+			"start that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or " +
+				"make sure that it never starts again as it is, and confirm that: --kept-off {}",
 		},
 		{
-			"a voter is missing", voterMissing, "take them there if the host can be reached, else make sure that it " +
-				"never comes back as it is, and say so: --gone {}",
+			"a voter is missing", voterMissing, "collect them there if the host is reachable; otherwise make sure " +
+				"that it never comes back as it is, and confirm that: --gone {}",
 		},
-		{"not the name", notTheName, "type the name of the cluster that is to be brought back"},
+		{"not the name", notTheName, "type the name of the cluster to recover"},
 	}
 }
 
@@ -128,7 +128,7 @@ func tooMany(all []HostRemains, _ RecoveryChoice) (text, about string) {
 
 func seesQuorum(r HostRemains) string {
 	if r.Quorum {
-		return r.Host + " sees a quorum, nothing is to be recovered"
+		return r.Host + " sees a quorum, so there is nothing to recover"
 	}
 	return ""
 }
@@ -200,9 +200,9 @@ func namedUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
 	case w.Survivor == "" || named(all, w) >= 0:
 		return "", ""
 	case w.Snapshot:
-		return w.Survivor + " cannot go on with the snapshot, there are no facts of it", ""
+		return w.Survivor + " cannot restore the snapshot, its facts are missing", ""
 	}
-	return w.Survivor + " cannot be the survivor, there are no facts of it", ""
+	return w.Survivor + " cannot be the survivor, its facts are missing", ""
 }
 
 func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
@@ -234,7 +234,7 @@ func nobodyAble(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Snapshot || slices.ContainsFunc(RankHosts(all), able) {
 		return "", ""
 	}
-	return "no host has data of a voter, nothing can be brought back from these hosts", ""
+	return "no host has a voter's data, so nothing can be recovered from these hosts", ""
 }
 
 // couldComeBack finds a majority among the hosts that are there: they need to be started, and lose nothing.
@@ -271,7 +271,7 @@ func voterMissing(all []HostRemains, w RecoveryChoice) (text, about string) {
 		return "", ""
 	}
 	slices.Sort(open) // the order of the list is that of random IDs
-	return "there are no facts of " + strings.Join(open, " and "),
+	return "facts are missing from " + strings.Join(open, " and "),
 		strings.Join(slices.Concat(w.Gone, open), ",")
 }
 

@@ -75,7 +75,7 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 		"data are left": {
 			func(l *left) { l.wish.Snapshot = true }, func(l *left) { l.wish.Snapshot = false },
 		},
-		"nobody can go on": {
+		"no host can continue": {
 			func(l *left) { l.all[0].Empty, l.all[1].Empty = true, true },
 			func(l *left) { l.wish.Snapshot, l.wish.Gone = true, []string{"n1", "n2", "n3", "n4", "n5"} },
 		},
@@ -144,23 +144,24 @@ func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
 	t.Parallel()
 	l := twoOfFive()
 	l.wish.Gone = []string{"n3"}
-	const missing = "there are no facts of n4 and n5: take them there if the host can be reached, else make sure " +
-		"that it never comes back as it is, and say so: --gone n3,n4,n5"
+	const missing = "facts are missing from n4 and n5: collect them there if the host is reachable; otherwise " +
+		"make sure that it never comes back as it is, and confirm that: --gone n3,n4,n5"
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != missing {
 		t.Errorf("%s", got.Doubt)
 	}
 	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
 	l.wish.KeptOff = []string{"n4"}
-	const abroad = "n2 was told plan p1, by which n5 goes on alone, and nothing says that n5 has given it up: start " +
-		"that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or make sure " +
-		"that it never starts again as it is, and say so: --kept-off n4,n5"
+	const abroad = "n2 received plan p1, by which n5 continues alone, and nothing says that n5 has given it up: " +
+		"start " +
+		"that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
+		"that it never starts again as it is, and confirm that: --kept-off n4,n5"
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != abroad {
 		t.Errorf("%s", got.Doubt)
 	}
 	l.all[1].Plans = nil
 	l.wish.Snapshot = true
-	const data = "n1 has the data of a voter, up to entry 200: plan without --from-snapshot, and less is lost; if " +
-		"these data are no use, name who is to go on with the snapshot: --survivor n1"
+	const data = "n1 has the data of a voter, up to entry 200: plan without --from-snapshot to lose less; if this " +
+		"data is unusable, name the host that restores the snapshot: --survivor n1"
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != data {
 		t.Errorf("%s", got.Doubt)
 	}

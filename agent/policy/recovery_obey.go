@@ -50,7 +50,7 @@ func planRefusals() []planRefusal {
 			return unless(p.Own != nil, "it was made without facts of %s", p.Now.Host)
 		}},
 		{"a quorum is seen", func(p OfferedPlan) string {
-			return unless(!p.Now.Quorum, "%s sees a quorum: nothing is to be recovered", p.Now.Host)
+			return unless(!p.Now.Quorum, "%s sees a quorum, so there is nothing to recover", p.Now.Host)
 		}},
 		{"too old", func(p OfferedPlan) string {
 			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
@@ -66,7 +66,7 @@ func planRefusals() []planRefusal {
 		}},
 		{"other data", func(p OfferedPlan) string {
 			same := p.Own.Empty == p.Now.Empty && p.Own.ClusterID == p.Now.ClusterID && p.Own.MemberID == p.Now.MemberID
-			return unless(same, "the data directory is not the one that the facts tell of")
+			return unless(same, "the data directory is not the one that the facts describe")
 		}},
 		{"another last entry", func(p OfferedPlan) string {
 			return unless(p.Own.Term == p.Now.Term && p.Own.Index == p.Now.Index,
@@ -78,7 +78,7 @@ func planRefusals() []planRefusal {
 			for _, told := range p.Now.Plans {
 				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == told.ID })
 				if told.ID != p.ID && !before {
-					return fmt.Sprintf("since its facts were taken %s was told plan %s, by which %s goes on alone",
+					return fmt.Sprintf("since its facts were taken %s received plan %s, by which %s continues alone",
 						p.Now.Host, told.ID, told.Survivor)
 				}
 			}

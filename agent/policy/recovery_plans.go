@@ -10,14 +10,14 @@ import (
 )
 
 // A plan that was applied somewhere is carried out there also when people have made another one meanwhile: the host
-// that goes on alone by it may be off, and come back. Then two clusters would serve.
+// that continues alone by it may be off, and come back. Then two clusters would serve.
 
-// planInForce finds a host that goes on alone by a plan that was made before.
+// planInForce finds a host that continues alone by a plan that was made before.
 func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			if p.Survivor == r.Host && !p.GivenUp {
-				return fmt.Sprintf("%s goes on alone by plan %s, which is in force there", r.Host, p.ID), r.Host
+				return fmt.Sprintf("%s continues alone by plan %s, which is in force there", r.Host, p.ID), r.Host
 			}
 		}
 	}
@@ -31,7 +31,8 @@ func planAbroad(all []HostRemains, w RecoveryChoice) (text, about string) {
 			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {
 				continue
 			}
-			text = fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has given it "+
+			text = fmt.Sprintf("%s received plan %s, by which %s continues alone, and nothing says that %s has "+
+				"given it "+
 				"up", r.Host, p.ID, p.Survivor, p.Survivor)
 			return text, strings.Join(append(slices.Clone(w.KeptOff), p.Survivor), ",")
 		}

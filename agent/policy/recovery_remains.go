@@ -29,7 +29,7 @@ type HostRemains struct {
 
 // KnownPlan is an earlier plan that a host was told.
 type KnownPlan struct {
-	ID, Survivor string        // the host that goes on alone by it, by name
+	ID, Survivor string        // the host that continues alone by it, by name
 	GivenUp      bool          // on the host that was told
 	Age          time.Duration // since the host was told
 }
@@ -134,7 +134,7 @@ func RecoveryMissing(all []HostRemains) []ListedMember {
 	})
 }
 
-// survivor gives the place of the host that goes on alone, when no doubt is left. With a snapshot and no name it is one
+// survivor gives the place of the host that continues alone, when no doubt is left. With a snapshot and no name it is one
 // that has no data, if there is any.
 func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {

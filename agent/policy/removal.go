@@ -67,14 +67,14 @@ func noteRemoval(v View) RemovalNote {
 	case r == nil || v.owns(KindRemove) || !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp):
 		return RemovalNote{}
 	case !v.foreign() && !v.listed(r.MemberID):
-		return RemovalNote{true, Removed, "it is in the member list no more"}
+		return RemovalNote{true, Removed, "it is no longer in the member list"}
 	case r.Begun:
 		return RemovalNote{
 			true, Withdrawn, "its operation was released, or deleted, or ended by another host, or etcd did not say " +
 				"whether it had begun",
 		}
 	case r.Over:
-		return RemovalNote{true, Withdrawn, "its time was over before its turn came" + lastAgainst(v)}
+		return RemovalNote{true, Withdrawn, "it expired before it could begin" + lastAgainst(v)}
 	}
 	return RemovalNote{}
 }
@@ -112,7 +112,7 @@ func AgainstRemovals(v View) *Refusal {
 	case !v.Cluster.Reachable || v.foreign():
 		return &Refusal{
 			NotNow, ClusterUnreachable, "the cluster cannot be reached from here",
-			"quorumctl explain; without a quorum etcd removes nobody",
+			"quorumctl explain; without a quorum etcd removes no member",
 		}
 	case v.Pause != nil:
 		return conflicts(Paused, "the cluster is paused by "+v.Pause.By+": "+v.Pause.Reason,
@@ -145,7 +145,7 @@ func (r Removal) Against(member uint64, runs bool) *Refusal {
 		return nil
 	}
 	return conflicts("",
-		fmt.Sprintf("the removal of %s (%x) is asked for here already, by %s", r.Name, r.MemberID, r.By),
+		fmt.Sprintf("the removal of %s (%x) was already requested here, by %s", r.Name, r.MemberID, r.By),
 		"wait for it, or ask on another host")
 }
 
@@ -179,7 +179,7 @@ func removesEarly(v View) (string, bool) {
 	if !listed || m.Learner || v.Removal.Live || m.Live || m.DownFor >= v.Limits.LockTTL {
 		return "", false
 	}
-	return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
+	return fmt.Sprintf("voter %s has not answered for %s; it counts as gone after %s", m.label(),
 		durationfmt.Tenths(m.DownFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
@@ -241,7 +241,7 @@ func removals() operation {
 			return fmt.Sprintf("removal of member %s (%s) by %s", t.Target, t.Member, t.HostName)
 		},
 		carry: func(v View) Decision {
-			if d, decided := underLock(v, "to go on with the removal"); decided {
+			if d, decided := underLock(v, "to continue the removal"); decided {
 				return d
 			}
 			return carryRemoval(v)
@@ -265,12 +265,12 @@ func carryRemoval(v View) Decision {
 	case v.Op.Host != v.Self.ID:
 		return do(Step{
 			Kind: StepEndOp, Outcome: Orphaned,
-			Why: "the agent of " + v.Op.HostName + " is gone, and etcd was not told yet",
+			Why: "the agent of " + v.Op.HostName + " is gone, and the removal was not sent to etcd yet",
 		})
 	case asked == nil || asked.MemberID != m.ID:
 		return do(Step{
 			Kind: StepEndOp, Outcome: Disowned,
-			Why: "nobody has asked this host to remove member " + m.label(),
+			Why: "this host has no request to remove member " + m.label(),
 		})
 	case v.Op.Phase == PhaseRemoving:
 		if text, holds := v.lossAtRisk(m.ID, false); holds {

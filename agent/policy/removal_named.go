@@ -26,9 +26,9 @@ func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return Member{}, &Refusal{NoSuch, "", "several members are called that", "name one by its ID: " + there}
+		return Member{}, &Refusal{NoSuch, "", "several members have that name", "name one by its ID: " + there}
 	case removed:
 		return Member{}, nil
 	}
-	return Member{}, &Refusal{NoSuch, "", "no member is called that, or has that ID", there}
+	return Member{}, &Refusal{NoSuch, "", "no member has that name or ID", there}
 }

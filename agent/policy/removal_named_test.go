@@ -22,10 +22,10 @@ func TestAMemberIsNamedByItsNameOrItsIDAndNeverGuessed(t *testing.T) {
 		"a1":   {id: 0xa1},
 		"a3":   {id: 0xa3},
 		"a4":   {id: 0xa4},
-		"n9":   {says: "no member is called that"},
+		"n9":   {says: "no member has that name or ID"},
 		"n8":   {removed: true},
-		"":     {says: "no member is called that"},
-		"twin": {removed: true, says: "several members are called that"},
+		"":     {says: "no member has that name or ID"},
+		"twin": {removed: true, says: "several members have that name"},
 	} {
 		m, r := MemberNamed(v, name, c.removed)
 		switch {

@@ -258,16 +258,16 @@ func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *tes
 	}{
 		"it waits":         {nil, RemovalNote{}},
 		"nothing is asked": {[]func(v *View){gone, func(v *View) { v.Removal = nil }}, RemovalNote{}},
-		"it is gone":       {[]func(v *View){gone}, RemovalNote{true, Removed, "it is in the member list no more"}},
+		"it is gone":       {[]func(v *View){gone}, RemovalNote{true, Removed, "it is no longer in the member list"}},
 		"it is gone, and its time is over": {
-			[]func(v *View){gone, over, begun}, RemovalNote{true, Removed, "it is in the member list no more"},
+			[]func(v *View){gone, over, begun}, RemovalNote{true, Removed, "it is no longer in the member list"},
 		},
 		"its time is over": {
-			[]func(v *View){over}, RemovalNote{true, Withdrawn, "its time was over before its turn came"},
+			[]func(v *View){over}, RemovalNote{true, Withdrawn, "it expired before it could begin"},
 		},
 		"its time is over, and something is against it": {
 			[]func(v *View){over, func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }},
-			RemovalNote{true, Withdrawn, "its time was over before its turn came; PAUSED: by root: lunch"},
+			RemovalNote{true, Withdrawn, "it expired before it could begin; PAUSED: by root: lunch"},
 		},
 		"its operation is gone": {[]func(v *View){begun}, RemovalNote{true, Withdrawn, released}},
 		"its operation is gone, and its time is over": {
@@ -296,7 +296,7 @@ func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *tes
 		},
 		"another record cannot be read": {
 			[]func(v *View){gone, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordHost}} }},
-			RemovalNote{true, Removed, "it is in the member list no more"},
+			RemovalNote{true, Removed, "it is no longer in the member list"},
 		},
 		"another cluster does not list it": {
 			[]func(v *View){gone, func(v *View) { v.Cluster.ExpectedID = 9 }}, RemovalNote{},

@@ -34,13 +34,13 @@ func replace(v View) (Decision, bool) {
 		why := fmt.Sprintf("in place of %s, which has been %s", who.label(), who.why)
 		step := Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: who.ID, Why: why}
 		if role == RoleVoter {
-			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and one votes too many", who.label(), who.why)
+			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and there is one voter too many", who.label(), who.why)
 		}
 		return do(step), true
 	case len(reasons) == 0:
-		why := "to take the place of " + who.label() + ", which is " + who.is
+		why := "to replace " + who.label() + ", which is " + who.is
 		if role == RoleVoter {
-			why = "to have " + who.label() + " removed, which is " + who.is
+			why = "to remove " + who.label() + ", which is " + who.is
 		}
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	}
@@ -197,7 +197,7 @@ func replaceAtRisk(v View) (string, bool) {
 	case why == "":
 		why = fmt.Sprintf("of %d voters %d are down", voters, down)
 	}
-	return fmt.Sprintf("no voter is replaced unless all others are well: %s", why), true
+	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
 }
 
 // stoodIn gives the failure domain of a member's host. No host that calls it lost may name another one. Where this host
@@ -218,7 +218,7 @@ func (v View) stoodIn(m Member) string {
 }
 
 func repairsUnreadable(v View) (string, bool) {
-	return "it is not known how many voters were replaced today", v.cannotRead(RecordRepairs)
+	return "the number of voters replaced today is unknown", v.cannotRead(RecordRepairs)
 }
 
 func repairsSpent(v View) (string, bool) {
@@ -244,10 +244,10 @@ func (v View) caughtUp(m Member) bool {
 	return steady(v, m) && m.SteadyFor >= v.Limits.SteadyLag && m.LiveFor >= v.Limits.PromoteStable
 }
 
-// notNext tells whether another host is the better one to take the place of a dead voter.
+// notNext tells whether another host is the better one to replace a dead voter.
 func notNext(v View) (string, bool) {
 	if v.Resting && !v.Looked {
-		return "others are called first", true
+		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
 	list := candidates(v, RoleVoter, selfReady(v))
@@ -332,7 +332,7 @@ func replaceTitle(t OperationTitle) string {
 
 // carryReplace carries this host's replacement on, from whatever point it is seen at.
 func carryReplace(v View) Decision {
-	if d, decided := underLock(v, "to go on with the replacement"); decided {
+	if d, decided := underLock(v, "to continue the replacement"); decided {
 		return d
 	}
 	if v.Op.Phase == PhaseRollback {
@@ -377,7 +377,7 @@ func carryReplace(v View) Decision {
 // turn until it is gone. Once etcd may be told, what is likely to pass does not end it, and [removeDead] waits.
 func spared(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 || v.Op.Target != RoleVoter {
-		return Disowned, "by its own configuration this host replaces nobody"
+		return Disowned, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
 	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted { // it was a join until that voter fell silent
@@ -409,9 +409,9 @@ func replacesLive(v View) (string, bool) {
 	}
 	if s, well := v.sickFor(m); m.Live && v.Limits.SickGrace > 0 {
 		if well == "" {
-			well = fmt.Sprintf("its time has begun anew, %s remain", durationfmt.Seconds(s.In))
+			well = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.In))
 		}
-		return m.label() + " is not sick: " + well, true
+		return m.label() + " is not unhealthy: " + well, true
 	}
 	return m.label() + " is not dead: " + why, why != ""
 }
@@ -445,12 +445,12 @@ func removeTold(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := unheard(v, who.PeerURL); {
 	case asked && len(ids) > 0:
-		d := wait(VerdictAwaited, "%s waits to hear anew from %s whether %s is reached", v.Self.Name, listed(names),
+		d := wait(VerdictAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name, listed(names),
 			who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
 	case asked && !v.looksAnew():
-		d := wait(VerdictAwaited, "this host looks at %s anew", who.label())
+		d := wait(VerdictAwaited, "this host checks %s again", who.label())
 		d.Again = lookSoon
 		return d
 	}
@@ -465,7 +465,7 @@ func removeTold(v View, who Member) Decision {
 func giveBack(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
-		return wait(Settling, "etcd may have been told to remove %s, and does it within %s or not at all", dead.label(),
+		return wait(Settling, "a removal of %s may be pending in etcd; it takes effect within %s or never", dead.label(),
 			durationfmt.Tenths(left))
 	}
 	if v.Op.Target != RoleVoter { // nobody was to join

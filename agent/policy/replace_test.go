@@ -223,7 +223,7 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 		{"in different ones", ofFive("rack", "shelf"), StepNone, CommonCause},
 		{"in none", ofFive("", ""), StepNone, CommonCause},
 		{"in one in which others vote", ofFive("hall", "hall"), StepNone, CommonCause},
-		{"in one by the word of all others, who have heard of it", heardOf("rack", "rack", "rack"), StepTakeLock, ""},
+		{"in one, reported by all others, who have heard of it", heardOf("rack", "rack", "rack"), StepTakeLock, ""},
 		{"one of them has heard of another one", heardOf("rack", "rack", "shelf"), StepNone, CommonCause},
 		{"one of them has heard of none", heardOf("rack", "", "rack"), StepNone, CommonCause},
 		{"they name the one in which they vote", heardOf("hall", "hall", "hall"), StepNone, CommonCause},
@@ -402,7 +402,7 @@ func TestOfAllThatMayTakeThePlaceOfADeadVoterTheStandbyGoesFirst(t *testing.T) {
 	}
 	if v.Resting = true; v.Looked {
 		t.Error("it has looked")
-	} else if text, holds := notNext(v); !holds || text != "others are called first" {
+	} else if text, holds := notNext(v); !holds || text != "other hosts go first" {
 		t.Errorf("of one that rests it is said %q", text)
 	}
 	v.Resting = false

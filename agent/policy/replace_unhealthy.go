@@ -37,7 +37,7 @@ func (v View) outgoing() (outgoing, bool) {
 		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isSick(m) {
 			s, _ := v.sickFor(m)
 			why := fmt.Sprintf("%s for %s, and %s", s.Verdict, durationfmt.Seconds(s.For), s.Witness)
-			return outgoing{m, -v.verdictAwaits(h), "sick", why}, true
+			return outgoing{m, -v.verdictAwaits(h), "unhealthy", why}, true
 		}
 	}
 	return outgoing{}, false
@@ -110,7 +110,7 @@ func (v View) recovered(m Member) string {
 	if !present || sick(h.Health) || h.Health == health.Unknown {
 		return ""
 	}
-	return m.label() + " is " + h.Health.String() + " by its own verdict"
+	return m.label() + " is " + h.Health.String() + " by its own report"
 }
 
 // joinBeside goes on with a join in the place of a voter that answers. A learner costs nothing: it is promoted only
@@ -138,10 +138,10 @@ func complete(v View, m, who Member) Decision {
 			return d
 		}
 	}
-	why := "it votes, and " + who.label() + " does still"
+	why := "it votes, and " + who.label() + " still does"
 	other, worse := v.worse(who)
 	if worse {
-		why = who.label() + " is well again, and " + other.label() + " is not: that one goes"
+		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
 	}
 	stays := worse || who.Learner || !v.oneTooMany() || v.Limits.SickGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
 	switch {

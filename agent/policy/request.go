@@ -60,9 +60,9 @@ func noteRequest(v View, step Step) RequestNote {
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return ends(Cycled, "its operation has ended")
 	case a.TooLate:
-		return ends(Withdrawn, "the machine was rebooted before its turn had come")
+		return ends(Withdrawn, "the machine was rebooted before the operation began")
 	case halted(v) && !v.cannotRead(RecordRollout): // one that cannot be read now may go on
-		return ends(Withdrawn, "the rollout that asked for it does not go on")
+		return ends(Withdrawn, "the rollout that requested it does not continue")
 	}
 	return RequestNote{}
 }

@@ -12,20 +12,20 @@ func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes",
-			"set mode: manage and restart quorumd; until then, take turns by hand")
+			"set mode: manage and restart quorumd; until then, coordinate by hand")
 	case wish.Work == WorkReboot && !wish.External && !reboots:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
 	case wish.Work == WorkRestart && wish.KeepRunning:
-		return &Refusal{Wrong, "", "a restart that keeps etcd running is none", "leave one of the two out"}
+		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "leave one of the two out"}
 	case !MayBeAsked(v, wish.Work):
 		return conflicts(EtcdExternal,
-			"others run this host's etcd, and quorumd cannot stop it for a "+string(wish.Work),
-			"quorumctl maintenance on gives the turn to whoever runs it; "+EtcdExternal.Info().Remedy)
+			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(wish.Work),
+			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
 	case againstLost(v, wish.Work) != nil:
 		return againstLost(v, wish.Work)
 	case !asked && v.owns(KindCycle):
-		return conflicts("", "the last one is just coming to its end", "try again in a few seconds")
+		return conflicts("", "the last one is just ending", "try again in a few seconds")
 	}
 	return nil
 }
@@ -41,14 +41,14 @@ func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 	}
 	switch {
 	case s.Ended:
-		return s, conflicts("", "the last one, of "+s.By+", is just coming to its end",
+		return s, conflicts("", "the last one, of "+s.By+", is just ending",
 			"wait for it: quorumctl maintenance status")
 	case !same:
-		return s, conflicts("", "another "+string(s.Work)+" is asked for already, by "+s.By+": "+s.Reason,
+		return s, conflicts("", "another "+string(s.Work)+" was already requested, by "+s.By+": "+s.Reason,
 			"wait for it, or end it first: quorumctl maintenance off")
 	case s.Ran != HooksNone:
 		return s, conflicts("",
-			"the command "+s.Program+", asked for by "+s.By+", was started already, and is not run again",
+			"the command "+s.Program+", requested by "+s.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
 	}
 	s.Hurried, s.Reason = s.Hurried || wish.Hurried, wish.Reason
@@ -64,7 +64,7 @@ func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, r
 		s.Ended, s.Waived = true, s.Waived || waives
 		return s, false, nil
 	case rolls:
-		return s, false, conflicts("", "its turn has not come, and the rollout that runs would come to it again",
+		return s, false, conflicts("", "it has not begun, and the running rollout would request it again",
 			"quorumctl rollout pause, or quorumctl rollout abort")
 	}
 	return s, true, nil

@@ -27,7 +27,7 @@ func TestAWishForTheSameRenewsWhatIsAskedAndAnyOtherIsRefused(t *testing.T) {
 		"the same, in no hurry any more": {stands: func(s *Standing) { s.Hurried = true }, hurried: true},
 		"another work": {
 			wish: func(s *Standing) { s.Work = WorkRestart },
-			says: "another reboot is asked for already, by alice: kernel",
+			says: "another reboot was already requested, by alice: kernel",
 		},
 		"another work, at once": {
 			wish: func(s *Standing) { s.Work, s.Hurried = WorkMaintenance, true },
@@ -41,16 +41,16 @@ func TestAWishForTheSameRenewsWhatIsAskedAndAnyOtherIsRefused(t *testing.T) {
 		"etcd keeps running": {wish: func(s *Standing) { s.KeepRunning = true }, says: "another reboot"},
 		"by somebody else":   {wish: func(s *Standing) { s.External = true }, says: "another reboot"},
 		"what is over": {
-			stands: func(s *Standing) { s.Ended = true }, says: "of alice, is just coming to its end",
+			stands: func(s *Standing) { s.Ended = true }, says: "of alice, is just ending",
 		},
 		"what is over, at once": {
 			stands: func(s *Standing) { s.Ended = true }, wish: func(s *Standing) { s.Hurried = true },
-			says: "coming to",
+			says: "just ending",
 		},
 		"a command that was started": {
 			stands: func(s *Standing) { s.Ran, s.Program = HooksRunning, "upgrade" },
 			wish:   func(s *Standing) { s.Program = "upgrade" },
-			says:   "upgrade, asked for by alice, was started already",
+			says:   "upgrade, requested by alice, was started already",
 		},
 	} {
 		stands, wish := wish(c.stands), wish(c.wish)
@@ -88,10 +88,10 @@ func TestWhatNoWaitingWouldMakePossibleIsNotAskedFor(t *testing.T) {
 		"a reboot by somebody else":        {mode: Manage, wish: Standing{Work: WorkReboot, External: true}},
 		"a restart":                        {mode: Manage, wish: Standing{Work: WorkRestart}},
 		"a restart that is none": {
-			mode: Manage, wish: Standing{Work: WorkRestart, KeepRunning: true}, says: "is none",
+			mode: Manage, wish: Standing{Work: WorkRestart, KeepRunning: true}, says: "cannot keep etcd running",
 		},
 		"the last one is at its end": {
-			mode: Manage, wish: Standing{Work: WorkRestart}, op: own, says: "just coming",
+			mode: Manage, wish: Standing{Work: WorkRestart}, op: own, says: "just ending",
 		},
 		"the last one goes on": {mode: Manage, wish: Standing{Work: WorkRestart}, op: own, asked: true},
 		"another host is in its turn": {

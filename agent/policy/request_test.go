@@ -83,7 +83,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, RequestNote{}},
 		{"somebody has rebooted the machine before its turn", func(v *View) {
 			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Over = WorkReboot, true, true, true
-		}, ends(Withdrawn, "the machine was rebooted before its turn had come")},
+		}, ends(Withdrawn, "the machine was rebooted before the operation began")},
 		{"its rollout runs", rolling, RequestNote{}},
 		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
 		{"another rollout runs", func(v *View) { rolling(v); v.Rollout.ID = "r2" }, haltedNote()},
@@ -234,5 +234,5 @@ func releasedNote() RequestNote {
 func overNote() RequestNote { return ends(Cycled, "its operation has ended") }
 
 func haltedNote() RequestNote {
-	return ends(Withdrawn, "the rollout that asked for it does not go on")
+	return ends(Withdrawn, "the rollout that requested it does not continue")
 }

@@ -169,15 +169,15 @@ func nextDrill(v View) RestoreTestNote {
 	}
 	n := RestoreTestNote{By: fit[0].Name, Due: v.drillDue()}
 	if n.Due > 0 {
-		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)),
+		n.Text = fmt.Sprintf("the next restore test is in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)),
 			n.By)
 		return n
 	}
 	if keeps := v.keepsFromDrill(fit[0]); keeps != "" {
-		n.Text = fmt.Sprintf("the next restore is due, and %s waits: %s", n.By, keeps)
+		n.Text = fmt.Sprintf("the next restore test is due, and %s waits: %s", n.By, keeps)
 		return n
 	}
-	n.Text = fmt.Sprintf("the next restore is to be proven now, by %s", n.By)
+	n.Text = fmt.Sprintf("the next restore test is due now, by %s", n.By)
 	n.Run = fit[0].ID == v.Self.ID && v.Self.Mode == Manage
 	return n
 }
@@ -263,7 +263,7 @@ func (v View) drillsNowhere() string {
 		switch {
 		case why != "":
 		case h.Drills == DrillNoRoom:
-			why = "has too little room below paths.state"
+			why = "has too little free space under paths.state"
 		default:
 			why = "lacks backup.drill, backup.store, or an etcd no older than the members'"
 		}
@@ -311,12 +311,12 @@ func restoreUnproven(v View) (string, bool) {
 	if d.Every == 0 || d.Age < unprovenAfter*d.Every || noteDrill(v).Sealed {
 		return "", false
 	}
-	last := "no restore was ever proven"
+	last := "no restore test has ever passed"
 	if d.Proven {
-		last = fmt.Sprintf("no restore was proven for more than %s", durationfmt.Text(d.Age.Truncate(d.Every)))
+		last = fmt.Sprintf("no restore test has passed for more than %s", durationfmt.Text(d.Age.Truncate(d.Every)))
 	}
 	return fmt.Sprintf(
-		"%s, and there should be one every %s; %s",
+		"%s; one is due every %s; %s",
 		last,
 		durationfmt.Text(d.Every),
 		noteDrill(v).Text,

@@ -49,8 +49,8 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 		run    bool
 		text   string
 	}{
-		"not yet":                {func(*View) {}, false, "the next restore is proven in 14h, by n5"},
-		"due":                    {due, true, "to be proven now, by n5"},
+		"not yet":                {func(*View) {}, false, "the next restore test is in 14h, by n5"},
+		"due":                    {due, true, "is due now, by n5"},
 		"the first":              {func(v *View) { v.Backup.Drill.Proven = false }, true, "now, by n5"},
 		"off":                    {func(v *View) { due(v); v.Backup.Drill.Every = 0 }, false, ""},
 		"no window for snapshot": {func(v *View) { due(v); v.Backup.Open = false }, true, "now, by n5"},
@@ -147,7 +147,7 @@ func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
 		"room nowhere": {func(v *View) {
 			voters(v)
 			full(v)
-		}, "", "n1 leads, n2 has too little room below paths.state, n3 has too little room"},
+		}, "", "n1 leads, n2 has too little free space under paths.state, n3 has too little free space"},
 	} {
 		for _, self := range []string{"n1", "n2", "n3", "n4"} {
 			v := drillingMembers(self)
@@ -313,10 +313,10 @@ func TestARestoreThatIsNotProvenIsTold(t *testing.T) {
 		"sealed for years": {func(v *View) { v.Backup.Drill.Age = 9999 * time.Hour; seal(v) }, "", ""},
 		"too late": {func(v *View) {
 			v.Backup.Drill.Age = 75 * time.Hour
-		}, RestoreUnproven, "no restore was proven for more than 3d, and there should be one every 1d"},
+		}, RestoreUnproven, "no restore test has passed for more than 3d; one is due every 1d"},
 		"never": {func(v *View) {
 			v.Backup.Drill.Proven, v.Backup.Drill.Age = false, 72*time.Hour
-		}, RestoreUnproven, "no restore was ever proven"},
+		}, RestoreUnproven, "no restore test has ever passed"},
 		"failed": {func(v *View) {
 			v.Backup.Drill.Failed = &BackupFailure{Host: "n6", Text: "it is damaged"}
 		}, RestoreFailed, "on n6: it is damaged"},

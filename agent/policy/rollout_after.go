@@ -28,7 +28,7 @@ type RolloutEnd struct {
 func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Withdrawn:
-		return RolloutEnd{Stopped: t.Host + " was withdrawn from it"}
+		return RolloutEnd{Stopped: t.Host + "'s request was cancelled"}
 	case step.Outcome == HookFailed || step.Outcome == CommandFailed:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
 	case step.Outcome == MemberLost || step.Outcome == HealthBad:

@@ -23,7 +23,7 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			RolloutEnd{HostDone: true},
 		},
 		"it was withdrawn": {
-			func(*RolloutProgress) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2 was withdrawn from it"},
+			func(*RolloutProgress) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2's request was cancelled"},
 		},
 		"its hook has failed": {
 			func(*RolloutProgress) {},

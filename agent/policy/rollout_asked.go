@@ -55,8 +55,8 @@ func AgainstProgram(where, cause string) *Refusal {
 	if cause == "" {
 		return nil
 	}
-	return conflicts("", where+cause, "put the program into commands.d, beside the hooks, on every host, owned by "+
-		"root and writable by nobody else")
+	return conflicts("", where+cause, "put the program into commands.d, next to the hooks, on every host, owned "+
+		"by root and writable only by root")
 }
 
 // AgainstReboot returns the refusal of a reboot for which the machine's own rules leave no way, or nil.
@@ -107,9 +107,9 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 	const hint = "quorumctl status lists the hosts"
 	switch {
 	case len(left) > 0:
-		return nil, &Refusal{Wrong, "", "no host is present that is called " + strings.Join(left, ", "), hint}
+		return nil, &Refusal{Wrong, "", "no present host is called " + strings.Join(left, ", "), hint}
 	case len(out) == 0:
-		return nil, conflicts("", "there is no host that it concerns", hint)
+		return nil, conflicts("", "no host is affected", hint)
 	}
 	return out, nil
 }

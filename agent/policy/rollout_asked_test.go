@@ -63,7 +63,7 @@ func TestARolloutIsForTheNamedHostsOrAllThatItConcerns(t *testing.T) {
 		},
 		"one that observes": {hosts: observes, work: WorkReboot, says: "quorumd on d only observes"},
 		"all but that":      {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
-		"only spares":       {hosts: all[2:], work: WorkRestart, says: "no host that it concerns"},
+		"only spares":       {hosts: all[2:], work: WorkRestart, says: "no host is affected"},
 	} {
 		got, refused := RolloutHosts(c.hosts, c.named, c.work, c.version)
 		var names []string

@@ -29,8 +29,7 @@ func snapshotSource(v View, may func(Member, Host) bool) (Member, string) {
 		}
 	}
 	if len(fit) == 0 {
-		return Member{}, "there is neither a standby nor a follower that answers and is up to date, and the leader " +
-			"is spared"
+		return Member{}, "no standby or follower answers and is up to date, and the leader takes no snapshots"
 	}
 	return slices.MinFunc(fit, func(a, b Member) int {
 		ah, _ := v.hostOf(a)

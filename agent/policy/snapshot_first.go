@@ -34,7 +34,7 @@ func snapshotFirst(v View) (string, bool) {
 	before := fmt.Sprintf("before etcd on %s becomes %s", next, r.Upgrade)
 	from, why := v.backupSource()
 	if why != "" {
-		return fmt.Sprintf("nobody can take a snapshot %s: %s", before, why), true
+		return fmt.Sprintf("no host can take a snapshot %s: %s", before, why), true
 	}
 	taker, _ := v.hostOf(from)
 	if f := v.Backup.Failed; f != nil {
@@ -60,7 +60,7 @@ func removalWants(v View, r Removal) (string, bool) {
 	}
 	text := "there is no snapshot yet"
 	if v.Backup.Saved {
-		text = fmt.Sprintf("the newest snapshot is %s old, and it should be no older than %s",
+		text = fmt.Sprintf("the newest snapshot is %s old, the limit is %s",
 			durationfmt.Text(v.Backup.Age.Round(time.Minute)), durationfmt.Text(freshFor))
 	}
 	return text, true

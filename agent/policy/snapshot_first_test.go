@@ -54,7 +54,7 @@ func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
 				v.Hosts[i].Manage = v.Hosts[i].ID == v.Self.ID
 			}
 			v.Cluster.Members[3].Live = false
-		}, "nobody can take a snapshot before", false},
+		}, "no host can take a snapshot before", false},
 		"no place there": {func(v *View) {
 			v.Hosts[3].Stores = false
 		}, "n3 takes a snapshot before etcd on n4 becomes 3.7.3", false},
@@ -62,8 +62,8 @@ func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
 			for i := range v.Hosts {
 				v.Hosts[i].Stores = false
 			}
-		}, "nobody can take a snapshot before etcd on n4 becomes 3.7.3: no host that could has mode manage and says " +
-			"that backup.store is set there", false},
+		}, "no host can take a snapshot before etcd on n4 becomes 3.7.3: no suitable host in mode manage reports " +
+			"that backup.store is set", false},
 	} {
 		v := upgrading()
 		c.change(&v)

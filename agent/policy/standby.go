@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The standby is kept: one that is lost is let go, and another host takes its place. etcd allows one learner at a time,
+// The standby is kept: one that is lost is let go, and another host replaces it. etcd allows one learner at a time,
 // so that one which nobody keeps up would hold back every join and every replacement for ever. A learner's removal
 // costs no quorum; it costs the next host a copy of the database, so that it waits until one stands ready for that.
 
@@ -22,7 +22,7 @@ func letGo(v View) (Decision, bool) {
 			return 0, "", ""
 		}
 		since, why = v.strayedNow(m)
-		return since, why, "to let the standby " + m.label() + " go: " + why
+		return since, why, "to remove the standby " + m.label() + ": " + why
 	})
 }
 
@@ -46,10 +46,10 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 		return 0, ""
 	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
-		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own verdict, and could take nobody's place",
+		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own report, and could not replace a voter",
 			h.Health, durationfmt.Seconds(h.Ails.For))
 	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:
-		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has not got on for %s", m.Lag,
+		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has made no progress for %s", m.Lag,
 			durationfmt.Seconds(stalled))
 	}
 	return 0, ""
@@ -83,9 +83,9 @@ func (v View) doubted(m Member) (since time.Duration, why, held string) {
 func (v View) notStray(m Member) string {
 	_, why := v.calledDead(m)
 	if why == "" {
-		why = "it has not been lost for so long"
+		why = "it has not been lost for long enough"
 	}
-	return "the standby " + m.label() + " is not let go: " + why
+	return "the standby " + m.label() + " is not removed: " + why
 }
 
 // strayHeld says why no standby is let go, however lost it is; empty when one may be.
@@ -97,7 +97,7 @@ func (v View) strayHeld() string {
 		return text
 	}
 	if len(candidates(v, RoleStandby, false)) == 0 {
-		return "no spare stands ready to take its place"
+		return "no spare is ready to replace it"
 	}
 	return ""
 }
@@ -116,15 +116,15 @@ func standbyLost(v View) (string, bool) {
 		text := fmt.Sprintf("%s, the standby: %s", m.label(), why)
 		switch left := v.Limits.LearnerStall - since; {
 		case held != "":
-			return text + "; nobody lets it go, because " + held, true
+			return text + "; it is not removed, because " + held, true
 		case v.strayHeld() != "":
-			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, durationfmt.Text(v.Limits.LearnerStall),
+			return fmt.Sprintf("%s; it is removed after %s, but: %s", text, durationfmt.Text(v.Limits.LearnerStall),
 				v.strayHeld()), true
 		case left > 0:
-			return fmt.Sprintf("%s; it is let go in %s, and another host takes its place", text,
+			return fmt.Sprintf("%s; it is removed in %s, and another host replaces it", text,
 				durationfmt.Seconds(left)), true
 		}
-		return text + "; it is about to be let go, and another host takes its place", true
+		return text + "; it is about to be removed, and another host replaces it", true
 	}
 	return "", false
 }

@@ -53,7 +53,7 @@ func lags(since time.Duration) func(v *View) {
 	}
 }
 
-// ails lets the standby answer and follow, and be sick by its own verdict for so long.
+// ails lets the standby answer and follow, and be sick by its own report for so long.
 func ails(since time.Duration) func(v *View) {
 	return func(v *View) {
 		lags(0)(v)
@@ -75,10 +75,10 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 		}, StepNone, AtRest},
 		{"one voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepNone, AtRest},
 		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Connected = true }, StepNone, AtRest},
-		{"its agent is there: etcd was stopped in order", func(v *View) {
+		{"its agent is there: etcd was stopped cleanly", func(v *View) {
 			v.Hosts, v.Cluster.Members[3].AgentGoneFor = append(v.Hosts, ready("n4", RoleStandby)), 0
 		}, StepNone, AtRest},
-		{"it is taken down in order", func(v *View) {
+		{"it was taken down on purpose", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
 		{"nobody stands ready", func(v *View) { v.Hosts[3].Waiting = HealthBad }, StepNone, AtRest},
@@ -98,7 +98,7 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 			lags(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Manage = false
 		}, StepNone, AtRest},
-		{"it is sick by its own verdict", ails(6 * time.Minute), StepTakeLock, ""},
+		{"it is sick by its own report", ails(6 * time.Minute), StepTakeLock, ""},
 		{"it has not been sick for long", ails(4 * time.Minute), StepNone, AtRest},
 		{"it is only warm", func(v *View) {
 			ails(time.Hour)(v)
@@ -170,14 +170,14 @@ func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
 		why    string
 	}{
 		"it is gone": {func(v *View) { without(v, 4) }, StandbyLost, ""},
-		"it is back": {lags(0), Withdrawn, "the standby n4 is not let go: it answers this host"},
+		"it is back": {lags(0), Withdrawn, "the standby n4 is not removed: it answers this host"},
 		"it was back in between": {
 			func(v *View) { v.Hosts[0].Sees[0].For = 1 }, Withdrawn,
-			"the standby n4 is not let go: it has not been lost for so long",
+			"the standby n4 is not removed: it has not been lost for long enough",
 		},
 		"the agent of a voter is gone": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) }, Withdrawn,
-			"the standby n4 is not let go: voter n2 has no quorumd that tells whether it reaches it",
+			"the standby n4 is not removed: voter n2 has no quorumd that reports whether it reaches it",
 		},
 	} {
 		v := lettingGo()
@@ -194,18 +194,18 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		change func(v *View)
 		want   string
 	}{
-		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is let go in 2m, and another"},
-		"now":     {func(*View) {}, "no voter's host has reached it for 6m; it is about to be let go, and another"},
+		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is removed in 2m, and another"},
+		"now":     {func(*View) {}, "no voter's host has reached it for 6m; it is about to be removed, and another"},
 		"not at all": {
-			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is let go after 5m, but: no spare stands ready",
+			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is removed after 5m, but: no spare is ready",
 		},
 		"not while a voter's agent is silent, which could reach it": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },
-			"n4, the standby: no quorumd is known on its host, and n1 has had no answer from it for 6m; nobody lets " +
-				"it go, because voter n2 has no quorumd that tells whether it reaches it",
+			"n4, the standby: no quorumd is known on its host, and n1 has had no answer from it for 6m; it is not " +
+				"removed, because voter n2 has no quorumd that reports whether it reaches it",
 		},
 		"nor while one reaches it": {
-			func(v *View) { v.Hosts[2].Sees[0].Lost = false }, "nobody lets it go, because n3 reaches it",
+			func(v *View) { v.Hosts[2].Sees[0].Lost = false }, "it is not removed, because n3 reaches it",
 		},
 		"its agent is silent, and so is that of a voter": {
 			func(v *View) { v.Hosts, v.Cluster.Members[3].Live = slices.Delete(v.Hosts, 1, 2), true }, "",
@@ -217,9 +217,9 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		"somebody takes it down": {func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
 		}, ""},
-		"behind": {lags(5 * time.Minute), "n4, the standby: it is 5000 entries behind the leader, and has not got on"},
+		"behind": {lags(5 * time.Minute), "n4, the standby: it is 5000 entries behind the leader, and has made no progress"},
 		"hardly": {lags(time.Minute), ""},
-		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own verdict"},
+		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
 	} {
 		v := lostStandby()
 		c.change(&v)

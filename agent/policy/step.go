@@ -82,7 +82,7 @@ const (
 func Steps() []StepInfo {
 	return []StepInfo{
 		{Kind: StepTakeLock, Calls: quick, Doing: "taking the lock"},
-		{Kind: StepReleaseLock, Calls: quick, Always: true, Doing: "giving the lock back"},
+		{Kind: StepReleaseLock, Calls: quick, Always: true, Doing: "releasing the lock"},
 		{Kind: StepBeginJoin, Locked: true, Calls: quick, Doing: "recording the join"},
 		{Kind: StepMoveDataAside, Locked: true, Calls: quick, Doing: "moving the old data directory aside"},
 		{Kind: StepAddLearner, Locked: true, Calls: member, Doing: "adding this host to the cluster as a learner"},
@@ -90,39 +90,39 @@ func Steps() []StepInfo {
 		{Kind: StepStartUnit, Drives: true, Calls: orders, Guard: HoldNot, Doing: "starting etcd"},
 		{
 			Kind: StepStopUnit, Drives: true, Calls: orders,
-			Doing: "stopping etcd, which is no member of the cluster any more",
+			Doing: "stopping etcd: its member is no longer in the cluster",
 		},
 		{Kind: StepPromote, Locked: true, Calls: member, Doing: "promoting the learner to voter"},
-		{Kind: StepSetPhase, Locked: true, Calls: quick, Doing: "recording how far the operation is"},
-		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "recording what is given up"},
+		{Kind: StepSetPhase, Locked: true, Calls: quick, Doing: "recording the operation's phase"},
+		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "recording the rollback"},
 		{
 			Kind: StepRemoveLearner, Locked: true, Calls: member,
-			Doing: "removing the learner that was given up",
+			Doing: "removing the abandoned learner",
 		},
 		{Kind: StepEndOp, Locked: true, Calls: quick, Doing: "ending the operation"},
 		{Kind: StepFinishBootstrap, Calls: quick, Doing: "recording that the cluster exists"},
 		{Kind: StepBeginCycle, Locked: true, Calls: quick, Doing: "recording that this host is taken down"},
 		{Kind: StepRunHooks, Locked: true, Calls: order, Doing: "running the hooks"},
-		{Kind: StepMoveLeader, Locked: true, Calls: member, Doing: "moving the leadership"},
-		{Kind: StepGiveWay, Calls: member, Led: true, Doing: "handing the leadership over"},
+		{Kind: StepMoveLeader, Locked: true, Calls: member, Doing: "transferring leadership"},
+		{Kind: StepGiveWay, Calls: member, Led: true, Doing: "transferring leadership to a healthier voter"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: order, Doing: "restarting etcd"},
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
 		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "recording again that this host is taken down"},
-		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording that a member is to be removed"},
+		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: member, Doing: "removing a member for good"},
 		{
 			Kind: StepBeginReplace, Locked: true, Calls: quick,
-			Doing: "recording that this host takes the place of a voter",
+			Doing: "recording that this host replaces a voter",
 		},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: HoldBack,
-			Doing: "stopping etcd, for the recovery",
+			Doing: "stopping etcd for the recovery",
 		},
-		{Kind: StepCopyData, Calls: quick, Guard: HoldBack, Doing: "beginning to copy the survivor's data"},
-		{Kind: StepPlaceCopy, Calls: orders, Doing: "moving the old data aside and the copy in their place"},
-		{Kind: StepLayAside, Calls: orders, Guard: HoldBack, Doing: "moving the old data aside, for the recovery"},
+		{Kind: StepCopyData, Calls: quick, Guard: HoldBack, Doing: "starting to copy the survivor's data"},
+		{Kind: StepPlaceCopy, Calls: orders, Doing: "moving the old data aside and the copy into place"},
+		{Kind: StepLayAside, Calls: orders, Guard: HoldBack, Doing: "moving the old data aside for the recovery"},
 		{Kind: StepEndRecovery, Calls: orders, Doing: "ending the recovery on this host"},
 	}
 }
@@ -163,7 +163,7 @@ func (s Step) Text() string {
 	text := s.Kind.Info().Doing
 	switch {
 	case s.Kind == StepBeginReplace && s.Target == "":
-		text = "recording that a voter too many is removed"
+		text = "recording the removal of a surplus voter"
 	case s.Kind == StepBeginReplace && s.Target == RoleSpare:
 		text = "recording the removal of this host's own member"
 	}

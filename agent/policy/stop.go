@@ -27,7 +27,7 @@ func stopMember(v View, m Member) Decision {
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
 		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().byWord && !v.Asked.External:
-			return do(Step{Kind: StepStartUnit, Why: "it runs already, and is noted as stopped still"})
+			return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 		}
 		if d, decided := notSafe(v, m, r); decided {
 			return d
@@ -48,8 +48,8 @@ func stopMember(v View, m Member) Decision {
 	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
 		// That it was restarted, the operation tells and nothing else: if its record is deleted before it stands by
 		// this disk, it would be restarted once more.
-		return wait(StepFailed, "it is not written on this host's disk yet that its operation is in etcd, which is "+
-			"tried again: etcd is restarted after that; journalctl -u quorumd names an error of the disk")
+		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
+			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
 	}
 	if d, decided := hearOthers(v, m); decided {
 		return d
@@ -81,14 +81,15 @@ func hearOthers(v View, m Member) (Decision, bool) {
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().byWord
 	if v.Op.Phase == PhaseDown && own && !mayRun(v) { // beside a program that runs it is stopped at once
 		return do(Step{
-			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the others are asked anew",
+			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
+				"asked again",
 		}), true
 	}
 	if v.Op.Phase != PhaseReady {
 		return Decision{}, false
 	}
 	if ids, names := unheard(v, v.Self.PeerURL); len(ids) > 0 {
-		d := wait(VerdictAwaited, "%s waits for fresh verdicts from %s", v.Self.Name, listed(names))
+		d := wait(VerdictAwaited, "%s waits for fresh health states from %s", v.Self.Name, listed(names))
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
@@ -99,7 +100,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 	}
 	return do(Step{
 		Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
-		Why: "the other voters are asked anew how they are",
+		Why: "the other voters are asked for fresh health states",
 	}), true
 }
 
@@ -138,7 +139,7 @@ func handOver(v View) (Decision, bool) {
 		if v.Op.WrittenFor > 2*v.Limits.HandOver { // what is written next starts the time anew
 			d = do(Step{
 				Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
-				Why: "leadership is tried to move again",
+				Why: "the leadership transfer is retried",
 			})
 		}
 		return d, true

@@ -20,9 +20,9 @@ func surplus(v View) (string, bool) {
 		v.Limits.SickGrace > 0 && v.oneTooMany() && len(UnhealthyVoters(v)) > 0 {
 		return "", false
 	}
-	text := fmt.Sprintf("%d hosts vote, %d are wanted", voters, v.Target.Voters)
+	text := fmt.Sprintf("%d voters, %d wanted", voters, v.Target.Voters)
 	if isOneTooMany(voters, v.Target.Voters) {
-		text += "; while their number is even none of them is taken down"
+		text += "; while the count is even, no voter is taken down"
 	}
 	return text, true
 }
@@ -46,13 +46,13 @@ func removeSurplus(v View, who Member, there bool) Decision {
 // surplusStays tells why that voter is not removed, if there is a reason. It is looked for anew in every round.
 func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
-		return Disowned, "this host votes no more, and has nobody removed"
+		return Disowned, "this host is no longer a voter and removes no other"
 	}
 	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 {
-		return Disowned, "by its own configuration this host has nobody removed"
+		return Disowned, "this host's configuration does not allow this removal"
 	}
 	if who.Learner || !v.oneTooMany() {
-		return TargetMet, "no voter is one too many any more"
+		return TargetMet, "there is no surplus voter any more"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",

@@ -21,7 +21,7 @@ func fourVote() View {
 
 func TestMoreVotersThanAreWantedAreToldWhenNobodyTakesOneOut(t *testing.T) {
 	t.Parallel()
-	const even = "4 hosts vote, 3 are wanted; while their number is even none of them is taken down"
+	const even = "4 voters, 3 wanted; while the count is even, no voter is taken down"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
@@ -32,7 +32,7 @@ func TestMoreVotersThanAreWantedAreToldWhenNobodyTakesOneOut(t *testing.T) {
 			v.Limits.SickGrace, v.Hosts[2] = 0, sickView().Hosts[2]
 		}, even},
 		"a sick one goes":     {func(v *View) { v.Hosts[2] = sickView().Hosts[2] }, ""},
-		"three of one":        {func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 hosts vote, 1 are wanted"},
+		"three of one":        {func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted"},
 		"as many as wanted":   {func(v *View) { v.Target.Voters = 5 }, ""},
 		"one does not answer": {unreached, ""},
 		"just now":            {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
@@ -75,7 +75,7 @@ func deadOfFour() View {
 	return v
 }
 
-// removingSurplus is the same while n1 has it removed.
+// removingSurplus is the same while n1 removes it.
 func removingSurplus(phase OpPhase) func() View {
 	return func() View {
 		v := replacing(deadOfFour, phase)()
@@ -166,7 +166,7 @@ func TestTheRemovalOfAVoterTooManyIsNoJoin(t *testing.T) {
 		t.Errorf("it ends with %s, and counts as %d", d.Step.Outcome, d.Notes.Join)
 	}
 	begins := Step{Kind: StepBeginReplace, Why: "n3 is dead"}
-	if got := begins.Text(); got != "recording that a voter too many is removed: n3 is dead" {
+	if got := begins.Text(); got != "recording the removal of a surplus voter: n3 is dead" {
 		t.Errorf("its beginning is told as %q", got)
 	}
 	v = removingSurplus(PhaseBegun)()
@@ -180,30 +180,30 @@ func TestTheRemovalOfAVoterTooManyIsNoJoin(t *testing.T) {
 
 func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 	t.Parallel()
-	const dead = "n3 has been dead for 10m by the word of n1, n2, n4; "
+	const dead = "n3 has been dead for 10m, reported by n1, n2, n4; "
 	const spent = "2 voters were replaced in the last 24 hours, the limit is 2"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
 	}{
 		"dead ones stay": {
-			func(v *View) { v.Limits.DeadGrace = 0 }, dead + "nobody removes it, because repair.dead is off",
+			func(v *View) { v.Limits.DeadGrace = 0 }, dead + "no host removes it, because repair.dead is off",
 		},
 		"the grace is not over": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
-			dead + "it is removed in 2m: one votes too many",
+			dead + "it is removed in 2m: surplus voter",
 		},
-		"it is": {func(*View) {}, dead + "it is about to be removed: one votes too many"},
+		"it is": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
 		"all others observe": {
 			func(v *View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Manage = false
 				}
 			},
-			dead + "it may be removed after 10m, but: no agent of a voter that answers manages, they only observe",
+			dead + "it may be removed after 10m, but: no agent of a live voter is in mode manage",
 		},
 		"it is begun": {
-			func(v *View) { *v = removingSurplus(PhaseBegun)() }, dead + "n1 has it removed: one votes too many",
+			func(v *View) { *v = removingSurplus(PhaseBegun)() }, dead + "n1 removes it: surplus voter",
 		},
 		"not so early": {
 			func(v *View) { v.Repairs, v.Limits.DeadGrace = 2, time.Hour },

@@ -47,17 +47,17 @@ const healedBy = 90 * time.Second
 // unwitnessed is why a voter is not unhealthy that only its own record calls so.
 const unwitnessed = "only its own host record reports it"
 
-// UnhealthyVoter is a voter that is sick by its own verdict and by a witness.
+// UnhealthyVoter is a voter that is sick by its own report and by a witness.
 type UnhealthyVoter struct {
 	Member  Member
 	Verdict health.State
 	For     time.Duration
 	Witness string // for people
-	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
+	// In is how long it takes until another host may replace it; 0 when it may, or when nobody ever does by itself.
 	In time.Duration
 	// StartGuarded is why nothing will happen, for people; empty when something will.
 	Held string
-	Heir string // the host that is taking its place; empty when none is yet
+	Heir string // the host that is replacing it; empty when none is yet
 	// TooMany tells that one votes more than wanted: nobody comes in its place.
 	TooMany bool
 }
@@ -69,13 +69,13 @@ func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 	case m.Learner:
 		return s, "it is no voter"
 	case !present:
-		return s, "no quorumd on its host tells how it is"
+		return s, "no quorumd on its host reports its health state"
 	case sick(h.Health) && h.Recovers:
 		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
 	case !sick(h.Health) || h.Ails.For == 0:
-		return s, "it is " + h.Health.String() + " by its own verdict"
+		return s, "it is " + h.Health.String() + " by its own report"
 	case !gates(h.Health, h.Spares, health.Joins):
-		return s, "what its verdict rests on would let it join"
+		return s, "the findings behind its health state would let it join"
 	case !h.Manage:
 		return s, "its quorumd only observes"
 	case h.Turn, v.Op.info().down && v.Op.names(h, m):
@@ -101,7 +101,7 @@ func (v View) verdictAwaits(h Host) time.Duration {
 	return left
 }
 
-// silent tells whether a voter whose disk hangs, by its own verdict, answers no linearizable read. Silence alone says
+// silent tells whether a voter whose disk hangs, by its own report, answers no linearizable read. Silence alone says
 // nothing: it may be this host's way that is cut, and a voter that is slow serves the others then.
 func (v View) silent(m Member) bool {
 	h, present := v.hostOf(m)
@@ -138,12 +138,12 @@ func (f Fsyncs) evidence() string {
 // sickFor is calledSick for deciding: what was not seen in this round proves nothing.
 func (v View) sickFor(m Member) (UnhealthyVoter, string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
-		return UnhealthyVoter{}, "the cluster was not seen in this round"
+		return UnhealthyVoter{}, "the cluster was not observed in this round"
 	}
 	return v.calledSick(m)
 }
 
-// isSick tells whether a voter has been sick for so long that another host may take its place.
+// isSick tells whether a voter has been sick for so long that another host may replace it.
 func (v View) isSick(m Member) bool {
 	s, why := v.sickFor(m)
 	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
@@ -171,7 +171,7 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 
 // Text says it for people, with what happens when.
 func (s UnhealthyVoter) Text(grace time.Duration) string {
-	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
+	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.Verdict,
 		durationfmt.Seconds(s.For), s.Witness)
 	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
 }

@@ -116,14 +116,14 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			func(v *View) { v.Hosts = append(v.Hosts[:2:2], v.Hosts[3]) }, false, "no quorumd",
 		},
 		"the cluster was seen before": {
-			func(v *View) { v.Cluster.Fresh = false }, false, "not seen in this round",
+			func(v *View) { v.Cluster.Fresh = false }, false, "not observed in this round",
 		},
-		"the records were seen before": {func(v *View) { v.Resting = true }, false, "not seen in this round"},
+		"the records were seen before": {func(v *View) { v.Resting = true }, false, "not observed in this round"},
 		"it is a learner": {
 			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is no voter",
 		},
 		"a minority decides": {
-			func(v *View) { v.Cluster.Reachable = false }, false, "not seen in this round",
+			func(v *View) { v.Cluster.Reachable = false }, false, "not observed in this round",
 		},
 	} {
 		v := sickView()
@@ -138,51 +138,51 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 
 func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 	t.Parallel()
-	const says = "n3 has been SLOW for 12m by its own verdict, and 99 of 100 syncs of its etcd's own log take up " +
+	const says = "n3 has been SLOW for 12m by its own report, and 99 of 100 syncs of its etcd's own log take up " +
 		"to 256ms; "
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
 	}{
 		"repair is off": {
-			func(v *View) { v.Limits.SickGrace = 0 }, says + "nobody takes its place, because repair.sick is off",
+			func(v *View) { v.Limits.SickGrace = 0 }, says + "no host replaces it, because repair.sick is off",
 		},
 		"it waits for the grace": {
-			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host takes its place in 1m30s",
+			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",
 		},
-		"the grace is over": {func(*View) {}, says + "another host is about to take its place"},
+		"the grace is over": {func(*View) {}, says + "another host is about to replace it"},
 		"nobody could": {
 			func(v *View) { v.Hosts = v.Hosts[:3] },
-			says + "another host may take its place, but: there is no standby and no spare",
+			says + "another host may replace it, but: there is no standby and no spare",
 		},
 		"nobody could yet": {
 			func(v *View) { v.Hosts, v.Limits.SickGrace = v.Hosts[:3], 12*time.Minute },
-			says + "another host may take its place in 1m30s, but: there is no standby and no spare",
+			says + "another host may replace it in 1m30s, but: there is no standby and no spare",
 		},
 		"another member is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },
-			says + "another host may take its place, but: 2 voters look unhealthy or dead together, in more than " +
+			says + "another host may replace it, but: 2 voters look unhealthy or dead together, in more than " +
 				"one failure domain: n2 is SLOW, n3 is SLOW",
 		},
 		"enough were replaced": {
 			func(v *View) { v.Repairs, v.Limits.RepairsPerDay = 2, 2 },
-			says + "another host may take its place, but: 2 voters were replaced in the last 24 hours, the limit is 2",
+			says + "another host may replace it, but: 2 voters were replaced in the last 24 hours, the limit is 2",
 		},
 		"the cluster is paused": {
 			func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} },
-			says + "another host may take its place, but: the cluster is paused by root",
+			says + "another host may replace it, but: the cluster is paused by root",
 		},
 		"a record cannot be read": {
 			func(v *View) { v.Unreadable = []Unreadable{{RecordPause, "/quorumd/c/pause", "bad JSON"}} },
-			says + "another host may take its place, but: a record in etcd cannot be read",
+			says + "another host may replace it, but: a record in etcd cannot be read",
 		},
 		"another operation is in flight": {
 			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"} },
-			says + "another host may take its place, but: the join of n5 ends first",
+			says + "another host may replace it, but: the join of n5 must end first",
 		},
 		"its heir is at work": {
 			func(v *View) { v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3} },
-			says + "n4 is taking its place",
+			says + "n4 is replacing it",
 		},
 	} {
 		v := besideSick()
@@ -233,7 +233,7 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute },
 			strings.Replace(says, "SLOW", "STALLED", 1) + ", or it answers no linearizable read",
 		},
-		"another host is taking its place": {
+		"another host is replacing it": {
 			func(v *View) {
 				v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Target: RoleVoter, Replaces: 3}
 			},

@@ -41,9 +41,9 @@ func records() []recordInfo {
 	return []recordInfo{
 		{RecordOp, true, "so nothing is begun", "quorumctl op release --force --reason '<why>' deletes it"},
 		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
-		{RecordRollout, false, "so no rollout goes on", "quorumctl rollout abort deletes it"},
+		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
 		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
-		{RecordLock, false, "so the lock counts as another's", "if it stays: etcdctl del %s"},
+		{RecordLock, false, "so the lock counts as held by another host", "if it stays: etcdctl del %s"},
 		{
 			RecordHost, false, "so nothing is known of that host",
 			"restart quorumd there, as new as here; if there is no such host: etcdctl del %s",

@@ -51,11 +51,11 @@ func TestWhatWaitsForARecordThatCannotBeRead(t *testing.T) {
 		{"both, the weightier one is named", of(host, pause), StepNone, RecordUnreadable},
 		{"both, the other way around", of(pause, host), StepNone, RecordUnreadable},
 		{"three of hosts", of(host, host, host), StepTakeLock, ""},
-		{"that of a host, and nothing is to do", func(v *View) {
+		{"that of a host, with nothing to do", func(v *View) {
 			of(host)(v)
 			v.Health.State = health.Slow
 		}, StepNone, HealthBad},
-		{"that of a pause, and nothing is to do", func(v *View) {
+		{"that of a pause, with nothing to do", func(v *View) {
 			of(pause)(v)
 			v.Health.State = health.Slow
 		}, StepNone, RecordUnreadable},

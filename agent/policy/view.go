@@ -184,12 +184,12 @@ type Data struct {
 	Detail    string // for people
 }
 
-// unread says that the data directory has not been looked at, and why, where that is known.
+// unread says that the data directory has not been read, and why, where that is known.
 func (d Data) unread() string {
 	if d.Detail == "" {
-		return "the data directory has not been looked at yet"
+		return "the data directory has not been read yet"
 	}
-	return "the data directory has not been looked at yet: " + d.Detail
+	return "the data directory has not been read yet: " + d.Detail
 }
 
 // Health is this host's verdict.
@@ -261,7 +261,7 @@ type Member struct {
 	Lag           uint64 // raft entries behind the leader
 	LagKnown      bool
 	RTT           time.Duration // of this host's last question to it; 0 when it is not known
-	Errors        bool          // it reports errors of its own
+	Errors        bool          // it reports errors
 	// Standby tells of a learner that its own host calls it a standby, and no learner that is joining. This host knows
 	// of its own from its disk, whatever the record of an operation says.
 	Standby    bool
@@ -337,7 +337,7 @@ type Lock struct {
 }
 
 // OpPhase is how far an operation has come, as its record says. What to do next is decided by it beside what is seen:
-// rollback is an intent that must survive a crash, down and back tell whether etcd was stopped in order.
+// rollback is an intent that must survive a crash, down and back tell whether etcd was stopped cleanly.
 type OpPhase string
 
 // The phases of a join, in order, and the way back.

@@ -33,7 +33,7 @@ func backupGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_backup_failed", "1 when the last snapshot of the cluster that was tried was not saved.", nil,
+			"quorumd_backup_failed", "1 when the last attempt to save a snapshot failed.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
 					emit(truth(r.View.Backup.Failed != nil))

@@ -12,9 +12,10 @@ import (
 func TestARefusalIsToldInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	d := policy.Decision{Waiting: policy.BackingOff, Reasons: []policy.Reason{
-		{Code: policy.TargetMet, Text: "3 of 3 voters stand"}, {Code: policy.BackingOff, Text: "the next try is in 5s"},
+		{Code: policy.TargetMet, Text: "3 of 3 voters stand"}, {Code: policy.BackingOff, Text: "the next attempt is " +
+			"in 5s"},
 	}}
-	if got := waitingText(d); got != "the next try is in 5s" {
+	if got := waitingText(d); got != "the next attempt is in 5s" {
 		t.Errorf("it says %q", got)
 	}
 	d.Reasons, d.Step = nil, policy.Step{Kind: policy.StepReleaseLock} // the reasons come in the next round

@@ -17,9 +17,9 @@ func TestARemedyNamesTheUnitOfThisHost(t *testing.T) {
 	c.Etcd.Runner, c.Etcd.Unit = "systemd", "etcd@events.service"
 	p := &Publisher{opt: Options{Config: c}}
 	for code, want := range map[policy.ReasonCode]string{
-		policy.UnitStopped:  "when it is to run again: systemctl start etcd@events.service",
+		policy.UnitStopped:  "to run it again: systemctl start etcd@events.service",
 		policy.UnitDisabled: "systemctl enable etcd@events.service",
-		policy.UnitBusy:     "stop it, if it is not needed: systemctl disable --now etcd@events.service",
+		policy.UnitBusy:     "if it is not needed: systemctl disable --now etcd@events.service",
 	} {
 		if got := p.remedy(&round.Round{}, code); got != want {
 			t.Errorf("%s: %q, want %q", code, got, want)

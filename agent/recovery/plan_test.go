@@ -73,15 +73,15 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), wish(gone...), "n1 sees a quorum"},
 		"no facts":             {nil, wish(), "facts of 0 hosts"},
 		"old facts": {
-			with(func(f *Facts) { f.Taken = at().Add(-policy.MaxFactsAge) }), wish(gone...), "take them anew",
+			with(func(f *Facts) { f.Taken = at().Add(-policy.MaxFactsAge) }), wish(gone...), "collect them again",
 		},
 		"facts of the future": {
-			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), wish(gone...), "take them anew",
+			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), wish(gone...), "collect them again",
 		},
-		"a voter is missing": {with(func(*Facts) {}), wish("n2", "n3", "n4"), "no facts of n5"},
-		"no data":            {with(func(f *Facts) { f.Log.Empty = true }), wish(gone...), "no host has data"},
+		"a voter is missing": {with(func(*Facts) {}), wish("n2", "n3", "n4"), "missing from n5"},
+		"no data":            {with(func(f *Facts) { f.Log.Empty = true }), wish(gone...), "no host has a voter's data"},
 		"a learner": {
-			with(func(f *Facts) { f.Log.Members[0].Learner = true }), wish(gone...), "no host has data",
+			with(func(f *Facts) { f.Log.Members[0].Learner = true }), wish(gone...), "no host has a voter's data",
 		},
 		"nobody knows the voters": {with(func(f *Facts) { f.Log.Members = nil }), wish(gone...), "who the voters are"},
 		"another name": {with(func(*Facts) {}), Wish{
@@ -100,7 +100,7 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 		},
 		"another survivor without facts": {with(func(*Facts) {}), Wish{
 			Cluster: "demo", Gone: gone, At: at(), Survivor: "n4", ID: "abcdefghijkl", New: 2,
-		}, "no facts of it"},
+		}, "its facts are missing"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -174,7 +174,7 @@ func TestNoSnapshotTakesThePlaceOfDataThatAreNewerUnlessTheHostIsNamed(t *testin
 		t.Errorf("the plan is %+v: %v", p, err)
 	}
 	w.Survivor = "n9"
-	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "no facts of it") {
+	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "its facts are missing") {
 		t.Errorf("a plan for a host that nobody knows: %v", err)
 	}
 	all[0].Quorum = true

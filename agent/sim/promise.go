@@ -331,7 +331,7 @@ func (p *promises) odd(by *process) {
 		}
 	}
 	if w.now()-p.hostsChanged > p.stale() { // what has just changed may have been seen as it was before
-		p.breach("P2", by.host, "the voters become even, and no other host is ready to follow")
+		p.breach("P2", by.host, "the voters become even, and no other host is ready to join after it")
 	}
 }
 

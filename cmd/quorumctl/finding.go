@@ -74,7 +74,7 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {
 		hint = "it is a reason and no finding: quorumctl explain " + strings.ToUpper(name)
 	}
-	return finding{}, usage(hint, "cannot %s %q: no check finds that", what, name)
+	return finding{}, usage(hint, "cannot %s %q: no check reports that finding", what, name)
 }
 
 func writeFinding(p *page, f finding) {

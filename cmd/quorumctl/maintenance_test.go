@@ -19,9 +19,9 @@ import (
 func worker(t *testing.T) *desk {
 	t.Helper()
 	d := scene(t, "steady")
-	d.status.Reasons = []control.Reason{{Code: "AT_REST", Text: "this host is a voter and nothing is to do"}}
+	d.status.Reasons = []control.Reason{{Code: "AT_REST", Text: "this host is a voter; nothing to do"}}
 	d.down = []moment{
-		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 was asked earlier, and goes first"},
+		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
 		{control.MaintenanceWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
 		{control.MaintenanceWaiting, "SETTLING", "1.1s of the cooldown of 1m remain"},
 		{control.MaintenanceStopping, "STOPPING", "etcd is stopping"},
@@ -214,7 +214,7 @@ func TestOnATerminalALineWhoseNumbersMoveIsWrittenOver(t *testing.T) {
 		terminal, io.Discard)
 	terminal.Close()
 	got := strings.ReplaceAll(<-seen, "\r\n", "\n")
-	want := "\r    0s  waiting    CYCLE_QUEUED: n3 was asked earlier, and goes first\x1b[K\n" +
+	want := "\r    0s  waiting    CYCLE_QUEUED: n3 has an older request and goes first\x1b[K\n" +
 		"    1s  waiting    SETTLING: 3.2s of the cooldown of 1m remain\x1b[K\r" +
 		"    2s  waiting    SETTLING: 1.1s of the cooldown of 1m remain\x1b[K\n" +
 		"    3s  stopping   STOPPING: etcd is stopping\x1b[K\nn1: safe to touch"

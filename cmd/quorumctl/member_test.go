@@ -37,13 +37,13 @@ func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk 
 func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
 	t.Parallel()
 	waits := []control.Reason{
-		{Code: "MEMBER_LIVE", Text: "voter n3 has not answered for 21s; it is taken for gone after 30s"},
+		{Code: "MEMBER_LIVE", Text: "voter n3 has not answered for 21s; it counts as gone after 30s"},
 		{Code: "LOCK_HELD", Text: "held by n1"},
 	}
 	done, _ := serving(t, undertaker(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
 	golden(t, "member-remove.golden", transcript(t, done, "member remove n3 --reason 'in the bin'", "member list"))
 	late, _ := serving(t, undertaker(t, control.CodeWithdrawn,
-		"its time was over before its turn came; LOCK_HELD: held by n1", waits...))
+		"it expired before it could begin; LOCK_HELD: held by n1", waits...))
 	golden(t, "member-remove-late.golden", transcript(t, late, "member remove n3 --reason 'in the bin' --timeout 3s"))
 	back, _ := serving(t, undertaker(t, "MEMBER_LIVE", "voter n3 answers"))
 	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --reason 'in the bin'"))

@@ -79,7 +79,7 @@ func TestATerminalIsToldHowLongItTakesUntilAHostJoins(t *testing.T) {
 		s.Time = s.Time.Add(2 * time.Second)
 		behind := 1300 - 200*look
 		s.Reasons = []control.Reason{{
-			Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind the leader, at most 100", behind),
+			Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind the leader, limit 100", behind),
 			Progress: &control.Progress{Now: float64(behind), Goal: 100, Unit: control.UnitEntries},
 		}}
 		if look == 5 {
@@ -92,7 +92,7 @@ func TestATerminalIsToldHowLongItTakesUntilAHostJoins(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	for _, want := range []string{
-		"    0s  joining    LEARNER_BEHIND: 1100 entries behind the leader, at most 100\x1b",
+		"    0s  joining    LEARNER_BEHIND: 1100 entries behind the leader, limit 100\x1b",
 		"    4s  joining    about 6s left: LEARNER_BEHIND: 700 entries behind",
 	} {
 		if !strings.Contains(seen, want) {
@@ -113,7 +113,7 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 				s.Time = s.Time.Add(2 * time.Second)
 				s.Recovery = &plan
 				s.Reasons = []control.Reason{{
-					Code: "RECOVERING", Text: "a copy of this host's data is made a cluster of its own",
+					Code: "RECOVERING", Text: "a new cluster is built from a copy of this host's data",
 					Progress: &control.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: control.UnitBytes},
 				}}
 				if look == 5 {
@@ -127,8 +127,8 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 				t.Errorf("exit %d: %s", got, out)
 			}
 			for _, want := range []string{
-				"    0s  alone      200 MiB of 1 GiB: RECOVERING: a copy of this host's data",
-				"    4s  alone      about 12s left, 400 MiB of 1 GiB: RECOVERING: a copy",
+				"    0s  alone      200 MiB of 1 GiB: RECOVERING: a new cluster is built from a",
+				"    4s  alone      about 12s left, 400 MiB of 1 GiB: RECOVERING: a new cluster",
 			} {
 				if !strings.Contains(seen, want) {
 					t.Errorf("%q is missing in %q", want, seen)

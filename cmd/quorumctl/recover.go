@@ -28,7 +28,7 @@ func (a *app) recoverCommand() *cobra.Command {
 		Short:   "Bring back a cluster whose majority is lost for good",
 		Long: "Bring back a cluster whose majority is lost for good, in three steps: the facts of every host that\n" +
 			"is left, a plan made of them, and the plan applied on each of these hosts, in any order. etcd need\n" +
-			"not run. One host goes on alone with all that is in its log, under a new cluster ID; the others\n" +
+			"not run. One host continues alone with all that is in its log, under a new cluster ID; the others\n" +
 			"move their data aside, which deletes nothing, and join it again as they always do.",
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -89,7 +89,7 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 			"and propose the one whose log is the most advanced. The plan is written once the cluster's name was\n" +
 			"typed, or given with --cluster. Every voter of which there are no facts must be named with --gone:\n" +
 			"such a host must never come back as it is, since several of them could form the old cluster again\n" +
-			"beside the new one. So it is with a host that goes on alone by an earlier plan and has not given it\n" +
+			"beside the new one. So it is with a host that continues alone by an earlier plan and has not given it\n" +
 			"up: no other plan is made, unless that host is named with --kept-off. Where no data are left a host\n" +
 			"goes on with a snapshot: --from-snapshot names one in the store of this host, newest for the newest,\n" +
 			"or a file that etcdctl snapshot save has written, with a / in its path, which lies on the host that\n" +
@@ -256,7 +256,7 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		case r.Done:
 			p.line("plan %s is carried out on this host already", r.Plan)
 		case r.Alone:
-			p.line("accepted: this host goes on alone%s as cluster %s, by plan %s", withSnapshot(r), r.New, r.Plan)
+			p.line("accepted: this host continues alone%s as cluster %s, by plan %s", withSnapshot(r), r.New, r.Plan)
 		default:
 			p.line("accepted: this host moves its data aside and joins %s again, by plan %s", r.Survivor, r.Plan)
 		}

@@ -48,7 +48,7 @@ func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != want || (err == nil) != (want == 0) {
 			t.Errorf("%q: exit %d, the plan: %v: %s", typed, code, err, seen)
 		}
-		if !strings.Contains(seen, "n1 goes on alone") {
+		if !strings.Contains(seen, "n1 continues alone") {
 			t.Errorf("%q: what is to be confirmed is not shown: %s", typed, seen)
 		}
 	}
@@ -72,7 +72,7 @@ func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *t
 	}
 	out := filepath.Join(t.TempDir(), "plan.json")
 	r := plan(out)
-	for _, want := range []string{"n1 was told plan abcdefghijkl", "quorumctl recover give-up", "--kept-off n2"} {
+	for _, want := range []string{"n1 received plan abcdefghijkl", "quorumctl recover give-up", "--kept-off n2"} {
 		if r.code != exitFault || !strings.Contains(r.stderr, want) {
 			t.Errorf("exit %d, and %q is not said: %s%s", r.code, want, r.stdout, r.stderr)
 		}

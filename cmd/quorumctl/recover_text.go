@@ -61,11 +61,13 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 func goesOn(p *page, plan recovery.Plan) {
 	host, s := plan.Of(plan.Survivor).Host, plan.Snapshot
 	if s == nil {
-		p.line("%s goes on alone, under another cluster ID than %s; its revision is raised by a thousand million, so "+
+		p.line("%s continues alone, under another cluster ID than %s; its revision is raised by a thousand million, "+
+			"so "+
 			"that watchers notice. All others of these hosts move their data aside and join it.", host, plan.Old)
 		return
 	}
-	p.line("%s goes on alone with the snapshot %s (revision %d, %d keys, %s, SHA-256 %.12s), under a new cluster ID; "+
+	p.line("%s continues alone with the snapshot %s (revision %d, %d keys, %s, SHA-256 %.12s), under a new cluster "+
+		"ID; "+
 		"its revision is raised by a thousand million, so that watchers notice. If it has data they are moved aside. "+
 		"All others of these hosts move theirs aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
 		s.SHA256)
@@ -162,7 +164,7 @@ func writeRecovery(p *page, s control.Status) {
 	r := s.Recovery
 	part := "moves its data aside and joins " + r.Survivor + " again"
 	if r.Alone {
-		part = "goes on alone" + withSnapshot(*r) + " as cluster " + r.New
+		part = "continues alone" + withSnapshot(*r) + " as cluster " + r.New
 	}
 	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
 	if r.GivenUp != "" {

@@ -15,13 +15,13 @@ func TestABootstrapThatWouldBeRefusedIsNotPromised(t *testing.T) {
 	d := scene(t, "fresh")
 	d.fail = &control.Error{
 		Status: 409, Code: "CLUSTER_EXISTS", Message: "cannot bootstrap: something answers at http://192.0.2.7:2379",
-		Hint: "see whether a cluster runs there without a quorum",
+		Hint: "check whether a cluster runs there without a quorum",
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "bootstrap")
 	if r.code != exitFault || r.stdout != "" ||
-		r.stderr != "quorumctl: cannot bootstrap: something answers at http://192.0.2.7:2379\n→ see whether a "+
-			"cluster runs there without a quorum\n" {
+		r.stderr != "quorumctl: cannot bootstrap: something answers at http://192.0.2.7:2379\n→ check whether "+
+			"a cluster runs there without a quorum\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	d.fail = nil
@@ -35,12 +35,12 @@ func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{
-		{Code: "AT_REST", Text: "nothing is to do"},
+		{Code: "AT_REST", Text: "nothing to do"},
 		{Code: "UNIT_DISABLED", Text: "the unit is not enabled", Caution: true},
 		{Code: "SETTLING", Text: "2s of the cooldown of 1m remain"},
 	}
 	socket, _ := serving(t, d)
-	want := "  because AT_REST: nothing is to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: " +
+	want := "  because AT_REST: nothing to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: " +
 		"the unit is not enabled\n"
 	if r := quorumctl(t, socket, "status"); r.code != exitOK || !strings.HasSuffix(r.stdout, want) {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)

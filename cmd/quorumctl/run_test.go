@@ -238,7 +238,7 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 	if m := d.status.Maintenance; m.Work != req.Work {
 		return control.Maintenance{}, &control.Error{
 			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + m.Work +
-				" is asked for already", Hint: "quorumctl maintenance off",
+				" was already requested", Hint: "quorumctl maintenance off",
 		}
 	}
 	return *d.status.Maintenance, nil

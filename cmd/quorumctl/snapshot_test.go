@@ -62,7 +62,7 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "the next snapshot is due in 5h, by n4",
 		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", Drill: &control.RestoreTest{
 			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", Proven: &saved, Host: "n5", Keys: 1200,
-			TookSeconds: 12, Next: "the next restore is proven in 23h, by n5",
+			TookSeconds: 12, Next: "the next restore test is in 23h, by n5",
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
 		},
 	}

@@ -77,7 +77,7 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 		},
 		"an unknown host": {
 			n1, "rollout start restart --reason x --hosts n1,n9", exitUsage,
-			[]string{"no host is present that is called n9", "→ quorumctl status lists the hosts"},
+			[]string{"no present host is called n9", "→ quorumctl status lists the hosts"},
 		},
 		"a host that observes": {
 			n1, "rollout start reboot --reason x --hosts n2", exitConflict,

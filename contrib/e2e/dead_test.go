@@ -57,7 +57,7 @@ func TestAVoterWhoseMachineDiesIsCalledDeadByTheOthersUntilItsAgentIsBack(t *tes
 	for _, h := range []*host{n1, n2} {
 		name := h.Options.Name
 		w.eventually(name+" calls n3 dead", func() bool {
-			return h.says(policy.VoterDead, "by the word of n1, n2; nobody takes its place, because repair.dead is off")
+			return h.says(policy.VoterDead, ", reported by n1, n2; no host replaces it, because repair.dead is off")
 		})
 		t.Logf("%s says so after %s", name, time.Since(died).Round(100*time.Millisecond))
 		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")

@@ -41,7 +41,7 @@ func TestAHostThatKnowsNoOtherFindsTheClusterByDiscoveryAndNeverMakesItsOwn(t *t
 			return is && strings.Contains(e.Message, says)
 		})
 	}
-	refused("it is not known where a cluster may be: the endpoints have not been discovered: open " + file)
+	refused("endpoints of an existing cluster may be missing: the endpoints have not been discovered: open " + file)
 	for text, says := range map[string]string{
 		"": "the answer is empty", "<html>\n": "the answer is refused",
 		n1.Options.ClientURL + "\nhttps://n3:2379\n": "is not http",

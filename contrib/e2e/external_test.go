@@ -254,7 +254,7 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	_, err := h.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
-	if err == nil || !strings.Contains(err.Error(), "others run this host's etcd") {
+	if err == nil || !strings.Contains(err.Error(), "this host's etcd is managed externally") {
 		t.Fatalf("a restart that nobody here can do was taken: %v", err)
 	}
 
@@ -262,7 +262,7 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 	w.eventually("it is safe to touch, and another leads", func() bool {
 		return h.maintenance() == control.MaintenanceSafe && !h.leads()
 	})
-	if s, _ := h.status(); !k.runs() || !strings.Contains(s.Reasons[0].Text, "may stop it now") {
+	if s, _ := h.status(); !k.runs() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
 		t.Fatalf("etcd runs: %t; %v", k.runs(), s.Reasons)
 	}
 	other.ask(control.WorkMaintenance)

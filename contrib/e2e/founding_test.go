@@ -38,13 +38,13 @@ func TestTheListedHostsMakeOneClusterWhenTheLastOfThemAnswersAndNotBefore(t *tes
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
 	w.eventually("n1 waits for n3", func() bool { return n1.says(policy.FoundingWaits, "n3 does not answer") })
-	w.eventually("n2 stands by n1's attempt", func() bool {
-		return n2.says(policy.FoundingWaits, "this host stands by it")
+	w.eventually("n2 is committed to n1's attempt", func() bool {
+		return n2.says(policy.FoundingWaits, "this host is committed to it")
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	_, err := n2.Client.Bootstrap(ctx, clusterName)
-	if e, is := errors.AsType[*control.Error](err); !is || !strings.Contains(e.Message, "stands by") {
+	if e, is := errors.AsType[*control.Error](err); !is || !strings.Contains(e.Message, "has promised") {
 		t.Fatalf("n2 was told to make a cluster of its own, and says %v", err)
 	}
 	w.never(3*time.Second, "a cluster is made without n3", func() bool { return n1.role() == control.RoleVoter })
@@ -59,15 +59,15 @@ func TestAFirstHostThatHasLostItsDiskMakesNoSecondCluster(t *testing.T) {
 	w.expect()
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
-	w.eventually("n2 stands by n1's attempt", func() bool {
-		return n2.says(policy.FoundingWaits, "this host stands by it")
+	w.eventually("n2 is committed to n1's attempt", func() bool {
+		return n2.says(policy.FoundingWaits, "this host is committed to it")
 	})
 	must(t, n1.end())
 	n1.running = false
 	must(t, os.RemoveAll(filepath.Join(n1.Options.Dir, "state")))
 	w.start(n1, n3)
 	w.eventually("n1 waits for a person", func() bool {
-		return n1.says(policy.FoundingWaits, "n2 stands by an earlier attempt")
+		return n1.says(policy.FoundingWaits, "n2 is committed to an earlier attempt")
 	})
 	w.never(3*time.Second, "a cluster is made", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
@@ -98,8 +98,8 @@ func TestAListedHostThatReturnsWithDataKeepsTheOthersFromMakingACluster(t *testi
 	w.eventually("n1 says who has data", func() bool {
 		return n1.says(policy.FoundingWaits, "n3 is not new: there is data in its data directory")
 	})
-	w.eventually("n2 stands by n1's attempt", func() bool {
-		return n2.says(policy.FoundingWaits, "this host stands by it")
+	w.eventually("n2 is committed to n1's attempt", func() bool {
+		return n2.says(policy.FoundingWaits, "this host is committed to it")
 	})
 	w.never(3*time.Second, "a cluster is made", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.etcdPID() != 0

@@ -52,7 +52,7 @@ func (h *host) askFor(req control.MaintenanceRequest) {
 	// One that was told as ended may still be on the disk for a moment, and says that one is to try again.
 	h.w.eventually("the last one has come to its end", func() bool {
 		_, err = h.Client.AskMaintenance(ctx, req)
-		return err == nil || !strings.Contains(err.Error(), "is just coming to its end")
+		return err == nil || !strings.Contains(err.Error(), "is just ending")
 	})
 	if err != nil {
 		h.w.t.Fatalf("%s cannot be asked for a %s: %v", h.Options.Name, req.Work, err)

@@ -121,7 +121,7 @@ func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]strin
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	files, plan := w.factsOf(w.hosts...), filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, files...)
-	me().ctl(n1, args...).is(t, "without a snapshot", 70, "no host has data of a voter")
+	me().ctl(n1, args...).is(t, "without a snapshot", 70, "no host has a voter's data")
 	me().ctl(n1, append(args, "--from-snapshot", "none")...).is(t, "another snapshot", 64, "snapshot list")
 	args = append(args, "--from-snapshot", "newest", "--out", plan)
 	me().ctl(n1, args...).is(t, "of which no host has a record", 64, "its origin is unproven", "--unproven-origin")
@@ -175,7 +175,7 @@ func snapshotStruck(t *testing.T, what victim) {
 			me().ctl(n1, args...).is(t,
 				"the plan", 0, "Nothing was changed yet")
 			n1.struckInARecovery(what, side, snapshotSteps(), func() {
-				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "goes on alone with the snapshot")
+				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "continues alone with the snapshot")
 			})
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			if got := w.loadKeys(n1); !maps.Equal(got, before) {

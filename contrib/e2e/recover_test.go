@@ -176,7 +176,7 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 		}
 	}
 	n1.waitStopped()
-	if text := n1.apply(second); !strings.Contains(text, "since its facts were taken n1 was told plan abcdefghijkl") {
+	if text := n1.apply(second); !strings.Contains(text, "since its facts were taken n1 received plan abcdefghijkl") {
 		t.Errorf("a second plan of the same facts, while the first is under way: %q", text)
 	}
 	n1.resume()
@@ -319,7 +319,7 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	}
 	me().runsCtl(t, "recover", "plan", file).is(t, "nobody is said to be gone", 70, "--gone n2,n3")
 	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
-	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 goes on alone", "--cluster NAME")
+	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 continues alone", "--cluster NAME")
 	t.Log("\n" + shown.said)
 	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t,
 		"another name",
@@ -329,11 +329,11 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	t.Log("\n" + shown.said)
 	n1.stopAt("before place-copy")
 	shown = me().ctl(n1, "recover", "apply", plan)
-	shown.is(t, "applied", 0, "accepted: this host goes on alone")
+	shown.is(t, "applied", 0, "accepted: this host continues alone")
 	t.Log("\n" + shown.said)
 	n1.waitStopped()
 	shown = me().ctl(n1, "recover", "status")
-	shown.is(t, "while it goes on", 0, "this host goes on alone as cluster")
+	shown.is(t, "while it goes on", 0, "this host continues alone as cluster")
 	t.Log("\n" + shown.said)
 	n1.resume()
 	shown = me().ctl(n1, "recover", "status", "--watch")
@@ -461,7 +461,7 @@ func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testi
 	must(t, err)
 	must(t, os.WriteFile(file, text, 0o600))
 	n1.stopAt("before " + string(policy.StepPlaceCopy))
-	me().ctl(n1, "recover", "apply", file).is(t, "applied", 0, "goes on alone")
+	me().ctl(n1, "recover", "apply", file).is(t, "applied", 0, "continues alone")
 	n1.waitStopped()
 	shown := me().ctl(n1, "recover", "give-up")
 	shown.is(t, "given up", 0, "etcd starts again on the data that it had", "not undone")
@@ -475,9 +475,9 @@ func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testi
 	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
 	me().ctl(n1, "recover", "facts").is(t, "the plan that was given up is told", 0, `"givenUp": true`)
 	n1.stopAt("after " + string(policy.StepPlaceCopy))
-	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "goes on alone")
+	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "continues alone")
 	n1.waitStopped()
-	me().ctl(n1, "recover", "give-up").is(t, "too late", 70, "begun to part with its old data")
+	me().ctl(n1, "recover", "give-up").is(t, "too late", 70, "begun to move its old data")
 	n1.resume()
 	n1.recovered()
 	w.readBack(n1, report)

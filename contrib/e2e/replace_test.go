@@ -86,7 +86,7 @@ func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T)
 	for _, h := range w.hosts {
 		w.eventually(h.Options.Name+" tells the whole repair, in its order", func() bool {
 			return inOrder(me().ctl(h, "history", "-n", "100").words(),
-				"n4 step begin-replace recording that this host takes the place of a voter as voter: in place of n3",
+				"n4 step begin-replace recording that this host replaces a voter as voter: in place of n3",
 				"n4 step remove-member removing a member for good: in place of n3",
 				"n4 step promote promoting the learner to voter",
 				"n4 op JOINED replace of n4 as voter has ended",

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote has the host struck that has it removed, or the dead one
+// TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote has the host struck that removes it, or the dead one
 // come back: before its removal that one stays, and four vote until a person takes one out.
 func TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote(t *testing.T) {
 	t.Parallel()
@@ -25,11 +25,11 @@ func TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote(t *testing.T) {
 	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member"} {
 		for _, also := range []strike{
 			{
-				"the agent that has it removed dies", func(by, _ *host) { by.kill() },
+				"the agent that removes it dies", func(by, _ *host) { by.kill() },
 				func(by, _ *host) { by.w.start(by) },
 			},
 			{ // another voter's ends what it has begun; nobody is dead while a voter's host has no word in it
-				"the agent that has it removed stays away", func(by, _ *host) { by.kill() },
+				"the agent that removes it stays away", func(by, _ *host) { by.kill() },
 				func(by, _ *host) {
 					by.w.eventually("no operation is left", func() bool { return by.w.absent(by.w.keys().Op()) })
 					by.w.start(by)

@@ -102,7 +102,7 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 	n3.lose()
 	for _, h := range []*host{n1, n2} {
 		w.eventually(h.Options.Name+" says that n3 is down", func() bool {
-			return h.says(policy.VoterNotLive, "voter n3 does not answer, for ")
+			return h.says(policy.VoterNotLive, "voter n3 has not answered for ")
 		})
 		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
 		for _, r := range h.now().Hosts {

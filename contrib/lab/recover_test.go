@@ -191,7 +191,7 @@ func (f *bareFleet) losesThreeOfFive() {
 		}
 	}
 	if survivor == nil {
-		t.Fatal("no host goes on alone")
+		t.Fatal("no host continues alone")
 	}
 	t.Logf("%s serves again %s after the first command", survivor.Name, time.Since(began).Round(time.Second))
 	f.readsBack(survivor, report)

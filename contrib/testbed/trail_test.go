@@ -92,7 +92,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the operation of a has not ended")
 	letGo := record.Line{
 		Name: "a", Kind: "step", Code: string(policy.StepRollBack),
-		Text: "recording what is given up: it has been SLOW for 5m",
+		Text: "recording the rollback: it has been SLOW for 5m",
 	}
 	expectWrong(t, CheckHistory([]record.Line{letGo, end("the standby b"), begin("c"), letGo, end("c")}, false))
 	expectWrong(t, CheckHistory([]record.Line{letGo, begin("c"), end("c")}, false),

@@ -21,7 +21,7 @@ type founder struct {
 	list      int // of its configuration
 	promised  string
 	attempt   string
-	requested bool                 // it makes a cluster, or asks whether it may
+	requested bool                 // it creates a cluster, or asks whether it may
 	decided   bool                 // it makes one
 	published uint8                // the number of its word that others read; only if requests are explored
 	done      bool                 // it has belonged to one

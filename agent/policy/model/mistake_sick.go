@@ -205,7 +205,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter is replaced by the word of its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a voter is replaced, reported by its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor > 0 {
 					h.Health, h.Ails.For, h.Recovers = health.Slow, ages, false

@@ -126,7 +126,7 @@ func promises() map[breach]promise {
 		unsettled:          {"P2", "the membership is changed before the last change has settled"},
 		learnerUnready:     {"P2", "a learner is promoted that does not serve, or has not caught up for long enough"},
 		secondLearner:      {"P2", "a learner is added beside another one"},
-		evenVoters:         {"P2", "the number of voters is made even, and no other host is ready to follow"},
+		evenVoters:         {"P2", "the number of voters is made even, and no other host is ready to join after it"},
 		quorumLost:         {"P2", "a change of membership by quorumd has cost the quorum"},
 		voterRemoved:       {"P2", "a voter is removed by a step that takes back a learner"},
 		standbyRemoved:     {"P2", "a standby is removed for a join that its host has not begun"},

@@ -399,7 +399,7 @@ func repairPromises() map[breach]promise {
 		},
 		standbyForNothing: {"P2", "a standby is let go, and nobody stands ready to take its place"},
 		notReplaced: {
-			"liveness", "a voter stays dead, all else is healed and time passes, and nobody takes its place",
+			"liveness", "a voter stays dead, all else is healed and time passes, and no host replaces it",
 		},
 	}
 }

@@ -85,7 +85,7 @@ type rolled struct {
 	dead  uint8 // its agent
 	off   uint8 // the host
 	apart uint8 // its agent reaches nobody
-	slow  uint8 // by its own verdict
+	slow  uint8 // by its own report
 	stale uint8 // another version of etcd lies there than is wanted
 
 	belief uint8 // its agent takes the lock for its own
