@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// Who is dead, and by whose word. Nobody is dead of whom one agent alone says so, and one contradiction keeps everybody
-// alive: a member that anybody reaches, or that the leader's etcd is connected to, may still serve.
+// A voter is dead only if every agent that must report so does. One agent alone is not enough, and one contradiction
+// keeps a member alive: if any host reaches it, or the leader's etcd is connected to it, it may still serve.
 
-// Sight is what a host's agent says of a member. Of one that it has not looked at often enough it says nothing.
+// Sight is what a host's agent reports about a member. It reports nothing about one that it has not probed often
+// enough.
 type Sight struct {
 	MemberID uint64
-	// Lost: when last looked at, more than once in a row, neither its client nor its peer port took a connection. Also
-	// where both refused it: the machine is there, and neither etcd nor anything else listens.
+	// Lost: in the last probes, more than once in a row, neither its client nor its peer port accepted a connection.
+	// This includes refused connections: the machine is up, but neither etcd nor anything else listens.
 	Lost bool
-	// Unsure: it is not lost, and neither port is known to take a connection.
+	// Unsure: it is not lost, and neither port is known to accept a connection.
 	Unsure bool
-	// Connected: that host's own etcd has heard of it lately, where that is known. It is asked of one that is lost.
+	// Connected: that host's own etcd heard from it recently, if that is known. It is read only for a lost member.
 	Connected, ConnectedKnown bool
-	Domain                    string // of one that is lost: in which failure domain its host was, if that is known
-	// For is since when this word stands, without another in between, as the deciding agent has seen it.
+	Domain                    string // for a lost member: its host's failure domain, if known
+	// For is how long this report has been unchanged, as observed by the deciding agent.
 	For time.Duration
 }
 
-// deadFor gives for how long a member has been dead, reported by all live voters' agents, and the leader's etcd, with
-// no contradiction; 0 and the reason when it is not. It is for deciding: what was not seen in this round proves
+// deadFor returns for how long all live voters' agents and the leader's etcd have reported a member dead, without a
+// contradiction; 0 and the reason if it is not dead. Decisions use it: what was not observed in this round proves
 // nothing.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
@@ -37,7 +38,7 @@ func (v View) deadFor(m Member) (since time.Duration, why string) {
 	return v.calledDead(m)
 }
 
-// calledDead is deadFor by what was seen last.
+// calledDead is deadFor by the last observations.
 func (v View) calledDead(m Member) (since time.Duration, why string) {
 	gone, why := v.abandoned(m)
 	if why != "" {
@@ -50,9 +51,9 @@ func (v View) calledDead(m Member) (since time.Duration, why string) {
 	return min(gone, words), ""
 }
 
-// abandoned gives since when nobody on a member's own host has held it: its agent is gone, or says itself that the
-// member can never come back. An agent that is there answers for an etcd that does not run: it was stopped in order, or
-// is about to be started.
+// abandoned returns since when no agent on a member's own host has been in charge of it: the agent is gone, or reports
+// that the member can never come back. A present agent answers for an etcd that does not run: it was stopped on
+// purpose, or is about to be started.
 func (v View) abandoned(m Member) (since time.Duration, why string) {
 	switch {
 	case m.Live:
@@ -67,7 +68,7 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		switch here := h.PeerURL == m.PeerURL; {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
-		case here || m.Name != "" && h.Name == m.Name: // at another URL: what it says of its member is not of this one
+		case here || m.Name != "" && h.Name == m.Name: // at another URL: it reports about another member
 			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}
@@ -77,20 +78,20 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	return since, ""
 }
 
-// saysLost tells whether the host of a member says that it can never come back.
+// saysLost reports whether a member's host reports that the member can never come back.
 func (v View) saysLost(m Member) bool {
 	h, present := v.hostOf(m)
 	return present && h.MemberLostFor > 0
 }
 
-// wordAwaited gives how soon a voter's host looks again while its word on who is dead is waited for: by an operation,
-// or because a voter has only just fallen silent; 0 when it is not.
+// wordAwaited returns how soon a voter's host probes again while its report on dead members is awaited, by an operation
+// or because a voter has just fallen silent; 0 if it is not.
 func (v View) wordAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
 	}
 	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
-	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // it ends then, unless it is held
+	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // it ends then, unless it is paused
 		return lookSoon
 	}
 	for m := range v.Cluster.voters() {
@@ -101,13 +102,13 @@ func (v View) wordAwaited() time.Duration {
 	return 0
 }
 
-// fallsSilent is how long it takes until it is known of a voter that has just fallen silent whether it is dead, and,
-// once its time is over, until another host has recorded that it takes its place.
+// fallsSilent is how long it takes to know whether a voter that has just fallen silent is dead, and, once its grace is
+// over, until another host has recorded its replacement.
 const fallsSilent = 15 * time.Second
 
-// repairNears gives how soon a host that may replace a voter, or must say whether one is dead, looks again: at the
-// moment at which the time of a dead one is over; soon while it waits for what others say of one that has just fallen
-// silent, behind; and soon while the record of what follows is awaited. 0 when none of that is so.
+// repairNears returns how soon a host that may replace a voter, or must report whether one is dead, looks again: when
+// the grace of a dead voter ends; soon while the reports of the hosts in behind are awaited; soon while the record of
+// the replacement is awaited. 0 otherwise.
 func (v View) repairNears() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
@@ -130,7 +131,7 @@ func (v View) repairNears() (soon time.Duration, behind []string) {
 	return soon, nil
 }
 
-// untold gives the hosts of the live voters that do not say that a member is dead.
+// untold returns the hosts of the live voters that do not report a member dead.
 func (v View) untold(m Member) (ids []string) {
 	for voter := range v.Cluster.voters() {
 		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {
@@ -142,7 +143,7 @@ func (v View) untold(m Member) (ids []string) {
 	return ids
 }
 
-// words gives for how long all who must have said that a member is dead, and nobody else otherwise.
+// words returns for how long every required host has reported a member dead without any other contradicting it.
 func (v View) words(m Member) (since time.Duration, why string) {
 	since = Never
 	leader, speakers := false, 0
@@ -158,7 +159,7 @@ func (v View) words(m Member) (since time.Duration, why string) {
 		speakers++
 		since = min(since, said)
 	}
-	for _, h := range v.Hosts { // those who need not say so must not say otherwise
+	for _, h := range v.Hosts { // hosts that need not report it dead must not contradict it
 		if s, says := h.sight(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
 			if why := s.contradicts(h.Name); why != "" {
 				return 0, why
@@ -168,13 +169,13 @@ func (v View) words(m Member) (since time.Duration, why string) {
 	switch {
 	case !leader:
 		return 0, "no live leader is known that could confirm it"
-	case speakers < 2 && !m.Learner: // one that does not vote is missed by nobody
+	case speakers < 2 && !m.Learner: // a member that does not vote is not needed for the quorum
 		return 0, "only one live voter is left, and two must confirm it"
 	}
 	return max(since, 1), ""
 }
 
-// word gives for how long the agent of a live voter has said that a member is dead.
+// word returns for how long the agent of a live voter has reported a member dead.
 func (v View) word(voter, m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(voter)
 	if !present {
@@ -193,7 +194,7 @@ func (v View) word(voter, m Member) (since time.Duration, why string) {
 	return s.For, ""
 }
 
-// contradicts says how a word keeps a member alive; empty when it does not.
+// contradicts explains how a report keeps a member alive; empty if it does not.
 func (s Sight) contradicts(name string) string {
 	switch {
 	case s.Unsure:
@@ -206,7 +207,7 @@ func (s Sight) contradicts(name string) string {
 	return ""
 }
 
-// sight gives what a host says of a member, if it does.
+// sight returns what a host reports about a member, if anything.
 func (h Host) sight(id uint64) (Sight, bool) {
 	i := slices.IndexFunc(h.Sees, func(s Sight) bool { return s.MemberID == id })
 	if i < 0 {
@@ -215,12 +216,12 @@ func (h Host) sight(id uint64) (Sight, bool) {
 	return h.Sees[i], true
 }
 
-// isMember tells whether the host at a peer URL has a member.
+// isMember reports whether the host at a peer URL has a member.
 func (v View) isMember(peerURL string) bool {
 	return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == peerURL })
 }
 
-// OwnMemberLost tells whether this host's member can never come back, for the others to know.
+// OwnMemberLost reports whether this host's member can never come back; it is published for the others.
 func OwnMemberLost(v View) bool {
 	m, listed := v.member()
 	if !listed || m.Live || v.workUnderWay() {
@@ -230,10 +231,10 @@ func OwnMemberLost(v View) bool {
 	return gone || v.gaveUp(m)
 }
 
-// ReportsDeadVoters tells whether a host of that role has a word in who is lost. Spares, which are many, have none. One
-// that joins has: from a member that says nothing of it, a lost one counts as reached.
+// ReportsDeadVoters reports whether a host of that role counts in deciding who is dead. Spares, which are many, do not.
+// A joining host does: a member that reports nothing about a lost one counts as reaching it.
 func (r Role) ReportsDeadVoters() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
 
-// NeedsDeadReports tells whether an operation of that kind waits for what every voter's agent says of the one that it
-// replaces, by a look that is younger than its record.
+// NeedsDeadReports reports whether an operation of that kind waits for every voter's agent to report on the replaced
+// voter by a probe that is younger than its record.
 func NeedsDeadReports(kind string) bool { return kind == KindReplace }

@@ -12,21 +12,21 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Dead is a voter that is dead, reported by all who must say so.
+// Dead is a voter that all required hosts report dead.
 type Dead struct {
 	Member Member
 	For    time.Duration
-	By     []string // the hosts that say so
-	// In is how long it takes until another host may replace it; 0 when it may, or when nobody ever does by itself.
+	By     []string // the hosts that report it
+	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
 	In time.Duration
-	// StartGuarded is why nothing will happen, for people; empty when something will.
+	// StartGuarded is why it is not replaced; empty if it will be.
 	Held string
-	Heir string // the host that is replacing it; empty when none is yet
-	// TooMany tells that one votes more than wanted: nobody comes in its place.
+	Heir string // the host that is replacing it; empty if none is yet
+	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
 	TooMany bool
 }
 
-// DeadVoters gives the voters that are dead, by what was seen last, and what becomes of each.
+// DeadVoters returns the voters that are dead by the last observations, and what happens to each.
 func DeadVoters(v View) []Dead {
 	if !v.Cluster.Reachable || v.foreign() {
 		return nil
@@ -52,8 +52,9 @@ func DeadVoters(v View) []Dead {
 	return all
 }
 
-// deadHeld says why nobody takes the place of a dead voter; empty when one may. Once its time is over, a host that
-// still waits for it to answer does not call it dead, or not for so long: an agent that starts anew counts anew.
+// deadHeld explains why no host replaces a dead voter; empty if one may. Once the grace is over, a host that still
+// waits for it to answer does not report it dead, or not for long enough: an agent that has restarted counts again from
+// zero.
 func (v View) deadHeld(m Member, over bool) string {
 	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
@@ -65,7 +66,7 @@ func (v View) deadHeld(m Member, over bool) string {
 	if v.oneTooMany() {
 		return v.noRemover()
 	}
-	for learner := range v.Cluster.learners() { // nobody but its own host
+	for learner := range v.Cluster.learners() { // only its own host could
 		h, present := v.hostOf(learner)
 		switch {
 		case !present || h.Role != RoleStandby:
@@ -79,7 +80,7 @@ func (v View) deadHeld(m Member, over bool) string {
 	return v.unready(m, over, func(Host) bool { return true })
 }
 
-// noRemover says why no other voter's host has one removed that is dead and one too many; empty when one may.
+// noRemover explains why no other voter's host removes a dead surplus voter; empty if one may.
 func (v View) noRemover() string {
 	for m := range v.Cluster.voters() {
 		if h, present := v.hostOf(m); m.Live && present && h.Manage {
@@ -89,8 +90,7 @@ func (v View) noRemover() string {
 	return "no agent of a live voter is in mode manage"
 }
 
-// repairHeld says why no voter is replaced now, whoever it is; empty when one may be. The setting is the one that gives
-// the grace.
+// repairHeld explains why no voter is replaced now; empty if one may be. The setting is the one that defines the grace.
 func (v View) repairHeld(setting string, grace time.Duration) string {
 	switch {
 	case grace == 0:
@@ -105,12 +105,12 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 	return ""
 }
 
-// nobodyReady says why no host could take the place of a voter; empty when one could.
+// nobodyReady explains why no host could replace a voter; empty if one could.
 func (v View) nobodyReady(m Member) string {
 	return v.unready(m, false, func(Host) bool { return true })
 }
 
-// unready says why none of these hosts could take the place of a voter; empty when one could.
+// unready explains why none of these hosts could replace a voter; empty if one could.
 func (v View) unready(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
@@ -135,15 +135,15 @@ func (v View) unready(dead Member, over bool, among func(Host) bool) string {
 // mostNamed bounds the hosts that a reason names.
 const mostNamed = 3
 
-// Text says it for people, with what happens when.
+// Text describes it, with what happens when.
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s, reported by %s", d.Member.label(), durationfmt.Seconds(d.For),
 		strings.Join(d.By, ", "))
 	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
-// fate says what becomes of a voter that is dead or sick: who takes its place, in how long, or why nobody does. after
-// says, for people, how long that takes where the time is over. Where one votes too many, no host replaces it.
+// fate describes what happens to a dead or unhealthy voter: which host replaces it, in how long, or why none does.
+// after is the time it takes once the grace is over. A surplus voter is removed without a replacement.
 func fate(tooMany bool, heir, held string, in, grace time.Duration, after string) string {
 	if tooMany {
 		return fateOfSurplus(heir, held, in, grace, after)
@@ -180,8 +180,8 @@ func fateOfSurplus(heir, held string, in, grace time.Duration, after string) str
 	return "; it is about to be removed" + why
 }
 
-// fates says of the voters that do not answer which of them are dead, and what becomes of them. Where dead voters are
-// replaced it also says why another one is not taken for dead.
+// fates describes which of the voters that do not answer are dead, and what happens to them. If dead voters are
+// replaced, it also explains why another one does not count as dead.
 func (v View) fates() (text string, dead bool) {
 	for _, d := range DeadVoters(v) {
 		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Decide gives the next step, if there is one, the reasons why there is not more, and what the disk is to say.
+// Decide returns the next step, if any, the reasons why nothing more is done, and what to write to the disk.
 func Decide(v View) Decision {
 	d := v.tell(held(v))
 	if d.Step.Kind == StepNone {
@@ -35,7 +35,7 @@ func Decide(v View) Decision {
 	return d
 }
 
-// held keeps a step back that must not be taken now.
+// held withholds a step that must not be taken now.
 func held(v View) Decision {
 	d := decide(v)
 	if v.Cluster.Denied {
@@ -43,13 +43,13 @@ func held(v View) Decision {
 	}
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
-	if d.Step.Kind == StepNone && v.Lock.Mine && v.Op == nil { // a part that only waits needs no lock
+	if d.Step.Kind == StepNone && v.Lock.Mine && v.Op == nil { // a decision that only waits needs no lock
 		d.Step = Step{Kind: StepReleaseLock, Why: "there is nothing to do under it now"}
 	}
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // a pause holds it as well that only its own member has told of
+	if d.Step.Kind.Info().Led { // a pause that only this host's own member reports withholds it as well
 		v = v.leading()
 	}
 	switch {
@@ -68,23 +68,23 @@ func held(v View) Decision {
 		return withhold(d, v.runByOthers())
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
-	case v.Recovery != nil && !v.Recovery.Late: // a person's word, where there is nobody to pause it
+	case v.Recovery != nil && !v.Recovery.Late: // the operator ordered it, and no cluster can be paused now
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		return withhold(d, paused(v.Pause))
 	case v.holdsAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)
-	// whatever it is to be started for: a join, too, may come in between
+	// checked for every start: a join may come in between
 	case mayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
-	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // again and again, it would keep all others from it
+	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // taking the lock again and again would keep it from all others
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}
 	return d
 }
 
-// tellDenied says that etcd answers, and refuses: what looks from the inside like a cluster without a quorum is none.
+// tellDenied reports that etcd answers and refuses. From inside, that looks like a cluster without a quorum.
 func tellDenied(reasons []Reason) {
 	for i := range reasons {
 		if code := reasons[i].Code; code == ClusterUnreachable || code == NoQuorum {
@@ -93,20 +93,19 @@ func tellDenied(reasons []Reason) {
 	}
 }
 
-// comesBack tells whether a step starts the etcd that this agent has stopped. A pause does not keep a
-// member down.
+// comesBack reports whether a step starts an etcd that this agent has stopped. A pause does not keep a member down.
 func comesBack(v View, s Step) bool {
 	return s.Kind == StepStartUnit && v.Asked != nil && v.Asked.Stopped
 }
 
-// withhold keeps a step back and names the reason before all others.
+// withhold drops a step and puts the reason in front of all others.
 func withhold(d Decision, r Reason) Decision {
 	d.Would, d.Step = d.Step, Step{}
 	d.Reasons = append([]Reason{r}, d.Reasons...)
 	return d
 }
 
-// decide asks the parts of the policy in the order of their concerns; the first that has something to say decides.
+// decide asks the parts of the policy in the order of their concerns; the first that decides wins.
 func decide(v View) Decision {
 	for _, c := range concerns() {
 		if d, decided := c.part(v); decided {
@@ -122,7 +121,7 @@ func wait(code ReasonCode, format string, args ...any) Decision {
 	return Decision{Reasons: []Reason{{code, fmt.Sprintf(format, args...)}}}
 }
 
-// rest explains why nothing is to do.
+// rest explains why there is nothing to do.
 func rest(v View) Decision {
 	if v.foreign() {
 		return because(v, vetoIDMismatch)
@@ -133,14 +132,14 @@ func rest(v View) Decision {
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
 	}
-	if text, down := voterDown(v); down { // that is no rest, on whichever host one looks
+	if text, down := voterDown(v); down { // not at rest: every host reports a voter that is down
 		code := VoterNotLive
 		if _, dead := v.fates(); dead {
 			code = VoterDead
 		}
 		return Decision{Reasons: []Reason{{code, text}}, Again: v.wordAwaited()}
 	}
-	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // one that is only warm is told beside
+	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // a leader that is only WARM is reported as a caution
 		return Decision{Reasons: []Reason{r}}
 	}
 	if r, holds := vetoed(v, vetoVoterSick, vetoSurplus); holds {
@@ -149,7 +148,7 @@ func rest(v View) Decision {
 	return wait(AtRest, "this host is a %s; nothing to do", roleOf(v))
 }
 
-// member gives this host's entry in the member list.
+// member returns this host's entry in the member list.
 func (v View) member() (Member, bool) {
 	for _, m := range v.Cluster.Members {
 		if m.PeerURL == v.Self.PeerURL {
@@ -159,7 +158,7 @@ func (v View) member() (Member, bool) {
 	return Member{}, false
 }
 
-// hostOf gives what the host of a member has published.
+// hostOf returns the host record of a member's host.
 func (v View) hostOf(m Member) (Host, bool) {
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
 	if i < 0 {
@@ -168,7 +167,7 @@ func (v View) hostOf(m Member) (Host, bool) {
 	return v.Hosts[i], true
 }
 
-// roleOf says what this host is.
+// roleOf returns this host's role.
 func roleOf(v View) Role {
 	if !v.Cluster.Reachable {
 		return RoleUnknown
@@ -183,23 +182,23 @@ func roleOf(v View) Role {
 	case listed && m.Name != "":
 		return RoleStandby
 	}
-	return RoleSpare // a learner that never started and has no join is none that counts
+	return RoleSpare // a learner that never started and has no join does not count
 }
 
-// ownUnit keeps the etcd of a member running and stops that of one that was removed.
+// ownUnit keeps the etcd of a member running and stops that of a removed member.
 func ownUnit(v View) (Decision, bool) {
 	if v.Data.State != DataMember || v.foreign() || (v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID) {
-		return Decision{}, false // another cluster's data; join says so
+		return Decision{}, false // another cluster's data; join reports it
 	}
 	if v.Cluster.Reachable && !v.listed(v.Data.MemberID) {
 		return stopRemoved(v)
 	}
-	if m, _ := v.member(); v.gaveUp(m) && !unitRuns(v) { // a disk that is back does not bring it back
+	if m, _ := v.member(); v.gaveUp(m) && !unitRuns(v) { // the member stays given up even if its disk is back
 		return Decision{}, false
 	}
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
-		// Nobody can say now whether this member still is one. One that was removed could form
-		// the old quorum with others like it.
+		// Whether this member still is one is unknown now. A removed member could form the old quorum with others like
+		// it.
 		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member", v.unreachable()), true
 	}
 	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
@@ -210,7 +209,7 @@ func ownUnit(v View) (Decision, bool) {
 	case UnitFailed:
 		return startAgain(v), true
 	case UnitInactive:
-		if !v.Self.Drives { // nobody knows how it has ended: its member that does not answer is told
+		if !v.Self.Drives { // how etcd ended is unknown: report that the member does not answer
 			return Decision{}, false
 		}
 		return stopped(v), true
@@ -220,8 +219,8 @@ func ownUnit(v View) (Decision, bool) {
 	return Decision{}, false
 }
 
-// stopped explains an etcd that has ended in order: somebody has stopped it, or it was told that its member was
-// removed, after which it ends with 0 or with 1, as it happens. While no voter answers nobody can tell which.
+// stopped explains an etcd that exited cleanly: it was stopped, or it learned that its member was removed, after which
+// it exits with 0 or 1. While no voter answers, the two look alike.
 func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped cleanly")
 	if !v.Cluster.Reachable {
@@ -231,8 +230,8 @@ func stopped(v View) Decision {
 	return d
 }
 
-// stopRemoved stops an etcd whose member is not in the list any more. The look at its data must be
-// younger than the list and than its start: a host that was added again has another member ID.
+// stopRemoved stops an etcd whose member is no longer in the list. The data must have been read after the list and
+// after the start of etcd: a host that was added again has another member ID.
 func stopRemoved(v View) (Decision, bool) {
 	running := v.Unit.State == UnitActive || v.Unit.State == UnitActivating
 	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {
@@ -242,7 +241,7 @@ func stopRemoved(v View) (Decision, bool) {
 		true
 }
 
-// listed tells whether the member list holds a member.
+// listed reports whether the member list holds a member.
 func (v View) listed(id uint64) bool {
 	for _, m := range v.Cluster.Members {
 		if m.ID == id {
@@ -252,8 +251,8 @@ func (v View) listed(id uint64) bool {
 	return false
 }
 
-// startAgain starts a member's etcd that has ended on its own account. It needs no lock: a
-// member that comes back takes nothing from anybody.
+// startAgain starts a member's etcd that has failed. It needs no lock: a returning member takes nothing from the
+// others.
 func startAgain(v View) Decision {
 	if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}

@@ -34,8 +34,8 @@ func join(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginJoin, Target: target}), true
 }
 
-// joins is the operation that makes a spare a standby or voter. The host that joins carries it on. When its agent is
-// gone, a voter's agent takes it back: to remove a learner never costs quorum.
+// joins is the operation that makes a spare a standby or voter. The joining host carries it out. If its agent is gone,
+// a voter's agent rolls it back: removing a learner never costs quorum.
 func joins() operation {
 	return operation{
 		kind:   KindJoin,
@@ -52,7 +52,7 @@ func joinTitle(t OperationTitle) string {
 	return fmt.Sprintf("%s of %s as %s", t.Kind, t.HostName, cmp.Or(t.Target, "member"))
 }
 
-// carryJoin carries this host's join on, from whatever point it is seen at.
+// carryJoin continues this host's join from any point.
 func carryJoin(v View) Decision {
 	if d, decided := underLock(v, "to continue the join"); decided {
 		return d
@@ -76,7 +76,7 @@ func carryJoin(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// takeBack ends the join of another host, whose agent is gone. With what that one was taking it back stays.
+// takeBack ends the join of another host whose agent is gone. The outcome recorded by that host stays.
 func takeBack(v View) Decision {
 	switch {
 	case v.Op.Token == v.Lock.Token:
@@ -90,13 +90,13 @@ func takeBack(v View) Decision {
 	return do(Step{Kind: StepSetPhase, Phase: PhaseRollback, MemberID: v.Op.MemberID, Why: "under a new lock"})
 }
 
-// giveUp tells why a join must be rolled back. A voter is never given up here.
+// giveUp returns why a join must be rolled back. It never gives up a voter.
 func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	if listed && !m.Learner {
 		return "", ""
 	}
 	if v.PromotionPending {
-		return "", "" // its promotion may still land: then it is a voter that would be removed
+		return "", "" // its promotion may still take effect: it would be a voter then
 	}
 	_, common := vetoCommonCause().reason(v)
 	switch {
@@ -120,21 +120,20 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	return "", ""
 }
 
-// steady tells whether the learner answers and is where the leader is: in a cluster at rest there
-// is no further progress to make.
+// steady reports whether the learner answers and is level with the leader: in an idle cluster there is no further
+// progress to make.
 func steady(v View, m Member) bool {
 	return m.Live && m.LagKnown && m.Lag <= v.Limits.PromoteLag
 }
 
-// missed tells whether a learner that looks as if it had caught up has not applied a write of a
-// while ago.
+// missed reports whether a learner that looks caught up has not applied an earlier write.
 func missed(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
-// follows makes sure that the learner has applied something at this very moment. In a cluster at
-// rest one that is cut off looks like one that has caught up: neither index moves. It answers its
-// clients, and a learner never notices that its leader is gone. So something is written for it.
+// follows makes sure that the learner has applied something just now. In an idle cluster a learner that is cut off
+// looks caught up: neither index moves. It answers its clients and never notices that its leader is gone. So something
+// is written for it.
 func follows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:
@@ -146,7 +145,7 @@ func follows(v View, m Member, then Step) Decision {
 	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to check whether the learner follows"})
 }
 
-// addLearner gets this host into the member list.
+// addLearner adds this host to the member list.
 func addLearner(v View) Decision {
 	if r, holds := vetoed(v, vetoUnitUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -167,7 +166,7 @@ func addLearner(v View) Decision {
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
 		d := wait(Settling, "the membership changed %s ago", durationfmt.Tenths(v.Cluster.StableFor))
-		d.Again = left // and not with the round that comes after
+		d.Again = left // not only with the next round
 		return d
 	}
 	return do(Step{Kind: StepAddLearner})
@@ -181,7 +180,7 @@ func unitRuns(v View) bool {
 	return false
 }
 
-// moveAside gets data out of the way that a new member must not start with. Nothing is deleted.
+// moveAside moves data away that a new member must not start with. Nothing is deleted.
 func moveAside(v View) Decision {
 	if r, holds := vetoed(v, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -232,14 +231,14 @@ func followLearner(v View, m Member) Decision {
 	return promote(v, m)
 }
 
-// votersMissing tells whether fewer vote than wanted. Others may have become voters meanwhile.
+// votersMissing reports whether there are fewer voters than wanted. Other hosts may have become voters meanwhile.
 func (v View) votersMissing() bool {
 	voters, _ := v.Cluster.Counts()
 	return voters-v.leaving() < v.Target.Voters
 }
 
-// promote makes the learner a voter, if all that may be against it is not the case at this
-// moment. etcd itself would promote a learner that is dead, or a tenth of the log behind.
+// promote makes the learner a voter if nothing speaks against it now. etcd itself would promote a learner that is dead,
+// or a tenth of the log behind.
 func promote(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
 		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
@@ -248,25 +247,25 @@ func promote(v View, m Member) Decision {
 	if m.Errors {
 		return wait(LearnerNotSteady, "the learner reports errors")
 	}
-	// a standby takes the place of one that was removed just now
+	// a standby replaces one that was removed just now
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))
 	}
-	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost
+	if v.Self.MemberID != m.ID { // recorded, its etcd is started again even after quorum loss
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
 	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
 
-// finishJoin waits until the new voter itself knows that it is one and serves.
+// finishJoin waits until the new voter knows that it is one and serves.
 func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
 		// A voter that starts on an empty disk has forgotten what it acknowledged.
 		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
 		}
-		if v.Unit.State == UnitInactive { // it ran when it was promoted, so somebody has stopped it since
+		if v.Unit.State == UnitInactive { // it ran when it was promoted, so it was stopped since
 			return leaveStopped(v, m)
 		}
 		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
@@ -285,8 +284,7 @@ func finishJoin(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
 
-// leaveStopped leaves a new voter alone that somebody has stopped. The operation does not wait for that person for
-// ever.
+// leaveStopped leaves a new voter alone that was stopped on purpose. The operation does not wait for it forever.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and its etcd was stopped on purpose"})
@@ -301,27 +299,27 @@ func orUnknown(s DataState) string {
 	return string(s)
 }
 
-// disown ends a join that the learner's own host has not begun: whoever can write the record could else have a standby
-// removed, or started anew.
+// disown ends a join that the learner's own host has not begun: otherwise anyone who can write the record could get a
+// standby removed or started again.
 func disown(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
 
-// concerns tells whether the operation is about a member. The host that it names knows its own, whichever the record
-// names.
+// concerns reports whether the operation is about a member. The host that it names knows its own member, whichever one
+// the record names.
 func (op *Op) concerns(v View, m Member) bool {
 	own := op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL
 	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
 }
 
-// rollBack takes a join back: the learner leaves the member list, its etcd stops, the record goes.
+// rollBack rolls a join back: the learner is removed from the member list, its etcd stops, the record is deleted.
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch {
 		case !v.Op.concerns(v, m) || v.Op.takesOut(m):
 			continue
-		case !m.Learner: // a promotion that had timed out has landed
+		case !m.Learner: // a promotion that timed out took effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
 		case v.Op.Outcome == StandbyLost && !v.isStray(m):
 			return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: v.notStray(m)})
@@ -342,8 +340,8 @@ func rollBack(v View) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 }
 
-// rolledBack is the code with which the roll-back was begun. One that this agent does not know, or none, says nothing
-// but that nobody went on with the operation.
+// rolledBack returns the code with which the rollback began. An unknown code, or none, only means that the operation
+// was not continued.
 func (op *Op) rolledBack() ReasonCode {
 	if op.Outcome.Info().Meaning == "" {
 		return Orphaned
@@ -351,8 +349,8 @@ func (op *Op) rolledBack() ReasonCode {
 	return op.Outcome
 }
 
-// leftover lets a voter's agent remove a learner that has never started and that no operation
-// stands for: an add that landed after its join was taken back. It would block every other join.
+// leftover lets a voter's agent remove a learner that has never started and that belongs to no operation: it was added
+// after its join was rolled back. It would block every other join.
 func leftover(v View) (Decision, bool) {
 	return dismiss(v, LearnerStalled, func(m Member) (since time.Duration, why, errand string) {
 		if m.Name != "" {
@@ -362,8 +360,8 @@ func leftover(v View) (Decision, bool) {
 	})
 }
 
-// dismiss lets a voter's agent begin the removal of a learner that nobody looks after, once that has lasted for as long
-// as a learner may stall: the first voter's, and where it does not, the next one's.
+// dismiss lets a voter's agent begin the removal of an abandoned learner once that has lasted as long as a learner may
+// stall: the first voter's agent, and if that does not, the next one's.
 func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, errand string)) (Decision, bool) {
 	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false

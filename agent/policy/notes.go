@@ -3,8 +3,8 @@
 
 package policy
 
-// Notes are what is to be written beside the step: what this host's disk is to say from now on, which is done beside
-// the loop, since the disk may hang, and the queue in etcd.
+// Notes are what to write alongside the step: to this host's disk, outside the loop since the disk may hang, and the
+// queue in etcd.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote
@@ -15,8 +15,8 @@ type Notes struct {
 	Drill            RestoreTestNote
 	BootstrapAttempt BootstrapNote
 
-	// These go with the step, and are nothing without it.
+	// These are written with the step and mean nothing without it.
 	Join     JoinNote
-	Repair   bool // one repair more is written with it, and whose place is taken
+	Repair   bool // count one more replacement, and whom it replaced, with the step
 	Recovery RecoveryNote
 }

@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// operation declares a kind of operation. Whoever adds one declares it in a file of its own, lists it below, and lets
-// concerns ask the part that begins it; its kind and phases stand in view.go, its steps in step.go and in act's table,
-// its reasons in reason.go. The model and the simulation must play it, see their docs.
+// operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
+// call the function that begins it; its kind and phases go into view.go, its steps into step.go and act's table, its
+// reasons into reason.go. The model and the simulation must cover it, see their docs.
 type operation struct {
 	kind   string
-	noun   string    // what it is called by people
+	noun   string    // its name in texts
 	phases []OpPhase // that its record may be in, in order
-	// carry carries it on, on the host that its record names, from whatever point it is seen at.
+	// carry continues it on the host that its record names, from any point.
 	carry func(View) Decision
-	// orphan is what a voter's agent does under the lock when the agent of that host is gone; nil where nobody does
-	// anything: it waits for its own host, or for a person.
+	// orphan is what a voter's agent does under the lock when the agent of that host is gone; nil if the operation
+	// waits for its own host or for the operator.
 	orphan func(View) Decision
-	// joins tells whether its host becomes a member by it.
+	// joins is true if it makes its host a member.
 	joins bool
-	// down tells whether it takes its host's member down in order, and brings it back.
+	// down is true if it stops its host's member cleanly and brings it back.
 	down bool
-	// out gives the member that it takes out for good; nil where it takes out none.
+	// out returns the member that it removes for good; nil if it removes none.
 	out func(*Op) uint64
-	// title is what people are told it by once it has ended.
+	// title is its name in the history.
 	title func(OperationTitle) string
-	// asks are the phases in which every voter's host tells anew how it is, and what it sees.
+	// asks are the phases in which every voter's host must publish its health state and what it observes again.
 	asks []OpPhase
-	// ownerOnly tells whether nobody but its own host may touch it now, with its agent gone or not; nil where that
-	// never is so.
+	// ownerOnly reports whether only its own host may touch it now, even if the agent there is gone; nil if never.
 	ownerOnly func(View) bool
 }
 
 func operations() []operation { return []operation{joins(), cycles(), removals(), replaces()} }
 
-// Kinds gives the kinds of operations that there are.
+// Kinds returns all kinds of operations.
 func Kinds() (all []string) {
 	for _, o := range operations() {
 		all = append(all, o.kind)
@@ -45,7 +44,7 @@ func Kinds() (all []string) {
 	return all
 }
 
-// operationOf gives the declaration of a kind.
+// operationOf returns the declaration of a kind.
 func operationOf(kind string) (operation, bool) {
 	for _, o := range operations() {
 		if o.kind == kind {
@@ -55,21 +54,21 @@ func operationOf(kind string) (operation, bool) {
 	return operation{}, false
 }
 
-// TakesDown tells whether an operation of that kind takes its host's member down in order, and brings it back: it goes
-// by the request for maintenance that lies on that host's disk.
+// TakesDown reports whether an operation of that kind stops its host's member cleanly and brings it back. It follows
+// the maintenance request on that host's disk.
 func TakesDown(kind string) bool {
 	o, _ := operationOf(kind)
 	return o.down
 }
 
-// Removes tells whether an operation of that kind takes a member out and puts nobody in its place: it goes by the
-// request for a removal that lies on its host's disk.
+// Removes reports whether an operation of that kind removes a member without replacing it. It follows the removal
+// request on its host's disk.
 func Removes(kind string) bool {
 	o, _ := operationOf(kind)
 	return o.out != nil && !o.joins
 }
 
-// Out gives the member that an operation takes out for good; 0 where it takes out none, or there is no operation.
+// Out returns the member that an operation removes for good; 0 if it removes none or there is no operation.
 func (op *Op) Out() uint64 {
 	if out := op.info().out; out != nil {
 		return out(op)
@@ -77,13 +76,13 @@ func (op *Op) Out() uint64 {
 	return 0
 }
 
-// OperationTitle is what people know an operation by, as its record has it.
+// OperationTitle holds what names an operation in the history.
 type OperationTitle struct {
 	Kind, HostName, Target, Work string
 	Member                       string // its ID
 }
 
-// Title names an operation for people, also one of a kind that is not known.
+// Title returns the name of an operation, even of an unknown kind.
 func Title(t OperationTitle) string {
 	if o, known := operationOf(t.Kind); known {
 		return o.title(t)
@@ -91,32 +90,31 @@ func Title(t OperationTitle) string {
 	return joinTitle(t)
 }
 
-// Phases gives those that the record of a kind of operation may be in, in order; none for a kind that is not known.
+// Phases returns the phases of a kind of operation, in order; none for an unknown kind.
 func Phases(kind string) []OpPhase {
 	o, _ := operationOf(kind)
 	return o.phases
 }
 
-// Asks tells whether an operation of that kind waits in that phase for every voter's host to tell anew how it is, and
-// what it sees.
+// Asks reports whether an operation of that kind waits in that phase for every voter's host to publish its health state
+// and what it observes again.
 func Asks(kind string, phase OpPhase) bool {
 	o, _ := operationOf(kind)
 	return slices.Contains(o.asks, phase)
 }
 
-// Answers tells whether the operation in flight waits for this host, of that role, to tell anew how it is, and what it
-// sees: every voter's does, but for its own host.
+// Answers reports whether the operation in flight waits for this host, of that role, to publish its record again: every
+// voter's host does, except the operation's own.
 func Answers(v View, role Role) bool {
 	return v.Op != nil && Asks(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
 }
 
-// joins tells whether its host becomes a member by it.
+// joins reports whether the operation makes its host a member.
 func (op *Op) joins() bool {
 	return op.info().joins
 }
 
-// info gives the declaration of its kind; one of which nothing is true where there is no operation, or none that is
-// known.
+// info returns the declaration of its kind; the zero value if there is no operation or its kind is unknown.
 func (op *Op) info() operation {
 	if op == nil {
 		return operation{}
@@ -125,21 +123,21 @@ func (op *Op) info() operation {
 	return o
 }
 
-// takesOut tells whether it takes that member out for good.
+// takesOut reports whether it removes that member for good.
 func (op *Op) takesOut(m Member) bool {
 	out := op.info().out
 	return out != nil && out(op) == m.ID
 }
 
-// takesPlaceOf tells whether its host takes the place of that member.
+// takesPlaceOf reports whether its host replaces that member.
 func (op *Op) takesPlaceOf(m Member) bool { return op.joins() && op.takesOut(m) }
 
-// owns tells whether the operation in flight is this host's, and of that kind.
+// owns reports whether the operation in flight is this host's and of that kind.
 func (v View) owns(kind string) bool {
 	return v.Op != nil && v.Op.Kind == kind && v.Op.Host == v.Self.ID
 }
 
-// ownOperation carries this host's own operation on.
+// ownOperation continues this host's own operation.
 func ownOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host != v.Self.ID {
@@ -147,7 +145,7 @@ func ownOperation(v View) (Decision, bool) {
 	}
 	o, known := operationOf(op.Kind)
 	switch {
-	case v.Self.Conflict != "": // perhaps it is the operation of another host with our ID
+	case v.Self.Conflict != "": // it may belong to another host with our ID
 		return because(v, vetoHostConflict), true
 	case !v.Cluster.Reachable:
 		return silent(v), true
@@ -172,8 +170,8 @@ func underLock(v View, why string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// othersOperation lets a voter's agent end what the agent of another host has begun, and is gone. Nothing else of
-// another host is touched.
+// othersOperation lets a voter's agent end an operation whose own agent is gone. It touches nothing else of another
+// host.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {

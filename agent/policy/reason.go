@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ReasonCode is the one word for why a host does not do more, or for what an operation has come to. It is the same in
-// the CLI, the log, the metric, the history and the API.
+// ReasonCode names why a host does not act, or how an operation ended. It is the same in the CLI, the log, the metrics,
+// the history and the API.
 type ReasonCode string
 
 // The reasons.
@@ -114,19 +114,19 @@ const (
 type ReasonInfo struct {
 	Code    ReasonCode
 	Meaning string
-	Remedy  string // what the operator does; empty when there is nothing to do but wait
+	Remedy  string // what the operator does; empty if waiting is enough
 }
 
-// OurUnit stands in remedies for the unit that runs etcd, whose name those fill in who know the configuration.
+// OurUnit is a placeholder in remedies for the unit that runs etcd. Callers that know the configuration replace it.
 const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
 
-// Reasons declares all reasons.
+// Reasons returns all reasons.
 func Reasons() []ReasonInfo {
 	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), recoveryReasons(),
 		backupReasons())
 }
 
-// clusterReasons are those of the agent, of the cluster and of the way to it.
+// clusterReasons returns the reasons about the agent, the cluster and the connection to it.
 func clusterReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{RecoveryGivenUp, "the recovery plan was given up; this host kept its data", ""},
@@ -187,7 +187,7 @@ func clusterReasons() []ReasonInfo {
 	}
 }
 
-// hostReasons are those of a host that is not fit to join or to vote.
+// hostReasons returns the reasons of a host that may not join or vote.
 func hostReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{HealthUnknown, "the host's health state is unknown or stale", "quorumctl health"},
@@ -264,7 +264,7 @@ func hostReasons() []ReasonInfo {
 	}
 }
 
-// joinReasons are those why a host does not join now, and how a join ends.
+// joinReasons returns why a host does not join now, and how a join ends.
 func joinReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
@@ -308,7 +308,7 @@ func joinReasons() []ReasonInfo {
 	}
 }
 
-// backupReasons are about the snapshots of the cluster.
+// backupReasons returns the reasons about snapshots.
 func backupReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
@@ -338,7 +338,7 @@ func backupReasons() []ReasonInfo {
 	}
 }
 
-// recoveryReasons are those of a cluster that has lost its majority.
+// recoveryReasons returns the reasons of a cluster after quorum loss.
 func recoveryReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
@@ -350,7 +350,7 @@ func recoveryReasons() []ReasonInfo {
 	}
 }
 
-// memberReasons are those of a member: it is down, is taken down, comes back, or is removed.
+// memberReasons returns the reasons of a member that is down, taken down, coming back or removed.
 func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
@@ -454,7 +454,7 @@ func memberReasons() []ReasonInfo {
 	}
 }
 
-// Info gives the declaration of a code.
+// Info returns the declaration of a code.
 func (c ReasonCode) Info() ReasonInfo {
 	for _, info := range Reasons() {
 		if info.Code == c {
@@ -464,7 +464,7 @@ func (c ReasonCode) Info() ReasonInfo {
 	return ReasonInfo{Code: c}
 }
 
-// Reason is a code with what was seen.
+// Reason is a code with the evidence.
 type Reason struct {
 	Code ReasonCode
 	Text string // with the numbers
@@ -473,19 +473,18 @@ type Reason struct {
 // Decision is what to do next, and why not more.
 type Decision struct {
 	Step    Step
-	Reasons []Reason // the first is the one that counts; at least one when there is no step
-	// Would is the step that is withheld because the agent only observes or is paused.
+	Reasons []Reason // the first one counts; at least one if there is no step
+	// Would is the step that is withheld because the agent observes or is paused.
 	Would Step
 	Role  Role
-	// Waiting is the host's own reason not to go next, whatever the others do; empty when it is
-	// ready. It is published, so that the others know whom to wait for.
+	// Waiting is the host's own reason not to go next, whatever the others do; empty if it is ready. It is published,
+	// so that the others know which host to wait for.
 	Waiting ReasonCode
-	// Again asks to look again after so long, if that is before the next round: this host is the next, or
-	// waits for programs that were started. 0: it does not. Behind are the IDs of the hosts whose records it wants to
-	// see then.
+	// Again is how soon to look again, if that is before the next round: this host is next, or waits for programs that
+	// were started. 0: no need. Behind are the IDs of the hosts whose records it waits for.
 	Again  time.Duration
 	Behind []string
-	First  bool  // it is a spare that is ready, and nobody else goes first
-	Quiet  bool  // nothing is to do and nothing is going on: the members need not be asked in each round
-	Notes  Notes // what this host's disk is to say, whatever the step
+	First  bool  // it is a ready spare, and no host goes before it
+	Quiet  bool  // all is at rest: the members need not be asked in every round
+	Notes  Notes // what to write to this host's disk, whatever the step
 }

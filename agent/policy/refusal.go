@@ -3,23 +3,23 @@
 
 package policy
 
-// Refusal is why something is not begun that a person asks for.
+// Refusal is why an operator's request is rejected.
 type Refusal struct {
 	Kind RefusalKind
-	Code ReasonCode // empty where none says more than that it conflicts with what is
+	Code ReasonCode // empty if it only conflicts with the current state
 	Text string     // the cause, as it follows "cannot …: "
 	Hint string     // what to do
 }
 
-// RefusalKind tells in which way something is refused.
+// RefusalKind classifies a refusal.
 type RefusalKind uint8
 
 // The kinds of refusals.
 const (
-	Conflicts RefusalKind = iota // the host or the cluster is not in the state that the person expects
-	NotNow                       // something is missing that may come: the same may be done later
-	Wrong                        // what is asked can never be done so
-	NoSuch                       // what is asked for names nothing that there is, or more than one thing
+	Conflicts RefusalKind = iota // the host or the cluster is not in the expected state
+	NotNow                       // something is missing that may come: try again later
+	Wrong                        // the request can never be fulfilled
+	NoSuch                       // the name matches nothing, or more than one thing
 )
 
 func conflicts(code ReasonCode, text, hint string) *Refusal {

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// replace begins the operation that puts this host in the place of a voter that is dead or sick, if nothing is against
-// it. The host that benefits does all of it: nobody is removed unless one stands ready.
+// replace begins the operation that puts this host in the place of a dead or unhealthy voter, if nothing speaks against
+// it. The replacing host does all of it: no voter is removed unless a replacement is ready.
 func replace(v View) (Decision, bool) {
 	role := roleOf(v)
 	if v.Op != nil || role != RoleSpare && role != RoleStandby && role != RoleVoter {
@@ -44,7 +44,7 @@ func replace(v View) (Decision, bool) {
 		}
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	}
-	if d, decided := join(v); decided && d.Step.Kind != StepNone { // a sick one keeps nobody from a place that is free
+	if d, decided := join(v); decided && d.Step.Kind != StepNone { // an unhealthy voter does not keep a host from a free place
 		d.Reasons = append(d.Reasons, reasons...)
 		return d, true
 	}
@@ -54,8 +54,9 @@ func replace(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
-// RecordedURL gives the peer URL that the record of a replacement names, of a host that had this role when it began:
-// whoever ends it takes back what was added for it. A standby stays one on its disk until it votes: none is named.
+// RecordedURL returns the peer URL for the record of a replacement by a host that had this role when it began: the
+// host that ends the operation removes the learner that was added under it. A standby stays one on its disk until it votes: none
+// is recorded.
 func (r Role) RecordedURL(own string) string {
 	if r == RoleStandby {
 		return ""
@@ -63,7 +64,7 @@ func (r Role) RecordedURL(own string) string {
 	return own
 }
 
-// dead gives the first voter, by member ID, that has been dead for the whole grace; none where dead voters are not
+// dead returns the first voter, by member ID, that has been dead for the whole grace; none if dead voters are not
 // replaced.
 func (v View) dead() (Member, bool) {
 	for m := range v.Cluster.voters() {
@@ -79,7 +80,7 @@ func (v View) isDead(m Member) bool {
 	return v.Limits.DeadGrace > 0 && !m.Live && since >= v.Limits.DeadGrace
 }
 
-// repairVetoes declares what keeps a host from removing a voter, whoever comes in its place and is fit for it.
+// repairVetoes declares what keeps a host from removing a voter, whichever host replaces it.
 func repairVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
@@ -93,7 +94,7 @@ func repairVetoes() []veto {
 	}
 }
 
-// replaceVetoes declares what keeps a host from taking the place of a dead voter, in the order in which they are named.
+// replaceVetoes declares what keeps a host from replacing a dead voter, in the order in which they are named.
 func replaceVetoes() []veto {
 	return slices.Concat(repairVetoes(), unfit(), []veto{
 		vetoRepairsUnreadable(),
@@ -108,21 +109,21 @@ func replaceVetoes() []veto {
 	})
 }
 
-// CommonSpan is for how long it counts that a voter's health state was WARM or worse when another one is unhealthy: the
-// hosts of a common cause cross their limits at different moments.
+// CommonSpan is for how long a voter that was WARM or worse counts when another one is unhealthy: hosts with a common
+// cause cross their limits at different moments.
 const CommonSpan = 30 * time.Minute
 
-// severalDown tells whether several voters look unhealthy or dead, whose cause is probably not theirs; but for those of
-// one failure domain in which no other host votes. Beside one that is unhealthy it counts as well that another has been
-// WARM lately, if both states come from disk, processor or network; beside one that is dead it does not. How standbys
-// and spares are decides nothing: they do not vote.
+// severalDown reports whether several voters look unhealthy or dead, which suggests a common cause; voters of one
+// failure domain in which no other host votes are excepted. Next to an unhealthy voter, one that was recently WARM
+// counts as well if both states come from disk, CPU or network; next to a dead one it does not. Standbys and spares do
+// not count: they do not vote.
 func severalDown(v View) (string, bool) {
 	who, found := v.replaced()
-	alive := found && !v.isDead(who) && (who.Live || v.isSick(who)) // neither dead nor lost with its data
+	alive := found && !v.isDead(who) && (who.Live || v.isSick(who)) // neither dead nor without its data
 	return v.severalUnfit(alive && v.strained(who))
 }
 
-// replaced gives the voter that is being replaced, or would be by this host.
+// replaced returns the voter that is being replaced, or would be by this host.
 func (v View) replaced() (Member, bool) {
 	if v.Op != nil && v.Op.Replaces != 0 {
 		return v.memberByID(v.Op.Replaces)
@@ -131,13 +132,13 @@ func (v View) replaced() (Member, bool) {
 	return who.Member, found
 }
 
-// strained tells whether a voter has been WARM or worse lately because of its disk, processor or network.
+// strained reports whether a voter was recently WARM or worse because of its disk, CPU or network.
 func (v View) strained(m Member) bool {
 	h, present := v.hostOf(m)
 	return present && h.Strained
 }
 
-// severalUnfit is severalDown, in which those count that were WARM lately, or do not.
+// severalUnfit is severalDown with or without the voters that were recently WARM.
 func (v View) severalUnfit(lately bool) (string, bool) {
 	var unfit, well []Member
 	var names []string
@@ -170,9 +171,9 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 		strings.Join(names[:min(len(names), mostNamed)], ", ")), true
 }
 
-// replaceAtRisk tells whether the voters that are left are not all known to be well, or too few. Those that are to go
-// count for nothing: the one that is replaced, and those that are sick. Where one votes too many, one that answers and
-// whose agent is gone keeps no sick one in its place: it may be the very host that votes in that place.
+// replaceAtRisk reports whether the remaining voters are too few or not all known to be healthy. The replaced voter and
+// unhealthy ones do not count. With a surplus voter, one that answers and whose agent is gone does not protect an
+// unhealthy one: it may be the very host that replaced it.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, untold, why := 0, 0, 0, 0, ""
 	goes := func(m Member) bool { return v.isSick(m) || v.Op.takesPlaceOf(m) && v.Op.Host == v.Self.ID }
@@ -200,8 +201,8 @@ func replaceAtRisk(v View) (string, bool) {
 	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
 }
 
-// stoodIn gives the failure domain of a member's host. No host that calls it lost may name another one. Where this host
-// has never heard of it, as one that is new, all voters' hosts must name it.
+// stoodIn returns the failure domain of a member's host. No host that reports it lost may name another one. If this
+// host, being new, has never heard from it, all voters' hosts must name it.
 func (v View) stoodIn(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {
@@ -229,7 +230,7 @@ func repairsSpent(v View) (string, bool) {
 		v.Limits.RepairsPerDay), true
 }
 
-// standbyBehind tells whether this host is a standby that could not be promoted at once.
+// standbyBehind reports whether this host is a standby that could not be promoted at once.
 func standbyBehind(v View) (string, bool) {
 	m, listed := v.member()
 	if !listed || v.caughtUp(m) {
@@ -239,12 +240,12 @@ func standbyBehind(v View) (string, bool) {
 		v.Limits.PromoteLag, durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag)), true
 }
 
-// caughtUp tells whether a learner has been where the leader is for long enough to be promoted at once.
+// caughtUp reports whether a learner has been level with the leader for long enough to be promoted at once.
 func (v View) caughtUp(m Member) bool {
 	return steady(v, m) && m.SteadyFor >= v.Limits.SteadyLag && m.LiveFor >= v.Limits.PromoteStable
 }
 
-// notNext tells whether another host is the better one to replace a dead voter.
+// notNext reports whether another host is better placed to replace a dead voter.
 func notNext(v View) (string, bool) {
 	if v.Resting && !v.Looked {
 		return "other hosts go first", true
@@ -258,7 +259,7 @@ func notNext(v View) (string, bool) {
 	return list[0].Name + " goes first", true
 }
 
-// replaceEven tells whether a dead voter would leave, nobody come in its place, and the voters be even in number then.
+// replaceEven reports whether a dead voter would be removed without a replacement and leave an even number of voters.
 func replaceEven(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	if keepsOdd(voters, v.Target.Voters) {
@@ -268,8 +269,8 @@ func replaceEven(v View) (string, bool) {
 		voters-1), true
 }
 
-// awaitsRepair tells whether voters do not answer, and every one of them is called dead, or is sick and too slow
-// to: a host is ready to take its place.
+// awaitsRepair reports whether voters do not answer, and each of them is reported dead or is unhealthy and too slow to
+// answer: a host is ready to replace it.
 func (v View) awaitsRepair() bool {
 	down := false
 	for m := range v.Cluster.voters() {
@@ -287,7 +288,7 @@ func (v View) awaitsRepair() bool {
 	return down
 }
 
-// allDead tells whether every voter that does not answer is dead.
+// allDead reports whether every voter that does not answer is dead.
 func (v View) allDead() bool {
 	for m := range v.Cluster.voters() {
 		if !m.Live && !v.isDead(m) {
@@ -297,10 +298,9 @@ func (v View) allDead() bool {
 	return true
 }
 
-// replaces is the operation that puts a host in the place of a voter: it removes one that is dead, and joins; or joins
-// beside one that is sick, and removes it then. Begun by a host that votes it names no role to come to, and removes one
-// that is one too many. When its agent is gone, a voter's agent ends it, and takes back the learner that was added for
-// it; what begins after that does the rest.
+// replaces is the operation that puts a host in the place of a voter. It removes a dead one, then joins; or joins next
+// to an unhealthy one, then removes it. Begun by a voter, it names no target role and removes a surplus voter. If its
+// agent is gone, a voter's agent ends it and removes the learner that was added for it; what begins next does the rest.
 func replaces() operation {
 	return operation{
 		kind:   KindReplace,
@@ -330,7 +330,7 @@ func replaceTitle(t OperationTitle) string {
 	return joinTitle(t)
 }
 
-// carryReplace carries this host's replacement on, from whatever point it is seen at.
+// carryReplace continues this host's replacement from any point.
 func carryReplace(v View) Decision {
 	if d, decided := underLock(v, "to continue the replacement"); decided {
 		return d
@@ -344,7 +344,7 @@ func carryReplace(v View) Decision {
 	}
 	who, there := v.memberByID(v.Op.Replaces)
 	switch votes := listed && !m.Learner; {
-	case v.Op.Target != RoleVoter: // nobody joins by it, also where this host votes no more
+	case v.Op.Target != RoleVoter: // it adds no member, even if this host is no longer a voter
 		return removeSurplus(v, who, there)
 	case votes && there:
 		return complete(v, m, who)
@@ -373,8 +373,9 @@ func carryReplace(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// spared tells why the voter that is to be replaced is not removed, if there is a reason: it is looked at anew in every
-// turn until it is gone. Once etcd may be told, what is likely to pass does not end it, and [removeDead] waits.
+// spared returns why the voter to be replaced is not removed, if there is a reason. It is checked in every round until
+// the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end it, and
+// [removeDead] waits.
 func spared(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 || v.Op.Target != RoleVoter {
 		return Disowned, "this host's configuration does not allow this replacement"
@@ -397,7 +398,7 @@ func spared(v View) (ReasonCode, string) {
 	return "", ""
 }
 
-// replacesLive tells whether the voter that is to be replaced is neither dead nor sick, or not any more.
+// replacesLive reports whether the voter to be replaced is neither dead nor unhealthy.
 func replacesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
 	if !listed || !m.Learner && (v.isDead(m) || v.isSick(m)) {
@@ -416,8 +417,7 @@ func replacesLive(v View) (string, bool) {
 	return m.label() + " is not dead: " + why, why != ""
 }
 
-// replacesEarly tells whether the voter that is to be replaced is dead, and not for long enough: its time has begun
-// anew.
+// replacesEarly reports whether the voter to be replaced is dead, but not for long enough: its grace has restarted.
 func replacesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
 	if !listed || v.isDead(m) || v.isSick(m) {
@@ -428,10 +428,10 @@ func replacesEarly(v View) (string, bool) {
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
-// removeDead takes the dead voter out, once every live voter's host has told anew what it sees: since the operation was
-// recorded, and since etcd may be told.
+// removeDead removes the dead voter once every live voter's host has reported again: after the operation was recorded,
+// and before the removal is sent to etcd.
 func removeDead(v View, dead Member) Decision {
-	// the others could not spare it now, or this host not take the place: that is waited for, not for long
+	// The others tolerate no removal now, or this host may not replace it: that is waited for, but not for long.
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
 		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
 		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
@@ -440,7 +440,7 @@ func removeDead(v View, dead Member) Decision {
 	return removeTold(v, dead)
 }
 
-// removeTold removes a voter once the hosts of all others have told anew what they see.
+// removeTold removes a voter once the hosts of all others have reported again.
 func removeTold(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := unheard(v, who.PeerURL); {
@@ -460,15 +460,15 @@ func removeTold(v View, who Member) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: who.ID, Why: v.Op.Reason})
 }
 
-// giveBack ends a replacement. What etcd was told of a removal lands within the lock's time to live or never: nothing
-// else begins before. A standby stays what it was.
+// giveBack ends a replacement. A removal sent to etcd takes effect within the lock's TTL or never: nothing else begins
+// before. A standby stays one.
 func giveBack(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
 		return wait(Settling, "a removal of %s may be pending in etcd; it takes effect within %s or never", dead.label(),
 			durationfmt.Tenths(left))
 	}
-	if v.Op.Target != RoleVoter { // nobody was to join
+	if v.Op.Target != RoleVoter { // no host was to join
 		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 	}
 	for m := range v.Cluster.learners() {

@@ -11,18 +11,19 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A sick voter that answers counts towards the quorum still: whoever takes its place votes before it is removed. One
-// whose disk hangs and that answers no linearizable read counts for nothing, and is removed first, as a dead one is.
+// An unhealthy voter that answers still counts towards the quorum, so its replacement becomes a voter before it is
+// removed. One whose disk hangs and that answers no linearizable read does not count, and is removed first, like a dead
+// one.
 
-// outgoing is a voter whose place another host may take now.
+// outgoing is a voter that another host may replace now.
 type outgoing struct {
 	Member
-	over    time.Duration // since when it may
-	is, why string        // for people: in a word, and since when
+	over    time.Duration // since when it may be replaced
+	is, why string        // for texts: its state, and since when
 }
 
-// outgoing gives the first voter, dead ones before sick ones and then by member ID, whose place this host may take now;
-// for one that votes already, who is one too many.
+// outgoing returns the first voter, dead ones before unhealthy ones and then by member ID, that this host may replace
+// now; for a host that is a voter already, the surplus voter.
 func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
 	if m, found := v.dead(); found && (role != RoleVoter || v.oneTooMany() && m.PeerURL != v.Self.PeerURL) {
@@ -43,14 +44,14 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// oneTooMany tells whether one voter more than wanted makes their number even: a dead or sick one is taken out, and
-// nobody needs to come in its place.
+// oneTooMany reports whether one voter more than wanted makes their number even: a dead or unhealthy one is removed
+// without a replacement.
 func (v View) oneTooMany() bool {
 	voters, _ := v.Cluster.Counts()
 	return isOneTooMany(voters, v.Target.Voters)
 }
 
-// leaving counts the voter whose place this host takes, while it is there.
+// leaving counts the voter that this host replaces, while it is there.
 func (v View) leaving() int {
 	if !v.owns(KindReplace) {
 		return 0
@@ -61,8 +62,8 @@ func (v View) leaving() int {
 	return 1
 }
 
-// completesVetoes declares what keeps a voter from having a dead or sick one removed that is one too many, in the order
-// in which they are named.
+// completesVetoes declares what keeps a voter from removing a dead or unhealthy surplus voter, in the order in which
+// they are named.
 func completesVetoes() []veto {
 	return append(repairVetoes(),
 		vetoRepairsUnreadable(),
@@ -74,26 +75,25 @@ func completesVetoes() []veto {
 	)
 }
 
-// joinsFirst tells whether this host joins while the one whose place it takes is there: that one counts still, and is
-// sick, or has been since this host was added. Whom this host does not reach while it does not hang may serve others,
-// and counts, too.
+// joinsFirst reports whether this host joins before the voter it replaces is removed: that voter still counts, and is
+// unhealthy or has been since this host was added. A voter that this host does not reach, and that does not hang, may
+// serve others and counts as well.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
 	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
 }
 
-// besideSlow tells whether the only voter that does not answer is the one that is slow whose place this host takes. A
-// slow disk keeps etcd from answering in time what has to pass through its log, and its vote counts still. Were it
-// dead, a vote beside it would take from the others the failure that they can bear: so somebody must reach it, at a
-// time when whoever had lost it would know that.
+// besideSlow reports whether the only voter that does not answer is the slow one that this host replaces. A slow disk
+// delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost the
+// others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
 func (v View) besideSlow() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isSick(who) && !v.silent(who) &&
 		mayJoinBesideSlow(v.Cluster.Counts())
 }
 
-// reached tells whether the host of a member, or this one, says that it reaches another member.
+// reached reports whether the host of a member, or this one, reaches another member.
 func (v View) reached(m Member) bool {
 	for _, h := range v.Hosts {
 		s, says := h.sight(m.ID)
@@ -104,7 +104,7 @@ func (v View) reached(m Member) bool {
 	return false
 }
 
-// recovered says that a voter is not sick any more by its own host's word; empty while it is, or that is not known.
+// recovered reports that a voter is healthy again by its own report; empty while it is not or that is unknown.
 func (v View) recovered(m Member) string {
 	h, present := v.hostOf(m)
 	if !present || sick(h.Health) || h.Health == health.Unknown {
@@ -113,8 +113,8 @@ func (v View) recovered(m Member) string {
 	return m.label() + " is " + h.Health.String() + " by its own report"
 }
 
-// joinBeside goes on with a join in the place of a voter that answers. A learner costs nothing: it is promoted only
-// while that voter is known to be sick, and the others to be well.
+// joinBeside continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while that
+// voter is known to be unhealthy and the others to be healthy.
 func joinBeside(v View, m Member, listed bool) Decision {
 	if !listed {
 		return addLearner(v)
@@ -129,9 +129,9 @@ func joinBeside(v View, m Member, listed bool) Decision {
 	return d
 }
 
-// complete has the voter removed whose place this host has taken, after its leadership. It votes by then, so that one
-// is too many, whatever the other says of itself meanwhile; where that is not so nobody is removed. Nor is one that is
-// well again while another is not, which is the one too many then.
+// complete removes the voter that this host has replaced, after transferring its leadership. This host votes by then,
+// so there is a surplus voter whatever the other reports meanwhile; if not, none is removed. A voter that is healthy
+// again stays if another is not: that one is the surplus voter then.
 func complete(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
@@ -145,7 +145,7 @@ func complete(v View, m, who Member) Decision {
 	}
 	stays := worse || who.Learner || !v.oneTooMany() || v.Limits.SickGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
 	switch {
-	case stays && v.Op.Phase == PhaseRemoving: // etcd may have been told
+	case stays && v.Op.Phase == PhaseRemoving: // the removal may have reached etcd
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: Joined, Why: why})
 	case stays:
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: why})
@@ -156,7 +156,7 @@ func complete(v View, m, who Member) Decision {
 	return removeBeside(v, who)
 }
 
-// worse gives another voter that is dead or sick, while this one is neither.
+// worse returns another voter that is dead or unhealthy while this one is neither.
 func (v View) worse(than Member) (Member, bool) {
 	if !than.Live || v.isSick(than) {
 		return Member{}, false
@@ -169,7 +169,7 @@ func (v View) worse(than Member) (Member, bool) {
 	return Member{}, false
 }
 
-// removeBeside has a voter removed by a host that votes, after its leadership.
+// removeBeside removes a voter from a host that votes, after transferring its leadership.
 func removeBeside(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}

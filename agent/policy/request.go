@@ -3,41 +3,40 @@
 
 package policy
 
-// RequestChange says what becomes of what was asked of this host.
+// RequestChange is what happens to this host's request.
 type RequestChange uint8
 
-// What becomes of a request. The zero value leaves it as it is.
+// The changes of a request. The zero value leaves it as it is.
 const (
 	RequestStays   RequestChange = iota
-	RequestSeen                  // its operation is in flight, and stands by this host's disk from now on
+	RequestSeen                  // its operation is in flight; the disk records that
 	RequestEnds                  // it is over
 	RequestEnding                // it is over with the step, which ends its operation
-	RequestRetried               // it is asked for still, though the step ends its operation
-	RequestTurn                  // there is none, and a rollout has come to this host: it is asked for that
-	RequestAgain                 // it would be, but has had its turn: the rollout is to stop
-	RequestTooNew                // it would be, but this agent does not know that work
+	RequestRetried               // it stays, although the step ends its operation
+	RequestTurn                  // there is none, and a rollout has reached this host: one is made
+	RequestAgain                 // a rollout has reached this host, which has already had its turn: the rollout stops
+	RequestTooNew                // a rollout has reached this host, but this agent does not know that work
 )
 
-// RequestNote is what this host's disk is to say of what was asked of it.
+// RequestNote is what this host's disk records about its request.
 type RequestNote struct {
 	Change RequestChange
-	Code   ReasonCode // with which it ends
+	Code   ReasonCode // the code with which it ends
 	Text   string
-	Guard  StartGuard // what the start guard is to be before it ends
+	Guard  StartGuard // how to set the start guard before it ends
 }
 
-// workOver tells whether the host need not be taken down any more for what was asked.
+// workOver reports whether the host no longer needs to be taken down for its request.
 func (a *Asked) workOver() bool { return a.Work.over(a.Ended, a.Rebooted) }
 
-// noteRequest brings what was asked in line with what was seen. It notes that the operation has been seen, so that one
-// that is gone later is known to be released; it ends what is over and has no operation any more, and what a rollout
-// asked that has ended; and it takes this host's turn in a rollout. A step that ends the operation may end the request,
-// too.
+// noteRequest updates the request from what was observed. It records that the operation was seen, so that one that is
+// gone later is known to be released; it ends a request that is over and has no operation any more, or whose rollout
+// has ended; and it takes this host's turn in a rollout. A step that ends the operation may end the request as well.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(step.Outcome)}
 	}
-	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // then whose operation is in flight
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // whose operation is in flight is unknown then
 		return RequestNote{}
 	}
 	a := v.Asked
@@ -48,9 +47,9 @@ func noteRequest(v View, step Step) RequestNote {
 	m, listed := v.member()
 	up := v.Unit.State == UnitActive
 	switch {
-	case v.owns(KindCycle) && !a.Seen && !a.Ended: // of one that is over, the end is on its way
+	case v.owns(KindCycle) && !a.Seen && !a.Ended: // the end of one that is over is on its way
 		return RequestNote{Change: RequestSeen}
-	case own, a.Noted: // its record is gone, and it is not
+	case own, a.Noted: // its record is gone, but the request is not over
 	case a.workOver() && v.gaveUp(m):
 		return ends(MemberLost, gaveUpText(m))
 	case a.Unbegun && !a.Stopped && againstLost(v, a.Work) != nil:
@@ -61,7 +60,7 @@ func noteRequest(v View, step Step) RequestNote {
 		return ends(Cycled, "its operation has ended")
 	case a.TooLate:
 		return ends(Withdrawn, "the machine was rebooted before the operation began")
-	case halted(v) && !v.cannotRead(RecordRollout): // one that cannot be read now may go on
+	case halted(v) && !v.cannotRead(RecordRollout): // a rollout that cannot be read now may continue
 		return ends(Withdrawn, "the rollout that requested it does not continue")
 	}
 	return RequestNote{}
@@ -71,10 +70,10 @@ func ends(code ReasonCode, text string) RequestNote {
 	return RequestNote{Change: RequestEnds, Code: code, Text: text}
 }
 
-// halted tells whether the rollout that asked for this host's turn, which has not come, does not go on: it is paused,
-// or over. The host is not taken down then, also while the end of what was asked is not on its disk yet. Its disk may
-// say that its operation begins, and etcd have no record of it: that turn has not come either. Another cluster has
-// other rollouts, and says nothing about it.
+// halted reports whether the rollout that requested this host's operation does not continue, and the operation has not
+// begun: it is paused or over. Then the host is not taken down, even while its disk does not record the end of the
+// request yet. If the disk records that the operation begins and etcd has no record of it, it has not begun either.
+// Another cluster has other rollouts.
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Rollout != "" && !v.foreign() &&
@@ -82,8 +81,8 @@ func halted(v View) bool {
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
-// endsWith tells what becomes of what was asked with the end of its operation. Where nothing was done, and nothing has
-// failed, it waits for another turn.
+// endsWith returns what happens to the request when its operation ends. If nothing was done and nothing has failed, it
+// waits for another operation.
 func endsWith(outcome ReasonCode) RequestChange {
 	switch outcome {
 	case Cycled, Withdrawn, HookFailed, CommandFailed, MemberLost, HealthBad:
@@ -92,7 +91,7 @@ func endsWith(outcome ReasonCode) RequestChange {
 	return RequestRetried
 }
 
-// turnIn tells whether a rollout that runs has come to this host.
+// turnIn reports whether a running rollout has reached this host.
 func turnIn(v View) RequestChange {
 	r := v.Rollout
 	switch {

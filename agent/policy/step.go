@@ -49,36 +49,35 @@ const (
 // StepInfo declares what a step is.
 type StepInfo struct {
 	Kind StepKind
-	// Locked steps start only after a fresh transaction has shown that the lock is ours and its
-	// validity covers the step.
+	// Locked steps start only after a fresh transaction has shown that the lock is ours and its validity covers the
+	// step.
 	Locked bool
 	// Calls bounds the step: its context ends after the time that so many calls may take.
 	Calls int
-	// Drives: it starts or stops this host's etcd, or says how it starts.
+	// Drives: it starts or stops this host's etcd, or writes how it starts.
 	Drives bool
-	// Guard is what the start guard is to be before it begins; a take-down says it by what it is for.
+	// Guard is how the start guard must be set before it begins; for a take-down that depends on the work.
 	Guard StartGuard
-	// Led steps may be taken on the word of this host's own member alone, and before the round is published that has
-	// decided on them: what that writes would have to go through the slow leader first, and the step would be too late.
+	// Led steps may be taken on the report of this host's own member alone, before the round is published: those writes
+	// would have to pass the slow leader first, and the step would be too late.
 	Led bool
-	// Always tells that neither a pause nor a record that cannot be read holds the step back.
+	// Always steps are withheld neither by a pause nor by an unreadable record.
 	Always bool
-	Doing  string // for people: "quorumd is …"
+	Doing  string // as in "quorumd is …"
 }
 
-// A record is one call and one more to confirm; a change of membership lists the members before
-// and after. etcd answers a change that it cannot commit only after 7 s: there is no point in
-// waiting for that, since the outcome is read in any case.
+// A record takes one call and one more to confirm; a membership change lists the members before and after. etcd answers
+// a change that it cannot commit only after 7 s: waiting for that is pointless, since the outcome is read anyway.
 const (
 	quick  = 2
 	member = 3
-	// An order to root's helper starts a process, which takes its time where many want the processor.
+	// An order to the root helper starts a process, which takes time when the CPU is contended.
 	order = 3
-	// Two orders, of which none is under the lock.
+	// Two orders, neither under the lock.
 	orders = 4
 )
 
-// Steps declares all steps.
+// Steps returns all steps.
 func Steps() []StepInfo {
 	return []StepInfo{
 		{Kind: StepTakeLock, Calls: quick, Doing: "taking the lock"},
@@ -127,7 +126,7 @@ func Steps() []StepInfo {
 	}
 }
 
-// Info gives the declaration of a kind of step.
+// Info returns the declaration of a kind of step.
 func (k StepKind) Info() StepInfo {
 	for _, info := range Steps() {
 		if info.Kind == k {
@@ -137,20 +136,20 @@ func (k StepKind) Info() StepInfo {
 	return StepInfo{Kind: k}
 }
 
-// Step is one thing to do, with what it needs to know.
+// Step is one thing to do, with its parameters.
 type Step struct {
 	Kind   StepKind
-	Target Role    // begin-join: what it leads to
+	Target Role    // begin-join: the role to reach
 	Phase  OpPhase // set-phase
 	// promote, remove-learner, roll-back: the learner; move-leader, give-way: the next leader; begin-removal,
-	// remove-member, begin-replace: who goes
+	// remove-member, begin-replace: the member that goes
 	MemberID uint64
-	Guard    StartGuard // what the start guard is to be before it begins; Decide sets it
+	Guard    StartGuard // how the start guard must be set before it begins; Decide sets it
 	Outcome  ReasonCode
-	Why      string // for people and for the history
+	Why      string // for logs and the history
 }
 
-// String gives the step for a log or the history.
+// String returns the step for a log or the history.
 func (s Step) String() string {
 	if s.Why == "" {
 		return string(s.Kind)
@@ -158,7 +157,7 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s (%s)", s.Kind, s.Why)
 }
 
-// Text says in a clause for people what the step does.
+// Text describes what the step does.
 func (s Step) Text() string {
 	text := s.Kind.Info().Doing
 	switch {

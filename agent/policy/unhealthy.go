@@ -40,29 +40,29 @@ type Fsyncs struct {
 // sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
 const sickStall = time.Minute
 
-// healedBy is within what time a host whose writes are fast again says so: what it has said for the grace and so long
-// was true for the grace.
+// healedBy is how soon a host whose writes are fast again reports so: what it reported for the grace and this long was
+// true for the grace.
 const healedBy = 90 * time.Second
 
 // unwitnessed is why a voter is not unhealthy that only its own record calls so.
 const unwitnessed = "only its own host record reports it"
 
-// UnhealthyVoter is a voter that is sick by its own report and by a witness.
+// UnhealthyVoter is a voter that is unhealthy by its own report and by evidence.
 type UnhealthyVoter struct {
 	Member  Member
 	Verdict health.State
 	For     time.Duration
 	Witness string // for people
-	// In is how long it takes until another host may replace it; 0 when it may, or when nobody ever does by itself.
+	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
 	In time.Duration
-	// StartGuarded is why nothing will happen, for people; empty when something will.
+	// StartGuarded is why it is not replaced; empty if it will be.
 	Held string
-	Heir string // the host that is replacing it; empty when none is yet
-	// TooMany tells that one votes more than wanted: nobody comes in its place.
+	Heir string // the host that is replacing it; empty if none is yet
+	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
 	TooMany bool
 }
 
-// calledSick gives what makes a voter sick, by what was seen last, or why it is not.
+// calledSick returns what makes a voter unhealthy by the last observations, or why it is not.
 func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 	h, present := v.hostOf(m)
 	switch {
@@ -92,7 +92,7 @@ func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 	return s, ""
 }
 
-// verdictAwaits gives for how long a verdict must stand on.
+// verdictAwaits returns for how much longer a health state must last.
 func (v View) verdictAwaits(h Host) time.Duration {
 	left := v.Limits.SickGrace + healedBy - h.Ails.For
 	if h.Ails.HangsFor > 0 {
@@ -101,14 +101,14 @@ func (v View) verdictAwaits(h Host) time.Duration {
 	return left
 }
 
-// silent tells whether a voter whose disk hangs, by its own report, answers no linearizable read. Silence alone says
-// nothing: it may be this host's way that is cut, and a voter that is slow serves the others then.
+// silent reports whether a voter whose disk hangs, by its own report, answers no linearizable read. Silence alone
+// proves nothing: this host may be cut off, and a slow voter serves the others then.
 func (v View) silent(m Member) bool {
 	h, present := v.hostOf(m)
 	return !m.Live && present && h.Ails.HangsFor > 0
 }
 
-// witness gives what else speaks against a voter, and since when; the one that has for longest.
+// witness returns the evidence against a voter that has lasted longest, and since when.
 func (v View) witness(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
 		text, since = "it answers no linearizable read, for "+durationfmt.Seconds(m.DownFor), m.DownFor
@@ -124,7 +124,7 @@ func (v View) witness(m Member) (text string, since time.Duration) {
 	return text, since
 }
 
-// evidence says what the deciding host has read of a voter's fsyncs that does not confirm what its record says.
+// evidence describes what this host has read of a voter's fsyncs that does not confirm its record.
 func (f Fsyncs) evidence() string {
 	switch {
 	case f.Known:
@@ -135,7 +135,7 @@ func (f Fsyncs) evidence() string {
 	return "its etcd's metrics have not been read yet"
 }
 
-// sickFor is calledSick for deciding: what was not seen in this round proves nothing.
+// sickFor is calledSick for decisions: what was not observed in this round proves nothing.
 func (v View) sickFor(m Member) (UnhealthyVoter, string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
 		return UnhealthyVoter{}, "the cluster was not observed in this round"
@@ -143,13 +143,13 @@ func (v View) sickFor(m Member) (UnhealthyVoter, string) {
 	return v.calledSick(m)
 }
 
-// isSick tells whether a voter has been sick for so long that another host may replace it.
+// isSick reports whether a voter has been unhealthy for so long that another host may replace it.
 func (v View) isSick(m Member) bool {
 	s, why := v.sickFor(m)
 	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
 }
 
-// UnhealthyVoters gives the voters that are sick, by what was seen last, and what becomes of each.
+// UnhealthyVoters returns the voters that are unhealthy by the last observations, and what happens to each.
 func UnhealthyVoters(v View) []UnhealthyVoter {
 	if !v.Cluster.Reachable || v.foreign() {
 		return nil
@@ -169,14 +169,14 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 	return all
 }
 
-// Text says it for people, with what happens when.
+// Text describes it, with what happens when.
 func (s UnhealthyVoter) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.Verdict,
 		durationfmt.Seconds(s.For), s.Witness)
 	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
 }
 
-// sickHeld says why nobody takes the place of a sick voter, whatever the hosts that could are like; empty when one may.
+// sickHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
 func (v View) sickHeld(m Member) string {
 	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
 		return why
@@ -199,7 +199,7 @@ func (v View) sickHeld(m Member) string {
 	return v.nobodyReady(m)
 }
 
-// voterSick is what people are told of voters that are sick.
+// voterSick reports unhealthy voters.
 func voterSick(v View) (string, bool) {
 	var all []string
 	for _, s := range UnhealthyVoters(v) {
@@ -208,8 +208,8 @@ func voterSick(v View) (string, bool) {
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }
 
-// voterSuspect is what people are told of voters whose own verdict has stood for long enough, where nothing else bears
-// it out: nobody takes their place, and that must not look like an oversight.
+// voterSuspect reports voters that have called themselves unhealthy for long enough, without other evidence: they are
+// not replaced, and that must not look like an oversight.
 func voterSuspect(v View) (string, bool) {
 	if !v.Cluster.Reachable || v.foreign() || v.Limits.SickGrace == 0 {
 		return "", false

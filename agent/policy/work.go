@@ -8,30 +8,30 @@ type Work string
 
 // The kinds of work.
 const (
-	WorkMaintenance Work = "maintenance" // whatever a person does there, until a person says that it is over
+	WorkMaintenance Work = "maintenance" // anything an operator does there, until the operator ends it
 	WorkRestart     Work = "restart"     // of the etcd unit
 	WorkReboot      Work = "reboot"      // of the machine
-	WorkCommand     Work = "command"     // a program of the operator's that lies on the host, run while etcd is down
+	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
 )
 
-// work declares a kind of work. Whoever adds one declares it here, and what is done for it in takeDown and touchable.
+// work declares a kind of work. To add one, declare it here, and what is done for it in takeDown and touchable.
 type work struct {
 	kind Work
-	// byWord: nobody but a person says that it is over, and may have their hands on the machine until then. Etcd is
-	// held back from starting by itself at a boot.
+	// byWord: only an operator ends it, and may work on the machine until then. The start guard keeps etcd stopped at a
+	// boot.
 	byWord bool
 	// rebootEnds: it is over once the machine has rebooted.
 	rebootEnds bool
-	// outlastsReboot: the machine may go down, too, when it is safe to touch.
+	// outlastsReboot: the machine may also go down while it is safe to touch.
 	outlastsReboot bool
-	// alone: its agent does all of it. It is over where its operation is gone, and etcd is started; so it is not begun
-	// on a host whose etcd somebody has stopped, and may work on.
+	// alone: its agent does all of it. It is over once its operation is gone and etcd is started, so it does not begin
+	// on a host whose etcd an operator has stopped and may be working on.
 	alone bool
-	// program: it is the program that is named with it.
+	// program: it runs the program named in the request.
 	program bool
-	// needsMember: there is nothing to do on a host that holds no member.
+	// needsMember: there is nothing to do on a host without a member.
 	needsMember bool
-	// rolls: a rollout may ask for it.
+	// rolls: a rollout may request it.
 	rolls bool
 }
 
@@ -44,7 +44,7 @@ func workKinds() [4]work {
 	}
 }
 
-// info gives the declaration; of work that is not known, one of which nothing is true.
+// info returns the declaration; the zero value for unknown work.
 func (w Work) info() work {
 	for _, info := range workKinds() {
 		if info.kind == w {
@@ -54,7 +54,7 @@ func (w Work) info() work {
 	return work{kind: w}
 }
 
-// Works gives all kinds of work.
+// Works returns all kinds of work.
 func Works() []Work {
 	all := workKinds()
 	out := make([]Work, len(all))
@@ -64,11 +64,11 @@ func Works() []Work {
 	return out
 }
 
-// RunsProgram tells whether the work is the program that is named with it.
+// RunsProgram reports whether the work is the program named in the request.
 func (w Work) RunsProgram() bool { return w.info().program }
 
-// NeedsMember tells whether there is nothing to do for it on a host that holds no member.
+// NeedsMember reports whether there is nothing to do for it on a host without a member.
 func (w Work) NeedsMember() bool { return w.info().needsMember }
 
-// over tells whether work is done, of which a person has said that it is, or for which the machine has rebooted.
+// over reports whether work is done because the operator ended it or the machine has rebooted.
 func (w Work) over(said, rebooted bool) bool { return said || w.info().rebootEnds && rebooted }
