@@ -62,7 +62,8 @@ func TestNetworkFaultsAreFoundInTime(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s := threeHosts(t)
-			row := Row{Fault: f.name, How: "`nft … " + strings.TrimSpace(f.drop) + " drop` on n" + strconv.Itoa(f.at+1)}
+			how := "`nft … " + strings.TrimSpace(f.drop) + " drop` on n" + strconv.Itoa(f.at+1)
+			row := Row{Fault: f.name, How: how}
 			began := time.Now()
 			s.drop(f.at, f.drop)
 			if f.code != "" {
