@@ -59,7 +59,7 @@ func typedElsewhere() []elsewhere {
 			"etcdctl --endpoints=https://10.0.0.1:2379 --cacert=/etc/quorumd/tls/ca.crt " +
 				"--cert=/etc/quorumd/tls/client.crt --key=/etc/quorumd/tls/client.key member list",
 		}},
-		{newcomer, `documentedUnder(t, newcomersPage, "### By certificates", "n1#")`, []string{
+		{newcomer, `documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#")`, []string{
 			"export ETCDCTL_ENDPOINTS=https://10.0.0.1:2379 ETCDCTL_CACERT=/etc/quorumd/tls/ca.crt " +
 				"ETCDCTL_CERT=/etc/quorumd/tls/client.crt ETCDCTL_KEY=/etc/quorumd/tls/client.key",
 			"etcdctl user add root --no-password",
@@ -67,7 +67,7 @@ func typedElsewhere() []elsewhere {
 			"etcdctl user add quorumd --no-password",
 			"etcdctl auth enable",
 		}},
-		{newcomer, `heading = "### By a password"`, []string{
+		{newcomer, `heading = "### Password authentication"`, []string{
 			"head -c 24 /dev/urandom | base64 >etcd.password",
 			"install -o quorumd -g quorumd -m 0400 etcd.password /etc/quorumd/etcd.password",
 			`sed -i 's|^etcd:|etcd:\n  user: quorumd\n  passwordFile: /etc/quorumd/etcd.password|' ` +

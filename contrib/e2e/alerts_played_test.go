@@ -375,24 +375,26 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 	return rules
 }
 
-const playedHead = `# Faults, and the alerts they raise
+const playedHead = `# Alert tests: faults and the alerts they raise
 
-What people are told when a fault is played on a real cluster: agents, etcd, Debian's Prometheus and Alertmanager, with
-the rules and the ` + "`alertmanager.yaml`" + ` that the packages bring. ` + "`make test-alerts UPDATE=1`" + ` plays them
-and writes this page; ` + "`make test-alerts`" + ` fails when anybody is told of more, or of less.
+This table shows which alerts fire for each fault on a real cluster: agents, etcd, Debian's Prometheus and Alertmanager,
+with the rules and the ` + "`alertmanager.yaml`" + ` from the packages. ` + "`make test-alerts UPDATE=1`" + ` plays the faults and writes this
+page. ` + "`make test-alerts`" + ` fails if any other alert fires, or if one is missing.
 
-A rule waits until what it says has held for a while. In the test it waits for seconds: *waits* says for how long it
-does as it is shipped, and *here* for how long it did. *Told after* is from the fault until Alertmanager has told
-people, with the short waits; *over after* is from the repair until nothing stands any more. Scrapes and looks at the
-rules are 1 s apart. The rules whose names begin with ` + "`etcd`" + ` are etcd's own, of its mixin, and look back for seconds in
-place of minutes, too. Of a slow disk they may also say that clients' calls are slow or fail: it hangs on whom those ask.
+- *for* is how long the rule waits as shipped; *for, in the test* is its shorter wait in the test.
+- *fires after* is the time from the fault until Alertmanager notifies, with the shorter waits.
+- *resolved after* is the time from the repair until no alert is left.
 
-| fault | alert | severity | waits | here | told after | over after |
+Prometheus scrapes and evaluates the rules every second. The rules whose names begin with ` + "`etcd`" + ` are from etcd's mixin. In
+the test they, too, look back over seconds instead of minutes. For a slow disk they may also report slow or failed client
+calls, depending on which members the clients ask.
+
+| fault | alert | severity | for | for, in the test | fires after | resolved after |
 |---|---|---|---|---|---|---|
 `
 
-// holdTable holds what came of the faults against the page for operators, all but the seconds; with -update it writes
-// it anew.
+// holdTable compares the alerts of the faults with the operators' page, except for the seconds. With -update it writes
+// the page.
 func holdTable(t *testing.T, acts []*act) {
 	t.Helper()
 	rules := waitingRules(t)
@@ -400,7 +402,7 @@ func holdTable(t *testing.T, acts []*act) {
 	var page strings.Builder
 	page.WriteString(playedHead)
 	for _, a := range acts {
-		over := "goes on"
+		over := "continues"
 		if a.over > 0 {
 			over = fmt.Sprintf("%.0f s", a.over.Seconds())
 		}
@@ -414,7 +416,7 @@ func holdTable(t *testing.T, acts []*act) {
 			}
 			after := fmt.Sprintf("%.0f s", a.raised[name].Seconds())
 			if !slices.Contains(a.told, name) {
-				after = "nobody is told"
+				after = "inhibited"
 			}
 			r := rules[alert]
 			fmt.Fprintf(&page, "| %s | %s%s | %s | %s | %s | %s | %s |\n", fault, alert, about, r.severity, r.shipped,
@@ -429,7 +431,7 @@ func holdTable(t *testing.T, acts []*act) {
 	if *updateTable {
 		err = os.WriteFile(playedTable, []byte(page.String()), 0o644)
 	} else if err == nil && same(string(was)) != same(page.String()) {
-		t.Errorf("%s says something else; make test-alerts UPDATE=1 writes it anew\n%s", playedTable, page.String())
+		t.Errorf("%s is out of date: run make test-alerts UPDATE=1\n%s", playedTable, page.String())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -438,12 +440,12 @@ func holdTable(t *testing.T, acts []*act) {
 }
 
 const playedTail = `
-## In your Prometheus
+## Prometheus configuration
 
-- Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as
-  ` + "`quorumd-a`" + `: else etcd's rules count agents as members.
-- While a host has its turn, ` + "`QuorumdTurn`" + ` keeps what etcd's rules say about its member from people. The two must share the
-  label ` + "`cluster`" + `. quorumd's rules keep ` + "`job`" + ` alone, so make it of the job, where alerts leave Prometheus:
+- Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as ` + "`quorumd-a`" + `.
+  Otherwise etcd's rules count agents as members.
+- While a host is in an operation, ` + "`QuorumdTurn`" + ` inhibits the alerts of etcd's rules about its member. Both must have the
+  same label ` + "`cluster`" + `. quorumd's rules keep only ` + "`job`" + `, so derive ` + "`cluster`" + ` from it in Prometheus:
 
 ` + "```yaml" + `
 alerting:
@@ -451,5 +453,5 @@ alerting:
     - {source_labels: [job], regex: '(?:quorumd|etcd)-(.+)', target_label: cluster}
 ` + "```" + `
 
-- A maintenance that lasts longer than was said keeps nothing quiet any more.
+- An overdue maintenance no longer inhibits alerts.
 `

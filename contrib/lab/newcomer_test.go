@@ -20,10 +20,10 @@ import (
 )
 
 // documented gives the commands that a page of contrib/docs has somebody type, by the prompt before them, with the
-// addresses of the lab. What follows "Later" is for a cluster that stands.
+// addresses of the lab. What follows "Day-2 tasks" is for a running cluster.
 func documented(t *testing.T, page, prompt string) []string {
 	t.Helper()
-	first, _, _ := strings.Cut(pageOf(t, page), "\n## Later\n")
+	first, _, _ := strings.Cut(pageOf(t, page), "\n## Day-2 tasks\n")
 	return typed(first, prompt)
 }
 
@@ -83,7 +83,7 @@ func ofOtherReleases() map[lab.Release]string {
 
 func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T) {
 	f := bareOf(t, lab.Debian13, 3)
-	f.once = documentedUnder(t, newcomersPage, "### By certificates", "n1#")
+	f.once = documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#")
 	f.makesCluster()
 	f.isAuthenticated()
 	f.losesAllPower()
@@ -94,7 +94,7 @@ func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T)
 // this needs them. The certificates of quorumd are named as no user of etcd is, so that it is the password which
 // counts, and that is seen at the end. It also tells how long all takes a newcomer, with the times as shipped.
 func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
-	const heading = "### By a password"
+	const heading = "### Password authentication"
 	f := bareOf(t, lab.Debian11, 3)
 	f.shipped = true
 	f.named = func(h *lab.Host) error { return f.issues(h, h.Name+".agents.example") }
@@ -112,7 +112,7 @@ func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 		t.Fatalf("the page has %q, where a file, a setting, a user, a login and a change are expected", all)
 	}
 	f.each, f.login = all[:2], all[3]+"; "
-	for _, command := range documentedUnder(t, newcomersPage, "### By certificates", "n1#") {
+	for _, command := range documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#") {
 		if strings.HasPrefix(command, "etcdctl user add quorumd ") {
 			command = all[2]
 		}
