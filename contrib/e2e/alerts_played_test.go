@@ -377,17 +377,17 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 
 const playedHead = `# Alert tests: faults and the alerts they raise
 
-This table shows which alerts fire for each fault on a real cluster: agents, etcd, Debian's Prometheus and Alertmanager,
-with the rules and the ` + "`alertmanager.yaml`" + ` from the packages. ` + "`make test-alerts UPDATE=1`" + ` plays the faults and writes this
-page. ` + "`make test-alerts`" + ` fails if any other alert fires, or if one is missing.
+This table shows which alerts fire for each fault on a real cluster: agents, etcd, Debian's Prometheus and
+Alertmanager, with the rules and the ` + "`alertmanager.yaml`" + ` from the packages. ` + "`make test-alerts UPDATE=1`" + `
+plays the faults and writes this page. ` + "`make test-alerts`" + ` fails if any other alert fires, or if one is missing.
 
 - *for* is how long the rule waits as shipped; *for, in the test* is its shorter wait in the test.
 - *fires after* is the time from the fault until Alertmanager notifies, with the shorter waits.
 - *resolved after* is the time from the repair until no alert is left.
 
-Prometheus scrapes and evaluates the rules every second. The rules whose names begin with ` + "`etcd`" + ` are from etcd's mixin. In
-the test they, too, look back over seconds instead of minutes. For a slow disk they may also report slow or failed client
-calls, depending on which members the clients ask.
+Prometheus scrapes and evaluates the rules every second. The rules whose names begin with ` + "`etcd`" + ` are from
+etcd's mixin. In the test they, too, look back over seconds instead of minutes. For a slow disk they may also report
+slow or failed client calls, depending on which members the clients ask.
 
 | fault | alert | severity | for | for, in the test | fires after | resolved after |
 |---|---|---|---|---|---|---|
@@ -442,10 +442,10 @@ func holdTable(t *testing.T, acts []*act) {
 const playedTail = `
 ## Prometheus configuration
 
-- Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as ` + "`quorumd-a`" + `.
-  Otherwise etcd's rules count agents as members.
-- While a host is in an operation, ` + "`QuorumdTurn`" + ` inhibits the alerts of etcd's rules about its member. Both must have the
-  same label ` + "`cluster`" + `. quorumd's rules keep only ` + "`job`" + `, so derive ` + "`cluster`" + ` from it in Prometheus:
+- Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as
+  ` + "`quorumd-a`" + `. Otherwise etcd's rules count agents as members.
+- While a host is in an operation, ` + "`QuorumdTurn`" + ` inhibits the alerts of etcd's rules about its member. Both must
+  have the same label ` + "`cluster`" + `. quorumd's rules keep only ` + "`job`" + `, so derive ` + "`cluster`" + ` from it in Prometheus:
 
 ` + "```yaml" + `
 alerting:
