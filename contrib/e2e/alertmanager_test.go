@@ -29,7 +29,7 @@ const (
 	alertmanagerShare  = "../../.cache/prometheus/usr/share"
 )
 
-// pager is an Alertmanager with our configuration, and the people whom it tells.
+// pager is an Alertmanager with our configuration, and its receivers.
 type pager struct {
 	t       *testing.T
 	address string
@@ -43,8 +43,8 @@ type pager struct {
 func newPager(t *testing.T) *pager {
 	t.Helper()
 	p := &pager{t: t, told: map[string]map[string]map[string]string{}}
-	people := httptest.NewServer(p)
-	t.Cleanup(people.Close)
+	receivers := httptest.NewServer(p)
+	t.Cleanup(receivers.Close)
 	text, err := os.ReadFile("../prometheus/alertmanager.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func newPager(t *testing.T) *pager {
 	route["group_wait"], route["group_interval"] = "1s", "1s"
 	for _, r := range config["receivers"].([]any) {
 		receiver := r.(map[string]any)
-		receiver["webhook_configs"] = []any{map[string]any{"url": people.URL + "/" + receiver["name"].(string)}}
+		receiver["webhook_configs"] = []any{map[string]any{"url": receivers.URL + "/" + receiver["name"].(string)}}
 	}
 	dir := t.TempDir()
 	if text, err = yaml.Marshal(config); err != nil {
@@ -113,7 +113,7 @@ func (p *pager) tells() []map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []map[string]string
-	for _, labels := range p.told["people"] {
+	for _, labels := range p.told["operators"] {
 		list = append(list, labels)
 	}
 	return list
@@ -142,8 +142,8 @@ func (p *pager) keeps() []map[string]string {
 	}
 	var list []map[string]string
 	for _, a := range alerts {
-		nobody := slices.ContainsFunc(a.Receivers, func(r struct{ Name string }) bool { return r.Name == "nobody" })
-		if len(a.Status.InhibitedBy) > 0 || nobody {
+		none := slices.ContainsFunc(a.Receivers, func(r struct{ Name string }) bool { return r.Name == "none" })
+		if len(a.Status.InhibitedBy) > 0 || none {
 			list = append(list, a.Labels)
 		}
 	}

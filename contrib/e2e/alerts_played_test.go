@@ -28,12 +28,12 @@ import (
 // playedTable is what comes of it, in the operators' documents.
 const playedTable = "../docs/alert-tests.md"
 
-var updateTable = flag.Bool("update", false, "write the table of the alerts anew")
+var updateTable = flag.Bool("update", false, "write the table of the alerts")
 
 // steady is for how long nothing else may be raised until what is raised counts as all: more than any rule waits.
 const steady = 15 * time.Second
 
-// fault is one that is played: what people are told of, and what Alertmanager keeps from them.
+// fault is one to inject, with the alerts that notify operators and those that Alertmanager inhibits.
 type fault struct {
 	row  int // in the table
 	name string
@@ -41,14 +41,14 @@ type fault struct {
 	from time.Time // when it begins, if that is not when does is called
 	told []string
 	kept []string
-	may  []string // what people may be told of, too: it hangs on what clients happen to ask
+	may  []string // may notify too, depending on what clients ask
 }
 
 // act is what came of a fault.
 type act struct {
 	fault
 	o      *observed
-	raised map[string]time.Duration // after which people were told of an alert
+	raised map[string]time.Duration // from the fault to the notification of an alert
 	over   time.Duration            // after the repair all were over
 }
 
@@ -99,7 +99,7 @@ func (o *observed) play(f fault) *act {
 	}
 	var since time.Time
 	last := ""
-	what := fmt.Sprintf("%s: people are told %q, and %q is kept from them", f.name, f.told, f.kept)
+	what := fmt.Sprintf("%s: operators are notified of %q, and %q is inhibited", f.name, f.told, f.kept)
 	o.within(bound, what, func() bool {
 		told, kept := o.names(o.pager.tells()), o.names(o.pager.keeps())
 		told = slices.DeleteFunc(told, func(name string) bool { return slices.Contains(f.may, name) || starved(name) })
@@ -111,7 +111,7 @@ func (o *observed) play(f fault) *act {
 		for _, alert := range o.pager.tells() {
 			name := o.name(alert)
 			if _, known := a.raised[name]; !known && slices.Contains(told, name) && !slices.Contains(f.told, name) {
-				o.t.Errorf("%s: people are told %v", f.name, alert)
+				o.t.Errorf("%s: operators are notified of %v", f.name, alert)
 			}
 		}
 		for _, name := range told {
@@ -226,7 +226,7 @@ func playTurns(t *testing.T) []*act {
 	})
 	me().ctl(spare, "health", "mute", "PLUGIN_SMOKE", "--reason", "known").is(t, "health mute", 0)
 	o := newObserved(t, w)
-	o.calm() // what is known to people is not told again
+	o.calm() // a muted finding does not notify
 
 	stopped := o.play(fault{
 		row: 1, name: "an agent is stopped", does: spare.stop,

@@ -32,7 +32,7 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 			t.Errorf("%s has no runbook", alert[1])
 		}
 		if !strings.Contains(tests, "alertname: "+alert[1]+"\n") {
-			t.Errorf("%s is not tested to be raised", alert[1])
+			t.Errorf("%s has no test that raises it", alert[1])
 		}
 	}
 	if runbooksOf := strings.Count(runbooks, "\n## ") - 1; len(alerts) == 0 || runbooksOf != len(alerts) {
@@ -40,7 +40,7 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 	}
 }
 
-func TestEveryReasonRaisesAnAlertOrStandsInTheTableOfThoseThatDoNot(t *testing.T) {
+func TestEveryReasonRaisesAnAlertOrIsListedWithoutOne(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile("quorumd.rules.yaml")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestEveryReasonRaisesAnAlertOrStandsInTheTableOfThoseThatDoNot(t *testing.T
 	for _, r := range policy.Reasons() {
 		code := string(r.Code)
 		if (raised[code] > 0) == (silent[code] == 1) {
-			t.Errorf("%s is named by alerts %d times, and %d times among the codes without one", code, raised[code],
+			t.Errorf("%s appears in alerts %d times, and among the codes without an alert %d times", code, raised[code],
 				silent[code])
 		}
 		delete(raised, code)
@@ -71,17 +71,17 @@ func TestEveryReasonRaisesAnAlertOrStandsInTheTableOfThoseThatDoNot(t *testing.T
 	for _, p := range health.Problems() {
 		code := string(p.Code)
 		if slices.Contains(left, code) != (silent[code] == 1) {
-			t.Errorf("QuorumdFinding leaves out %v, and %s stands %d times in the table of codes without an alert",
+			t.Errorf("QuorumdFinding excludes %v, but %s appears %d times among the codes without an alert",
 				left, code, silent[code])
 		}
 		delete(silent, code)
 	}
 	if len(raised)+len(silent) > 0 {
-		t.Errorf("nobody declares %v %v", raised, silent)
+		t.Errorf("undeclared codes: %v %v", raised, silent)
 	}
 }
 
-func TestEveryAlertLeadsToItsRunbookAndSaysTheFirstCommand(t *testing.T) {
+func TestEveryAlertLinksItsRunbookAndNamesTheFirstCommand(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("quorumd.rules.yaml")
 	if err != nil {
@@ -109,7 +109,10 @@ func TestEveryAlertLeadsToItsRunbookAndSaysTheFirstCommand(t *testing.T) {
 		}
 		if !strings.HasPrefix(a.Command, "quorumctl ") && !strings.HasPrefix(a.Command, "journalctl ") &&
 			!strings.HasPrefix(a.Command, "systemctl ") {
-			t.Errorf("%s says the command %q", r.Alert, a.Command)
+			t.Errorf("%s has the command %q", r.Alert, a.Command)
+		}
+		if !strings.Contains(a.Description, "un "+a.Command+" on ") && !strings.HasSuffix(a.Description, "un "+a.Command+".") {
+			t.Errorf("the description of %s does not say where to run %q", r.Alert, a.Command)
 		}
 		if !slices.Contains([]string{"critical", "warning", "none"}, r.Labels.Severity) {
 			t.Errorf("%s has severity %q", r.Alert, r.Labels.Severity)
@@ -117,7 +120,7 @@ func TestEveryAlertLeadsToItsRunbookAndSaysTheFirstCommand(t *testing.T) {
 	}
 }
 
-func TestEveryCheckHasARunbookAndTheAlertsNameCodesThatExist(t *testing.T) {
+func TestEveryCheckHasARunbookAndEveryExcludedCodeExists(t *testing.T) {
 	t.Parallel()
 	text := func(name string) string {
 		data, err := os.ReadFile(name)
@@ -129,22 +132,22 @@ func TestEveryCheckHasARunbookAndTheAlertsNameCodesThatExist(t *testing.T) {
 	runbooks := text("runbooks.md")
 	for _, c := range health.Checks(health.DefaultThresholds()) {
 		if !strings.Contains(runbooks, "\n## "+c.Runbook+"\n") {
-			t.Errorf("the check %s names the runbook %q, which is not there", c.Name, c.Runbook)
+			t.Errorf("the check %s names the runbook %q, which does not exist", c.Name, c.Runbook)
 		}
 	}
 	for _, code := range findingsWithoutAlert(t, text("quorumd.rules.yaml")) {
 		if _, known := health.Code(code).Problem(); !known {
-			t.Errorf("the alert leaves out %s, which nobody declares", code)
+			t.Errorf("the alert excludes %s, which is not declared", code)
 		}
 	}
 }
 
-// findingsWithoutAlert gives the codes that QuorumdFinding leaves out.
+// findingsWithoutAlert returns the codes that QuorumdFinding excludes.
 func findingsWithoutAlert(t *testing.T, rules string) []string {
 	t.Helper()
 	left := regexp.MustCompile(`quorumd_finding\{code!~"([A-Z_|]+)"\}`).FindStringSubmatch(rules)
 	if left == nil {
-		t.Fatal("no alert is raised for findings")
+		t.Fatal("no alert selects findings")
 	}
 	return strings.Split(left[1], "|")
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-var update = flag.Bool("update", false, "write the table of alerts, codes and messages anew")
+var update = flag.Bool("update", false, "write the table of alerts, codes and messages")
 
-// journalTable is for operators.
+// journalTable is the generated page for operators.
 const journalTable = "../docs/journal-alerts.md"
 
 const journalHead = `# Alerts in the systemd journal
@@ -39,8 +39,7 @@ rules and the codes.
 |---|---|---|---|
 `
 
-// byMetric gives the codes of the alerts that are raised by a metric of their own, and not by the code's; none where no
-// agent says it.
+// byMetric maps alerts that use their own metric to their code, or to "" if no agent reports a code.
 func byMetric() map[string]string {
 	return map[string]string{
 		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",
@@ -51,9 +50,8 @@ func byMetric() map[string]string {
 	}
 }
 
-// TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal holds alerts, codes and the journal's catalog against
-// each other.
-func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
+// TestAlertsCodesAndJournalCatalogAgree compares the three, and the generated page with them.
+func TestAlertsCodesAndJournalCatalogAgree(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("quorumd.rules.yaml")
 	if err != nil {
@@ -90,7 +88,7 @@ func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
 				severity = r.Labels.Severity
 			}
 			if raised[code] = true; !inCatalog[code] {
-				t.Errorf("%s is raised for %s, and the journal's catalog says nothing of what to do about it", r.Alert,
+				t.Errorf("%s is raised for %s, which has no remedy in the journal catalog", r.Alert,
 					code)
 			}
 			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", alert, severity, code, journalcatalog.ID(code))
@@ -99,7 +97,7 @@ func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
 	for code := range inCatalog {
 		if _, table, _ := strings.Cut(Runbooks(), "## Codes without an alert\n"); !raised[code] &&
 			!regexp.MustCompile(`(?m)^\| ([A-Z_, ]+, )?`+code+`(, [A-Z_, ]+)? \|`).MatchString(table) {
-			t.Errorf("the journal says what to do about %s, and no alert is raised, nor is it said why", code)
+			t.Errorf("%s has a remedy in the journal catalog, but neither an alert nor an entry without one", code)
 		}
 	}
 	if *update {
@@ -107,12 +105,12 @@ func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
 	}
 	was, readErr := os.ReadFile(journalTable)
 	if err != nil || readErr != nil || string(was) != page.String() {
-		t.Errorf("%s is not what the rules and the codes give (%v, %v); go test ./contrib/prometheus -update writes it",
+		t.Errorf("%s is out of date (%v, %v); go test ./contrib/prometheus -update writes it",
 			journalTable, err, readErr)
 	}
 }
 
-// codesOf gives the codes that an alert is raised for.
+// codesOf returns the codes that raise an alert.
 func codesOf(t *testing.T, alert, expr string) []string {
 	t.Helper()
 	if code, is := byMetric()[alert]; is {
@@ -133,7 +131,7 @@ func codesOf(t *testing.T, alert, expr string) []string {
 		codes = append(codes, strings.Split(found[1], "|")...)
 	}
 	if len(codes) == 0 {
-		t.Errorf("nobody says for which code %s is raised", alert)
+		t.Errorf("the expression of %s names no code", alert)
 	}
 	slices.Sort(codes)
 	return slices.Compact(codes)

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus holds the alerts for Prometheus, a test for each of them, and the runbooks that they lead to,
-// which quorumd serves beside its metrics.
+// Package prometheus holds the alert rules, a test for each alert, and the runbooks, which quorumd serves on its
+// metrics port.
 package prometheus
 
 import _ "embed" // for the runbooks
@@ -10,5 +10,5 @@ import _ "embed" // for the runbooks
 //go:embed runbooks.md
 var runbooks string
 
-// Runbooks gives the text of the runbooks, in Markdown.
+// Runbooks returns the runbooks as Markdown.
 func Runbooks() string { return runbooks }
