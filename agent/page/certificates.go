@@ -13,14 +13,14 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// certRow is what is shown of a certificate.
+// certRow is a row of the certificates.
 type certRow struct {
 	Of, Name, Until string
 	Left            display.Styled
 }
 
-// certsOf gives the certificates that this host sees, the one that ends first at the top. Only one that somebody has to
-// issue anew is painted.
+// certsOf returns the certificates that this host sees, the first to expire at the top. Only a certificate that an
+// operator has to renew is coloured.
 func certsOf(s control.Status) (rows []certRow) {
 	all := slices.Clone(s.Health.Certificates)
 	slices.SortStableFunc(all, func(a, b control.Certificate) int {
@@ -45,15 +45,15 @@ func certsOf(s control.Status) (rows []certRow) {
 
 const day = 24 * time.Hour
 
-// mostPath is how much is shown of the name of a file.
+// mostPath bounds the name of a file, in runes.
 const mostPath = 120
 
 func holder(of string) string {
 	switch of {
 	case "authority":
-		return "certificate authority"
+		return "CA"
 	case "member":
-		return "shown by a member"
+		return "presented by a member"
 	case "own":
 		return "this host's"
 	}

@@ -13,23 +13,24 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// chart is the drawing of what the probe has measured, minute by minute: time to the right, latency upwards on a
-// logarithmic scale from lowest to highest. A minute without a measurement is a gap.
+// chart draws the measurements of the probe, minute by minute: time to the right, latency upwards on a logarithmic
+// scale from lowest to highest. A minute without a measurement is a gap.
 type chart struct {
 	Width, Height int
 	Step          int // the width of a minute
 	Grid          []gridLine
 	Limit         float64  // its height; 0 when there is none
 	Max, Median   []string // points, a line for each stretch without a gap
-	Hung          []int    // where minutes begin in which a write did not come back for a second and more
+	Hung          []int    // x of each minute in which a write hung for a second or longer
 	From          string   // how long ago the first minute was
-	Text          string
+	Text          string   // describes the drawing to screen readers
+	LimitText     string   // empty when there is no limit
 }
 
-// gridLine is drawn at a round latency.
+// gridLine marks a round latency.
 type gridLine struct {
 	At    float64 // its height
-	Share float64 // the same in hundredths of the drawing: what is written there is not stretched with it
+	Share float64 // the same in percent: labels are not stretched with the drawing
 	Label string
 }
 
@@ -40,7 +41,7 @@ const (
 	highest     = 10.0
 )
 
-// chartOf draws; nil when there is nothing to draw.
+// chartOf returns nil when there is nothing to draw.
 func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	if len(minutes) == 0 {
 		return nil
@@ -48,12 +49,12 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	first, last := minutes[0].Start, minutes[len(minutes)-1].Start
 	n := int(last.Sub(first)/time.Minute) + 1
 	if n < 1 || n > control.FsyncMinutes {
-		return nil // the clock was set meanwhile
+		return nil // the clock was set in between
 	}
 	c := &chart{
 		Width: n * minuteWidth, Height: chartHeight, Step: minuteWidth,
 		From: display.Span(time.Duration(n) * time.Minute),
-		Text: "The slowest write of each minute (upper line) and the median (lower line)",
+		Text: "Slowest write of each minute (upper line) and median (lower line)",
 	}
 	for _, at := range []float64{0.001, 0.01, 0.1, 1} {
 		y := height(at)
@@ -61,7 +62,8 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	}
 	if limit > 0 {
 		c.Limit = height(limit)
-		c.Text += "; dashed: the limit of its p99, " + display.Latency(limit)
+		c.LimitText = display.Latency(limit)
+		c.Text += "; dashed: limit of p99, " + c.LimitText
 	}
 	var maxima, medians []string
 	before := -1
@@ -93,7 +95,7 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	return c
 }
 
-// height gives how far from the top a latency is drawn.
+// height returns the distance of a latency from the top of the drawing.
 func height(seconds float64) float64 {
 	share := math.Log(max(seconds, lowest)/lowest) / math.Log(highest/lowest)
 	return math.Round((1-min(share, 1))*chartHeight*10) / 10

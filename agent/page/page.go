@@ -1,13 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page shows a status to people in a browser: one page without scripts, that loads nothing from anywhere and
-// renews itself. It promises:
+// Package page serves the status page: one HTML page without scripts, which loads no other resource and reloads
+// itself. It promises:
 //
-//   - It answers from memory: looking costs etcd and the disk nothing. The page is made at most once in a second,
-//     however many look.
-//   - Whatever stands in a record of etcd or in a name is shown as text, and cut where it is long.
-//   - It stays small: of a large fleet it shows the members and those that need somebody, and counts the others.
+//   - It answers from memory: a request costs etcd and the disk nothing. The page is rendered at most once per second,
+//     regardless of the number of viewers.
+//   - Records from etcd and names are shown as text, and truncated if they are long.
+//   - It stays small: in a large fleet it lists the members and the unhealthy hosts, and counts the others.
 package page
 
 import (
@@ -25,17 +25,19 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Source is what is shown. Its methods answer from memory and wait for nothing.
+// Source is the agent whose status is shown. Its methods answer from memory and do not block.
 type Source interface {
 	ClusterState() control.Status
-	// Fsyncs gives what the probe has measured lately, minute by minute, oldest first.
+	// Fsyncs returns the recent measurements of the probe, minute by minute, oldest first.
 	Fsyncs() []control.FsyncMinute
 }
 
-// About is what the page says beside what its source tells.
+// About is the content of the page that does not come from its source.
 type About struct {
-	FleetLock string // where reboot agents of this host ask; empty when nobody listens for them
-	Runbooks  string // the text of the runbooks
+	FleetLock string // address for reboot agents of this host; empty if there is none
+	Runbooks  string // the runbooks as Markdown
+	// ByCode maps codes to the names of their runbooks.
+	ByCode map[string]string
 }
 
 //go:embed page.html
@@ -44,12 +46,12 @@ var markup string
 //go:embed page.css
 var style string
 
-// New gives what serves the page at / and the runbooks at /runbooks. It fails when the template does not fit the view,
-// which a test would show.
+// New returns a handler that serves the page at / and the runbooks at /runbooks, one of them at /runbooks/NAME. It
+// fails only if the template is invalid, which a test would show.
 func New(source Source, about About) (http.Handler, error) {
 	parsed, err := template.New("page").Parse(markup)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the template of the page: %w", err)
+		return nil, fmt.Errorf("cannot parse the template of the page: %w", err)
 	}
 	sum := sha256.Sum256([]byte(style))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -67,10 +69,18 @@ func New(source Source, about About) (http.Handler, error) {
 	mux.HandleFunc("GET /runbooks", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, "text/plain; charset=utf-8", "default-src 'none'; frame-ancestors 'none'", []byte(about.Runbooks))
 	})
+	mux.HandleFunc("GET /runbooks/{name}", func(w http.ResponseWriter, r *http.Request) {
+		text := about.section(r.PathValue("name"))
+		if text == "" {
+			http.NotFound(w, r)
+			return
+		}
+		answer(w, "text/plain; charset=utf-8", "default-src 'none'; frame-ancestors 'none'", []byte(text))
+	})
 	return mux, nil
 }
 
-// page is what was shown last.
+// page caches the page that was rendered last.
 type page struct {
 	source   Source
 	about    About
@@ -81,14 +91,14 @@ type page struct {
 	at   time.Time
 }
 
-// now gives the page as it is, or was less than a second ago.
+// now returns the page, at most a second old.
 func (p *page) now() ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); p.text == nil || now.Sub(p.at) >= time.Second {
 		var text bytes.Buffer
 		if err := p.template.Execute(&text, viewOf(p.source.ClusterState(), p.source.Fsyncs(), p.about)); err != nil {
-			return nil, fmt.Errorf("cannot make the page: %w", err)
+			return nil, fmt.Errorf("cannot render the page: %w", err)
 		}
 		p.text, p.at = text.Bytes(), now
 	}
@@ -103,5 +113,5 @@ func answer(w http.ResponseWriter, kind, policy string, text []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(text) // one who has gone need not be told
+	_, _ = w.Write(text) // the client may have gone
 }

@@ -29,9 +29,14 @@ import (
 	"github.com/quorumd/quorumd/agent/page"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
-// seen is a source that always tells the same.
+const (
+	finding  = "## QuorumdFinding\n\n<i>\n"
+	runbooks = "# Runbooks\n<b>\n\n" + finding + "\n## QuorumdNeedsSomebody\n\n1. Act.\n"
+)
+
+// seen is a source with a fixed status.
 type seen struct {
 	status  control.Status
 	minutes []control.FsyncMinute
@@ -40,7 +45,7 @@ type seen struct {
 func (s seen) ClusterState() control.Status  { return s.status }
 func (s seen) Fsyncs() []control.FsyncMinute { return s.minutes }
 
-// story reads one of the stories that quorumctl is tested with.
+// story reads one of the statuses that quorumctl is tested with.
 func story(t *testing.T, name string) control.Status {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../cmd/quorumctl/testdata", name+".json"))
@@ -54,10 +59,13 @@ func story(t *testing.T, name string) control.Status {
 	return s
 }
 
-// get asks for a path of the page.
+// get requests a path of the page.
 func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
 	t.Helper()
-	h, err := page.New(of, page.About{FleetLock: "127.0.0.1:9380", Runbooks: "# Runbooks\n<b>\n"})
+	h, err := page.New(of, page.About{
+		FleetLock: "127.0.0.1:9380", Runbooks: runbooks,
+		ByCode: map[string]string{"VOTER_NOT_LIVE": "QuorumdNeedsSomebody"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +95,7 @@ func hour(end time.Time) []control.FsyncMinute {
 	return list
 }
 
-func TestThePageShowsEveryStoryThatQuorumctlTells(t *testing.T) {
+func TestThePageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"steady", "slow", "voter-down", "etcd-down", "fresh", "starting", "joining", "rollout", "paused", "overdue",
@@ -110,13 +118,13 @@ func TestThePageShowsEveryStoryThatQuorumctlTells(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s has changed (-was +is); go test ./agent/page -update writes it anew\n%s", file, diff)
+				t.Errorf("%s has changed (-was +is); go test ./agent/page -update writes it\n%s", file, diff)
 			}
 		})
 	}
 }
 
-// withoutStyle has a page refer to its style, which stands in a file of its own: a browser shows the golden files, too.
+// withoutStyle replaces the style by a link to its file, so that a browser can show the golden files.
 func withoutStyle(t *testing.T, text string) string {
 	t.Helper()
 	before, rest, begins := strings.Cut(text, "<style>")
@@ -127,7 +135,7 @@ func withoutStyle(t *testing.T, text string) string {
 	return before + `<link rel="stylesheet" href="../page.css"/>` + after
 }
 
-// harmless reads a page as a browser would that forgives nothing, and finds whatever would load, run or lead elsewhere.
+// harmless parses a page strictly, and reports elements that load, run or link to anything else.
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -149,14 +157,15 @@ func harmless(t *testing.T, text string) {
 		for _, a := range element.Attr {
 			name := a.Name.Local
 			if name == "src" || name == "style" || strings.HasPrefix(name, "on") ||
-				name == "href" && a.Value != "metrics" && a.Value != "runbooks" {
+				name == "href" && a.Value != "metrics" && a.Value != "runbooks" &&
+					!regexp.MustCompile(`^runbooks/Quorumd[A-Za-z]+$`).MatchString(a.Value) {
 				t.Errorf("an element %s has %s=%q", element.Name.Local, name, a.Value)
 			}
 		}
 	}
 }
 
-func TestWhatStandsInRecordsIsShownAsTextAndLoadsNothing(t *testing.T) {
+func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)><a href="javascript:alert(3)">`
 	s := story(t, "steady")
@@ -187,7 +196,7 @@ func TestWhatStandsInRecordsIsShownAsTextAndLoadsNothing(t *testing.T) {
 	}
 }
 
-func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) {
+func TestThePageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	t.Parallel()
 	s := story(t, "steady")
 	long := strings.Repeat("<long>", 1000)
@@ -221,7 +230,7 @@ func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) 
 	}
 }
 
-func TestOnlyACertificateThatSomebodyHasToIssueAnewIsPainted(t *testing.T) {
+func TestOnlyACertificateDueForRenewalIsColoured(t *testing.T) {
 	t.Parallel()
 	s := story(t, "steady")
 	_, calm := get(t, seen{s, nil}, http.MethodGet, "/")
@@ -255,7 +264,7 @@ func TestOnlyACertificateThatSomebodyHasToIssueAnewIsPainted(t *testing.T) {
 	}
 }
 
-// counted counts how often it is asked.
+// counted counts its calls.
 type counted struct {
 	seen
 
@@ -264,7 +273,7 @@ type counted struct {
 
 func (c counted) ClusterState() control.Status { *c.asked++; return c.seen.ClusterState() }
 
-func TestThePageIsMadeOnceInASecondHoweverManyLook(t *testing.T) {
+func TestThePageIsRenderedAtMostOncePerSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -287,15 +296,20 @@ func TestThePageIsMadeOnceInASecondHoweverManyLook(t *testing.T) {
 	})
 }
 
-func TestNothingButThePageAndTheRunbooksIsThere(t *testing.T) {
+func TestOnlyThePageAndTheRunbooksAreServed(t *testing.T) {
 	t.Parallel()
 	of := seen{story(t, "steady"), nil}
 	resp, got := get(t, of, http.MethodGet, "/runbooks")
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" ||
-		got != "# Runbooks\n<b>\n" {
+		got != runbooks {
 		t.Errorf("GET /runbooks got %s: %s", resp.Status, got)
 	}
-	for _, path := range []string{"/status", "/index.html", "/runbooks/", "/debug/pprof/", "/page.css"} {
+	if _, got := get(t, of, http.MethodGet, "/runbooks/QuorumdFinding"); got != finding {
+		t.Errorf("GET /runbooks/QuorumdFinding got %s", got)
+	}
+	for _, path := range []string{
+		"/runbooks/Quorumd", "/status", "/index.html", "/runbooks/", "/debug/pprof/", "/page.css",
+	} {
 		if resp, _ := get(t, of, http.MethodGet, path); resp.StatusCode != http.StatusNotFound {
 			t.Errorf("GET %s got %s", path, resp.Status)
 		}
@@ -305,7 +319,7 @@ func TestNothingButThePageAndTheRunbooksIsThere(t *testing.T) {
 	}
 }
 
-func TestAClockThatWasSetDrawsNothing(t *testing.T) {
+func TestNoChartIsDrawnAfterTheClockWasSet(t *testing.T) {
 	t.Parallel()
 	s := story(t, "steady")
 	odd := []control.FsyncMinute{
@@ -316,8 +330,8 @@ func TestAClockThatWasSetDrawsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenStandsOutFromWhatIsBehindIt holds the colours against what the WCAG ask for of text (AA), 4.5 to 1.
-func TestWhatIsWrittenStandsOutFromWhatIsBehindIt(t *testing.T) {
+// TestTextHasEnoughContrast checks the colours against the WCAG contrast for text (AA), 4.5 to 1.
+func TestTextHasEnoughContrast(t *testing.T) {
 	t.Parallel()
 	style, err := os.ReadFile("page.css")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,16 +17,16 @@ import (
 )
 
 const (
-	refresh   = 5   // seconds after which the page renews itself
-	mostRows  = 60  // hosts that are shown one by one
-	mostWays  = 15  // members, and hosts, in the table of who reaches whom
+	refresh   = 5   // seconds after which the browser reloads the page
+	mostRows  = 60  // hosts with a row
+	mostWays  = 15  // members, and hosts, in the connectivity table
 	mostTold  = 30  // reasons and findings
 	mostCerts = 40  // certificates
-	mostRunes = 400 // of a text that comes from anywhere
-	mostCell  = 60  // and of one in a table
+	mostRunes = 400 // of any text
+	mostCell  = 60  // of a text in a table
 )
 
-// view is all that the page shows, in its order.
+// view is the content of the page, in its order.
 type view struct {
 	Refresh int
 	Title   string
@@ -46,7 +47,7 @@ type view struct {
 	Chart *chart
 
 	Hosts   []hostRow
-	Others  string // of the hosts that are not shown
+	Others  string // counts the hosts that are not shown
 	Network *network
 	Certs   []certRow
 
@@ -57,16 +58,18 @@ type view struct {
 type told struct {
 	Code        display.Styled
 	Text, Since string
-	More        []string // the cause, and what a person can do
+	Cause       string
+	Remedy      string
+	Runbook     string // its path, if the code has one
 }
 
-// hostRow is what is shown of a host.
+// hostRow is a row of the hosts.
 type hostRow struct {
 	Name, P99, Waiting, Etcd, Domain, Seen string
 	Role, Health                           display.Styled
 }
 
-// network is who reaches whom.
+// network is the connectivity table.
 type network struct {
 	To   []string
 	Rows []wayRow
@@ -85,10 +88,11 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 	v := view{
 		Refresh: refresh, Style: template.CSS(style), //nolint:gosec // our own file
 		Title:   cut(s.Cluster.Name) + ": " + first.Text,
-		Cluster: cut(s.Cluster.Name), First: first, Lines: append(linesOf(s.Cluster), cutAll(display.Backup(s))...),
+		Cluster: cut(s.Cluster.Name), First: first,
+		Lines: append(linesOf(s.Cluster), cutAll(shortSnapshots(display.Backup(s)))...),
 		Doing: cutAll(append(display.CurrentWork(s), display.Loop(s.Loop)...)), Time: display.Timestamp(s.Time),
 		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
-		Next: cut(display.Next(s)), Verdict: cellWord(display.Verdict(s.Health.State)), Told: toldOf(s),
+		Next: cut(display.Next(s)), Verdict: cellWord(display.Verdict(s.Health.State)), Told: toldOf(s, about),
 		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
 		Network: networkOf(s), Certs: certsOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
 	}
@@ -99,7 +103,7 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 	return v
 }
 
-// linesOf says what the first words about the cluster leave out.
+// linesOf returns the lines about the cluster below the headline.
 func linesOf(c control.Cluster) []display.Line {
 	lines := display.Cluster(c)[1:]
 	if c.ID != "" {
@@ -109,9 +113,8 @@ func linesOf(c control.Cluster) []display.Line {
 	return cutAll(lines)
 }
 
-// toldOf gives what keeps the host from doing more, and what is wrong with it; what is said by a finding is not said
-// again by a reason.
-func toldOf(s control.Status) []told {
+// toldOf returns the reasons and the findings of this host. A reason with the code of a finding is left out.
+func toldOf(s control.Status, about About) []told {
 	var list []told
 	for _, r := range s.Reasons {
 		if slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == r.Code }) {
@@ -121,7 +124,8 @@ func toldOf(s control.Status) []told {
 		if r.Remedy != "" {
 			tone = display.Warn
 		}
-		t := told{Code: display.Styled{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), More: more(r.Remedy)}
+		t := told{Code: display.Styled{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), Remedy: cut(r.Remedy)}
+		t.Runbook = about.runbook(r.Code)
 		if !r.Since.IsZero() {
 			t.Since = display.Since(r.Since, s.Time)
 		}
@@ -130,45 +134,73 @@ func toldOf(s control.Status) []told {
 	for _, f := range s.Health.Findings {
 		tone := display.Verdict(f.State).Tone
 		t := told{Code: display.Styled{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
+		t.Remedy, t.Runbook = cut(f.Remedy), cmp.Or(about.runbook(f.Code), about.path(anyFinding))
 		if !f.Since.IsZero() {
 			t.Since = display.Since(f.Since, s.Time)
 		}
 		if f.Cause != "" {
 			cause := strings.ReplaceAll(f.Cause, "-", " ")
-			t.More = append(t.More, cut("most likely the "+cause+display.After(": ", f.Why)))
+			t.Cause = cut("likely cause: " + cause + display.After(": ", f.Why))
 		}
-		t.More = append(t.More, more(f.Remedy)...)
 		list = append(list, t)
 	}
 	return list[:min(len(list), mostTold)]
 }
 
-func more(remedy string) []string {
-	if remedy == "" {
-		return nil
+// anyFinding is the runbook of a finding without an alert of its own.
+const anyFinding = "QuorumdFinding"
+
+// runbook returns the path of a code's runbook, or nothing.
+func (a About) runbook(code string) string { return a.path(a.ByCode[code]) }
+
+// path returns the path of a runbook, or nothing if there is none of that name.
+func (a About) path(name string) string {
+	if a.section(name) == "" {
+		return ""
 	}
-	return []string{cut("→ " + remedy)}
+	return "runbooks/" + name
 }
 
-// fsyncOf says what the probe has measured last.
+// section returns the text of a runbook, or nothing if there is none of that name.
+func (a About) section(name string) string {
+	_, text, found := strings.Cut(a.Runbooks, "\n## "+name+"\n")
+	if name == "" || !found {
+		return ""
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return "## " + name + "\n" + strings.TrimRight(text, "\n") + "\n"
+}
+
+// shortSnapshots cuts the host and the random end off the names of snapshots. quorumctl snapshot list shows them whole.
+func shortSnapshots(lines []display.Line) []display.Line {
+	whole := regexp.MustCompile(`\b0*([0-9]+-[0-9]{8}T[0-9]{6}Z)-[^\s,]+`)
+	for _, line := range lines {
+		for i := range line {
+			line[i].Text = whole.ReplaceAllString(line[i].Text, "$1…")
+		}
+	}
+	return lines
+}
+
+// fsyncOf summarizes the last measurements of the probe.
 func fsyncOf(s control.Status) string {
 	d := s.Health.Disk
 	if d.WAL.Count == 0 {
-		return "Nothing has been measured yet."
+		return "No measurement yet."
 	}
 	text := fmt.Sprintf("p50 %s · p99 %s · slowest %s, of %s, measured %s ago", display.Latency(d.WAL.P50),
 		display.Latency(d.WAL.P99), display.Latency(d.WAL.Max), display.Count(int(d.WAL.Count), "write", "writes"),
 		display.Age(d.AgeSeconds))
 	if d.LimitSeconds > 0 {
-		text += ". p99 has to stay under " + display.Latency(d.LimitSeconds)
+		text += ". Limit of p99: " + display.Latency(d.LimitSeconds)
 	}
 	if d.InFlightOp != "" && d.InFlightSeconds >= 1 {
-		text += ". One " + cut(d.InFlightOp) + " has not come back for " + display.Age(&d.InFlightSeconds)
+		text += ". A pending " + cut(d.InFlightOp) + " has hung for " + display.Age(&d.InFlightSeconds)
 	}
 	return text + "."
 }
 
-// hostsOf gives the rows of the hosts, those that people look for first, and says what is not shown.
+// hostsOf returns the rows of the hosts, members and unhealthy hosts first, and counts those that are not shown.
 func hostsOf(s control.Status) (rows []hostRow, others string) {
 	members := map[string]control.Member{}
 	for _, m := range s.Cluster.Members {
@@ -203,7 +235,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 	return rows, othersOf(len(hosts)-mostRows, left, s.Omitted)
 }
 
-// rank puts this host and the members first, then whatever is not well.
+// rank sorts members first, then this host, then unhealthy hosts.
 func rank(h control.HostRecord, this string) int {
 	switch {
 	case h.MemberID != "":
@@ -231,7 +263,7 @@ func othersOf(n int, by map[string]int, omitted *control.Omitted) string {
 		display.After(" Beyond these, ", display.Omitted(omitted))
 }
 
-// networkOf gives who reaches whom; nil while nobody has looked.
+// networkOf returns the connectivity table, or nil if no host has reported its connections.
 func networkOf(s control.Status) *network {
 	members := slices.Clone(s.Cluster.Members)
 	slices.SortStableFunc(members, func(a, b control.Member) int { return cmp.Compare(a.Name, b.Name) })
@@ -259,10 +291,10 @@ func networkOf(s control.Status) *network {
 	return n
 }
 
-// cut bounds a text that comes from anywhere.
+// cut bounds a text of any origin.
 func cut(text string) string { return short(text, mostRunes) }
 
-// cell bounds one in a table.
+// cell bounds a text in a table.
 func cell(text string) string { return short(text, mostCell) }
 
 func short(text string, most int) string {

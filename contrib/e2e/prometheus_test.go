@@ -188,7 +188,7 @@ func (o *observed) shows() {
 	look := func(title, query string) {
 		query = strings.NewReplacer("$job", ".*", "$instance", ".*", "$__rate_interval", "30s").Replace(query)
 		if queries++; strings.Contains(query, "$") {
-			o.t.Errorf("%s: nobody fills in %s", title, query)
+			o.t.Errorf("%s: unknown variable in %s", title, query)
 		}
 		o.within(bound, title+" shows something: "+query, func() bool { return len(o.ask(query)) > 0 })
 	}
@@ -197,6 +197,10 @@ func (o *observed) shows() {
 	}
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
+			if strings.Contains(target.Expr, "_interval_seconds") || strings.HasPrefix(p.Title, "Age of the newest") ||
+				strings.HasPrefix(p.Title, "Age of the last restore") { // empty where no snapshots are configured
+				continue
+			}
 			look(p.Title, target.Expr)
 		}
 	}

@@ -39,17 +39,6 @@ rules and the codes.
 |---|---|---|---|
 `
 
-// byMetric maps alerts that use their own metric to their code, or to "" if no agent reports a code.
-func byMetric() map[string]string {
-	return map[string]string{
-		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",
-		"QuorumdVoterSick": "VOTER_SICK", "QuorumdBackupOld": "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
-		"QuorumdRestoreUnproven": "RESTORE_UNPROVEN", "QuorumdRestoreFailed": "RESTORE_FAILED",
-		"QuorumdRolloutStopped": "", "QuorumdNoneToSpare": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
-		"QuorumdTurn": "",
-	}
-}
-
 // TestAlertsCodesAndJournalCatalogAgree compares the three, and the generated page with them.
 func TestAlertsCodesAndJournalCatalogAgree(t *testing.T) {
 	t.Parallel()

@@ -5,10 +5,50 @@
 // metrics port.
 package prometheus
 
-import _ "embed" // for the runbooks
+import (
+	_ "embed" // for the runbooks and the rules
+	"regexp"
+	"strings"
+)
 
 //go:embed runbooks.md
 var runbooks string
 
+//go:embed quorumd.rules.yaml
+var rules string
+
 // Runbooks returns the runbooks as Markdown.
 func Runbooks() string { return runbooks }
+
+// RunbooksByCode maps each code that an alert names to the alert, which is also the name of the runbook.
+func RunbooksByCode() map[string]string {
+	named := regexp.MustCompile(`reason=~?"([A-Z_|]+)"`)
+	byCode := map[string]string{}
+	for _, rule := range strings.Split(rules, "- alert: ")[1:] {
+		alert, expr, _ := strings.Cut(rule, "\n")
+		for _, found := range named.FindAllStringSubmatch(expr, -1) {
+			for _, code := range strings.Split(found[1], "|") {
+				if byCode[code] == "" {
+					byCode[code] = alert
+				}
+			}
+		}
+	}
+	for alert, code := range byMetric() {
+		if code != "" {
+			byCode[code] = alert
+		}
+	}
+	return byCode
+}
+
+// byMetric maps alerts that use their own metric to their code, or to "" if no agent reports a code.
+func byMetric() map[string]string {
+	return map[string]string{
+		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",
+		"QuorumdVoterSick": "VOTER_SICK", "QuorumdBackupOld": "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
+		"QuorumdRestoreUnproven": "RESTORE_UNPROVEN", "QuorumdRestoreFailed": "RESTORE_FAILED",
+		"QuorumdRolloutStopped": "", "QuorumdNoneToSpare": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
+		"QuorumdTurn": "",
+	}
+}

@@ -143,7 +143,9 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer edges.close()
-	shown, err := page.New(a, page.About{FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks()})
+	shown, err := page.New(a, page.About{
+		FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks(), ByCode: prometheus.RunbooksByCode(),
+	})
 	if err != nil {
 		return err
 	}
