@@ -225,7 +225,7 @@ func attackRemoval(t *testing.T, h *host) {
 	h.run(attacker + `sh -c 'cd /run/quorumd && ln -s /etc dir'`)
 	before := h.run("find /etc -xdev -not -path '/etc/systemd/*' -not -path '/etc/rc*' -not -path '/etc/quorumd*' " +
 		"-printf '%p %U:%G %m\n' | sort")
-	h.expect("dpkg -r quorumd", "is yours from here")
+	h.expect("dpkg -r quorumd", "etcd keeps running")
 	if out, err := h.try("grep -rl '^root:' /etc/systemd"); err == nil {
 		t.Errorf("a copy of /etc/shadow lies in %s", out)
 	}

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // output runs a command on this machine and gives all that it wrote.
 func output(t *testing.T, name string, args ...string) string {

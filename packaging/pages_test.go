@@ -64,8 +64,8 @@ func TestThePageOfQuorumdKnowsEveryFlagAndFile(t *testing.T) {
 	}
 }
 
-// The forwarder is up before etcd and quorumd are, and stays when they go: its units are tied to no other.
-func TestTheForwarderWaitsForNobody(t *testing.T) {
+// The proxy starts before etcd and quorumd and outlives both: its units depend on no other.
+func TestProxyHasNoDependencies(t *testing.T) {
 	t.Parallel()
 	tie := regexp.MustCompile(`(?m)^(After|Requires|Requisite|Wants|BindsTo|PartOf|Conflicts|Upholds)=.*`)
 	for _, unit := range []string{"quorumd-proxy.service", "quorumd-proxy@.service"} {

@@ -48,7 +48,7 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 	h.expect("cat /etc/quorumd/quorumd.yaml", "mode: manage")
 	h.expect("ls /etc/quorumd", "quorumd.yaml")
 
-	h.expect("rpm -e quorumd", "etcd was never changed here")
+	h.expect("rpm -e quorumd", "etcd was never changed on this host")
 	same("the removal")
 	if left, err := h.try("pgrep -u quorumd"); err == nil {
 		t.Errorf("after the removal these run: %s", left)

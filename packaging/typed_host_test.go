@@ -73,7 +73,7 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 			typed = "(echo secret; sleep 1; echo secret) | " + typed
 		case strings.HasPrefix(line, "curl "): // which that host has not
 			typed = strings.Replace(line, "/run/", h.root+"/run/", 1)
-			h.waitUntil(30*time.Second, "the forwarder names a voter", func() bool {
+			h.waitUntil(30*time.Second, "the proxy names a voter", func() bool {
 				shown, err := exec.CommandContext(t.Context(), "sh", "-c", typed).Output()
 				return err == nil && strings.Contains(string(shown), "quorumd_proxy_voter_used{")
 			})
@@ -94,7 +94,7 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 // forbids. The kernel carries them: the forwarder itself reads a small part of them alone.
 func carriesMuch(h *host, listen string) {
 	h.t.Helper()
-	h.waitUntil(30*time.Second, "the forwarder takes connections", func() bool {
+	h.waitUntil(30*time.Second, "the proxy accepts connections", func() bool {
 		_, err := h.try("etcdctl --endpoints=" + listen + " get a")
 		return err == nil
 	})
@@ -109,7 +109,7 @@ func carriesMuch(h *host, listen string) {
 	said := h.run("sed -n 's/^rchar: //p' /proc/" + h.property("quorumd-proxy", "MainPID") + "/io")
 	read, err := strconv.Atoi(strings.TrimSpace(said))
 	if err != nil || read > carried/2 { // small pieces are copied; were splice refused, all would be
-		h.t.Errorf("of %d bytes the forwarder has read %q by itself", carried, said)
+		h.t.Errorf("of %d bytes the proxy has read %q by itself", carried, said)
 	}
-	h.t.Logf("of %d bytes the forwarder has read %d by itself", carried, read)
+	h.t.Logf("of %d bytes the proxy has read %d by itself", carried, read)
 }

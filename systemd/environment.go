@@ -107,7 +107,7 @@ const (
 // lines without "=" and variables without a valid name.
 func parseEnvironment(text string) (map[string]string, error) {
 	if !utf8.ValidString(text) {
-		return nil, errors.New("the environment file is not valid UTF-8: write it anew")
+		return nil, errors.New("the environment file is not valid UTF-8: write it again")
 	}
 	vars := map[string]string{}
 	for {

@@ -54,7 +54,7 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 			return
 		}
 		if text := err.Error(); text != told && !errors.Is(err, errGoingDown) {
-			l.log.Warn("a reboot of this machine does not wait for quorumd", "error", err)
+			l.log.Warn("cannot acquire shutdown delay lock", "error", err)
 			told = text
 		}
 		select {
@@ -91,7 +91,7 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 		return explainLogind("take an inhibitor lock", err)
 	}
 	taken()
-	l.log.Info("a reboot of this machine waits for quorumd", "atMost", i.limit.String())
+	l.log.Info("acquired shutdown delay lock", "max_delay", i.limit.String())
 	for {
 		select {
 		case <-ctx.Done():
@@ -178,7 +178,7 @@ func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
 			i.begin(ctx)
 			return nil
 		}
-		i.logind.log.Info("the shutdown was called off")
+		i.logind.log.Info("shutdown cancelled")
 		i.finish()
 		i.shutdown.Cancelled(ctx)
 		return i.take(ctx)
@@ -204,7 +204,7 @@ func (i *inhibitor) begin(ctx context.Context) {
 	if i.cancel != nil || i.lock == nil {
 		return
 	}
-	i.logind.log.Info("the machine is about to go down", "waitsAtMost", i.limit.String())
+	i.logind.log.Info("shutdown requested", "max_delay", i.limit.String())
 	ctx, i.cancel = context.WithTimeout(ctx, max(i.limit-beforeLimit, 0))
 	go func() {
 		i.shutdown.Prepare(ctx)

@@ -29,7 +29,7 @@ func (p preparation) Prepare(ctx context.Context) { p(ctx) }
 
 func (preparation) Cancelled(context.Context) {}
 
-// revocable also tells that the shutdown was called off.
+// revocable also tells that shutdown cancelled.
 type revocable struct {
 	preparation
 	calledOff chan struct{}
@@ -191,7 +191,7 @@ func TestARebootWaitsForThePreparationAndThenGoesOn(t *testing.T) {
 		begun <- time.Until(deadline)
 		<-mayEnd
 	})
-	if !strings.Contains(g.text.String(), "atMost=5s") {
+	if !strings.Contains(g.text.String(), "max_delay=5s") {
 		t.Errorf("the log does not name logind's limit:\n%s", g.text.String())
 	}
 	if err := g.logind().Reboot(t.Context()); err != nil {
@@ -284,7 +284,7 @@ func TestAShutdownThatIsCalledOffEndsThePreparationAndTheLockIsTakenAgain(t *tes
 	}
 	<-calledOff
 	eventually(t, "the lock is held again", func() bool {
-		return g.locks() == 1 && strings.Contains(g.text.String(), "called off")
+		return g.locks() == 1 && strings.Contains(g.text.String(), "shutdown cancelled")
 	})
 }
 

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(playRole(role, os.Args[1:]))
 	}
-	update := flag.Bool("update", false, "write the golden files anew")
+	update := flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()
 	if *update {
 		os.Setenv(updateVariable, "yes")

@@ -79,7 +79,7 @@ var processName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
 func NewProcess(o ProcessOptions) (*Process, error) {
 	switch {
 	case !processName.MatchString(o.Name):
-		return nil, fmt.Errorf("cannot run process %q: its name stands in file names: use letters, digits, \"_\", "+
+		return nil, fmt.Errorf("cannot run process %q: its name is used in file names: use letters, digits, \"_\", "+
 			"\"-\" and \".\"", o.Name)
 	case len(o.Argv) == 0 || o.Argv[0] == "":
 		return nil, fmt.Errorf("cannot run %s: no program: give its path", o.Name)

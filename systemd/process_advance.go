@@ -146,12 +146,12 @@ func (p *Process) continueStop(r *record) error {
 			return err
 		}
 		if !r.Killed {
-			p.log.Warn("the process did not stop in time: killed its group", "pid", r.PID)
+			p.log.Warn("process stop timed out, killed its group", "pid", r.PID)
 		}
 		r.Killed = true
 	}
 	if r.Job != "" && now > r.StopDeadline+jobLimit {
-		p.log.Warn("gave up waiting for the process to go", "pid", r.PID, "job", r.Job)
+		p.log.Warn("gave up waiting for process to exit", "pid", r.PID, "job", r.Job)
 		r.Job, r.LastJob = "", "timeout"
 	}
 	return nil
@@ -182,7 +182,7 @@ func (p *Process) finishStop(r *record) error {
 	r.Job = job
 	if err := p.launch(r); err != nil {
 		// Nobody waits for this start any more: Status tells of it.
-		p.log.Error("cannot start the process after its stop", "error", fmt.Sprint(err))
+		p.log.Error("cannot start process after stop", "error", fmt.Sprint(err))
 	}
 	return nil
 }

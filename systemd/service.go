@@ -125,7 +125,7 @@ func (s *Service) File(ctx context.Context) (string, error) {
 	}
 	path := property[string](p, "FragmentPath")
 	if state := property[string](p, "LoadState"); state != "loaded" || path == "" || property[bool](p, "Transient") {
-		return "", fmt.Errorf("%w: systemd says %q of it, and that it lies in %q: install and unmask it: \"systemctl "+
+		return "", fmt.Errorf("%w: systemd reports it as %q, from %q: install and unmask it: \"systemctl "+
 			"status %s\"",
 			ErrNotInstalled, state, path, s.unit)
 	}
@@ -146,7 +146,7 @@ func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue qu
 		if err := s.orders.Drive(ctx, verb); err != nil {
 			return err
 		}
-		s.log.Info("had a job queued", "job", verb)
+		s.log.Info("job queued by root helper", "job", verb)
 		return nil
 	}
 	err := s.bus.call(ctx, again, func(ctx context.Context, conn *sddbus.Conn) error {
@@ -157,7 +157,7 @@ func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue qu
 		s.mu.Lock()
 		s.job, s.lastJob = job, ""
 		s.mu.Unlock()
-		s.log.Info("queued a job", "job", verb)
+		s.log.Info("job queued", "job", verb)
 		return nil
 	})
 	return explainBus(verb+" "+s.unit, s.unit, err)
@@ -196,7 +196,7 @@ func (s *Service) endJob(result string) {
 	if result != "done" {
 		level = slog.LevelWarn
 	}
-	s.log.Log(context.Background(), level, "a job ended", "job", s.job.verb, "result", result)
+	s.log.Log(context.Background(), level, "job ended", "job", s.job.verb, "result", result)
 	s.job, s.lastJob = nil, result
 }
 

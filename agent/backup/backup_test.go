@@ -265,7 +265,7 @@ func TestASnapshotIsOpenedByNobodyElse(t *testing.T) {
 	m, err := Save(t.Context(), d, streamOf(raw), o)
 	must(t, err)
 	for with, want := range map[*age.X25519Identity]string{
-		nil:   "it is encrypted, and there is no identity to read it with",
+		nil:   "it is encrypted, and no identity to decrypt it",
 		wrong: "it is encrypted to others than the identities",
 	} {
 		var identities Identities

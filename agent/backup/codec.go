@@ -30,7 +30,7 @@ func ParseRecipients(texts []string) (Recipients, error) {
 	for _, text := range texts {
 		one, err := age.ParseRecipients(strings.NewReader(text))
 		if err != nil || len(one) != 1 {
-			return Recipients{}, fmt.Errorf("%.20q is no recipient of age: age-keygen -y FILE shows one", text)
+			return Recipients{}, fmt.Errorf("%.20q is not an age recipient: age-keygen -y FILE shows one", text)
 		}
 		sum := sha256.Sum256([]byte(text))
 		r.all, r.names = append(r.all, one[0]), append(r.names, hex.EncodeToString(sum[:8]))
@@ -39,7 +39,7 @@ func ParseRecipients(texts []string) (Recipients, error) {
 }
 
 // ErrNoIdentity means that a snapshot may well be whole, and that it cannot be read here.
-var ErrNoIdentity = errors.New("there is no identity to read it with")
+var ErrNoIdentity = errors.New("no identity to decrypt it")
 
 // Identities are what a snapshot can be decrypted with; none where there is no file of them.
 type Identities []age.Identity
@@ -48,7 +48,7 @@ type Identities []age.Identity
 func ParseIdentities(r io.Reader) (Identities, error) {
 	all, err := age.ParseIdentities(io.LimitReader(r, maxIdentities))
 	if err != nil {
-		return nil, errors.New("it holds no identities of age: make them with age-keygen")
+		return nil, errors.New("it contains no age identities: create them with age-keygen")
 	}
 	return all, nil
 }

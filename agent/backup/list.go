@@ -28,7 +28,7 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 // MarkRestored notes in the store that an etcd has served a snapshot just now, and that it was verified before.
 func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
-		return fmt.Errorf("cannot note that the snapshot %s was proven: %w", m.Name, err)
+		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)
 	}
 	return MarkVerified(ctx, store, m)
 }
@@ -37,7 +37,7 @@ func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
 	// A mark that is gone for a moment may be gone for good, and a prune keeps the snapshot that was verified last.
 	if err := store.Replace(ctx, m.Name+verifiedEnding, []byte("verified\n")); err != nil {
-		return fmt.Errorf("cannot note that the snapshot %s was verified: %w", m.Name, err)
+		return fmt.Errorf("cannot record the verification of snapshot %s: %w", m.Name, err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const Version = 1
 const maxManifest = 64 << 10
 
 // ErrNoSnapshot means that the store holds no snapshot of that name, or none at all.
-var ErrNoSnapshot = errors.New("there is no such snapshot")
+var ErrNoSnapshot = errors.New("no such snapshot")
 
 // Manifest says what a snapshot is.
 type Manifest struct {

@@ -77,7 +77,7 @@ func (r *room) enough() error {
 	size := min(r.size, math.MaxInt64/4) // a manifest is not trusted: no sum may overflow
 	left := max(0, size-r.given)
 	if need := left + max(size+spare, min(space.Size/10, spareMost)); space.Free < need {
-		return fmt.Errorf("%w: %d MB are free in %s, and %d MB are needed, so that etcd can go on writing: %s",
+		return fmt.Errorf("%w: %d MB free in %s, %d MB needed, to leave space for etcd: %s",
 			ErrNoRoom, space.Free/1e6, r.dir, need/1e6+1, r.remedy)
 	}
 	return nil

@@ -50,7 +50,7 @@ func TestASnapshotIsNotTakenWhereItsDatabaseHasNoRoomTwice(t *testing.T) {
 		if !errors.Is(err, ErrNoRoom) || from.n > 0 {
 			t.Errorf("%s: %v, after %d bytes", name, err, from.n)
 		}
-		for _, want := range []string{" MB are free in " + o.Spool, " MB are needed", "set paths.state"} {
+		for _, want := range []string{" MB free in " + o.Spool, " MB needed", "set paths.state"} {
 			if err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", name, err, want)
 			}

@@ -62,10 +62,10 @@ type Job struct {
 }
 
 // ErrRunning means that there is a job already.
-var ErrRunning = errors.New("another job with snapshots is running")
+var ErrRunning = errors.New("another snapshot job is running")
 
 // ErrEnded means that a job was ended for the sake of something else: it has not failed.
-var ErrEnded = errors.New("it was ended before it was done")
+var ErrEnded = errors.New("it was stopped before it was done")
 
 // Job gives the last one.
 func (r *Runner) Job() Job {

@@ -207,7 +207,7 @@ func (s *S3) plain(err error) error {
 	case minio.NoSuchBucket:
 		return fmt.Errorf("the store has no bucket %s: make it, or correct backup.store.s3.bucket", s.bucket)
 	case minio.PreconditionFailed:
-		return errors.New("the store holds an object of that name already")
+		return errors.New("the store already has an object of that name")
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch":
 		return fmt.Errorf("the store refuses the keys in %s (%s): put keys there that may read, write, list and "+
 			"delete in the bucket %s", s.file, answer.Code, s.bucket)

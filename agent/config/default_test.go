@@ -117,12 +117,11 @@ func generateDefault(t *testing.T) string {
 		}
 		ast.Inspect(file, g.collect)
 	}
-	g.WriteString("# The configuration of quorumd.\n#\n" +
-		"# A line that begins with #key shows the default of that key; remove the # to change it.\n" +
-		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m, h and d, as in 300ms " +
-		"or 1h30m;\n" +
-		"# a size is a whole number with the unit B, KiB, MiB, GiB or TiB, as in 512MiB.\n" +
-		"# Check a change with \"quorumctl config check\".\n")
+	g.WriteString("# Reference of all keys in the configuration of quorumd.\n#\n" +
+		"# #key shows the default of a key: remove the # to change it.\n" +
+		"# Brackets show type and default. A duration is a number with a unit (ms, s, m, h, d), as in 300ms or 1h30m;\n" +
+		"# a size is a whole number with a unit (B, KiB, MiB, GiB, TiB), as in 512MiB.\n" +
+		"# After a change: quorumctl config check && systemctl reload quorumd\n")
 	g.section(reflect.TypeFor[Config](), "")
 	return g.String()
 }

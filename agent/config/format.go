@@ -314,7 +314,7 @@ func parseURL(s string, listen bool) (string, error) {
 		return "", fmt.Errorf("%s is not a URL here; write http or https, a host and a port, as in "+
 			"https://192.0.2.1:2379", quote(s))
 	case u.User != nil:
-		return "", errors.New("must not have a user name in the URL; remove what stands before the @")
+		return "", errors.New("must not have a user name in the URL; remove the part before the @")
 	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(s, "?#"):
 		return "", fmt.Errorf("%s must end after the port; write %s://%s", quote(s), u.Scheme, shorten(u.Host, 60))
 	case u.Hostname() == "":
@@ -333,7 +333,7 @@ func parseURL(s string, listen bool) (string, error) {
 	case listen && notIP != nil && u.Hostname() != "localhost":
 		return "", errors.New(listenNeedsIP(s))
 	case !listen && notIP == nil && addr.IsUnspecified():
-		return "", fmt.Errorf("nobody can connect to %s; write the address of the host", quote(s))
+		return "", fmt.Errorf("clients cannot connect to %s; use the address of the host", quote(s))
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u.String(), nil

@@ -34,6 +34,6 @@ func golden(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (write it anew with -update after a look)\ngot:\n%s\nwant:\n%s", file, got, want)
+		t.Errorf("%s differs (rewrite it with -update, then read the diff)\ngot:\n%s\nwant:\n%s", file, got, want)
 	}
 }

@@ -27,7 +27,7 @@ func (d *decoder) externalRules(c *Config) []rule {
 	return []rule{{
 		[]string{proxy, from, "etcd.runner"},
 		c.Etcd.Runner != RunnerExternal || d.setAt[listen] > 0 || port == "" || port != etcdPort,
-		"etcd.runner is external, and who runs that etcd may have it listen on the loopback beside " +
+		"etcd.runner is external, and that etcd may also listen on the loopback address besides " +
 			d.show(from, c.Etcd.ClientURL) + ", as kubeadm does, so " + d.show(proxy, c.Proxy.Listen) +
 			" must have another port; or set " + listen + " to what it listens on, if that is one address",
 	}}

@@ -38,6 +38,6 @@ func TestTheAddressesBesideWhichNoForwarderCanListenAreKnown(t *testing.T) {
 		}
 	}
 	if got := mustParse(t, valid).ProxyOn([]string{"http://0.0.0.0:2379", ""}); got != "" {
-		t.Errorf("without a forwarder: %q", got)
+		t.Errorf("without a proxy: %q", got)
 	}
 }

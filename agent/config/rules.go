@@ -94,7 +94,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("orphanGrace", "lockTTL"), t.OrphanGrace >= 2*t.LockTTL,
 			show("orphanGrace", t.OrphanGrace) + " must be at least twice " + ttl +
-				", because a change of leader in etcd gives the lock its full time again; raise the first or remove it",
+				", because an election in etcd extends the lock by its full TTL; raise the first or remove it",
 		},
 		{
 			keys("presenceTTL", "interval"), t.PresenceTTL >= 4*t.Interval,
@@ -179,7 +179,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		[]string{"disk.qualifySamples", "disk.window"},
 		k.QualifySamples >= k.Window,
 		d.show("disk.qualifySamples", k.QualifySamples) + " must be at least " + d.show("disk.window", k.Window) +
-			", which is what one verdict needs; raise the first or lower the second",
+			", the number of samples behind one health state; raise the first or lower the second",
 	})
 }
 
@@ -237,7 +237,7 @@ func (d *decoder) backupRules(b *Backup) []rule {
 	}, {
 		[]string{"backup.store.directory"},
 		b.Store.Directory == "" || b.Store.S3 == nil,
-		"backup.store.directory (" + b.Store.Directory + ") is given beside backup.store.s3; remove one of the two",
+		"backup.store.directory (" + b.Store.Directory + ") and backup.store.s3 are both set; remove one of the two",
 	}, {
 		[]string{"backup.store.s3"},
 		b.Store.S3 == nil || b.Store.S3.Endpoint != "" && b.Store.S3.Bucket != "" && b.Store.S3.CredentialsFile != "",

@@ -126,7 +126,7 @@ func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
 		t.Errorf("%q, %s", c.Warnings, c.Etcd.StartGuardFile())
 	}
 	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 ||
-		!strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {
+		!strings.Contains(c.Warnings[0], "use a path in /var/lib/quorumd-etcd") {
 		t.Errorf("%q", c.Warnings)
 	}
 }

@@ -7,76 +7,76 @@ import "time"
 
 // Backup describes snapshots of etcd's database.
 type Backup struct {
-	// How old the newest snapshot may get before the next one is taken; off: only when quorumctl snapshot save asks.
+	// Maximum age of the newest snapshot before the next one is taken. off: only quorumctl snapshot save takes one.
 	Every Grace `yaml:"every" default:"off"`
 
-	// How old the last proof of a restore may get: a host fetches the newest snapshot, has an etcd of its own serve it
-	// that no client reaches, compares all keys with what was saved, and removes it. A spare does it, else a standby,
-	// else a voter that does not lead, with room below paths.state: twice the database, and four times beside a
-	// member's data. off: only when quorumctl snapshot drill asks.
+	// Maximum age of the last restore test. A host fetches the newest snapshot, serves it from a separate etcd that
+	// no client can reach, compares all keys with what was saved, and removes it. The best host is a spare, then a
+	// standby, then a voter that does not lead. It needs free space below paths.state: twice the database, or four
+	// times on the disk of a member's data. off: only on quorumctl snapshot drill.
 	Drill Grace `yaml:"drill" default:"off"`
 
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.
 	Windows []string `yaml:"windows" default:"" is:"window"`
 
-	// How many bytes in a second at most are read, looked at and written while a snapshot is taken or verified: the
-	// disk may be etcd's, too. Each is gone through five times: 1 GiB takes up to 80 s at 64MiB. A restore test is held
-	// to it only beside a member's data.
+	// Maximum bytes per second while a snapshot is taken or verified, because it may share etcd's disk. Every byte
+	// is processed five times: 1 GiB takes up to 80 s at 64MiB. The limit applies to a restore test only if it
+	// shares the disk with a member's data.
 	Rate Size `yaml:"rate" default:"64MiB"`
 
-	// Which snapshots quorumctl snapshot prune, and the schedule after each new one, leave where they are. The last one
-	// that was verified always stays, and the last one that was proven to restore.
+	// Which snapshots are kept by quorumctl snapshot prune, and by the schedule after each new snapshot. The last
+	// verified one is always kept, and the last one that passed a restore test.
 	Keep BackupKeep `yaml:"keep"`
 
-	// Where they are kept.
+	// Where snapshots are stored.
 	Store BackupStore `yaml:"store"`
 
-	// Recipients of age (https://age-encryption.org) to whom snapshots are encrypted. Empty: they are not encrypted,
-	// and whoever reads the store reads all of etcd.
+	// age recipients (https://age-encryption.org) that snapshots are encrypted to. Empty: they are not encrypted,
+	// and everyone who can read the store can read all of etcd.
 	EncryptTo []string `yaml:"encryptTo" default:"" is:"recipient"`
 
-	// File of age's identities to read encrypted snapshots with, for the service's own user alone: chmod 0400. Only
-	// who verifies, drills or restores needs it. Empty: encrypted snapshots cannot be read on this host.
+	// File with age identities to decrypt snapshots. Only quorumd's user may read it: chmod 0400. Only hosts that
+	// verify, test or restore snapshots need it. Empty: this host cannot read encrypted snapshots.
 	IdentityFile string `yaml:"identityFile" default:"" is:"path"`
 }
 
-// BackupKeep says which snapshots are kept.
+// BackupKeep selects the snapshots to keep.
 type BackupKeep struct {
-	// The newest so many are kept.
+	// Number of newest snapshots to keep.
 	Count int `yaml:"count" default:"7" unit:"snapshots" min:"1" max:"5000"`
 
-	// And all that are younger. 0s: none for its age alone.
+	// Younger snapshots are kept as well. 0s: none is kept because of its age.
 	Age time.Duration `yaml:"age" default:"168h" min:"0s"`
 }
 
-// BackupStore says where snapshots are kept: in a directory, or in an S3-compatible store.
+// BackupStore is where snapshots are stored: a directory or an S3-compatible store.
 type BackupStore struct {
-	// Directory, on this host or mounted here. It must be there, belong to the service's own user, and be closed to
-	// others for writing; the service must be let write there: ReadWritePaths= in a drop-in of its unit. Empty: none.
+	// Directory on this host or mounted here. It must exist, belong to quorumd's user, and not be writable by
+	// others. quorumd's unit must allow writes to it: ReadWritePaths= in a drop-in. Empty: none.
 	Directory string `yaml:"directory" default:"" is:"path"`
 
-	// S3-compatible store; not beside directory. Remove the # of these lines.
+	// S3-compatible store, instead of directory. To use it, uncomment these lines.
 	S3 *S3 `yaml:"s3"`
 }
 
-// S3 says how an S3-compatible store is reached.
+// S3 configures access to an S3-compatible store.
 type S3 struct {
-	// URL of the store, with its port. Needed.
+	// URL of the store, with its port. Required.
 	Endpoint string `yaml:"endpoint" default:"" example:"https://s3.example.com:443" is:"url"`
 
-	// Bucket. Needed, and it must be there.
+	// Bucket. Required; it must exist.
 	Bucket string `yaml:"bucket" default:"" example:"etcd-snapshots" is:"id"`
 
-	// What the names of all objects begin with, before the cluster's name. Empty: nothing.
+	// Prefix of all object names, before the cluster's name. Empty: none.
 	Prefix string `yaml:"prefix" default:"" is:"name"`
 
-	// Region. Empty: the store is asked for it.
+	// Region. Empty: quorumd asks the store.
 	Region string `yaml:"region" default:"" is:"id"`
 
-	// File with the lines aws_access_key_id = KEY and aws_secret_access_key = SECRET, for the service's own user alone:
-	// chmod 0400. Needed. It is read again for each snapshot.
+	// File with the lines aws_access_key_id = KEY and aws_secret_access_key = SECRET. Only quorumd's user may read
+	// it: chmod 0400. Required. quorumd reads it again for each snapshot.
 	CredentialsFile string `yaml:"credentialsFile" default:"" example:"/etc/quorumd/s3-credentials" is:"path"`
 
-	// Certificate authorities that signed the store's certificate, PEM. Empty: those of the system.
+	// CAs that signed the store's certificate, PEM. Empty: the system's CAs.
 	CA string `yaml:"ca" default:"" is:"path"`
 }

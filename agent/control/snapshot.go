@@ -27,7 +27,7 @@ const (
 	OriginExchanged = "exchanged"
 )
 
-// CodeSnapshotRunning says that another job with snapshots is running.
+// CodeSnapshotRunning says that another snapshot job is running.
 const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 
 // Snapshotter does jobs with snapshots of etcd's database, one at a time, when an operator asks for it. The rules of an

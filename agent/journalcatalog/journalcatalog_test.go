@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden holds a text against a file, and gives it.
 func golden(t *testing.T, file string, write func(w io.Writer) error) string {

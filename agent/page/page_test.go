@@ -29,7 +29,7 @@ import (
 	"github.com/quorumd/quorumd/agent/page"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	finding  = "## QuorumdFinding\n\n<i>\n"

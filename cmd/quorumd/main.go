@@ -37,7 +37,7 @@ func run(args []string) int {
 	defer stop()
 	code := 0
 	root := &cobra.Command{
-		Use: "quorumd", Short: "keeps a bare-metal etcd cluster in shape, one host at a time",
+		Use: "quorumd", Short: "manage the etcd member of a bare-metal host",
 		Version: daemon.Version(), SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
@@ -57,7 +57,7 @@ func runCommand(code *int) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			var at slog.Level
 			if err := at.UnmarshalText([]byte(level)); err != nil {
-				return fmt.Errorf("cannot use --log-level %q: say debug, info, warn or error", level)
+				return fmt.Errorf("invalid --log-level %q: use debug, info, warn or error", level)
 			}
 			// It waits nearly all the time. More processors wake each other for every answer that comes, for a fifth
 			// of all that it costs at rest; and a machine with many of them would lend it as many.
@@ -120,5 +120,5 @@ func startAnew() error {
 	if err == nil {
 		err = syscall.Exec(program, os.Args, os.Environ())
 	}
-	return fmt.Errorf("cannot start anew: %w", err)
+	return fmt.Errorf("cannot restart: %w", err)
 }

@@ -254,8 +254,8 @@ func TestWhatIsShownOfAFailureIsShownInFullByItsPage(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
 	for _, c := range []struct{ in, section, page string }{
-		{"packaging/man/quorumd.8.md", "# WHEN A MACHINE DIES", "contrib/docs/dead-members.md"},
-		{"packaging/man/quorumd.8.md", "# WHEN A DISK IS SLOW", "contrib/docs/slow-disks.md"},
+		{"packaging/man/quorumd.8.md", "# DEAD MEMBERS", "contrib/docs/dead-members.md"},
+		{"packaging/man/quorumd.8.md", "# UNHEALTHY MEMBERS", "contrib/docs/slow-disks.md"},
 		{"README.md", "### When a disk is slow", "contrib/docs/slow-disks.md"},
 	} {
 		_, after, found := strings.Cut(all[c.in], "\n"+c.section+"\n")

@@ -89,7 +89,7 @@ func (f *fleet) well() {
 // What the journal of a host has that goes down.
 var (
 	toldToGoDown = [2]string{"systemd-logind", "The system will reboot now!"}
-	noticed      = [2]string{"quorumd", "the machine is about to go down waitsAtMost=10s"}
+	noticed      = [2]string{"quorumd", "shutdown requested max_delay=10s"}
 	moved        = [2]string{"etcd", "leadership transfer finished"}
 	signalled    = [2]string{"etcd", "received signal; shutting down"}
 	etcdEnds     = [2]string{"etcd", "closed etcd server"}

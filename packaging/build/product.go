@@ -29,7 +29,7 @@ func products() map[string]product {
 			programs: map[string]string{"quorumd": "./cmd/quorumd", "quorumctl": "./cmd/quorumctl"},
 			pages:    "packaging/man/*.md", recipe: "packaging/nfpm.yaml",
 			notice: "quorumd and quorumctl hold code of others, under the licences that follow.",
-			news:   "What is new stands in /usr/share/doc/quorumd/changelog.gz.",
+			news:   "See /usr/share/doc/quorumd/changelog.gz.",
 		},
 		"etcd": {
 			name: "quorumd-etcd", dir: "contrib/etcd/v3.6",
@@ -39,7 +39,7 @@ func products() map[string]product {
 			},
 			pages: "packaging/etcd/*.md", recipe: "packaging/etcd/nfpm.yaml",
 			notice: "etcd, etcdctl and etcdutl are built of these modules, under the licences that follow.",
-			news:   "What is new stands at https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
+			news:   "See https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
 		},
 	}
 }

@@ -43,7 +43,7 @@ func roomy(root string, m backup.Manifest) error {
 }
 
 // ErrNoMemory means that an etcd which serves a snapshot would be killed, which says nothing of the snapshot.
-var ErrNoMemory = errors.New("this host gives too little memory to an etcd")
+var ErrNoMemory = errors.New("not enough memory for the etcd of the restore test")
 
 // memoryLeft gives how many bytes the control groups of this process leave it, without what the kernel keeps of files
 // and takes back, and the limit which leaves least. It gives none where none is set, or what is set cannot be read.

@@ -42,7 +42,7 @@ const (
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
 	version, err := run(ctx, store, m, etcd, o, "/")
 	if err != nil {
-		return "", fmt.Errorf("cannot prove the snapshot %s: %w", m.Name, err)
+		return "", fmt.Errorf("cannot test the restore of snapshot %s: %w", m.Name, err)
 	}
 	return version, nil
 }
@@ -95,16 +95,16 @@ func Sweep(spool string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot take away what a drill has left: %w", err)
+		return fmt.Errorf("cannot remove files of the last restore test: %w", err)
 	}
 	defer held.Close() // the lock goes with it
 	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("cannot take away what a drill has left: %w", err)
+		return fmt.Errorf("cannot remove files of the last restore test: %w", err)
 	}
 	return nil
 }
 
-var errRunning = errors.New("another drill runs on this host, or its etcd has not ended yet")
+var errRunning = errors.New("another restore test is running on this host, or its etcd has not stopped yet")
 
 // hold takes the place of who drills in a spool.
 func hold(spool string) (*os.File, error) {

@@ -75,7 +75,7 @@ type deadError struct{ err error }
 func (e *deadError) Error() string { return e.err.Error() }
 
 // ErrKilled means that the etcd which was to serve a snapshot was killed, which says nothing of the snapshot.
-var ErrKilled = errors.New("the kernel, or somebody, has killed the etcd that was to serve it")
+var ErrKilled = errors.New("the etcd of the restore test was killed")
 
 // ask waits until etcd serves, and holds what it gives against the manifest.
 func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progress func(int64)) (string, error) {

@@ -180,16 +180,16 @@ func writeLog(dir string, h history) (err error) {
 	}
 	log, err := wal.Create(zap.NewNop(), dir, metadata)
 	if err != nil {
-		return fmt.Errorf("cannot write the log anew: %w", err)
+		return fmt.Errorf("cannot rewrite the WAL: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	if h.from.GetIndex() > 0 {
 		if err := log.SaveSnapshot(h.from); err != nil {
-			return fmt.Errorf("cannot write the log anew: %w", err)
+			return fmt.Errorf("cannot rewrite the WAL: %w", err)
 		}
 	}
 	if err := log.Save(h.state, h.entries); err != nil {
-		return fmt.Errorf("cannot write the log anew: %w", err)
+		return fmt.Errorf("cannot rewrite the WAL: %w", err)
 	}
 	return log.Sync()
 }

@@ -184,7 +184,7 @@ type file struct {
 // without the key replaces none.
 const deadAfter = "10m"
 
-const header = `# Configuration of quorumd on this host, written by 'quorumctl init'. Every other key has a default: see man quorumd.yaml.
+const header = `# Configuration of quorumd, written by 'quorumctl init'. All other keys have defaults: see man quorumd.yaml.
 # After a change: quorumctl config check && systemctl reload quorumd
 `
 

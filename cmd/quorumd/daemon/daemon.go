@@ -157,7 +157,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	log.Info("quorumd starts", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster",
+	log.Info("quorumd started", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster",
 		conf.Cluster.Name, "mode", conf.Mode)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -178,7 +178,7 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
 	_ = ending(ctx, notifier) // systemd need not know
-	log.Info("quorumd ends; etcd is left as it is")
+	log.Info("quorumd stopped, etcd unchanged")
 	return err
 }
 
@@ -217,7 +217,7 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 		return conf, exitError{exitConfig, err}
 	}
 	for _, warning := range conf.Warnings {
-		log.Warn("configuration", "warning", warning)
+		log.Warn("configuration warning", "warning", warning)
 	}
 	dated, err := checkFiles(conf)
 	if err != nil {
@@ -228,7 +228,7 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 		owner = fileaccess.KeyOwner(conf, fileaccess.ServiceUser(context.Background(), path), owner)
 	}
 	for _, problem := range append(fileaccess.OpenKey(conf, owner), dated...) {
-		log.Error("configuration", "problem", problem.String())
+		log.Error("configuration error", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {
 		if conf.Host.ID, err = config.HostID(); err != nil {
@@ -329,7 +329,7 @@ func lockMemory(log *slog.Logger) {
 		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	}
 	if err != nil {
-		log.Warn("cannot lock the memory: a hung disk may stop the agent, too; set LimitMEMLOCK=infinity", "error", err)
+		log.Warn("cannot lock memory: a hung disk may stop the agent, set LimitMEMLOCK=infinity", "error", err)
 	}
 }
 
@@ -374,7 +374,7 @@ func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decisio
 		err := errors.Join(notifier.Status(text), notifier.Watchdog())
 		once.Do(func() { err = errors.Join(err, notifier.Ready()) })
 		if err != nil {
-			log.Debug("cannot tell systemd", "error", err)
+			log.Debug("cannot notify systemd", "error", err)
 		}
 	}
 }
@@ -395,7 +395,7 @@ func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration,
 			text = err.Error()
 		}
 		if text != last && text != "" {
-			log.Error("cannot reload TLS files or the password: this agent goes on with the old ones", "error", text)
+			log.Error("cannot reload TLS files or password, keeping the old ones", "error", text)
 		}
 		last = text
 	}

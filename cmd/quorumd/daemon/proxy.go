@@ -79,13 +79,13 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 			return err
 		}
 	}
-	log.Info("the forwarder starts", "listen", conf.Proxy.Listen, "connections at most", most)
+	log.Info("proxy started", "listen", conf.Proxy.Listen, "max_connections", most)
 	if err := notifier.Ready(); err != nil {
-		log.Debug("cannot tell systemd", "error", err)
+		log.Debug("cannot notify systemd", "error", err)
 	}
 	group.Go(func() error { return f.Serve(ctx) })
 	err = group.Wait()
-	log.Info("the forwarder ends")
+	log.Info("proxy stopped")
 	return err
 }
 
@@ -123,7 +123,7 @@ func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 		}
 		last = text
 		if err := notifier.Status(text); err != nil {
-			log.Debug("cannot tell systemd", "error", err)
+			log.Debug("cannot notify systemd", "error", err)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func writeVoters(ctx context.Context, from voters, path string, every time.Durat
 			last, at = string(text), sinceBoot()
 		}
 		if why != failed && why != "" {
-			log.Error("cannot write the list of voters: the forwarder goes on with the last", "error", why)
+			log.Error("cannot write the list of voters, the proxy keeps the last one", "error", why)
 		}
 		failed = why
 	}

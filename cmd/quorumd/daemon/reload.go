@@ -50,13 +50,13 @@ func differs(before config.Config, opt Options) bool {
 	next, err := loadConfig(opt.Config, opt.Logger)
 	if wrong, is := errors.AsType[config.Errors](err); is {
 		for _, problem := range wrong {
-			opt.Logger.Error("this agent refuses the configuration, and goes on with the one that it has", "error",
+			opt.Logger.Error("configuration refused, keeping the old one", "error",
 				problem)
 		}
 		return false
 	}
 	if err != nil {
-		opt.Logger.Error("this agent refuses the configuration, and goes on with the one that it has", "error", err)
+		opt.Logger.Error("configuration refused, keeping the old one", "error", err)
 		return false
 	}
 	keys := config.Changed(before, next)
@@ -64,7 +64,7 @@ func differs(before config.Config, opt Options) bool {
 		opt.Logger.Info("this agent has read the configuration again, and nothing has changed")
 		return false
 	}
-	opt.Logger.Info("the configuration has changed, and this agent starts anew", "keys", keys)
+	opt.Logger.Info("configuration changed, restarting", "keys", keys)
 	return true
 }
 
