@@ -100,12 +100,12 @@ func (p *Probe) supervise(c *child) {
 		if time.Since(begun) > backoffLimit {
 			backoff = backoffFirst
 		}
-		p.log.Warn("the disk probe's child died", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun),
+		p.log.Warn("disk probe's child process died", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun),
 			"restart_in", backoff)
 		if c = p.replace(&backoff); c == nil {
 			return
 		}
-		p.log.Info("the disk probe runs again", "pid", c.pid())
+		p.log.Info("disk probe running again", "pid", c.pid())
 	}
 }
 
@@ -132,7 +132,7 @@ func (p *Probe) replace(backoff *time.Duration) *child {
 		*backoff = min(2**backoff, backoffLimit)
 		c, err := p.start()
 		if err != nil {
-			p.log.Warn("cannot start the disk probe's child", "error", err, "retry_in", *backoff)
+			p.log.Warn("cannot start the disk probe's child process", "error", err, "retry_in", *backoff)
 			continue
 		}
 		p.mu.Lock()

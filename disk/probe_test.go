@@ -142,7 +142,7 @@ func TestAKilledChildIsReplaced(t *testing.T) {
 	if f.last.Restarts != 1 || f.last.PID == killed || f.last.Failure != nil {
 		t.Errorf("reading is %+v", f.last)
 	}
-	if said := out.String(); !strings.Contains(said, "signal: killed") || !strings.Contains(said, "runs again") {
+	if said := out.String(); !strings.Contains(said, "signal: killed") || !strings.Contains(said, "running again") {
 		t.Errorf("the log says only:\n%s", said)
 	}
 }

@@ -253,11 +253,11 @@ func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
 	reloaded("a wrong file is refused", "unknown key", "observe")
 	h.expect("journalctl --no-pager -o cat -u quorumd -p err",
-		"configuration refused, keeping the old one", "did you mean mode?")
+		"new configuration rejected; keeping the current one", "did you mean mode?")
 	h.configure(config("manage"))
-	reloaded("a right one is taken", "configuration changed, restarting keys=[mode]", "manage")
+	reloaded("a right one is taken", "configuration changed; restarting keys=[mode]", "manage")
 	h.configure(config("observe"))
-	reloaded("and another one after it", "configuration changed, restarting keys=[mode]", "observe")
+	reloaded("and another one after it", "configuration changed; restarting keys=[mode]", "observe")
 }
 
 func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
@@ -284,7 +284,7 @@ func TestWithoutPolkitAllButTheRebootWorks(t *testing.T) {
 	h.run("systemctl mask --now polkit.service")
 	h.bootstrap()
 	h.waitUntil(30*time.Second, "the log says what does not", func() bool {
-		return strings.Contains(h.journal("-u quorumd"), "cannot acquire shutdown delay lock")
+		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
 	h.run(`for unit in quorumd.service quorumd-errand.socket quorumd-helper.socket; do mkdir -p /etc/systemd/system/$unit.d; done
 cp /usr/share/doc/quorumd/examples/no-polkit.conf /etc/systemd/system/quorumd.service.d/
@@ -294,7 +294,7 @@ systemctl daemon-reload; systemctl restart quorumd-errand.socket quorumd-helper.
 		return strings.Contains(h.run("quorumctl status"), "voter, leader")
 	})
 	h.waitUntil(30*time.Second, "the machine waits for quorumd", func() bool {
-		return strings.Contains(h.journal("-u quorumd"), "acquired shutdown delay lock")
+		return strings.Contains(h.journal("-u quorumd"), "acquired the shutdown delay lock")
 	})
 	if caps := h.run("grep CapEff /proc/$(systemctl show --value -p MainPID quorumd)/status"); !strings.HasSuffix(caps,
 		"0000000000000000") {

@@ -48,7 +48,7 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 	t.Parallel()
 	h := watched(t, "")
 	h.waitUntil(30*time.Second, "the machine waits for quorumd", func() bool {
-		return strings.Contains(h.journal("-u quorumd"), "acquired shutdown delay lock max_delay=5s")
+		return strings.Contains(h.journal("-u quorumd"), "acquired the shutdown delay lock max_delay=5s")
 	})
 	h.expect("systemd-inhibit --list --no-pager", "quorumd", "shutdown", "delay", "leadership")
 	boot := h.run("cat /proc/sys/kernel/random/boot_id")
@@ -61,7 +61,7 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 	before := h.journal("-b -1 -u quorumd")
 	t.Logf("before the reboot:\n%s", before)
 	for _, want := range []string{
-		"shutdown requested", "GOES DOWN AND ETCD LOSES ITS QUORUM", "QUORUM_AT_RISK",
+		"machine is shutting down", "IS GOING DOWN AND ETCD LOSES ITS QUORUM", "QUORUM_AT_RISK",
 		"only voter",
 	} {
 		if !strings.Contains(before, want) {
@@ -69,11 +69,11 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 		}
 	}
 	// While the machine boots, logind may answer late; what counts is what follows.
-	if _, then, _ := strings.Cut(before, "shutdown requested"); strings.Contains(then, "cannot acquire shutdown delay lock") {
+	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the shutdown delay lock") {
 		t.Errorf("the end of the bus at the shutdown is taken for a fault:\n%s", before)
 	}
 	// The lowest number is the highest priority: the one that the journal writes to every terminal.
-	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "GOES DOWN AND ETCD LOSES ITS QUORUM") != 1 {
+	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "IS GOING DOWN AND ETCD LOSES ITS QUORUM") != 1 {
 		t.Errorf("on the terminals:\n%s", loud)
 	}
 	h.waitUntil(30*time.Second, "nothing is asked any more", func() bool {
@@ -188,14 +188,14 @@ func TestWithoutLogindOneLineSaysSoAndTheRestWorks(t *testing.T) {
 	h.run("systemctl start quorumd")
 	h.expect("quorumctl status", "mode manage", "AT_REST")
 	h.waitUntil(30*time.Second, "the log says so", func() bool {
-		return strings.Contains(h.journal("-u quorumd"), "cannot acquire shutdown delay lock")
+		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
 	<-time.After(5 * time.Second) // some more tries
-	if log := h.journal("-u quorumd"); strings.Count(log, "cannot acquire shutdown delay lock") != 1 {
+	if log := h.journal("-u quorumd"); strings.Count(log, "cannot acquire the shutdown delay lock") != 1 {
 		t.Errorf("the log says:\n%s", log)
 	}
 	h.run("systemctl unmask systemd-logind.service && systemctl start systemd-logind.service")
 	h.waitUntil(2*time.Minute, "the machine waits for quorumd", func() bool {
-		return strings.Contains(h.journal("-u quorumd"), "this machine waits for quorumd")
+		return strings.Contains(h.journal("-u quorumd"), "acquired the shutdown delay lock")
 	})
 }

@@ -93,7 +93,7 @@ func (b *bus) connect(ctx context.Context) error {
 	}
 	b.conn, b.end = conn, end
 	if b.dialed++; b.dialed > 1 {
-		b.log.Info("connected to systemd again")
+		b.log.Info("reconnected to systemd")
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 			return
 		}
 		if text := err.Error(); text != told && !errors.Is(err, errGoingDown) {
-			l.log.Warn("cannot acquire shutdown delay lock", "error", err)
+			l.log.Warn("cannot acquire the shutdown delay lock; a reboot does not wait for quorumd", "error", err)
 			told = text
 		}
 		select {
@@ -91,7 +91,7 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 		return explainLogind("take an inhibitor lock", err)
 	}
 	taken()
-	l.log.Info("acquired shutdown delay lock", "max_delay", i.limit.String())
+	l.log.Info("acquired the shutdown delay lock", "max_delay", i.limit.String())
 	for {
 		select {
 		case <-ctx.Done():
@@ -204,7 +204,7 @@ func (i *inhibitor) begin(ctx context.Context) {
 	if i.cancel != nil || i.lock == nil {
 		return
 	}
-	i.logind.log.Info("shutdown requested", "max_delay", i.limit.String())
+	i.logind.log.Info("machine is shutting down", "max_delay", i.limit.String())
 	ctx, i.cancel = context.WithTimeout(ctx, max(i.limit-beforeLimit, 0))
 	go func() {
 		i.shutdown.Prepare(ctx)

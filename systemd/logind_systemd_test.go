@@ -29,7 +29,7 @@ func (p preparation) Prepare(ctx context.Context) { p(ctx) }
 
 func (preparation) Cancelled(context.Context) {}
 
-// revocable also tells that shutdown cancelled.
+// revocable also reports a cancelled shutdown.
 type revocable struct {
 	preparation
 	calledOff chan struct{}

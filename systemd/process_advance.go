@@ -146,12 +146,12 @@ func (p *Process) continueStop(r *record) error {
 			return err
 		}
 		if !r.Killed {
-			p.log.Warn("process stop timed out, killed its group", "pid", r.PID)
+			p.log.Warn("process did not stop in time; killed its process group", "pid", r.PID)
 		}
 		r.Killed = true
 	}
 	if r.Job != "" && now > r.StopDeadline+jobLimit {
-		p.log.Warn("gave up waiting for process to exit", "pid", r.PID, "job", r.Job)
+		p.log.Warn("gave up waiting for the process to exit", "pid", r.PID, "job", r.Job)
 		r.Job, r.LastJob = "", "timeout"
 	}
 	return nil

@@ -146,7 +146,7 @@ func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue qu
 		if err := s.orders.Drive(ctx, verb); err != nil {
 			return err
 		}
-		s.log.Info("job queued by root helper", "job", verb)
+		s.log.Info("job already queued", "job", verb)
 		return nil
 	}
 	err := s.bus.call(ctx, again, func(ctx context.Context, conn *sddbus.Conn) error {

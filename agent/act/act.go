@@ -117,13 +117,13 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 		return round.Completion{}, false
 	}
 	if age, limit := a.opt.Now()-r.At, a.oldest(); age > limit {
-		a.log.Info("this agent does not take the step: what it was decided on is too old",
+		a.log.Info("step skipped: its view is out of date",
 			"step", step.Kind, "age", age, "limit", limit)
 		return round.Completion{}, false
 	}
 	way, known := a.ways[step.Kind]
 	if !known {
-		return a.notBegun(r, fmt.Errorf("cannot take step %q: this agent does not know it", step.Kind)), true
+		return a.notBegun(r, fmt.Errorf("unknown step %q", step.Kind)), true
 	}
 	bound := time.Duration(step.Kind.Info().Calls) * a.opt.Config.Timing.CallTimeout
 	stepCtx, cancel, err := a.stepContext(ctx, step, bound)
@@ -145,7 +145,7 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	case err := <-t.done:
 		return a.finished(t, err), true
 	case <-timer.C:
-		a.log.Error("step has not come back", "step", step.Kind, "after", bound+afterwards)
+		a.log.Error("step timed out", "step", step.Kind, "elapsed", bound+afterwards)
 		a.running = t
 		return round.Completion{}, false
 	}
@@ -189,7 +189,7 @@ func (a *Actor) lostLock(step policy.Step) bool { return step.Kind.Info().Locked
 // notBegun is the end of a step that could not begin.
 func (a *Actor) notBegun(r *round.Round, err error) round.Completion {
 	step := r.Decision.Step
-	a.log.Info("this agent does not take the step", "step", step.Kind, "error", err)
+	a.log.Info("step skipped", "step", step.Kind, "error", err)
 	a.fail(step.Kind, err)
 	return round.Completion{Step: step, On: r, Err: err, Unsaid: true}
 }
@@ -200,7 +200,7 @@ func (a *Actor) collect(now *round.Round) (round.Completion, bool) {
 	case err := <-a.running.done:
 		late := a.running
 		a.running = nil
-		a.log.Warn("late step has come back", "step", late.step.Kind, "after", now.At-late.began)
+		a.log.Warn("late step returned", "step", late.step.Kind, "elapsed", now.At-late.began)
 		return a.finished(late, err), true
 	default:
 		return round.Completion{}, false
@@ -230,7 +230,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 		way.done(t)
 	}
 	c.Ended = t.ended
-	a.log.Info("step taken", "step", step.Kind, "why", step.Why)
+	a.log.Info("step done", "step", step.Kind, "why", step.Why)
 	return c
 }
 

@@ -23,9 +23,9 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	case err != nil:
 		return err
 	case !stands:
-		return errors.New("cannot run the command: what was asked was withdrawn in this moment")
+		return errors.New("cannot run the command: the request was cancelled")
 	case !a.lock.MayAct(): // the disk may have hung
-		return errors.New("cannot run the command: the lock is not ours any more")
+		return errors.New("cannot run the command: this agent no longer holds the lock")
 	}
 	return a.opt.Hooks.Start(ctx, run)
 }
@@ -42,6 +42,6 @@ func (a *Actor) noteCommand(r *round.Round) {
 		return
 	}
 	if err := a.opt.Files.ProgramEnded(r.Request, now.State, now.Text); err != nil {
-		a.log.Error("cannot note the end of the command on the disk", "error", err)
+		a.log.Error("cannot save the result of the command", "error", err)
 	}
 }

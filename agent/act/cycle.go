@@ -26,14 +26,14 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	case err != nil:
 		return err
 	case asked == nil:
-		return errors.New("cannot begin: what was asked was withdrawn in this moment")
+		return errors.New("cannot start the operation: the request was cancelled")
 	}
 	if err := a.lock.Begin(ctx, a.cycleOp(r, asked)); err != nil {
 		return err
 	}
 	// a person may release it before the next round
 	if err := a.opt.Files.OperationRecorded(); err != nil {
-		a.log.Error("cannot note the operation on the disk", "error", err)
+		a.log.Error("cannot save the operation", "error", err)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 		m, ok = r.Membership.ByID(out)
 	}
 	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot move the leadership: the member that leads has no client URL")
+		return errors.New("cannot transfer leadership: the leader has no client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
@@ -102,7 +102,7 @@ func (a *Actor) giveWay(ctx context.Context, t *task) error {
 	}
 	m, ok := list.ByPeerURL(a.opt.Config.Etcd.PeerURL)
 	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot hand the leadership over: this host's member has no client URL")
+		return errors.New("cannot transfer leadership: this host's member has no client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
@@ -121,14 +121,14 @@ func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 func (a *Actor) noteStop(_ context.Context, t *task) error {
 	stands, err := a.opt.Files.EtcdStopped(t.on.Request)
 	if err == nil && !stands {
-		err = errors.New("cannot stop etcd: what was asked was withdrawn in this moment")
+		err = errors.New("cannot stop etcd: the request was cancelled")
 	}
 	return err
 }
 
 func (a *Actor) reboot(ctx context.Context, _ *task) error {
 	if a.opt.Machine == nil {
-		return errors.New("cannot reboot the machine: this agent has no way to; reboot it by hand")
+		return errors.New("cannot reboot the machine: this agent has no permission to; reboot it manually")
 	}
 	return a.opt.Machine.Reboot(ctx)
 }

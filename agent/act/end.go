@@ -36,17 +36,17 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
 	if cycled && ended { // else it is asked for still
 		if err := a.opt.Files.EndRequest(step.Outcome, text, r.Wall); err != nil {
-			a.log.Error("cannot note on the disk that what was asked has ended", "error", err)
+			a.log.Error("cannot save the end of the request", "error", err)
 		}
 	}
 	if r.Removes(a.opt.Config.Host.ID) {
 		if err := a.opt.Files.EndRemoval(r.Removal, step.Outcome, text, r.Wall); err != nil {
-			a.log.Error("cannot note on the disk that the removal has ended", "error", err)
+			a.log.Error("cannot save the end of the removal", "error", err)
 		}
 	}
 	if n := r.Decision.Notes.Join; n != policy.JoinUncounted {
 		if err := a.opt.Files.NoteJoin(n == policy.JoinFailed, a.opt.BootID, r.At); err != nil {
-			a.log.Error("cannot note the failed join on the disk", "error", err)
+			a.log.Error("cannot save the failed join", "error", err)
 		}
 	}
 	return nil

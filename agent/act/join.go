@@ -29,7 +29,7 @@ func (a *Actor) moveDataAside(ctx context.Context, _ *task) error {
 	moved, err := a.opt.Data.MoveAside(ctx)
 	a.opt.ForgetData()
 	if len(moved) > 0 {
-		a.log.Info("this agent has moved the old data aside", "to", moved)
+		a.log.Info("moved old etcd data aside", "to", moved)
 	}
 	return err
 }
@@ -49,7 +49,7 @@ func (a *Actor) promote(ctx context.Context, t *task) error {
 			return a.opt.Etcd.Promote(ctx, t.step.MemberID, m.ClientURLs[0])
 		}
 	}
-	return errors.New("cannot promote the learner: no member says that it leads")
+	return errors.New("cannot promote the learner: no member reports itself as leader")
 }
 
 func (a *Actor) promotionSent(*task) { a.did.Promoted = a.now() }

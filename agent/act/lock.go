@@ -31,20 +31,20 @@ func (a *Actor) Renew(ctx context.Context) {
 		return
 	}
 	if a.running != nil && a.opt.Now()-a.running.began > t.RenewGiveUp {
-		a.log.Warn("this agent does not renew the lock: a step hangs", "step", a.running.step.Kind)
+		a.log.Warn("lock not renewed: a step hangs", "step", a.running.step.Kind)
 		return
 	}
 	if age, op := a.opt.Probe.InFlight(); age > a.opt.Config.Disk.Stall {
-		a.log.Warn("this agent does not renew the lock: the disk hangs", "operation", op, "for", age)
+		a.log.Warn("lock not renewed: the disk hangs", "operation", op, "for", age)
 		return
 	}
 	sent := a.opt.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*t.CallTimeout)
 	defer cancel()
 	if err := a.lock.Renew(ctx); err != nil {
-		a.log.Warn("cannot renew the lock", "error", err, "validFor", a.lock.ValidFor())
+		a.log.Warn("cannot renew the lock", "error", err, "valid_for", a.lock.ValidFor())
 		if sent-a.renewed > t.RenewGiveUp {
-			a.log.Error("this agent gives the lock up: it could not renew it in time", "after", sent-a.renewed)
+			a.log.Error("lock released: renewal timed out", "after", sent-a.renewed)
 			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
 		}
 		return
@@ -59,7 +59,7 @@ func (a *Actor) Check(ctx context.Context, found int64) bool {
 	if token == 0 || token == found {
 		return false
 	}
-	a.log.Warn("this agent has lost the lock", "token", token)
+	a.log.Warn("lock lost", "token", token)
 	_ = a.lock.Release(ctx) // the lease ends by itself if this cannot be told to etcd
 	return true
 }
@@ -70,7 +70,7 @@ func (a *Actor) Leave(ctx context.Context) {
 		return
 	}
 	if err := a.lock.Release(ctx); err != nil {
-		a.log.Warn("cannot give back the lock; it ends with its lease", "error", err)
+		a.log.Warn("cannot release the lock; it expires with its lease", "error", err)
 	}
 }
 

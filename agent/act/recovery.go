@@ -51,7 +51,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	a.log.Warn("this agent has moved the old data aside, for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
+	a.log.Warn("moved old etcd data aside for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
 	return a.opt.Files.SetMembership(uint64(t.on.Recovery.New), uint64(t.on.Recovery.Member))
 }
 
@@ -97,8 +97,8 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 	// An alarm came with the data and stands until a person ends it. The plan does not wait for that: as long as it is
 	// in force here this host does nothing else. Who comes late and is not told waits for people, and loses nothing.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
-		a.log.Error("the recovered cluster takes no record that tells late hosts of it, because of an alarm; end the "+
-			"alarm (etcdctl alarm list); on a host that comes back later move etcd's data aside by hand",
+		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; clear it "+
+			"(etcdctl alarm list), and move etcd's data aside manually on every host that comes back late",
 			"plan", k.Plan, "error", err)
 		return nil
 	}

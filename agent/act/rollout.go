@@ -52,7 +52,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	}
 	value, err := record.Encode(next)
 	if err != nil {
-		a.log.Error("this agent stops the rollout: it cannot write how far that is", "error", err)
+		a.log.Error("rollout stopped: its progress cannot be saved", "error", err)
 		value = unended(next, i, err)
 	}
 	return []lock.Extra{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
@@ -82,7 +82,7 @@ func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
 		Resumed: r.Resumed,
-		Text: fmt.Sprintf("after %s it could not be written how far it is, with its %d hosts: %v", r.Hosts[host].Name,
+		Text: fmt.Sprintf("progress could not be saved after %s, of %d hosts: %v", r.Hosts[host].Name,
 			len(r.Hosts), why),
 		Hosts: []record.RolloutHost{r.Hosts[host]},
 	}

@@ -100,22 +100,22 @@ func (t *Trigger) look(ctx context.Context) {
 	switch move, why := now.Move(); move { //exhaustive:enforce
 	case policy.RebootWithdraw:
 		if err := t.Host.EndMaintenance(ctx, By); err != nil {
-			t.tell(slog.LevelError, "a reboot that is not allowed any more is not withdrawn", err.Error())
+			t.tell(slog.LevelError, "cannot cancel a reboot request that is no longer allowed", err.Error())
 			return
 		}
-		t.tell(slog.LevelInfo, "the wish for a reboot is withdrawn: its turn did not come in time", why)
+		t.tell(slog.LevelInfo, "reboot request cancelled: it did not start in time", why)
 	case policy.RebootAsk:
 		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
 			For: within,
 		}, By)
 		if err != nil {
-			t.tell(slog.LevelWarn, "a reboot is required, and cannot be asked for", err.Error())
+			t.tell(slog.LevelWarn, "reboot required, but the request failed", err.Error())
 			return
 		}
-		t.tell(slog.LevelInfo, "asked for a reboot", now.Required)
+		t.tell(slog.LevelInfo, "reboot requested", now.Required)
 	case policy.RebootWait:
-		t.tell(slog.LevelInfo, "a reboot is required, and waits", why)
+		t.tell(slog.LevelInfo, "reboot required; waiting", why)
 	case policy.RebootNone:
 		t.told = ""
 	case policy.RebootBeside:
@@ -127,7 +127,7 @@ func (t *Trigger) require(ctx context.Context) string {
 	if at := t.Wall(); t.asked.IsZero() || at.Sub(t.asked) >= askEvery || at.Before(t.asked) {
 		required, err := t.Signs.Required(ctx)
 		if err != nil {
-			t.tell(slog.LevelWarn, "automatic reboots", err.Error())
+			t.tell(slog.LevelWarn, "cannot check whether a reboot is required", err.Error())
 		}
 		t.required, t.asked = required, at
 	}

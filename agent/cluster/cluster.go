@@ -114,7 +114,7 @@ func (c *Client) Reload() error {
 	if err = errors.Join(filesErr, err); !files && !password {
 		return err
 	}
-	c.opt.Logger.Info("TLS files or the password have changed, connecting anew")
+	c.opt.Logger.Info("TLS files or password changed; reconnecting")
 	c.token.set("")
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -85,8 +85,9 @@ func (c *Client) listed(list Membership, voters []string) {
 	}
 	c.mu.Unlock()
 	if !told {
-		c.opt.Logger.Warn("another cluster answers, and nobody of this host's: what is known of this host's stays",
+		c.opt.Logger.Warn("endpoints answer for another cluster; this host's cluster stays as known",
 			"endpoints", voters, "answers", fmt.Sprintf("%x", list.ClusterID), "belongs", fmt.Sprintf("%x", id),
-			"remedy", "see why this host's cluster does not answer, and correct cluster.endpoints or cluster.discovery")
+			"remedy", "check why this host's cluster does not answer, and correct cluster.endpoints or "+
+				"cluster.discovery")
 	}
 }

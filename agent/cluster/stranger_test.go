@@ -71,7 +71,7 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 	if err := c.Revoke(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("the stranger is to end a lease: %v", err)
 	}
-	if n := strings.Count(log.String(), "another cluster answers"); n != 1 {
+	if n := strings.Count(log.String(), "answer for another cluster"); n != 1 {
 		t.Errorf("it was told %d times:\n%s", n, log.String())
 	}
 

@@ -203,7 +203,7 @@ func (g *Gate) tell(remote net.Addr, why string) {
 	defer g.mu.Unlock()
 	g.turned++
 	if now := time.Now(); now.Sub(g.told) >= tellEvery {
-		g.log.Warn("connections turned away", "listener", g.Addr().String(), "count", g.turned, "last", remote.String(),
+		g.log.Warn("connections rejected", "listener", g.Addr().String(), "count", g.turned, "last", remote.String(),
 			"why", why)
 		g.turned, g.told = 0, now
 	}

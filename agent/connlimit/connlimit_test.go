@@ -171,7 +171,7 @@ func TestOneMoreIsClosedAndAPlaceThatIsGivenBackIsTakenAgain(t *testing.T) {
 	}
 	one.Close()
 	until(t, "a place is free again", func() bool { return scrape(t.Context(), "127.0.0.4", address) == nil })
-	if said := log.String(); strings.Count(said, "connections turned away") != 1 ||
+	if said := log.String(); strings.Count(said, "connections rejected") != 1 ||
 		!strings.Contains(said, "2 connections from its address are open") {
 		t.Errorf("the log says\n%s", said)
 	}

@@ -152,7 +152,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, end, err := s.prepare(answer.body, sending, p.uid)
 	if err != nil {
 		if e := wireError(err); e.Code == CodeInternal {
-			s.opt.Logger.Error("cannot encode an answer", "path", r.URL.Path, "error", err)
+			s.opt.Logger.Error("cannot encode a response", "path", r.URL.Path, "error", err)
 		}
 		answer = refusal(err)
 		body, end, _ = s.prepare(answer.body, sending, p.uid) // strings always encode, and it is small

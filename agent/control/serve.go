@@ -18,9 +18,9 @@ import (
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.opt.Logger.Error("a request made quorumd panic", "path", r.URL.Path, "panic", fault, "stack",
+			s.opt.Logger.Error("request handler panicked", "path", r.URL.Path, "panic", fault, "stack",
 				string(debug.Stack()))
-			answer = refusal(wireError(fmt.Errorf("cannot serve the request: a fault in quorumd: %v", fault)))
+			answer = refusal(wireError(fmt.Errorf("cannot serve the request: internal error: %v", fault)))
 		}
 	}()
 	if err := checkSource(r); err != nil {
@@ -85,7 +85,7 @@ func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()
 	if err := s.opt.Backend.ProbeNow(ctx); err != nil {
-		s.opt.Logger.Debug("a change does not show in the status yet", "path", rt.path, "error", err)
+		s.opt.Logger.Debug("change not yet visible in the status", "path", rt.path, "error", err)
 	}
 }
 

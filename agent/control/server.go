@@ -104,10 +104,10 @@ func newServer(opt Options, lim limits) *Server {
 func (s *Server) Listen() error {
 	r, err := readRules(s.opt.Group, "/etc/group", "/etc/passwd")
 	if err != nil {
-		s.opt.Logger.Warn("cannot read all accounts: users are shown by number, or only root may change things",
+		s.opt.Logger.Warn("cannot read all accounts; users are shown by UID, or only root can make changes",
 			"error", err)
 	} else if s.opt.Group != "" && !r.known {
-		s.opt.Logger.Info("the control group does not exist: only root may change things", "group", s.opt.Group)
+		s.opt.Logger.Info("control group does not exist; only root can make changes", "group", s.opt.Group)
 	}
 	s.rules = r
 	l, err := listenUnix(s.opt.Socket)

@@ -87,10 +87,10 @@ func (a answer) text() string {
 
 func (a answer) log(log *slog.Logger) {
 	if a.err != nil {
-		log.Warn("cannot discover endpoints: those that are known stay in use", "error", a.err)
+		log.Warn("endpoint discovery failed; keeping the known endpoints", "error", a.err)
 		return
 	}
-	log.Info("endpoints discovered", "endpoints", a.endpoints)
+	log.Info("discovered endpoints", "endpoints", a.endpoints)
 }
 
 // look asks once, or waits for the look that has not ended yet, and gives that back if it still has not.

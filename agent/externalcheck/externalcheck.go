@@ -83,7 +83,7 @@ func Open(opt Options) *Runner {
 	for _, name := range namesIn(opt) {
 		code := health.ExternalCheckCode(name)
 		if other, taken := codes[code]; taken {
-			opt.Logger.Warn("this agent leaves out a check of the operator's own: another has nearly its name",
+			opt.Logger.Warn("external check skipped: its name is too close to another's",
 				"name", name, "other", other)
 			continue
 		}
@@ -102,8 +102,8 @@ func Open(opt Options) *Runner {
 		}
 	}
 	if len(left) > 0 {
-		opt.Logger.Warn("this agent does not run all checks of the operator's own: there are too many; move some away",
-			"limit", MaxPrograms, "notRun", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
+		opt.Logger.Warn("external checks skipped: too many",
+			"limit", MaxPrograms, "skipped", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
 	}
 	return r
 }
@@ -112,7 +112,7 @@ func Open(opt Options) *Runner {
 func namesIn(opt Options) []string {
 	entries, err := entriesOf(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		opt.Logger.Warn("cannot run the operator's own checks", "error", err)
+		opt.Logger.Warn("cannot list external checks", "error", err)
 	}
 	named, names := slices.Sorted(slices.Values(opt.Named)), []string{}
 	for _, e := range entries {
@@ -120,8 +120,8 @@ func namesIn(opt Options) []string {
 		case programName.MatchString(e.Name()):
 			names = append(names, e.Name())
 		case !strings.HasPrefix(e.Name(), "."):
-			opt.Logger.Warn("this agent runs no check of that name: it has more than letters, digits, - and _, or "+
-				"is too long", "name", e.Name(), "dir", opt.Dir)
+			opt.Logger.Warn("external check skipped: its name is too long, or has other characters than "+
+				"letters, digits, - and _", "name", e.Name(), "dir", opt.Dir)
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })

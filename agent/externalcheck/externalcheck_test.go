@@ -330,7 +330,7 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 	if len(run) != MaxPrograms || run[0] != "a_b" || run[1] != "z-last" || slices.Contains(run, "a-b") {
 		t.Errorf("run are %v", run)
 	}
-	if want := "notRun=" + strconv.Itoa(len(left)) + ` names="` + strings.Join(left, " ") + `"`; len(left) != 7 ||
+	if want := "skipped=" + strconv.Itoa(len(left)) + ` names="` + strings.Join(left, " ") + `"`; len(left) != 7 ||
 		strings.Count(b.log.String(), want) != 1 {
 		t.Errorf("left out are %v; the log says\n%s", left, &b.log)
 	}

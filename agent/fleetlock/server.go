@@ -142,7 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.answers.WithLabelValues(kind).Inc()
 	if c.ID != "" {
-		s.opt.Logger.Info("answered a reboot agent", "path", r.URL.Path, "client", c.ID, "group", c.Group, "refused",
+		s.opt.Logger.Info("answered reboot agent", "path", r.URL.Path, "client", c.ID, "group", c.Group, "refused",
 			kind)
 	}
 	if status == http.StatusMethodNotAllowed {

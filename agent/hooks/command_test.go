@@ -244,7 +244,7 @@ func TestTheEndOfACommandIsToldAsACommands(t *testing.T) {
 	if err := line.Run(t.Context(), Command); err != nil {
 		t.Fatal(err)
 	}
-	if got := log.String(); !strings.Contains(got, `msg="a command is done" when=command program=upgrade`) ||
+	if got := log.String(); !strings.Contains(got, `msg="program done" kind=command when=command program=upgrade`) ||
 		strings.Contains(got, "hook") {
 		t.Errorf("the log says:\n%s", got)
 	}

@@ -102,11 +102,11 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 		}
 		began := time.Now()
 		if text := l.one(ctx, program, when, w); text != "" {
-			l.Logger.Error("a "+what+" failed", "when", when, "program", name, "after",
+			l.Logger.Error("program failed", "kind", what, "when", when, "program", name, "elapsed",
 				time.Since(began).Round(time.Millisecond).String(), "text", text)
 			return tell(outcome{State: Failed, Hook: name, Text: text})
 		}
-		l.Logger.Info("a "+what+" is done", "when", when, "program", name, "after",
+		l.Logger.Info("program done", "kind", what, "when", when, "program", name, "elapsed",
 			time.Since(began).Round(time.Millisecond).String())
 	}
 	return tell(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})

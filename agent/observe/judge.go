@@ -73,7 +73,7 @@ func newJudge(opt Options) (*judge, error) {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, health.ErrOtherBoot) {
-		j.log.Warn("cannot take over the verdict of the agent before; this one judges anew", "error", err)
+		j.log.Warn("cannot load the saved health state; starting from UNKNOWN", "error", err)
 	}
 	j.health, err = health.New(limits)
 	return j, err
@@ -156,7 +156,7 @@ func (j *judge) sayAbsent(changes []health.Change) {
 				names = append(names, o.Check)
 			}
 		}
-		j.log.Info("check not available, it counts for nothing", "check", strings.Join(names, ", "), "component",
+		j.log.Info("check not available; ignored", "check", strings.Join(names, ", "), "component",
 			c.Component, "why", c.NotAvailable)
 	}
 }
@@ -280,7 +280,7 @@ func (j *judge) save(force bool) {
 		err = j.opt.Memory.Write(j.path, append(data, '\n'), false)
 	}
 	if err != nil {
-		j.log.Warn("cannot save the verdict; a restarted agent would judge anew", "error", err)
+		j.log.Warn("cannot save the health state; a restarted agent would start from UNKNOWN", "error", err)
 	}
 	j.saved, j.unsaved = now, false
 }

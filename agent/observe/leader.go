@@ -39,7 +39,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	defer cancel()
 	found, err := o.opt.Etcd.ReadAt(ctx, own.ClientURLs[0], o.spans(look{hosts: true})...)
 	if err != nil {
-		o.log.Debug("own member leads, and does not tell what it holds", "error", err)
+		o.log.Debug("cannot read the keys and watches of the own leader", "error", err)
 		return
 	}
 	led := *r

@@ -83,7 +83,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 	release, err := record.Decode[record.Release](pair.Value)
 	if err != nil || release.Host != strings.TrimPrefix(pair.Key, o.keys.Releases()) {
-		o.log.Debug("cannot read a release", "key", pair.Key, "error", err)
+		o.log.Debug("cannot read the record of a released operation", "key", pair.Key, "error", err)
 		return
 	}
 	if r.Released == nil {

@@ -36,7 +36,7 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 ) (control.SnapshotJob, error) {
 	lease, err := o.claim(ctx, p)
 	if errors.Is(err, errFull) && by != schedule {
-		o.opt.Logger.Warn("cannot keep other hosts from the same job: etcd's database is full", "job", kind)
+		o.opt.Logger.Warn("snapshot job runs without a cluster-wide claim: etcd's database is full", "job", kind)
 		lease, err = 0, nil // a person wants one before room is made; two at once cost, and harm nothing
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 		case <-ticker.C:
 		}
 		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // two at once do no harm, they only cost
-			o.opt.Logger.Warn("cannot renew the place of who does a job with snapshots: another host may take it over",
+			o.opt.Logger.Warn("cannot renew the claim on the snapshot job; another host may take it over",
 				"error", err)
 		}
 	}
@@ -123,7 +123,7 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 		return
 	}
 	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // it ends by itself
-		o.opt.Logger.Warn("cannot give back the place of who does a job with snapshots: it ends with its lease",
+		o.opt.Logger.Warn("cannot release the claim on the snapshot job; it expires with its lease",
 			"error", err)
 	}
 }

@@ -41,7 +41,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	if err != nil {
 		return control.Maintenance{}, err
 	}
-	o.opt.Logger.Warn("asked to be taken down", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
+	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
 	o.opt.Wake()
 	if asked, _ = o.opt.Files.Asked(); asked == nil { // somebody has taken it back in this moment
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
@@ -68,7 +68,7 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 		return err
 	}
 	if r != nil && r.Request != nil {
-		o.opt.Logger.Warn("maintenance is over", "by", by)
+		o.opt.Logger.Warn("maintenance ended", "by", by)
 	}
 	o.opt.Wake()
 	return nil

@@ -38,7 +38,7 @@ func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error
 	}
 	err = errors.Join(err, hoststate.Within(ctx, func() error { return o.opt.Files.NoteManifests(more...) }))
 	if err != nil {
-		o.opt.Logger.Warn("cannot store the hashes of all manifests on this host", "error", err)
+		o.opt.Logger.Warn("cannot save the manifest hashes on this host", "error", err)
 	}
 	return err
 }

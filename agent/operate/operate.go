@@ -210,6 +210,6 @@ func (o *Operator) note(ctx context.Context, code, text string) {
 	if r := o.opt.Rounds.Current(); r != nil {
 		revision = r.Revision
 	}
-	o.opt.Logger.Warn("by an operator", "code", code, "text", text)
+	o.opt.Logger.Warn("operator action", "code", code, "text", text)
 	o.opt.History.Write(ctx, revision, publish.Entry{Kind: "operator", Code: code, Text: text})
 }

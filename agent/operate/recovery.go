@@ -122,7 +122,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	if err != nil {
 		return control.Recovery{}, err
 	}
-	o.opt.Logger.Warn("by an operator", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" is applied by "+by)
+	o.opt.Logger.Warn("operator action", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" is applied by "+by)
 	o.opt.Wake()
 	return publish.RecoveryOf(&next), nil
 }
@@ -141,7 +141,7 @@ func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Reco
 	if o.opt.Data != nil {
 		o.opt.Data.Abandon()
 	}
-	o.opt.Logger.Warn("by an operator", "code", policy.RecoveryGivenUp, "text",
+	o.opt.Logger.Warn("operator action", "code", policy.RecoveryGivenUp, "text",
 		"plan "+stands.Plan+" is given up by "+by)
 	o.opt.Wake()
 	return publish.RecoveryOf(stands), nil

@@ -52,7 +52,7 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	o.dueDrill.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
 		_, err := o.drill(ctx, schedule, name)
 		if err != nil {
-			o.opt.Logger.Warn("cannot begin the drill that is due", "error", err)
+			o.opt.Logger.Warn("cannot start the scheduled restore test", "error", err)
 		}
 		return struct{}{}, err
 	})
@@ -72,19 +72,19 @@ func (o *Operator) drill(ctx context.Context, by, name string) (control.Snapshot
 // the drill was ended for something else.
 func (o *Operator) drilled(ctx context.Context, j backup.Job) {
 	if errors.Is(j.Err, backup.ErrEnded) {
-		o.opt.Logger.Warn("this host has not proven the snapshot", "error", j.Err)
+		o.opt.Logger.Warn("restore test not run on this host", "error", j.Err)
 		return
 	}
 	j.Err = unprovable(j)
 	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // who asked is told
-		o.opt.Logger.Warn("this host has not proven the snapshot", "error", j.Err)
+		o.opt.Logger.Warn("restore test not run on this host", "error", j.Err)
 		return
 	}
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
 		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be proven", n)
 	}
 	if j.Err != nil {
-		o.opt.Logger.Error("cannot prove the snapshot", "error", j.Err)
+		o.opt.Logger.Error("restore test failed", "error", j.Err)
 		o.note(ctx, "RESTORE_FAILED", j.Err.Error())
 	} else {
 		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("snapshot %s proven by %s: etcd %s has served its %d keys",
@@ -101,7 +101,7 @@ func (o *Operator) drilled(ctx context.Context, j backup.Job) {
 		d.Etcd, d.Took = j.Outcome.Served, j.Ended.Sub(j.Started).Seconds()
 	})
 	if err != nil {
-		o.opt.Logger.Error("cannot tell the cluster how the drill went", "error", err)
+		o.opt.Logger.Error("cannot publish the result of the restore test", "error", err)
 	}
 }
 

@@ -114,11 +114,11 @@ func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 				return
 			}
 			if _, err := o.start(ctx, "", control.SnapshotPrune, schedule, []string{"yes"}, nil); err != nil {
-				o.opt.Logger.Warn("cannot prune the snapshots", "error", err)
+				o.opt.Logger.Warn("cannot prune snapshots", "error", err)
 			}
 		})
 		if err != nil {
-			o.opt.Logger.Warn("cannot take the snapshot that is due", "error", err)
+			o.opt.Logger.Warn("cannot start the scheduled snapshot", "error", err)
 		}
 		return struct{}{}, err
 	})
@@ -146,7 +146,7 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be saved", n)
 	}
 	if j.Err != nil {
-		o.opt.Logger.Error("cannot save the snapshot", "error", j.Err)
+		o.opt.Logger.Error("snapshot failed", "error", j.Err)
 		o.note(ctx, "SNAPSHOT_FAILED", j.Err.Error())
 	} else {
 		o.note(ctx, "SNAPSHOT_SAVED", fmt.Sprintf("snapshot %s saved by %s", j.Outcome.Snapshots[0].Name, j.By))
@@ -171,7 +171,7 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 		b.ManifestSHA256 = s.ManifestSHA256
 	}, more...)
 	if err != nil {
-		o.opt.Logger.Error("cannot tell the cluster how the snapshot went", "error", err)
+		o.opt.Logger.Error("cannot publish the result of the snapshot", "error", err)
 	}
 }
 

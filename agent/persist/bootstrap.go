@@ -14,19 +14,19 @@ func (k *Persister) noteFounding(ctx context.Context, r *round.Round) {
 	note, list := r.Decision.Notes.BootstrapAttempt, r.View.BootstrapAttempt.List
 	switch {
 	case note.Start:
-		k.note(ctx, &k.founding, "founding", "cannot begin to make the cluster", func(context.Context) error {
-			k.log.Warn("all listed hosts are new and agree: this host creates the cluster", "list", list)
+		k.note(ctx, &k.founding, "founding", "cannot start to create the cluster", func(context.Context) error {
+			k.log.Warn("all listed hosts are new and agree; creating the cluster", "list", list)
 			return k.files.StartBootstrapAttempt("bootstrap.expect", r.Wall)
 		})
 	case note.Decide:
 		token := r.Bootstrap.Token
-		k.note(ctx, &k.founding, "founding", "cannot note on the disk that this host creates the cluster",
+		k.note(ctx, &k.founding, "founding", "cannot save that this host creates the cluster",
 			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
-		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
+		k.note(ctx, &k.founding, "founding", "cannot save the bootstrap attempt this host joined",
 			func(context.Context) error { return k.files.BeginBootstrapAttempt(list) })
 	case note.Promise != "":
-		k.note(ctx, &k.founding, "founding", "cannot note on the disk by which attempt this host stands",
+		k.note(ctx, &k.founding, "founding", "cannot save the bootstrap attempt this host joined",
 			func(context.Context) error { return k.files.CommitToAttempt(list, note.Promise) })
 	}
 }

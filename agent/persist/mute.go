@@ -14,7 +14,7 @@ func (k *Persister) noteMutes(ctx context.Context, r *round.Round) {
 	if len(r.MutesOver) == 0 {
 		return
 	}
-	k.note(ctx, &k.mutes, "mutes", "cannot note the end of a mute on the disk", func(context.Context) error {
+	k.note(ctx, &k.mutes, "mutes", "cannot save the end of a mute", func(context.Context) error {
 		return k.files.EndMutes(r.MutesOver)
 	})
 }

@@ -15,7 +15,7 @@ func (k *Persister) noteRemoval(ctx context.Context, r *round.Round) {
 	if !note.Ends {
 		return
 	}
-	k.note(ctx, &k.removal, "removal", "cannot note that the removal has ended", func(context.Context) error {
+	k.note(ctx, &k.removal, "removal", "cannot save the end of the removal", func(context.Context) error {
 		return k.files.RemovalStandingEnds(r.Removal, note.Code, note.Text, r.Wall)
 	})
 }

@@ -26,8 +26,8 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	case policy.RequestTooNew: // it is of a newer quorumd, and to be taken for nothing else
 		if k.tooNew != r.Rollout.ID {
 			k.tooNew = r.Rollout.ID
-			k.log.Error("this host does not take its turn in the rollout: its quorumd is too old for that work: "+
-				"upgrade it, or quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
+			k.log.Error("rollout skips this host: its quorumd does not support this kind of work; upgrade it, "+
+				"or quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 // noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
 func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
-	k.note(ctx, &k.request, "request", "cannot note what becomes of what was asked", func(ctx context.Context) error {
+	k.note(ctx, &k.request, "request", "cannot save the state of the request", func(ctx context.Context) error {
 		if note.Change == policy.RequestEnds {
 			if err := k.guard(ctx, note.Guard); err != nil {
 				return err
@@ -51,7 +51,8 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 // takeTurn asks this host to be taken down for the rollout that has come to it, beside the loop: the disk may hang.
 func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	rollout := *r.Rollout
-	k.note(ctx, &k.request, "rollout", "cannot note this host's turn in the rollout", func(context.Context) error {
+	k.note(ctx, &k.request, "rollout", "cannot save this host's request for the "+
+		"rollout", func(context.Context) error {
 		err := k.files.TakeTurn(requestOf(rollout, r, k.opt.BootID))
 		k.opt.Wake()
 		return err

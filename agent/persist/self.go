@@ -35,33 +35,33 @@ func domainsOf(r *round.Round) map[uint64]string {
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.Met {
-		k.note(ctx, &k.met, "cluster", "cannot note on the disk which cluster has answered",
+		k.note(ctx, &k.met, "cluster", "cannot save the ID of the cluster",
 			func(context.Context) error { return k.files.SetLastCluster(id, r.Wall) })
 	}
 	if note.Member {
-		k.note(ctx, &k.member, "membership", "cannot note on the disk which member this host is",
+		k.note(ctx, &k.member, "membership", "cannot save the member ID of this host",
 			func(context.Context) error { return k.files.SetMembership(id, note.MemberID) })
 	}
 	if note.Lost != 0 {
-		k.note(ctx, &k.lost, "lost member", "cannot record on the disk that the data of this host's member is gone",
+		k.note(ctx, &k.lost, "lost member", "cannot save that this member's data is gone",
 			func(context.Context) error { return k.files.SetLost(note.Lost) })
 	}
 	if note.Mount != "" {
-		k.note(ctx, &k.mount, "mount", "cannot record on the disk where the member's data is mounted",
+		k.note(ctx, &k.mount, "mount", "cannot save the mount point of the member's data",
 			func(context.Context) error { return k.files.SetMount(note.Mount) })
 	}
 	if note.Domains {
 		domains := domainsOf(r)
-		k.note(ctx, &k.domains, "failure domains", "cannot note on the disk in which failure domains the members are",
+		k.note(ctx, &k.domains, "failure domains", "cannot save the members' failure domains",
 			func(context.Context) error { return k.files.NoteDomains(domains) })
 	}
 	if note.Clean {
 		stretch := stretchOf(k.opt.BootID, r)
-		k.note(ctx, &k.stretch, "clean stretch", "cannot note on the disk for how long this host has been well",
+		k.note(ctx, &k.stretch, "clean stretch", "cannot save how long this host has been healthy",
 			func(context.Context) error { return k.files.NoteHealthyPeriod(stretch) })
 	}
 	if note.Standby != 0 {
-		k.note(ctx, &k.standby, "standby", "cannot note on the disk that this host is a standby",
+		k.note(ctx, &k.standby, "standby", "cannot save that this host is a standby",
 			func(context.Context) error { return k.files.SetStandby(note.Standby) })
 	}
 }

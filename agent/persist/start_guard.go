@@ -16,7 +16,7 @@ func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
 	if k.guarded(want) {
 		return
 	}
-	k.note(ctx, &k.hold, "guard", "cannot note whether etcd may start by itself", func(ctx context.Context) error {
+	k.note(ctx, &k.hold, "guard", "cannot update the start guard", func(ctx context.Context) error {
 		return k.guard(ctx, want)
 	})
 }

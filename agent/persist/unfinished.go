@@ -37,8 +37,8 @@ func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 		clientv3.OpPut(key, string(value)))
 	switch {
 	case err != nil:
-		k.log.Error("cannot stop the rollout: the next round tries again", "rollout", next.ID, "error", err)
+		k.log.Error("cannot stop the rollout; the next round retries", "rollout", next.ID, "error", err)
 	case answer.Succeeded: // otherwise somebody has changed it since, and the next round looks anew
-		k.log.Error("rollout stopped: "+next.Text, "rollout", next.ID)
+		k.log.Error("rollout stopped", "rollout", next.ID, "text", next.Text)
 	}
 }

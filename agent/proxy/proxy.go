@@ -83,7 +83,7 @@ func New(o Options) *Proxy {
 	f.table.static(o.Static)
 	if l, err := f.list.last(); err == nil {
 		f.table.update(l)
-		f.log.Info("the forwarder sends to the voters of the last list that it has kept", "voters", l.text())
+		f.log.Info("proxy started with the saved list of voters", "voters", l.text())
 	}
 	f.follow()
 	return f
@@ -127,7 +127,7 @@ func (f *Proxy) Serve(ctx context.Context) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("cannot listen for clients any more: %w", err)
 		case err != nil: // the machine lacks something; the client waits in the queue of the listener
-			f.log.Warn("the forwarder cannot take a connection, and tries again", "error", err)
+			f.log.Warn("cannot accept a connection; retrying", "error", err)
 			wait(ctx, 100*time.Millisecond)
 			continue
 		}
@@ -135,8 +135,8 @@ func (f *Proxy) Serve(ctx context.Context) error {
 		if !f.table.admit(f.opt.Most) {
 			reset(client)
 			f.full.tell(func(times int) {
-				f.log.Warn("the forwarder has refused connections: it has as many as it may", "limit", f.opt.Most,
-					"refused", times, "remedy", "raise LimitNOFILE= of this unit: each takes two")
+				f.log.Warn("connections refused: limit reached", "limit", f.opt.Most,
+					"refused", times, "remedy", "raise LimitNOFILE= of this unit: each connection needs two")
 			})
 			continue
 		}
@@ -185,8 +185,8 @@ func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 		reset(client)
 		f.table.unserved()
 		f.none.tell(func(times int) {
-			f.log.Warn("the forwarder has reset connections: no voter took them", "reset", times, "error", err,
-				"remedy", "see quorumctl status, and whether this host reaches the voters")
+			f.log.Warn("connections reset: no voter accepted them", "reset", times, "error", err,
+				"remedy", "check quorumctl status, and whether this host reaches the voters")
 		})
 		return
 	}
@@ -251,19 +251,19 @@ func (f *Proxy) follow() {
 	l, news, err := f.list.look()
 	switch {
 	case err != nil && news:
-		f.log.Warn("the forwarder does not take the list of voters, and goes on with the one before", "error", err,
-			"remedy", "restart quorumd.service, which writes it anew")
+		f.log.Warn("cannot use the new list of voters; keeping the previous one", "error", err,
+			"remedy", "restart quorumd.service, which rewrites it")
 	case err == nil && news:
 		if f.table.update(l) {
-			f.log.Info("the forwarder sends to the voters of a new list", "voters", l.text(), "revision", l.Revision)
+			f.log.Info("proxy switched to a new list of voters", "voters", l.text(), "revision", l.Revision)
 		}
 	}
 	f.table.age(f.list.old())
 	before := f.agedTold
 	if f.agedTold = f.list.age() > agedAfter; f.agedTold && !before {
-		f.log.Warn("the list of voters is old: the forwarder uses those that it is against where no other takes a "+
+		f.log.Warn("list of voters is out of date; excluded voters are used if no other accepts a "+
 			"connection", "age", f.list.age().Round(time.Second), "limit", agedAfter, "remedy",
-			"see why quorumd.service does not write it")
+			"check why quorumd.service does not write it")
 	}
 }
 

@@ -331,7 +331,7 @@ func TestAConnectionMoreThanThereMayBeIsResetAndTheOthersStay(t *testing.T) {
 	if _, name := f.client(t); name != "n1" {
 		t.Error("there is room again, and it is not taken")
 	}
-	if !strings.Contains(f.said.String(), "it has as many as it may") {
+	if !strings.Contains(f.said.String(), "connections refused: limit reached") {
 		t.Errorf("nothing was said of it: %s", f.said)
 	}
 }

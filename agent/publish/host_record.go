@@ -63,8 +63,8 @@ func (p *presence) note(ctx context.Context) {
 		p.opt.noting("instance")
 		err := p.files.NoteInstance(p.opt.Instance)
 		if err != nil {
-			p.log.Warn("cannot save the instance ID; after a loss of power this agent takes its own old record for "+
-				"that of another agent, until the record's lease ends", "error", err)
+			p.log.Warn("cannot save the instance ID; after a power loss this agent mistakes its own host record "+
+				"for another agent's until the lease expires", "error", err)
 		}
 		return struct{}{}, err
 	})
@@ -91,7 +91,7 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 		return
 	}
 	if err := p.write(ctx, own, r.OwnHostAt); err != nil {
-		p.log.Warn("cannot write this host's own record", "error", err)
+		p.log.Warn("cannot write the host record", "error", err)
 	}
 }
 
@@ -170,7 +170,7 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	}
 	value, err := record.Encode(own)
 	if err != nil {
-		p.log.Warn("cannot tell the others this host's verdict", "error", err)
+		p.log.Warn("cannot publish this host's health state", "error", err)
 		return
 	}
 	key := p.keys.Host(p.opt.Config.Host.ID)
@@ -180,7 +180,7 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	switch {
 	case err != nil: // it may take effect all the same, so what stands there is not known
 		p.written.Health = ""
-		p.log.Debug("this host's verdict was told, and no answer came", "error", err)
+		p.log.Debug("no response to publishing this host's health state", "error", err)
 	case answer.Succeeded:
 		p.written, p.writtenAt = own, answer.Header.GetRevision()
 	}
@@ -221,7 +221,7 @@ func (p *presence) leave(ctx context.Context) {
 		return
 	}
 	if err := p.opt.Etcd.Revoke(ctx, p.lease); err != nil {
-		p.log.Debug("cannot take back this host's presence; it ends with its lease", "error", err)
+		p.log.Debug("cannot delete the host record; it expires with its lease", "error", err)
 	}
 }
 

@@ -129,7 +129,7 @@ func (j *Journal) Note(revision int64, e Entry) bool {
 	j.keep(revision, l)
 	value, err := record.Encode(l)
 	if err != nil { // the other lines are stored all the same
-		j.opt.Logger.Error("cannot store a line of the history", "kind", e.Kind, "code", e.Code, "error", err)
+		j.opt.Logger.Error("cannot store a history entry", "kind", e.Kind, "code", e.Code, "error", err)
 		return false
 	}
 	j.mu.Lock()
@@ -167,7 +167,7 @@ func (j *Journal) Store(ctx context.Context, revision int64) {
 	}
 	j.mu.Unlock()
 	if _, err := j.opt.Etcd.Txn(ctx, nil, puts...); err != nil {
-		j.opt.Logger.Debug("cannot store the history yet", "lines", len(tried), "error", err)
+		j.opt.Logger.Debug("cannot store the history; retrying", "lines", len(tried), "error", err)
 		return
 	}
 	j.mu.Lock()
@@ -236,7 +236,7 @@ func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, e
 	for _, pair := range slices.Backward(found.Pairs) {
 		l, err := record.Decode[record.Line](pair.Value)
 		if err != nil {
-			j.opt.Logger.Debug("cannot read a line of the history", "key", pair.Key, "bytes",
+			j.opt.Logger.Debug("cannot read a history entry", "key", pair.Key, "bytes",
 				max(len(pair.Value), pair.Oversized), "error", err)
 			continue // written by another version; the rest is still worth reading
 		}

@@ -35,9 +35,9 @@ func muted(r *round.Round, code health.Code) bool {
 func (p *Publisher) tellMutes(r *round.Round) {
 	for _, m := range r.MutesOver {
 		if !slices.Contains(p.unmuted, m) {
-			p.log.Info("a finding is muted no more", "code", m.Code, "why", m.Why)
+			p.log.Info("mute ended", "code", m.Code, "why", m.Why)
 			p.journal.Note(r.Revision, Entry{
-				Kind: "mute", Code: "UNMUTED", Text: string(m.Code) + " is muted no more: " + m.Why,
+				Kind: "mute", Code: "UNMUTED", Text: string(m.Code) + " is no longer muted: " + m.Why,
 			})
 		}
 	}

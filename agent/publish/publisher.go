@@ -141,7 +141,7 @@ func (p *Publisher) caution(before, d policy.Decision) {
 	known := before.Cautions()
 	for _, r := range d.Cautions() {
 		if !slices.ContainsFunc(known, func(b policy.Reason) bool { return b.Code == r.Code }) {
-			p.log.Warn("not as it should be", "code", r.Code, "text", r.Text)
+			p.log.Warn("needs attention", "code", r.Code, "text", r.Text)
 		}
 	}
 }

@@ -39,6 +39,7 @@ func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 			clientv3.OpPut(key, string(value), clientv3.WithLease(p.presence.lease)))
 	}
 	if err != nil {
-		p.log.Debug("cannot write the queue", "error", err) // it is tried again when the hosts are looked at next
+		p.log.Debug("cannot write the join "+
+			"queue", "error", err) // it is tried again when the hosts are looked at next
 	}
 }

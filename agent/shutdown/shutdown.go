@@ -12,7 +12,6 @@ package shutdown
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -64,16 +63,16 @@ func (r Reaction) Prepare(ctx context.Context) {
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err == nil && runs:
-		r.Logger.Warn("this machine may go down: it is this host's turn. Its etcd was to keep running: systemd stops "+
-			"it now, and etcd itself hands leadership over",
+		r.Logger.Warn("shutdown allowed: systemd stops etcd, which was to keep running, and etcd transfers "+
+			"leadership itself",
 			"after", took.String())
 		return
 	case err == nil:
-		r.Logger.Info("this machine may go down: etcd is stopped in order", "after", took.String())
+		r.Logger.Info("shutdown allowed: etcd stopped cleanly", "after", took.String())
 		return
 	case errors.Is(err, errEnded):
-		r.Logger.Warn("this machine goes down at its turn: the command has ended that etcd was stopped for; systemd "+
-			"stops etcd, which was to be started again", "after", took.String())
+		r.Logger.Warn("shutdown allowed: the command has ended; systemd stops etcd, which quorumd was about to "+
+			"start again", "after", took.String())
 		return
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -86,30 +85,31 @@ func (r Reaction) Prepare(ctx context.Context) {
 	}
 	switch {
 	case working(status):
-		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN WHILE THE COMMAND "+status.Maintenance.Command+
-			" RUNS ON IT, which is ended in the middle: "+
-			"etcd is stopped, and no other host goes down; when the machine is back, see what the command has done",
-			why...)
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE IS GOING DOWN AND KILLS THE RUNNING COMMAND",
+			append(why, "command", status.Maintenance.Command, "remedy",
+				"check what the command has done when the machine is back; until then no other host goes down")...)
 		<-time.After(readTime)
 		return
 	case status.Role != control.RoleVoter:
-		r.Logger.Warn("this machine goes down before its turn has come; no vote is lost", why...)
+		r.Logger.Warn("shutting down without permission; no vote is lost", why...)
 		return
 	case stopping(status):
-		r.Logger.Warn("this machine goes down at its turn, and while etcd still stops: systemd goes on with that",
+		r.Logger.Warn("shutting down while etcd still stops; systemd completes the stop",
 			why...)
 		return
 	}
-	const advice = "quorumd can delay a shutdown, not forbid it; next time request it first: quorumctl maintenance on"
+	why = append(why, "remedy",
+		"quorumd can delay a shutdown, not prevent it; next time request it first: quorumctl maintenance on")
 	tolerance, known := toleranceWithout(status)
-	what := "LOSES ITS QUORUM"
 	switch {
 	case !known:
-		what = "HAS NO QUORUM THAT THIS HOST SEES"
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE IS GOING DOWN AND REPORTS NO ETCD QUORUM", why...)
 	case tolerance >= 0:
-		what = fmt.Sprintf("KEEPS ITS QUORUM WITH FAULT TOLERANCE %d IF NO OTHER VOTER GOES DOWN", tolerance)
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE IS GOING DOWN AND ETCD KEEPS ITS QUORUM IF NO OTHER VOTER GOES DOWN",
+			append(why, "fault_tolerance", tolerance)...)
+	default:
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE IS GOING DOWN AND ETCD LOSES ITS QUORUM", why...)
 	}
-	r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN AND ETCD "+what+": "+advice, why...)
 	<-time.After(readTime)
 }
 
@@ -158,13 +158,14 @@ func (r Reaction) Cancelled(ctx context.Context) {
 	defer cancel()
 	if m.By != by {
 		if err := r.Host.Unhurry(ctx); err != nil {
-			r.Logger.Error("the machine stays up, but what is asked of this host still does not wait for its turn",
+			r.Logger.Error("shutdown cancelled, but this host's request still skips the wait for other hosts",
 				"error", err)
 		}
 		return
 	}
 	if err := r.Host.EndMaintenance(ctx, by); err != nil {
-		r.Logger.Error("the machine stays up, but etcd is not brought back: quorumctl maintenance off", "error", err)
+		r.Logger.Error("shutdown cancelled, but etcd cannot be started again; run quorumctl maintenance "+
+			"off", "error", err)
 	}
 }
 

@@ -247,7 +247,7 @@ func (t *teller) Handle(_ context.Context, r slog.Record) error {
 		text += " " + a.String()
 		return true
 	})
-	if r.Message != "step taken" { // the world says so
+	if r.Message != "step done" { // the world says so
 		t.w.mu.Lock()
 		defer t.w.mu.Unlock()
 		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))

@@ -53,7 +53,7 @@ func TestAHostThatKnowsNoOtherFindsTheClusterByDiscoveryAndNeverMakesItsOwn(t *t
 	w.eventually("n2 is a standby", func() bool { return w.has(1, 1) })
 	must(t, os.WriteFile(file, nil, 0o600))
 	w.eventually("n2 has seen that the file is empty", func() bool {
-		return n2.logHas("endpoints discovered") && n2.logHas("the answer is empty")
+		return n2.logHas("discovered endpoints") && n2.logHas("the answer is empty")
 	})
 	w.verify(1, 1)
 }

@@ -168,7 +168,7 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("a damaged key is reported", func() bool {
-		return n1.logHas("cannot reload TLS files or password, keeping the old ones")
+		return n1.logHas("cannot reload TLS files or the password; keeping the old ones")
 	})
 	if !n1.waitsFor(policy.AtRest) {
 		t.Error("the files in use were given up for damaged ones")

@@ -89,13 +89,13 @@ func (f *fleet) well() {
 // What the journal of a host has that goes down.
 var (
 	toldToGoDown = [2]string{"systemd-logind", "The system will reboot now!"}
-	noticed      = [2]string{"quorumd", "shutdown requested max_delay=10s"}
+	noticed      = [2]string{"quorumd", "machine is shutting down max_delay=10s"}
 	moved        = [2]string{"etcd", "leadership transfer finished"}
 	signalled    = [2]string{"etcd", "received signal; shutting down"}
 	etcdEnds     = [2]string{"etcd", "closed etcd server"}
 	etcdEnded    = [2]string{"systemd", "etcd.service: Deactivated successfully."}
 	goesOn       = [2]string{"systemd-logind", "System is rebooting."}
-	letGo        = [2]string{"quorumd", "this machine may go down: etcd is stopped in order"}
+	letGo        = [2]string{"quorumd", "shutdown allowed: etcd stopped cleanly"}
 	goesDown     = [2]string{"systemd", "Shutting down."}
 )
 
@@ -137,7 +137,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 			f.t.Errorf("%s went down after %v without its turn", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
-			log.must("quorumd", "this machine goes down before its turn has come; no vote is lost")
+			log.must("quorumd", "shutting down without permission; no vote is lost")
 			continue
 		}
 		if e := log.must("quorumd", alarm); e.priority != "0" {
@@ -158,7 +158,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 }
 
 // alarm is what quorumd says when the cluster cannot afford that the machine goes down.
-const alarm = "THIS MACHINE GOES DOWN AND "
+const alarm = "THIS MACHINE IS GOING DOWN AND "
 
 // screenPath is what the person sees that logIn stands for.
 const screenPath = "/root/screen"

@@ -26,7 +26,7 @@ func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) b
 	b := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {
 		if err := b.noted.Begin(); err != nil {
-			log.Warn("cannot record the boot ID: an unexpected reboot would go unnoticed", "error", err)
+			log.Warn("unexpected reboots are not detected", "error", err)
 		}
 	}()
 	return b
@@ -40,7 +40,7 @@ func (b boots) end(told context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(told), bootsWithin)
 	defer cancel()
 	if err := hoststate.Within(ctx, b.noted.End); err != nil {
-		log.Warn("cannot record the shutdown: the next start will report an unexpected reboot", "error", err)
+		log.Warn("the next boot will be reported as unexpected", "error", err)
 	}
 }
 

@@ -178,7 +178,7 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
 	_ = ending(ctx, notifier) // systemd need not know
-	log.Info("quorumd stopped, etcd unchanged")
+	log.Info("quorumd stopped; etcd left as it is")
 	return err
 }
 
@@ -395,7 +395,7 @@ func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration,
 			text = err.Error()
 		}
 		if text != last && text != "" {
-			log.Error("cannot reload TLS files or password, keeping the old ones", "error", text)
+			log.Error("cannot reload TLS files or the password; keeping the old ones", "error", text)
 		}
 		last = text
 	}

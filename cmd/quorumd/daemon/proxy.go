@@ -200,7 +200,7 @@ func writeVoters(ctx context.Context, from voters, path string, every time.Durat
 			last, at = string(text), sinceBoot()
 		}
 		if why != failed && why != "" {
-			log.Error("cannot write the list of voters, the proxy keeps the last one", "error", why)
+			log.Error("cannot write the list of voters; the proxy keeps the last one", "error", why)
 		}
 		failed = why
 	}

@@ -50,21 +50,21 @@ func differs(before config.Config, opt Options) bool {
 	next, err := loadConfig(opt.Config, opt.Logger)
 	if wrong, is := errors.AsType[config.Errors](err); is {
 		for _, problem := range wrong {
-			opt.Logger.Error("configuration refused, keeping the old one", "error",
+			opt.Logger.Error("new configuration rejected; keeping the current one", "error",
 				problem)
 		}
 		return false
 	}
 	if err != nil {
-		opt.Logger.Error("configuration refused, keeping the old one", "error", err)
+		opt.Logger.Error("new configuration rejected; keeping the current one", "error", err)
 		return false
 	}
 	keys := config.Changed(before, next)
 	if len(keys) == 0 {
-		opt.Logger.Info("this agent has read the configuration again, and nothing has changed")
+		opt.Logger.Info("configuration reloaded: no changes")
 		return false
 	}
-	opt.Logger.Info("configuration changed, restarting", "keys", keys)
+	opt.Logger.Info("configuration changed; restarting", "keys", keys)
 	return true
 }
 

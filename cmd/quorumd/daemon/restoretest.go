@@ -95,7 +95,8 @@ func unproven(err error) (backup.Outcome, error) {
 // sweepDrill takes away what a drill has left that was killed with this host's agent.
 func sweepDrill(conf config.Config, log *slog.Logger) {
 	if err := restoretest.Sweep(spoolOf(conf)); err != nil {
-		log.Warn(err.Error(), "remedy", "rm -r "+filepath.Join(spoolOf(conf), "drill"))
+		log.Warn("cannot remove the remains of a restore test", "error", err, "remedy",
+			"rm -r "+filepath.Join(spoolOf(conf), "drill"))
 	}
 }
 
