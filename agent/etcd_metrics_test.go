@@ -30,7 +30,7 @@ func TestAnEtcdThatDoesNotTellItsMetricsHoldsNobodyUpAndIsJudgedByThemWhenItDoes
 			if !answers.Load() {
 				<-ctx.Done()
 				endless.Add(1)
-				return health.SilentEtcd("etcd does not answer in time")
+				return health.SilentEtcd("etcd timed out")
 			}
 			full := health.Figure{Value: 1 << 30, Known: true}
 			return health.EtcdReading{HasLeader: full, DBSize: full, DBInUse: full, Quota: full}
@@ -44,7 +44,7 @@ func TestAnEtcdThatDoesNotTellItsMetricsHoldsNobodyUpAndIsJudgedByThemWhenItDoes
 			t.Errorf("in 5 min %d rounds, asked %d times, which ended %d times", now.Loop.Rounds-before.Loop.Rounds,
 				asked.Load(), endless.Load())
 		}
-		if why := absent(now, "etcd-quota"); why != "etcd does not answer in time" {
+		if why := absent(now, "etcd-quota"); why != "etcd timed out" {
 			t.Errorf("it is not available because %q", why)
 		}
 		if why := absent(now, "etcd-alarm"); why != "" {

@@ -39,7 +39,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	page, err := openPage(os.NewFile(PageFD, "page"))
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd starts this command itself, do not run it by hand\n",
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd runs this command; do not run it by hand\n",
 			err)
 		return exitSoftware
 	}
@@ -49,13 +49,13 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 
 	if set.exam {
 		if err := becomeOwner(set.target); err != nil {
-			fmt.Fprintf(stderr, "cannot become the owner of %s: %v\n", set.target, err)
+			fmt.Fprintf(stderr, "cannot take ownership of %s: %v\n", set.target, err)
 			return exitSoftware
 		}
 	}
 	prober, err := newProber(page, set)
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; look for what uses up the memory\n", err)
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; find what uses the memory\n", err)
 		return exitSoftware
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -77,8 +77,8 @@ func settleIn(stderr io.Writer) {
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
 	if err := lockMemory(); err != nil {
 		fmt.Fprintf(stderr,
-			"cannot lock the probe's memory: %v; it works without, but may itself wait for a stalled disk "+
-				"that holds its program (raise LimitMEMLOCK or give CAP_IPC_LOCK)\n", err)
+			"cannot lock the probe's memory: %v; the probe runs unlocked and may stall if the disk with its binary "+
+				"stalls (raise LimitMEMLOCK or grant CAP_IPC_LOCK)\n", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monotonic gives the present moment on CLOCK_MONOTONIC, the clock of every [Sample] and of the page both processes
+// Monotonic returns the present moment on CLOCK_MONOTONIC, the clock of every [Sample] and of the page both processes
 // share: the time since boot without the time asleep. Go's own monotonic readings cannot be compared between processes.
 //
 // It asks the kernel without telling Go's scheduler: a clock never waits, and to be told of every look at one is a good

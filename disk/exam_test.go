@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// exam gives the options of an examination.
+// exam returns the options of an examination.
 func exam(t *testing.T) Options {
 	t.Helper()
 	return examIn(t.TempDir())

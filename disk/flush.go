@@ -16,7 +16,7 @@ import (
 
 // ErrNoBlockDevice says that there is no block device behind a device number: tmpfs, FUSE, overlay, btrfs, ZFS and
 // network file systems have numbers of their own. Whether the device gets on is then unknown.
-var ErrNoBlockDevice = errors.New("no block device has this number")
+var ErrNoBlockDevice = errors.New("no block device with this number")
 
 // Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the
 // device gets on, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
@@ -52,7 +52,7 @@ func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
 	return &BlockDevices{fs: fs, sys: sys}, nil
 }
 
-// Progress gives the counters of the disk with this device number (st_dev), or of the whole disk if it is a
+// Progress returns the counters of the disk with this device number (st_dev), or of the whole disk if it is a
 // partition's. For a number without a block device the error is [ErrNoBlockDevice].
 func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	number := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
@@ -77,8 +77,8 @@ func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	}, nil
 }
 
-// wholeDisk gives the name at the end of the number's link: the device's directory, which lies in the disk's directory
-// if it is a partition. It runs in every round, so the link is read and not resolved part by part.
+// wholeDisk returns the name at the end of the number's link: the device's directory, which lies in the disk's
+// directory if it is a partition. It runs in every round, so the link is read and not resolved part by part.
 func (b *BlockDevices) wholeDisk(number string) (string, error) {
 	device := filepath.Join(b.sys, "dev", "block", number)
 	dir, err := os.Readlink(device)

@@ -105,7 +105,7 @@ func (f *follower) until(what string, holds func() bool) {
 	})
 }
 
-// good gives the lane's samples without an error.
+// good returns the lane's samples without an error.
 func (f *follower) good(lane Lane) (good []Sample) {
 	for _, s := range f.samples {
 		if s.Lane == lane && s.Errno == 0 {

@@ -129,7 +129,7 @@ func (p *page) current() (op opCode, since time.Duration) {
 	return opCode(word & 0xff), time.Duration(word>>8) * time.Microsecond
 }
 
-// until tells how long it is from now to the lane's next turn.
+// until returns how long it is from now to the lane's next turn.
 func (p *page) until(lane Lane, now time.Duration) time.Duration {
 	due := p.due[lane].Load()
 	if due == 0 {
@@ -154,7 +154,7 @@ func (p *page) push(s Sample) {
 	p.head.Store(n + 1)
 }
 
-// pull gives the samples from the n-th on that are still there, oldest first, how many are gone, and the n to go on
+// pull returns the samples from the n-th on that are still there, oldest first, how many are gone, and the n to go on
 // with.
 func (p *page) pull(n uint64) (samples []Sample, lost, next uint64) {
 	head := p.head.Load()

@@ -89,7 +89,7 @@ func (p *place) compare() error {
 	return nil
 }
 
-// nearestDevice gives the device of a path, or of its nearest ancestor that exists.
+// nearestDevice returns the device of a path, or of its nearest ancestor that exists.
 func nearestDevice(path string) (uint64, error) {
 	for {
 		device, err := deviceOf(path)

@@ -58,12 +58,12 @@ func StartProbe(o Options) (*Probe, error) {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	if p.memory, p.page, err = createPage(); err != nil {
-		return nil, fmt.Errorf("cannot start the disk probe: %w; look for what uses up the memory", err)
+		return nil, fmt.Errorf("cannot start the disk probe: %w; find what uses the memory", err)
 	}
 	first, err := p.start()
 	if err != nil {
 		p.forget()
-		return nil, fmt.Errorf("cannot start the disk probe: %w; check that the command exists and may be run", err)
+		return nil, fmt.Errorf("cannot start the disk probe: %w; check that the command exists and is executable", err)
 	}
 	go p.supervise(first)
 	return p, nil
@@ -100,12 +100,12 @@ func (p *Probe) supervise(c *child) {
 		if time.Since(begun) > backoffLimit {
 			backoff = backoffFirst
 		}
-		p.log.Warn("disk probe's child process died", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun),
+		p.log.Warn("disk probe process exited", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun),
 			"restart_in", backoff)
 		if c = p.replace(&backoff); c == nil {
 			return
 		}
-		p.log.Info("disk probe running again", "pid", c.pid())
+		p.log.Info("disk probe process restarted", "pid", c.pid())
 	}
 }
 
@@ -132,7 +132,7 @@ func (p *Probe) replace(backoff *time.Duration) *child {
 		*backoff = min(2**backoff, backoffLimit)
 		c, err := p.start()
 		if err != nil {
-			p.log.Warn("cannot start the disk probe's child process", "error", err, "retry_in", *backoff)
+			p.log.Warn("cannot start the disk probe process", "error", err, "retry_in", *backoff)
 			continue
 		}
 		p.mu.Lock()
@@ -157,7 +157,8 @@ func (p *Probe) SetBurst(on bool) {
 	p.page.burst.Store(word)
 }
 
-// InFlight gives the age and the name of the operation that is under way at this moment; 0 and OpNone if there is none.
+// InFlight returns the age and the name of the operation that is under way at this moment; 0 and OpNone if there is
+// none.
 func (p *Probe) InFlight() (age time.Duration, op string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +177,8 @@ func (p *Probe) inFlight() (age time.Duration, op string) {
 	return Monotonic() - since, code.String()
 }
 
-// Read gives what there is to say now, with the samples completed since the last Read. After [Probe.Close] it is empty.
+// Read returns what there is to say now, with the samples completed since the last Read. After [Probe.Close] it is
+// empty.
 func (p *Probe) Read() Reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()

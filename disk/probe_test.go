@@ -142,7 +142,7 @@ func TestAKilledChildIsReplaced(t *testing.T) {
 	if f.last.Restarts != 1 || f.last.PID == killed || f.last.Failure != nil {
 		t.Errorf("reading is %+v", f.last)
 	}
-	if said := out.String(); !strings.Contains(said, "signal: killed") || !strings.Contains(said, "running again") {
+	if said := out.String(); !strings.Contains(said, "signal: killed") || !strings.Contains(said, "restarted") {
 		t.Errorf("the log says only:\n%s", said)
 	}
 }
@@ -266,7 +266,7 @@ func TestAClosedProbeIsSilent(t *testing.T) {
 	f.SetBurst(true)
 }
 
-// watchExit gives a function that tells whether the process has ended, also if nobody has waited for it.
+// watchExit returns a function that tells whether the process has ended, also if nobody has waited for it.
 func watchExit(t *testing.T, pid int) func() bool {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -19,7 +19,7 @@ const (
 	LaneWAL
 )
 
-// String gives the lane's name for labels and logs: "direct" or "wal".
+// String returns the lane's name for labels and logs: "direct" or "wal".
 func (l Lane) String() string {
 	if l == LaneWAL {
 		return "wal"
@@ -132,29 +132,29 @@ type Failure struct {
 	Target string // whose file system it must share
 }
 
-// Error says what failed and what to do about it.
+// Error returns what failed and what to do about it.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("cannot probe the disk in %s: %s: %s; %s", f.Dir, f.Op, f.Cause(), f.Remedy())
 }
 
-// Unwrap gives the errno.
+// Unwrap returns the errno.
 func (f *Failure) Unwrap() error { return f.Errno }
 
-// Cause says what went wrong.
+// Cause returns what went wrong.
 func (f *Failure) Cause() string {
 	switch f.Errno {
 	case syscall.EBADMSG:
-		return "other bytes came back than were written"
+		return "read back other bytes than were written"
 	case syscall.EXDEV:
 		return "not on the file system of " + f.Target
 	case syscall.EWOULDBLOCK:
-		return "another probe is at work there"
+		return "another probe is running there"
 	default:
 		return f.Errno.Error()
 	}
 }
 
-// Remedy says what to do about it.
+// Remedy returns what to do about it.
 func (f *Failure) Remedy() string {
 	switch f.Errno {
 	case syscall.EBADMSG:
@@ -162,16 +162,16 @@ func (f *Failure) Remedy() string {
 	case syscall.EXDEV:
 		return "configure a probe directory on that file system"
 	case syscall.EWOULDBLOCK:
-		return "stop the other agent, or give each a directory of its own"
+		return "stop the other agent, or give each its own directory"
 	case syscall.EACCES, syscall.EPERM:
-		return "give the agent's user read, write and search permission"
+		return "grant the agent's user read, write and search permission"
 	case syscall.ENOENT, syscall.ENOTDIR:
-		return "create the directory above it, or mount its file system"
+		return "create its parent directory, or mount its file system"
 	case syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG:
-		return "free some space or raise the limit"
+		return "free space or raise the limit"
 	case syscall.EROFS:
-		return "find out from the kernel log why the file system is read-only, and repair it"
+		return "check the kernel log for why the file system is read-only, and repair it"
 	default:
-		return "look into the kernel log and the drive's SMART data"
+		return "check the kernel log and the drive's SMART data"
 	}
 }

@@ -89,7 +89,7 @@ func (s settings) check() error {
 	var wrong []error
 	for _, p := range []struct{ name, value string }{{"the probe directory", s.dir}, {"the target", s.target}} {
 		if !filepath.IsAbs(p.value) {
-			wrong = append(wrong, fmt.Errorf("%s %q is not an absolute path; give one that begins with /", p.name,
+			wrong = append(wrong, fmt.Errorf("%s %q is not an absolute path; use one that begins with /", p.name,
 				p.value))
 		}
 	}
@@ -98,12 +98,12 @@ func (s settings) check() error {
 		value time.Duration
 	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
 		if d.value < MinInterval {
-			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear the disk; take %s or more", d.name, d.value,
+			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear out the disk; use %s or more", d.name, d.value,
 				MinInterval))
 		}
 	}
 	if s.burst < 1 || s.burst > MaxBurstRate {
-		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; take 1 to %d a second", s.burst,
+		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; use 1 to %d per second", s.burst,
 			MaxBurstRate))
 	}
 	return errors.Join(wrong...)
@@ -124,19 +124,19 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.dir, "dir", "", "`directory` for the probe's files")
 	flags.StringVar(&s.target, "target", "", "`path` whose file system the directory must share")
-	flags.DurationVar(&s.direct, "direct-interval", 0, "rest between two direct writes")
-	flags.DurationVar(&s.wal, "wal-interval", 0, "rest between two WAL writes")
-	flags.DurationVar(&s.verify, "verify-interval", 0, "rest between two read-backs")
-	flags.DurationVar(&s.usage, "usage-interval", 0, "rest between two looks at the space left")
+	flags.DurationVar(&s.direct, "direct-interval", 0, "pause between direct writes")
+	flags.DurationVar(&s.wal, "wal-interval", 0, "pause between WAL writes")
+	flags.DurationVar(&s.verify, "verify-interval", 0, "pause between read-backs")
+	flags.DurationVar(&s.usage, "usage-interval", 0, "pause between checks of free space")
 	flags.IntVar(&s.burst, "burst-rate", 0, "WAL writes per second in a burst")
-	flags.BoolVar(&s.exam, "exam", false, "WAL writes without a rest, and leave nothing behind")
+	flags.BoolVar(&s.exam, "exam", false, "write WAL records without pauses, then delete all files")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	return s, s.check()
 }
 
-// ChildPlace gives the two paths in the arguments of a child, as [StartProbe] composes them: the directory that it
+// ChildPlace returns the two paths in the arguments of a child, as [StartProbe] composes them: the directory that it
 // writes in, and its target.
 func ChildPlace(args []string) (dir, target string, err error) {
 	s, err := parseSettings(args, io.Discard)

@@ -68,7 +68,7 @@ func (c *child) reap(said *os.File, log *slog.Logger) {
 	defer said.Close()
 	lines := bufio.NewScanner(said)
 	for n := 0; n < childLines && lines.Scan(); n++ {
-		log.Warn("disk probe's child process wrote to stderr", "pid", c.pid(), "text", lines.Text())
+		log.Warn("disk probe output", "pid", c.pid(), "text", lines.Text())
 	}
 	_, _ = io.Copy(io.Discard, said)
 	c.err = c.cmd.Wait()

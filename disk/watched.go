@@ -36,7 +36,7 @@ func (w *watched) sample(op opCode, lane Lane, f func() (latency time.Duration, 
 	return err
 }
 
-// whole tells how long all of an operation took.
+// whole returns how long all of an operation took.
 func whole(f func() error) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
 		start := Monotonic()

@@ -21,14 +21,14 @@ func declareAlarms() declaration {
 	return declaration{
 		Check: Check{
 			Name: "alarms", Component: Machine, Gates: Nothing,
-			Source: "fan, power and critical alarms of hwmon",
-			Limits: []Limit{{Of: "alarms", Unit: "of any chip"}},
+			Source: "fan, power and critical-temperature alarms of hwmon",
+			Limits: []Limit{{Of: "alarms", Unit: "of any sensor"}},
 			Problems: []Problem{
 				{
-					HardwareAlarm, Machine, Warm, "A sensor of the hardware gives an alarm.",
-					"A fan turns too slowly or has failed, a power supply is beyond what it can give, or a part is " +
-						"as hot as it may be. Machines slow down, and then switch themselves off.",
-					"look at 'sensors' and at the machine's management controller; mend what it names",
+					HardwareAlarm, Machine, Warm, "A hardware sensor raised an alarm.",
+					"A fan, a power supply or a temperature is outside its limits. The machine throttles first and " +
+						"then powers off.",
+					"check 'sensors' and the event log of the BMC; replace the part that it names",
 				},
 			},
 			Runbook: findingRunbook,
@@ -37,20 +37,20 @@ func declareAlarms() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell},
-				sick:  "a chip gives an alarm", well: "no chip gives an alarm", look: alarming,
+				sick:  "a sensor raises an alarm", well: "no sensor raises an alarm", look: alarming,
 				missing: noAlarm,
 			}
 		},
 	}
 }
 
-// noAlarm says why nothing could give an alarm.
+// noAlarm returns why nothing could give an alarm.
 func noAlarm(in Input) string {
 	if why := in.Hardware.Sensors.absent(); why != "" {
 		return why
 	}
 	if !slices.ContainsFunc(in.Hardware.Sensors.All, func(s Sensor) bool { return !s.Drive }) {
-		return "no chip has an alarm"
+		return "no sensor supports alarms"
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ type Attribution struct {
 	When  string
 }
 
-// Attributions gives the causes in the order in which they are tried. The first that holds is named.
+// Attributions returns the causes in the order in which they are tried. The first that holds is named.
 func Attributions() []Attribution {
 	var all []Attribution
 	for _, a := range attributions() {
@@ -95,36 +95,35 @@ func attributions() []attribution {
 		return attribution{Attribution{c, when}, of}
 	}
 	return []attribution{
-		declare(CauseDevice, "a write hangs and a device of the device mapper is suspended", facts.suspended),
-		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing, unless the "+
-			"host of a virtual machine gave 10 % or more of its processors' time to others", facts.hung),
-		declare(CauseProcessor, "a fifth or more of the last minute's samples was taken while the processor was "+
-			"short, unless the flushes of a drive took 100 ms or more by themselves",
+		declare(CauseDevice, "a write hangs and a device-mapper device is suspended", facts.suspended),
+		declare(CauseDevice, "a write hangs and a drive with requests in flight completes none, unless CPU steal "+
+			"is 10 % or more", facts.hung),
+		declare(CauseProcessor, "20 % or more of the last minute's samples were taken under CPU starvation, unless "+
+			"a drive's flushes took 100 ms or more",
 			func(f facts) (string, bool) {
-				return fmt.Sprintf("%.0f %% of the last minute's samples were taken while the processor was short",
+				return fmt.Sprintf("%.0f %% of the last minute's samples were taken under CPU starvation",
 					f.starved), f.starved >= 20 && !f.slowDrive()
 			}),
-		declare(CauseProcessor, "the host of this virtual machine gave 10 % or more of its processors' time to others",
+		declare(CauseProcessor, "CPU steal of this virtual machine is 10 % or more",
 			func(f facts) (string, bool) {
-				return fmt.Sprintf("the host of this virtual machine gave %.0f %% of its processors' time to others "+
-					"in the last minute", f.stolen), f.stolen >= stolenMuch
+				return fmt.Sprintf("CPU steal was %.0f %% in the last minute", f.stolen), f.stolen >= stolenMuch
 			}),
-		declare(CauseProcessor, "for 80 % of the time or more a process waited for the processor (PSI), unless the "+
-			"flushes of a drive took 100 ms or more by themselves",
+		declare(CauseProcessor, "a process waited for a CPU (PSI) for 80 % of the time or more, unless a drive's "+
+			"flushes took 100 ms or more",
 			func(f facts) (string, bool) {
-				return fmt.Sprintf("for %.0f %% of the last minute a process waited for the processor", f.waited),
+				return fmt.Sprintf("a process waited for a CPU for %.0f %% of the last minute", f.waited),
 					f.waited >= waited && !f.slowDrive()
 			}),
-		declare(CauseRAID, "an array is checked, repaired, filled or resynchronised", facts.rebuilding),
-		declare(CauseOthers, "a drive is busy for 80 % of the time with 16 MiB a second of writes or more",
+		declare(CauseRAID, "an array is being checked, repaired, rebuilt or resynced", facts.rebuilding),
+		declare(CauseOthers, "a drive is busy for 80 % of the time with writes of 16 MiB/s or more",
 			facts.crowded),
-		declare(CauseFileSystem, "a write hangs and no drive has anything in flight", facts.held),
-		declare(CauseDevice, "writes past the page cache are slow as well", facts.slowBeneath),
-		declare(CauseFileSystem, "writes past the page cache take less than half of the limit", facts.slowAbove),
+		declare(CauseFileSystem, "a write hangs and no drive has a request in flight", facts.held),
+		declare(CauseDevice, "direct writes are slow as well", facts.slowBeneath),
+		declare(CauseFileSystem, "direct writes take less than half of the limit", facts.slowAbove),
 	}
 }
 
-// attribute gives the cause that the facts speak for, and why; none if they speak for none, or not yet.
+// attribute returns the cause that the facts speak for, and why; none if they speak for none, or not yet.
 func attribute(f facts) (Cause, string) {
 	if f.unseen {
 		return "", ""
@@ -146,15 +145,15 @@ func (f facts) rebuilding() (string, bool) {
 	return "", false
 }
 
-// busyWith says what an array does beside its work.
+// busyWith returns what an array does beside its work.
 func busyWith(doing string) string {
 	switch doing {
 	case "check":
-		return "is checked"
+		return "is being checked"
 	case "repair":
-		return "is repaired"
+		return "is being repaired"
 	case "recover":
-		return "fills a new member device"
+		return "is rebuilding"
 	}
 	return doing + "s"
 }
@@ -162,7 +161,7 @@ func busyWith(doing string) string {
 func (f facts) crowded() (string, bool) {
 	for _, w := range f.leaves {
 		if w.written >= othersWritten && w.busy >= othersBusy {
-			return fmt.Sprintf("%s was busy for %.0f %% of the last minute and took %s a second", w.name,
+			return fmt.Sprintf("%s was busy for %.0f %% of the last minute with writes of %s/s", w.name,
 				min(w.busy, 100), showBytes(uint64(w.written))), true
 		}
 	}
@@ -171,31 +170,31 @@ func (f facts) crowded() (string, bool) {
 
 func (f facts) held() (string, bool) {
 	idle := !slices.ContainsFunc(f.lately, func(w work) bool { return w.inFlight > 0 })
-	return "no drive under it has anything in flight", f.stalled && len(f.lately) > 0 && idle
+	return "no drive under it has a request in flight", f.stalled && len(f.lately) > 0 && idle
 }
 
 func (f facts) suspended() (string, bool) {
-	return f.halted + " is suspended, and whatever is written to it waits", f.stalled && f.halted != ""
+	return f.halted + " is suspended, so all writes to it wait", f.stalled && f.halted != ""
 }
 
 func (f facts) hung() (string, bool) {
 	for _, w := range f.lately {
 		if f.stalled && w.inFlight > 0 && w.writes == 0 {
-			return fmt.Sprintf("%s has %d in flight and has completed no write for %s", w.name, w.inFlight,
+			return fmt.Sprintf("%s has %d requests in flight and has completed no write for %s", w.name, w.inFlight,
 				show(w.span)), f.stolen < stolenMuch
 		}
 	}
 	return "", false
 }
 
-// slowDrive tells whether a drive was so slow lately that it was not for want of a processor.
+// slowDrive reports whether a drive was so slow lately that it was not for want of a processor.
 func (f facts) slowDrive() bool {
 	return slices.ContainsFunc(f.lately, func(w work) bool { return w.flush >= slowByItself })
 }
 
 func (f facts) slowBeneath() (string, bool) {
 	direct := f.lanes[LaneDirect]
-	text := fmt.Sprintf("p99 of the last five minutes' writes past the page cache is %s, limit %s",
+	text := fmt.Sprintf("p99 of direct writes %s over the last five minutes, limit %s",
 		show(direct.spread().at(990)), show(f.limit))
 	worst := work{}
 	for _, w := range f.leaves {
@@ -212,13 +211,13 @@ func (f facts) slowBeneath() (string, bool) {
 func (f facts) slowAbove() (string, bool) {
 	wal, direct := f.lanes[LaneWAL], f.lanes[LaneDirect]
 	beneath := direct.spread().at(990)
-	return fmt.Sprintf("%d of the last five minutes' %d writes took longer than %s, and p99 of those past the page "+
-			"cache is %s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
+	return fmt.Sprintf("%d of %d writes in the last five minutes took longer than %s; p99 of direct writes is "+
+			"%s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
 		!f.stalled && len(wal) >= fewestWrites && len(direct) >= fewestDirect && wal.over(f.limit) > 1 &&
 			beneath <= f.limit/2
 }
 
-// asEtcdSees says what etcd has measured itself.
+// asEtcdSees returns what etcd has measured itself.
 func (f facts) asEtcdSees() string {
 	if f.etcd.Count() < etcdWritesFewest {
 		return ""
@@ -281,7 +280,7 @@ func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duratio
 	return all
 }
 
-// facts gives what was measured, beside the figures of a verdict.
+// facts returns what was measured, beside the figures of a verdict.
 func (w *circumstances) facts(v Figures, stalled bool) facts {
 	f := facts{
 		limit: v.Limit, stalled: stalled, lanes: w.lanes, starved: v.Contaminated,
@@ -313,7 +312,7 @@ func halted(chain []Device) string {
 	return ""
 }
 
-// worked gives what the drives did between two readings. One whose counters began anew is left out.
+// worked returns what the drives did between two readings. One whose counters began anew is left out.
 func worked(first, last DevicesReading) []work {
 	var all []work
 	span := last.At - first.At
@@ -368,6 +367,6 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 		}
 	}
 	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
-		"large or many writes, or a bound on the I/O of its unit", wal.over(v.Limit), len(wal), show(v.Limit)) +
+		"etcd writes much, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
 		f.asEtcdSees()
 }

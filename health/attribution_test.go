@@ -78,14 +78,15 @@ func TestASlowDeviceIsBlamedByWhatItsFlushesTake(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
-	b.blames(DiskFsyncWarm, CauseDevice, "past the page cache is 40 ms, limit 10 ms", "a flush of sda took 38 ms")
+	b.blames(DiskFsyncWarm, CauseDevice, "direct writes 40 ms over the last five minutes, limit 10 ms",
+		"a flush of sda took 38 ms")
 }
 
 func TestASlowFileSystemOnAFastDeviceIsBlamedAndNotTheDevice(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	b.working(5*time.Minute, 42*ms, ms, flushing(ms/2))
-	b.blames(DiskFsyncWarm, CauseFileSystem, "took longer than 10 ms", "past the page cache is 1 ms")
+	b.blames(DiskFsyncWarm, CauseFileSystem, "took longer than 10 ms", "direct writes is 1 ms")
 }
 
 func TestOtherWritersAreBlamedBeforeTheDeviceThatTheyKeepBusy(t *testing.T) {
@@ -95,7 +96,7 @@ func TestOtherWritersAreBlamedBeforeTheDeviceThatTheyKeepBusy(t *testing.T) {
 		flushing(38 * ms)(t)
 		t.Written, t.Busy = t.Written+80<<20, t.Busy+760*ms
 	})
-	b.blames(DiskFsyncWarm, CauseOthers, "sda was busy for 96 %", "80 MiB a second")
+	b.blames(DiskFsyncWarm, CauseOthers, "sda was busy for 96 %", "80 MiB/s")
 }
 
 func TestACheckOfAnArrayIsBlamedBeforeItsDrives(t *testing.T) {
@@ -103,7 +104,7 @@ func TestACheckOfAnArrayIsBlamedBeforeItsDrives(t *testing.T) {
 	b := atWork(t)
 	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Doing: "check", Done: 0.25}}
 	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
-	b.blames(DiskFsyncWarm, CauseRAID, "md0 is checked, 25 % done")
+	b.blames(DiskFsyncWarm, CauseRAID, "md0 is being checked, 25 % done")
 }
 
 func TestAProcessorThatIsShortIsBlamedAndNotTheDisk(t *testing.T) {
@@ -183,9 +184,9 @@ func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T)
 	t.Parallel()
 	long := 25 * time.Second
 	hanging{lasting: long, inFlight: 2}.at(t).blames(DiskStalled, CauseDevice,
-		"sda has 2 in flight and has completed no write for 10 s")
+		"sda has 2 requests in flight and has completed no write for 10 s")
 	hanging{lasting: long, before: 2}.at(t).blames(DiskStalled, CauseFileSystem,
-		"no drive under it has anything in flight")
+		"no drive under it has a request in flight")
 	for _, before := range []uint64{0, 2} { // what the drive did before says nothing
 		hanging{lasting: 4 * time.Second, before: before, inFlight: 2}.at(t).blames(DiskStalled, "")
 	}
@@ -197,7 +198,7 @@ func TestAWriteThatADeviceHoldsIsBlamedOnItHoweverShortTheProcessorIs(t *testing
 	t.Parallel()
 	long := 25 * time.Second
 	h := hanging{lasting: long, inFlight: 2, starved: true, waited: 95}
-	h.at(t).blames(DiskStalled, CauseDevice, "sda has 2 in flight")
+	h.at(t).blames(DiskStalled, CauseDevice, "sda has 2 requests in flight")
 	// It keeps writes back before they get to the drive.
 	h = hanging{lasting: long, suspended: true, starved: true, waited: 95, stolen: 50}
 	h.at(t).blames(DiskStalled, CauseDevice, "vg0-etcd (md0) is suspended")
@@ -209,7 +210,7 @@ func TestAWriteThatADeviceHoldsIsBlamedOnItHoweverShortTheProcessorIs(t *testing
 	hanging{lasting: long, starved: true}.at(t).blames(DiskStalled, CauseProcessor, "the last minute's samples")
 	// A virtual machine whose host had no time for it has not seen what its drives have completed.
 	h = hanging{lasting: long, inFlight: 2, stolen: 50}
-	h.at(t).blames(DiskStalled, CauseProcessor, "gave", "processors' time to others")
+	h.at(t).blames(DiskStalled, CauseProcessor, "CPU steal")
 }
 
 func TestADriveThatIsVerySlowByItselfIsBlamedHoweverShortTheProcessorIs(t *testing.T) {
@@ -270,9 +271,9 @@ func TestWhatOthersTakeOfTheProcessorIsBlamedAndNotTheDisk(t *testing.T) {
 		words          string
 	}{
 		"much is given to other machines": {
-			25, 5, CauseProcessor, "the host of this virtual machine gave 25 % of its processors' time to others",
+			25, 5, CauseProcessor, "CPU steal was 25 % in the last minute",
 		},
-		"more work than processors": {0, 85, CauseProcessor, "for 85 % of the last minute a process waited"},
+		"more work than processors": {0, 85, CauseProcessor, "a process waited for a CPU for 85 %"},
 		"no more than usual":        {3, 60, CauseDevice, "a flush of sda took 38 ms"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -12,9 +12,9 @@ const (
 	falseAlarm = 1e-3
 )
 
-// trip gives the number of writes over the limit, of n, that proves that more than [slowShare] are: the smallest k for
-// which k or more come about by chance with a probability of at most [falseAlarm]. It is 11 of 300. If no number proves
-// it, as with n = 1, it is n + 1.
+// trip returns the number of writes over the limit, of n, that proves that more than [slowShare] are: the smallest k
+// for which k or more come about by chance with a probability of at most [falseAlarm]. It is 11 of 300. If no number
+// proves it, as with n = 1, it is n + 1.
 func trip(n int) int {
 	// below is the probability of fewer than k, term that of exactly k. Logarithms, because 0.99^n is too small for a
 	// float64 when n is large.

@@ -26,13 +26,13 @@ const bootLoopLimit = 2 // a repair may take two
 func declareBootLoop() declaration {
 	limit := Limit{Of: "boots", Unit: "in the last hour", Enter: bootLoopLimit, Leave: bootLoopLimit}
 	p := Problem{
-		BootLoop, Machine, Warm, "The machine is booted again and again.",
-		"Each time its etcd goes down, and has to catch up afterwards. While it is down the cluster has one voter " +
-			"less to lose.",
-		"look at 'journalctl --list-boots' and the end of each boot, and at the event log of the machine's " +
-			"management controller; until it is mended: 'quorumctl maintenance on'",
+		BootLoop, Machine, Warm, "The machine keeps rebooting.",
+		"Each reboot takes its etcd down and makes it catch up afterwards. While it is down, the fault tolerance " +
+			"of the cluster is lower by one.",
+		"check 'journalctl --list-boots', the end of each boot, and the event log of the BMC; until it is fixed: " +
+			"'quorumctl maintenance on'",
 	}
-	return advises("boot-loop", "the boots that quorumd has noted on this host's disk, by the wall clock", limit, p,
+	return advises("boot-loop", "the boots that quorumd recorded on this host's disk, by the wall clock", limit, p,
 		func(at *track) evidence {
 			return &level{
 				spell: spell{code: BootLoop, track: at, wellFor: time.Minute}, limit: limit,
@@ -46,22 +46,21 @@ func declareBootLoop() declaration {
 
 // declareUnexpectedReboot declares the check of a machine that has stopped without a word.
 func declareUnexpectedReboot() declaration {
-	limit := Limit{Of: "reboots without a word", Unit: "in the last day"}
+	limit := Limit{Of: "unclean reboots", Unit: "in the last day"}
 	p := Problem{
-		UnexpectedReboot, Machine, Warm, "The machine has stopped without a word, and was booted again.",
-		"Nobody told the agent to end before: it was a loss of power, a panic of the kernel, a watchdog or a reset. " +
-			"A drive that acknowledges before it is durable loses writes then.",
-		"look at 'journalctl -b -1 -e', at 'last -x', and at the event log of the machine's management controller. A " +
-			"day without another ends this",
+		UnexpectedReboot, Machine, Warm, "The machine rebooted without a clean shutdown.",
+		"The agent was not stopped first: power was lost, the kernel panicked, or a watchdog or reset fired. A " +
+			"drive that acknowledges writes before they are durable loses them in such a reboot.",
+		"check 'journalctl -b -1 -e', 'last -x' and the event log of the BMC. The finding clears after a day " +
+			"without another one",
 	}
-	return advises("unexpected-reboot", "the boots that quorumd has noted on this host's disk, by the wall clock",
+	return advises("unexpected-reboot", "the boots that quorumd recorded on this host's disk, by the wall clock",
 		limit, p, func(at *track) evidence {
 			return &level{
 				spell: spell{code: UnexpectedReboot, track: at, wellFor: time.Minute}, limit: limit,
 				of: func(in Input) Figure { return in.Machine.BootsUnexpected },
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("%.0f times in the last day the machine was booted although the agent had not "+
-						"been told to end, limit %.0f", f.Value, l.Enter)
+					return fmt.Sprintf("%s in the last day, limit %.0f", plural(int(f.Value), "unclean reboot"), l.Enter)
 				},
 			}
 		})

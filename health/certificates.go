@@ -62,35 +62,37 @@ func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
 	}
-	const remedy = "issue it anew with 'quorumctl pki renew NAME', an authority with 'quorumctl pki rotate begin', " +
-		"where your authority is, and put it in its place: etcd and quorumd read certificates again without a " +
-		"restart, etcd its authorities when it starts"
+	const remedy = "renew it with 'quorumctl pki renew NAME' on the host that has your CA, a CA certificate with " +
+		"'quorumctl pki rotate begin', and install it: etcd and quorumd reload certificates without a restart, " +
+		"etcd its CA when it starts"
 	return declaration{
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,
-			Source: "the files of cluster.tls, and those of etcd.tls and etcd.environment that may be read, and what " +
-				"members show at their client and peer URLs",
+			Source: "the files of cluster.tls, the readable ones of etcd.tls and etcd.environment, and the certificates " +
+				"that members present at their client and peer URLs",
 			Limits: []Limit{
-				limit("validity that is left, or a quarter of all", certificateEnds),
-				limit("validity that is left, or a tenth of all", certificateSoon),
+				limit("remaining validity, or a quarter of the lifetime", certificateEnds),
+				limit("remaining validity, or a tenth of the lifetime", certificateSoon),
 				limit("validity", 0),
 			},
 			Problems: []Problem{
 				{
 					CertificateEnds, Etcd, Warm, "A certificate expires within weeks.",
-					"When it has expired nobody connects with it any more. One of the members' or of a certificate " +
-						"authority expires for all hosts at once.", remedy,
+					"After that, connections that use it are refused. A CA certificate expires for all hosts at " +
+						"once, and so may the members' certificates.",
+					remedy,
 				},
 				{
 					CertificateEndsSoon, Etcd, Slow, "A certificate expires within days.",
-					"It should have been renewed by now, so what renews it does not work. When it has expired nobody " +
-						"connects with it any more.", remedy,
+					"It should have been renewed by now, so its renewal does not work. After it expires, " +
+						"connections that use it are refused.",
+					remedy,
 				},
 				{
-					CertificateInvalid, Etcd, Slow, "A certificate is not valid now.",
-					"Whoever looks at its dates refuses the connection: members lose one another, or clients lose " +
-						"them. A clock that is wrong does the same.",
-					"look at 'timedatectl' whether this clock is right; then " + remedy,
+					CertificateInvalid, Etcd, Slow, "A certificate is expired or not yet valid.",
+					"Peers that validate it refuse the connection: members lose each other, or clients lose them. " +
+						"A wrong clock has the same effect.",
+					"check the clock with 'timedatectl'; then " + remedy,
 				},
 			},
 			Runbook: findingRunbook,
@@ -154,7 +156,7 @@ func (c *certificates) absent() string {
 	return cmp.Or(c.seen.Absent, notYet)
 }
 
-// worst gives those that are most urgent, of which the one that ends first is the first.
+// worst returns those that are most urgent, of which the one that ends first is the first.
 func (c *certificates) worst() (most urgency, which []Certificate) {
 	for _, one := range c.seen.All {
 		switch u := one.urgency(); {
@@ -183,12 +185,12 @@ func (c *certificates) text() string {
 	}
 	switch most {
 	case ends:
-		text += fmt.Sprintf(", limit %d days or a quarter of its life", certificateEnds)
+		text += fmt.Sprintf(", limit %d days or a quarter of its lifetime", certificateEnds)
 	case endsSoon:
-		text += fmt.Sprintf(", limit %d days or a tenth of its life", certificateSoon)
+		text += fmt.Sprintf(", limit %d days or a tenth of its lifetime", certificateSoon)
 	}
 	if c.clock.Known && c.clock.Value > clockError {
-		text += "; nobody corrects the clock of this host, by which this is told"
+		text += "; the clock of this host is not synchronised"
 	}
 	return text
 }
@@ -207,7 +209,7 @@ func (c Certificate) String() string {
 	case c.Left <= 0:
 		return fmt.Sprintf("%s expired on %s", name, at)
 	case c.Left > c.Life:
-		return fmt.Sprintf("%s is valid only from %s on", name,
+		return fmt.Sprintf("%s is not valid before %s", name,
 			c.Until.Add(-c.Life).UTC().Format("2006-01-02 15:04")+" UTC")
 	case c.Left < 2*time.Hour:
 		return fmt.Sprintf("%s expires on %s, in %.0f minutes", name, at, c.Left.Minutes())
@@ -227,23 +229,23 @@ func (c *certificates) ways() []rule {
 	return []rule{
 		{
 			[]State{OK, Warm, Slow},
-			Slow, CertificateInvalid, "a certificate is not valid now", when(invalid), false,
+			Slow, CertificateInvalid, "a certificate is expired or not yet valid", when(invalid), false,
 		},
 		{
 			[]State{OK, Warm},
 			Slow, CertificateEndsSoon,
-			fmt.Sprintf("a certificate expires within %d days and a tenth of its life"+
+			fmt.Sprintf("a certificate expires within %d days and a tenth of its lifetime"+
 				"", certificateSoon), when(endsSoon), false,
 		},
 		{
 			[]State{OK},
 			Warm, CertificateEnds,
-			fmt.Sprintf("a certificate expires within %d days and a quarter of its life"+
+			fmt.Sprintf("a certificate expires within %d days and a quarter of its lifetime"+
 				"", certificateEnds), when(ends), false,
 		},
 		{
 			[]State{Warm, Slow},
-			OK, "", "no certificate is as urgent any more",
+			OK, "", "no certificate is that close to its expiry",
 			func() (string, bool) {
 				most, _ := c.worst()
 				return c.text(), most < map[Code]urgency{

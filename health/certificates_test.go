@@ -27,10 +27,10 @@ func certificateEdges() []edge {
 		}
 	}
 	return []edge{
-		{"a certificate is not valid now", left(1), left(0)},
+		{"a certificate is expired or not yet valid", left(1), left(0)},
 		{"a certificate expires within 7 days", left(7 * day), left(7*day - 1)},
 		{"a certificate expires within 30 days", left(30 * day), left(30*day - 1)},
-		{"no certificate is as urgent", left(7*day - 1), left(30 * day)},
+		{"no certificate is that close", left(7*day - 1), left(30 * day)},
 	}
 }
 
@@ -43,18 +43,18 @@ func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
 	}{
 		{
 			20 * day, CertificateEnds,
-			"192.0.2.1:2379 expires on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its life",
+			"192.0.2.1:2379 expires on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its lifetime",
 		},
 		{
 			30 * time.Hour, CertificateEndsSoon,
-			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its life",
+			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its lifetime",
 		},
 		{
 			90 * time.Minute, CertificateEndsSoon,
-			"192.0.2.1:2379 expires on 2026-11-22 20:00 UTC, in 90 minutes, limit 7 days or a tenth of its life",
+			"192.0.2.1:2379 expires on 2026-11-22 20:00 UTC, in 90 minutes, limit 7 days or a tenth of its lifetime",
 		},
 		{-day, CertificateInvalid, "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC"},
-		{400 * day, CertificateInvalid, "192.0.2.1:2379 is valid only from 2026-12-27 18:30 UTC on"},
+		{400 * day, CertificateInvalid, "192.0.2.1:2379 is not valid before 2026-12-27 18:30 UTC"},
 	} {
 		b := newBench(t, DefaultThresholds())
 		b.etcd.Certificates = certificatesWith(c.left)
@@ -64,8 +64,7 @@ func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
 		}
 		b.machine.ClockError = known(16)
 		b.look()
-		if got := textOf(b.verdict, c.code); got != c.text+"; nobody corrects the clock of this host, by which this "+
-			"is told" {
+		if got := textOf(b.verdict, c.code); got != c.text+"; the clock of this host is not synchronised" {
 			t.Errorf("by a clock that may be wrong: %q", got)
 		}
 		b.etcd.Certificates = certificatesWith(90 * day)

@@ -15,49 +15,48 @@ type check struct {
 	*track
 
 	rules []rule // the ways of the evidence
-	told  string // why it was not available when that was said last
+	told  string // the last reported reason for not being available
 }
 
-// evidence is what a check holds against the machine. One that has nothing to say to some of it embeds [plain].
+// evidence is what a check measures and decides by. Embed [plain] for defaults.
 type evidence interface {
 	reader
 	teller
 	keeper
 }
 
-// reader takes in what there is to judge by.
+// reader consumes input.
 type reader interface {
-	// begin says that nobody looked before now.
+	// begin marks the time of the first input.
 	begin(now time.Duration)
-	// read takes in what is new.
+	// read processes new input.
 	read(Input)
-	// absent says why there is nothing to judge by, without numbers that change; empty when there is. A vital check has
-	// a rule for that instead.
+	// absent returns why there is no reading, without changing numbers, or "" if there is one. Vital checks have a rule
+	// for that instead.
 	absent() string
 }
 
-// teller says how things are.
+// teller decides and describes the state.
 type teller interface {
-	// ways gives the rules. They are tried in order; the first that holds is followed, and then all are tried again.
+	// ways returns the rules. The first rule that holds is applied, then all are tried again.
 	ways() []rule
-	// entered is told of every change.
+	// entered is called after every transition.
 	entered(from State)
-	// text describes the present state by the newest evidence; it is asked when there is a problem, or to say what is
-	// well.
+	// text describes the current state by the newest evidence, also while the state is OK.
 	text() string
-	// report adds what was measured to the verdict.
+	// report adds measurements to the verdict.
 	report(*Verdict)
 }
 
-// keeper is what survives a restart of the agent beside the track.
+// keeper persists evidence across restarts of the agent.
 type keeper interface {
-	// memory gives it as JSON makes it; nil for nothing.
+	// memory returns a value for JSON, or nil.
 	memory() any
-	// recall takes what memory gave in a snapshot of that moment.
+	// recall restores what memory returned at that time.
 	recall(memory []byte, at, now time.Duration) error
 }
 
-// plain is evidence of which nothing but the reading counts.
+// plain has the default methods of evidence.
 type plain struct{}
 
 func (plain) begin(time.Duration)                               {}
@@ -67,7 +66,7 @@ func (plain) report(*Verdict)                                   {}
 func (plain) memory() any                                       { return nil }
 func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
 
-// newCheck gives a check that has seen nothing yet.
+// newCheck returns a check without any input.
 func newCheck(d declaration) *check {
 	c := &check{declaration: d, track: &track{State: d.start, Code: d.startCode}}
 	c.evidence = d.gather(c.track)
@@ -75,42 +74,42 @@ func newCheck(d declaration) *check {
 	return c
 }
 
-// rule is one way from a state to another, or from a code to another within a state.
+// rule is a transition between states, or between codes within a state.
 type rule struct {
 	from []State
 	to   State
-	code Code // the problem while in to; none if that is OK
-	// when is the condition with its numbers, for people.
+	code Code // the finding in state to, empty if that is OK
+	// when is the condition with its numbers, for display.
 	when string
-	// holds gives what was measured, against its limit, and whether the condition is met.
+	// holds returns the measurement with its limit, and whether the condition is met.
 	holds func() (string, bool)
-	// isReturn says that this is a recovery: each one makes the next take twice as long.
+	// isReturn marks a recovery: each one doubles the time of the next.
 	isReturn bool
 }
 
-// track is where a check stands. All of it survives a restart of the agent.
+// track is the state of a check. It survives restarts of the agent.
 type track struct {
 	State State `json:"state"`
 	Code  Code  `json:"code,omitempty"`
-	// Since is the moment the state was entered.
+	// Since is when the state was entered.
 	Since time.Duration `json:"since"`
-	// Reason is what was measured when state and code were entered.
+	// Reason is the measurement that caused the current state and code.
 	Reason string `json:"reason,omitempty"`
-	// Returns holds the moments of the recoveries to each state.
+	// Returns has the times of the recoveries to each state.
 	Returns map[State][]time.Duration `json:"returns,omitempty"`
 }
 
 const (
 	patienceLimit = 4 * time.Hour
 	patienceSpan  = 24 * time.Hour
-	// returnsKept is enough to double any time that matters up to the limit.
+	// returnsKept is enough to double any time up to patienceLimit.
 	returnsKept = 16
-	// stepsPerRound bounds how far a check may go in one round. The longest way is short of it; see the tests.
+	// stepsPerRound bounds the transitions of one round. The tests prove that no chain is that long.
 	stepsPerRound = 8
 )
 
-// patience gives how long things have to be well before the state may be returned to: base, doubled for every return of
-// the last 24 h, up to 4 h.
+// patience returns how long a recovery to the state takes: base, doubled for every recovery in the last 24 h, at most
+// 4 h.
 func (t *track) patience(to State, base, now time.Duration) time.Duration {
 	for _, at := range t.Returns[to] {
 		if now-at < patienceSpan && base < patienceLimit {
@@ -128,7 +127,7 @@ func (t *track) remember(to State, now time.Duration) {
 	t.Returns[to] = slices.Clone(kept[max(0, len(kept)-returnsKept):])
 }
 
-// absent says why an optional check has nothing to judge by. A vital one counts whatever its evidence says.
+// absent returns why an optional check has no reading. A vital check always counts.
 func (c *check) absent() string {
 	if c.Vital {
 		return ""
@@ -136,8 +135,8 @@ func (c *check) absent() string {
 	return c.evidence.absent()
 }
 
-// settle follows the rules until none holds, and gives the changes. While there is nothing to judge by it says so once
-// and stays where it is.
+// settle applies rules until none holds and returns the changes. Without a reading it reports that once and keeps the
+// state.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
 		if why == c.told || why == notYet {
@@ -184,8 +183,8 @@ func (c *check) step(now time.Duration) (Change, bool) {
 	return Change{}, false
 }
 
-// finding gives what is wrong, and false if nothing is. What is known to be harmful does not get better by falling
-// silent; anything less does not outlive its reading.
+// finding returns the current finding, and false if there is none. A finding of SLOW or worse outlives its reading;
+// others do not.
 func (c *check) finding() (Finding, bool) {
 	why := c.absent()
 	if c.State == OK || why != "" && Slow.WorseThan(c.State) {
@@ -201,7 +200,7 @@ func (c *check) finding() (Finding, bool) {
 		f.Grade = graded.grade()
 	}
 	if why != "" {
-		f.Text = c.Reason + "; " + why + ", so this may be out of date"
+		f.Text = c.Reason + "; " + why + ", so this may be stale"
 	}
 	if i := slices.IndexFunc(c.Problems, func(p Problem) bool { return p.Code == c.Code }); i >= 0 {
 		f.Remedy = c.Problems[i].Remedy

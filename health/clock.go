@@ -22,7 +22,7 @@ const (
 // declareClock declares the check of the wall clock. It advises only: etcd does not hang on it, and a host whose clock
 // is off from the members' is kept from joining by what is measured against them.
 func declareClock() declaration {
-	limit := Limit{Of: "largest error of the clock", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
+	limit := Limit{Of: "maximum clock error", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
 	return declaration{
 		Check: Check{
 			Name: "clock", Component: Machine, Gates: Nothing, Behind: []string{"time-source"},
@@ -30,11 +30,11 @@ func declareClock() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					ClockUnsynchronised, Machine, Warm, "Nobody corrects the clock.",
-					"Nobody has told the kernel the time for a while. Certificates, logs and whoever compares times " +
-						"go wrong with it; etcd's leases do not.",
-					"look at 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd, and let it " +
-						"reach its servers",
+					ClockUnsynchronised, Machine, Warm, "The clock is not synchronised.",
+					"The kernel has received no time correction for a while. Certificate validation, log " +
+						"timestamps and anything that compares times drift with it; etcd leases do not.",
+					"check 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd and make sure " +
+						"that it reaches its servers",
 				},
 			},
 			Runbook: findingRunbook,
@@ -46,7 +46,7 @@ func declareClock() declaration {
 				limit: limit,
 				of:    func(in Input) Figure { return in.Machine.ClockError },
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("the clock may be off by %.1f s, limit %.0f s", f.Value, l.Enter)
+					return fmt.Sprintf("maximum clock error %.1f s, limit %.0f s", f.Value, l.Enter)
 				},
 			}
 		},

@@ -26,15 +26,15 @@ const (
 
 // declareSteps declares the check of a wall clock that is set, and not corrected by and by.
 func declareSteps() declaration {
-	limit := Limit{Of: "times the clock was set", Unit: "an hour"}
+	limit := Limit{Of: "clock steps", Unit: "an hour"}
 	p := Problem{
-		ClockStepped, Machine, Warm, "The clock was set while the machine ran.",
-		"It jumped by half a second or more. etcd's leases do not follow it; logs, certificates and whoever " +
-			"compares times do. A clock that is set again and again has two who set it.",
-		"look at 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for who did; let one of them " +
+		ClockStepped, Machine, Warm, "The clock was stepped while the machine was running.",
+		"It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate validation " +
+			"and anything that compares times are. Repeated steps usually mean that two services set the clock.",
+		"check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let one service " +
 			"keep the clock, by slewing",
 	}
-	return advises("clock-steps", "the wall clock held against the time since the boot, every 10 s", limit, p,
+	return advises("clock-steps", "the wall clock compared with the monotonic clock, every 10 s", limit, p,
 		func(at *track) evidence {
 			s := &steps{}
 			return &counted{
@@ -44,7 +44,7 @@ func declareSteps() declaration {
 					if n != 1 {
 						times = fmt.Sprintf("%.0f times", n)
 					}
-					return fmt.Sprintf("the clock was set %s in the last hour%s, limit 0", times, s.last())
+					return fmt.Sprintf("the clock was stepped %s in the last hour%s, limit 0", times, s.last())
 				},
 			}
 		})
@@ -71,7 +71,7 @@ func (s *steps) of(in Input) Figure {
 	return Figure{Value: s.n, Known: true}
 }
 
-// last says by how much; nothing when that was before the agent was started.
+// last returns by how much; nothing when that was before the agent was started.
 func (s *steps) last() string {
 	if s.n == 0 {
 		return ""
@@ -82,29 +82,30 @@ func (s *steps) last() string {
 // declareClockSource declares the check of what the kernel reads the time from.
 func declareClockSource() declaration {
 	p := Problem{
-		ClockSourceSlow, Machine, Warm, "The kernel reads the time from a slow clock.",
-		"It found the processor's own counter not to be trusted. Each look at the clock asks a chip now and takes " +
-			"a microsecond or more; etcd looks often.",
-		"look at 'journalctl -k -g clocksource' for why; a newer firmware or kernel often mends it, as does a boot",
+		ClockSourceSlow, Machine, Warm, "The kernel uses a slow clock source.",
+		"The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
+			"microsecond or more, and etcd reads it often.",
+		"check 'journalctl -k -g clocksource' for the cause; a newer firmware or kernel often fixes it, as does a " +
+			"reboot",
 	}
 	limit := Limit{Of: "slow clock sources", Unit: "in use"}
 	return advises("clock-source", "current_clocksource of the kernel", limit, p,
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: ClockSourceSlow, track: at, badFor: clockUnstable, wellFor: clockUnstable},
-				sick:  "the time comes from a slow clock", well: "the time comes from a fast clock",
+				sick:  "the kernel uses a slow clock source", well: "the kernel uses a fast clock source",
 				missing: func(in Input) string {
 					if in.Machine.ClockSource != "" {
 						return ""
 					}
-					return cmp.Or(in.Machine.Booted.absent(), "the kernel does not tell what it reads the time from")
+					return cmp.Or(in.Machine.Booted.absent(), "the kernel does not report its clock source")
 				},
 				look: func(in Input, _ bool) []string {
 					source := in.Machine.ClockSource
 					if !slices.Contains([]string{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"}, source) {
 						return nil
 					}
-					return []string{"the kernel reads the time from " + source}
+					return []string{"clock source " + source}
 				},
 			}
 		})

@@ -5,7 +5,7 @@ package health
 
 import "slices"
 
-// Component is the part of the machine a problem lies in.
+// Component is the part of the machine that a finding is about.
 type Component string
 
 // The components.
@@ -16,20 +16,20 @@ const (
 	Network Component = "network" // between this host and the members
 )
 
-// Code is the one word for a problem, the same in the CLI, the log, the metric, the alert and the API.
+// Code identifies a finding in the CLI, logs, metrics, alerts and the API.
 type Code string
 
-// Problem declares a code.
+// Problem declares the texts of a finding.
 type Problem struct {
 	Code      Code
 	Component Component
-	State     State  // the verdict that the problem alone calls for
-	Title     string // one sentence
-	Meaning   string // what it says about the machine and what it does to etcd
-	Remedy    string // what the operator does
+	State     State  // the state of the machine if this were its only finding
+	Title     string // the condition, in one sentence
+	Meaning   string // the impact on etcd
+	Remedy    string // what the operator should do
 }
 
-// Problems gives all declarations of all checks, the worst first.
+// Problems returns all declarations of all checks, the worst first.
 func Problems() []Problem {
 	var all []Problem
 	for _, d := range declarations(DefaultThresholds()) {
@@ -46,7 +46,7 @@ func (c Code) Shared() bool {
 	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)
 }
 
-// Problem gives the declaration of the code, and false if there is none.
+// Problem returns the declaration of the code, and false if there is none.
 func (c Code) Problem() (Problem, bool) {
 	all := Problems()
 	i := slices.IndexFunc(all, func(p Problem) bool { return p.Code == c })

@@ -78,7 +78,7 @@ func (k growth) sum() (n float64) {
 	return n
 }
 
-// check tells why a growth that was kept until that moment cannot be.
+// check returns why a growth that was kept until that moment cannot be.
 func (k growth) check(at time.Duration) error {
 	if len(k.Marks) > growthKept {
 		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)

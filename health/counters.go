@@ -108,7 +108,7 @@ func (e *counters) recall(memory []byte, at, _ time.Duration) error {
 			return err
 		}
 		if !kept[key].Seen {
-			return errors.New("it has a counter that nobody has seen")
+			return errors.New("it has a counter without a reading")
 		}
 	}
 	if kept != nil {

@@ -21,19 +21,19 @@ const CPUStarved Code = "CPU_STARVED"
 // are missing the disk is UNKNOWN already.
 func declareCPU(t Thresholds) declaration {
 	limit := Limit{
-		Of: "samples of a minute", Unit: "%", Enter: float64(t.Starved), Leave: float64(t.Starved) / 2,
+		Of: "contaminated samples in a minute", Unit: "%", Enter: float64(t.Starved), Leave: float64(t.Starved) / 2,
 	}
 	return declaration{
 		Check: Check{
 			Name: "cpu", Component: Machine, Gates: Everything,
-			Source: "how late the probe was woken around each of its writes",
+			Source: "the scheduling delay of the probe around each of its writes",
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					CPUStarved, Machine, Warm, "The processor is short.",
-					"The agent was not woken in time while it measured, so those writes say nothing about the disk " +
-						"and are left out. etcd waits for the processor in the same way.",
-					"look at 'top' and /proc/pressure/cpu; move other work off this host, or give it a lower priority",
+					CPUStarved, Machine, Warm, "CPU starvation.",
+					"The probe was not scheduled in time, so those samples are discarded: they say nothing about " +
+						"the disk. etcd waits for the CPU in the same way.",
+					"check 'top' and /proc/pressure/cpu; move other workloads off this host or lower their priority",
 				},
 			},
 			Runbook: findingRunbook,
@@ -99,7 +99,7 @@ func (c *cpu) relieved() (string, bool) {
 }
 
 func (c *cpu) text() string {
-	return fmt.Sprintf("%d of the last %s contaminated by a lack of processor time, limit %.0f %%",
+	return fmt.Sprintf("%d of the last %s contaminated by CPU starvation, limit %.0f %%",
 		c.contaminated(), plural(len(c.recent), "sample"), c.limit.Enter)
 }
 

@@ -42,14 +42,14 @@ func declareDatabaseSpace(t Thresholds) declaration {
 	return declaration{
 		Check: Check{
 			Name: "database-space", Component: Disk, Gates: Everything,
-			Source: "statfs of the file system of etcd.dataDir, where that of etcd.walDir is another one",
+			Source: "statfs of the file system of etcd.dataDir, if etcd.walDir is on a separate one",
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
 					DatabaseSpaceLow, Disk, Warm, "The disk of etcd's database is nearly full.",
-					"There is less room than a join needs, whatever the disk of etcd's log has. An etcd that runs " +
-						"out of room stops.",
-					"free some space on the file system of etcd's data directory, or lower disk.minFree",
+					"Less space is free than a join needs, however much the disk of the WAL has. etcd stops when " +
+						"it runs out of space.",
+					"free space on the file system of etcd's data directory, or lower disk.minFree",
 				},
 			},
 			Runbook: findingRunbook,
@@ -68,7 +68,7 @@ func declareDatabaseSpace(t Thresholds) declaration {
 				},
 				words: func(f Figure, l Limit) string {
 					if math.IsInf(f.Value, 1) {
-						return "etcd's database lies with its log"
+						return "etcd's database is on the same file system as its WAL"
 					}
 					return fmt.Sprintf("%s free for etcd's database, limit %s", showBytes(uint64(f.Value)),
 						showBytes(uint64(l.Enter)))
@@ -114,7 +114,7 @@ type place struct {
 	of string // what of etcd lies there
 }
 
-// places gives those that there are. What lies under both is told of the log's alone.
+// places returns those that there are. What lies under both is told of the log's alone.
 func (in Input) places() []place {
 	if !in.Database.Apart {
 		return []place{{in.Devices, "etcd's data"}}
@@ -129,7 +129,7 @@ func (in Input) places() []place {
 	return []place{{in.Devices, "etcd's log"}, {own, "etcd's database"}}
 }
 
-// missing says why nothing is known of any place; empty when something is of one.
+// missing returns why nothing is known of any place; empty when something is of one.
 func (in Input) missing(why func(place) string) (first string) {
 	for _, p := range in.places() {
 		reason := why(p)

@@ -21,7 +21,7 @@ func someDatabase(chance func(percent int) bool) DatabaseReading {
 	return d
 }
 
-// splitBench gives a bench of a member whose database lies apart from its log, and both are well.
+// splitBench returns a bench of a member whose database lies apart from its log, and both are well.
 func splitBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -74,7 +74,7 @@ func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
 		},
 		"damaged": {
 			func(b *bench) { b.database.Devices.FileSystem.Errors = known(3) }, FileSystemErrors,
-			"the ext4 of etcd's database has noted 3 errors, limit 0",
+			"the ext4 of etcd's database has recorded 3 errors, limit 0",
 		},
 		"a leg is lost": {
 			func(b *bench) { b.database.Devices.Arrays = []Array{{Name: "md7", Level: "raid1", Missing: 1}} },
@@ -90,18 +90,18 @@ func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
 		},
 		"logged": {
 			func(b *bench) { b.logs("sdc", failed) }, KernelLogErrors,
-			"sdc: 1 more I/O errors in the kernel's log in a day, limit 0",
+			"sdc: 1 more I/O errors in the kernel log in a day, limit 0",
 		},
 		"no barriers": {
 			func(b *bench) { b.database.Devices.FileSystem.Unsafe = "nobarrier" }, DurabilityDoubtful,
-			"the ext4 of etcd's database is mounted with nobarrier and does not flush the device",
+			"the ext4 of etcd's database is mounted with nobarrier, which disables flushes",
 		},
 		"in memory": {
 			func(b *bench) {
 				b.database.Devices = SilentDevices("tmpfs lies on none")
 				b.database.Devices.FileSystem.Type = "tmpfs"
 			},
-			DurabilityDoubtful, "etcd's database lies on tmpfs: it is in memory and ends with the power",
+			DurabilityDoubtful, "etcd's database is on tmpfs: it is in memory and lost on power loss",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestWhatLiesUnderBothIsToldOnce(t *testing.T) {
 	b.each(10*time.Minute, ms)
 	for code, want := range map[Code]string{
 		RAIDDegraded:       "md0 (raid1) is missing 1 member device",
-		DurabilityDoubtful: "sda is in memory and ends with the power",
+		DurabilityDoubtful: "sda is in memory and lost on power loss",
 	} {
 		if got := b.found(code); got != want {
 			t.Errorf("found %q, want %q", got, want)
@@ -178,7 +178,7 @@ func TestADatabaseThatLiesWithItsLogIsNothingToTell(t *testing.T) {
 	b.each(time.Minute, ms)
 	i := slices.IndexFunc(b.verdict.Checks, func(s Standing) bool { return s.Check == "database-space" })
 	s := b.verdict.Checks[i]
-	if s.State != OK || s.NotAvailable != "" || s.Text != "etcd's database lies with its log" {
+	if s.State != OK || s.NotAvailable != "" || s.Text != "etcd's database is on the same file system as its WAL" {
 		t.Errorf("it stands at %+v", s)
 	}
 }

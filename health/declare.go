@@ -9,51 +9,49 @@ import (
 	"slices"
 )
 
-// Check is what is known of a check before it has seen anything.
+// Check declares a check.
 type Check struct {
 	Name      string // in snapshots; never changed
 	Component Component
-	Source    string // what it reads, for people
-	// Gates is what its findings keep from happening. One that gates nothing advises only: it is listed, and the
-	// verdict is as if it were not there.
+	Source    string // what it reads, for display
+	// Gates is what its findings prevent. A check that gates nothing only advises: it does not change the health state.
 	Gates Gate
-	// Vital says that nobody can tell without it whether etcd is safe here: while it has no reading the verdict is
-	// UNKNOWN. Any other check is optional. It is never UNKNOWN: while it cannot be read it is not available, which is
-	// said once, and counts for nothing.
+	// Vital means that etcd's safety cannot be judged without it: without a reading the health state is UNKNOWN. Any
+	// other check is optional and never UNKNOWN: without a reading it is reported once as not available and ignored.
 	Vital bool
-	// Behind names the checks that are the cause when both find something: this one's finding is then not listed,
-	// unless it is the worse one or gates more.
+	// Behind names the checks that are the cause if both have a finding. The finding of this one is then hidden, unless
+	// it is worse or gates more.
 	Behind []string
-	// Problems are the codes that it may find, and Limits the numbers between which it decides.
+	// Problems are its possible findings, and Limits the numbers that it decides by.
 	Problems []Problem
 	Limits   []Limit
-	// Rules are the ways between its states, in the order in which they are tried. [Checks] gives them.
+	// Rules are its transitions, in the order in which they are tried. Only [Checks] fills them in.
 	Rules []Rule
 	// Runbook is the section of contrib/prometheus/runbooks.md on its findings.
 	Runbook string
 }
 
-// findingRunbook tells what to do about a finding that its remedy does not say already.
+// findingRunbook is the runbook of findings that have none of their own.
 const findingRunbook = "QuorumdFinding"
 
-// Gate is a set of what findings keep from happening.
+// Gate is a set of what findings prevent.
 type Gate uint8
 
-// The gates. What a host publishes of itself is one state, the worst of all checks that gate anything, and what none of
-// their findings gates.
+// The gates. A host publishes one state, the worst of all checks that gate anything, and what none of their findings
+// gates.
 const (
 	Joins       Gate = 1 << iota // becoming a member, and a voter
-	Leadership                   // being given the leadership
-	Maintenance                  // another voter's being taken down while this one has to serve
+	Leadership                   // receiving the leadership
+	Maintenance                  // maintenance of another voter, which needs this one
 
 	Nothing    Gate = 0
 	Everything      = Joins | Leadership | Maintenance
 )
 
-// Without gives what g has and other has not.
+// Without returns what g has and other has not.
 func (g Gate) Without(other Gate) Gate { return g &^ other }
 
-// Names gives the names of the gates in the set.
+// Names returns the names of the gates in the set.
 func (g Gate) Names() []string {
 	var names []string
 	for i, name := range gateNames() {
@@ -64,7 +62,7 @@ func (g Gate) Names() []string {
 	return names
 }
 
-// ParseGates gives the set of the gates with these names. One that is not known is none.
+// ParseGates returns the gates with these names and ignores unknown names.
 func ParseGates(names []string) (g Gate) {
 	for i, name := range gateNames() {
 		if slices.Contains(names, name) {
@@ -74,22 +72,21 @@ func ParseGates(names []string) (g Gate) {
 	return g
 }
 
-// gateNames gives the names of the gates in the order of their bits.
+// gateNames returns the names of the gates in the order of their bits.
 func gateNames() []string { return []string{"joins", "leadership", "maintenance"} }
 
-// covers tells whether g has all of other.
+// covers reports whether g has all of other.
 func (g Gate) covers(other Gate) bool { return g&other == other }
 
-// Limit is a number that a check decides by: beyond Enter things are bad, and they have to be within Leave to be well
-// again.
+// Limit is a number that a check decides by: a value beyond Enter is bad, and only a value within Leave is good again.
 type Limit struct {
 	Of           string // what is measured
 	Unit         string
 	Enter, Leave float64
-	Below        bool // it is bad to be below Enter, and not above
+	Below        bool // values below Enter are bad, not those above
 }
 
-// beyond tells whether a value is bad, when things were well before or were not.
+// beyond reports whether a value is bad, given whether the previous one was.
 func (l Limit) beyond(value float64, bad bool) bool {
 	limit := l.Enter
 	if bad {
@@ -101,18 +98,18 @@ func (l Limit) beyond(value float64, bad bool) bool {
 	return value > limit
 }
 
-// declaration is a check and how it begins.
+// declaration is a check with its initial state.
 type declaration struct {
 	Check
 
 	start     State // the state before the first input,
 	startCode Code  // and its code
-	// gather gives what it holds against the machine. The track is where the check stands.
+	// gather returns the evidence of the check. The track holds its current state.
 	gather func(*track) evidence
 }
 
-// declarations gives all checks. The first one says how the machine is when nothing is wrong. A new check is one line
-// here; a check that it stands behind comes before it.
+// declarations returns all checks. The first one provides the text while nothing is wrong. A cause in Behind must come
+// before the check that names it.
 func declarations(t Thresholds) []declaration {
 	return slices.Concat([]declaration{
 		declareFsync(t), declareSpace(t), declareCPU(t), declareDatabaseSpace(t),
@@ -131,7 +128,7 @@ func declarations(t Thresholds) []declaration {
 	}, declarePlugins(t))
 }
 
-// Checks gives what the judge of these thresholds looks at.
+// Checks returns what the judge of these thresholds looks at.
 func Checks(t Thresholds) []Check {
 	var all []Check
 	for _, d := range declarations(t) {
@@ -142,24 +139,24 @@ func Checks(t Thresholds) []Check {
 	return all
 }
 
-// valid tells what is wrong with a declaration beside those that come before it.
+// valid checks a declaration against those before it.
 func (d declaration) valid(before []declaration) error {
 	var wrong []error
 	refuse := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf(d.Name+" "+format, args...))
 	}
 	if d.Vital && d.Gates == Nothing {
-		refuse("is vital and gates nothing")
+		refuse("is vital but gates nothing")
 	}
 	if !d.Vital && d.start != OK {
 		refuse("is optional and starts as %s", d.start)
 	}
 	for _, p := range d.Problems {
 		if !d.Vital && p.State == Unknown {
-			refuse("is optional, and %s makes the verdict UNKNOWN", p.Code)
+			refuse("is optional, but %s makes the health state UNKNOWN", p.Code)
 		}
 		if p.Component != d.Component {
-			refuse("is about the %s, and %s about the %s", d.Component, p.Code, p.Component)
+			refuse("is about the %s, but %s is about the %s", d.Component, p.Code, p.Component)
 		}
 	}
 	for _, other := range before {
@@ -167,27 +164,27 @@ func (d declaration) valid(before []declaration) error {
 			refuse("is declared twice")
 		}
 		for _, p := range other.Problems {
-			if d.declares(p.Code) { // it would be one series of quorumd_finding for two findings
-				refuse("has %s, which is a code of %s", p.Code, other.Name)
+			if d.declares(p.Code) { // two findings would share one series of quorumd_finding
+				refuse("reuses %s of %s", p.Code, other.Name)
 			}
 		}
 	}
 	for _, cause := range d.Behind {
 		if !slices.ContainsFunc(before, func(o declaration) bool { return o.Name == cause }) {
-			refuse("stands behind %s, which does not come before it", cause)
+			refuse("is behind %s, which must be declared before it", cause)
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// consistent tells which rule leads to a state that the declaration does not know.
+// consistent returns which rule leads to a state that the declaration does not know.
 func (c *check) consistent() error {
 	for _, r := range c.rules {
 		if r.to == OK && r.code == "" {
 			continue
 		}
 		if !slices.ContainsFunc(c.Problems, func(p Problem) bool { return p.Code == r.code && p.State == r.to }) {
-			return fmt.Errorf("%s has a rule to %s %q, which it does not declare", c.Name, r.to, r.code)
+			return fmt.Errorf("%s has a rule to the undeclared finding %s %q", c.Name, r.to, r.code)
 		}
 	}
 	return nil

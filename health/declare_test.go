@@ -69,7 +69,7 @@ func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
 	return d
 }
 
-// beside gives a bench of a healthy member whose judge runs over these checks too.
+// beside returns a bench of a healthy member whose judge runs over these checks too.
 func beside(t *testing.T, more ...declaration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -219,7 +219,7 @@ func TestWhatIsKnownToBeHarmfulDoesNotGetBetterByFallingSilent(t *testing.T) {
 	h.celsius, h.missing = 20, noSensorText
 	b.look()
 	b.finds(heatTooHigh)
-	b.says("96 °C, limit 80 °C; there is no sensor, so this may be out of date")
+	b.says("96 °C, limit 80 °C; there is no sensor, so this may be stale")
 	if b.verdict.State != Slow {
 		t.Errorf("the verdict is %s", b.verdict.State)
 	}
@@ -333,7 +333,7 @@ func described(c Check) string {
 		if l.Below {
 			sense = "below"
 		}
-		page += fmt.Sprintf("    %s: bad %s %.10g %s, well again at %.10g\n", l.Of, sense, l.Enter, l.Unit,
+		page += fmt.Sprintf("    %s: bad %s %.10g %s, good again at %.10g\n", l.Of, sense, l.Enter, l.Unit,
 			l.Leave)
 	}
 	for _, p := range c.Problems {

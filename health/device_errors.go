@@ -19,14 +19,14 @@ func declareDeviceErrors() declaration {
 			Name: "device-errors", Component: Disk, Gates: Nothing,
 			Source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +
 				"(md)",
-			Limits: []Limit{{Of: "errors of a device", Unit: "a day"}},
+			Limits: []Limit{{Of: "new errors of a device", Unit: "a day"}},
 			Problems: []Problem{
 				{
-					DeviceErrors, Disk, Warm, "A drive under etcd's data did not answer, or could not be read.",
-					"The kernel gave up on a command, or a RAID array took what it could not read from another one. " +
-						"Drives that begin so often fail soon.",
-					"'quorumctl health' shows which drive; look at 'journalctl -k' and 'smartctl -x' of it, at its " +
-						"cable and its power, and have it replaced if it goes on",
+					DeviceErrors, Disk, Warm, "A drive under etcd's data timed out or returned read errors.",
+					"The kernel gave up on a command, or a RAID array had to read the data from another member " +
+						"device. Drives that start like this often fail soon.",
+					"find the drive with 'quorumctl health'; check 'journalctl -k' and 'smartctl -x' for it, its " +
+						"cable and its power; replace it if the errors continue",
 				},
 			},
 			Runbook: findingRunbook,
@@ -35,7 +35,7 @@ func declareDeviceErrors() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: DeviceErrors, span: deviceErrorsSpan, kept: map[string]growth{},
-				sick: "the count of a device has grown", well: "no count of a device has grown", over: "a day",
+				sick: "a device reports new errors", well: "no device reports new errors", over: "a day",
 				missing: func(in Input) string { return in.missing(place.uncounted) },
 				partly:  func(in Input) []string { return in.partly(place.uncounted) },
 				look: func(in Input) (all []counter) {
@@ -49,15 +49,15 @@ func declareDeviceErrors() declaration {
 	}
 }
 
-// uncounted says why no device of a place tells of its errors; empty when one does.
+// uncounted returns why no device of a place tells of its errors; empty when one does.
 func (p place) uncounted() string {
 	if why := p.absent(); why != "" || len(p.counted()) > 0 {
 		return why
 	}
-	return "the kernel counts no errors of drives of this kind"
+	return "the kernel has no error counters for drives of this type"
 }
 
-// counted gives the devices that tell of their errors.
+// counted returns the devices that tell of their errors.
 func (d DevicesReading) counted() (all []counter) {
 	for _, device := range d.Chain {
 		if device.Errors.Known {

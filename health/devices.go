@@ -56,7 +56,7 @@ type Traffic struct {
 	InFlight             uint64        // what it has at this moment
 }
 
-// Leaf tells whether the device lies on no other.
+// Leaf reports whether the device lies on no other.
 func (d Device) Leaf() bool { return len(d.On) == 0 }
 
 // SilentDevices is the reading of devices that tell nothing, and why.

@@ -70,30 +70,30 @@ func deviceEdges() []edge {
 	gone := then(set(well, minute-second), nothing)
 	return []edge{
 		{"the file system is read-only", set(nothing, minute), set(readOnly, second)},
-		{"the file system takes writes", then(set(readOnly, second), gone), set(nothing, second)},
-		{"errors are noted", set(nothing, minute), set(noted, second)},
-		{"no error is noted", then(set(noted, second), gone), set(nothing, second)},
-		{"an array is missing", set(nothing, minute), set(lacking, second)},
-		{"no array is missing", then(set(lacking, second), gone), set(nothing, second)},
-		{"an array is resynchronised", set(resync, minute-second), set(nothing, second)},
-		{"no array is resynchronised", then(set(resync, second), gone), set(nothing, second)},
+		{"the file system is writable", then(set(readOnly, second), gone), set(nothing, second)},
+		{"the file system has recorded errors", set(nothing, minute), set(noted, second)},
+		{"the file system has recorded no error", then(set(noted, second), gone), set(nothing, second)},
+		{"an array is degraded", set(nothing, minute), set(lacking, second)},
+		{"no array is degraded", then(set(lacking, second), gone), set(nothing, second)},
+		{"an array resyncs", set(resync, minute-second), set(nothing, second)},
+		{"no array resyncs", then(set(resync, second), gone), set(nothing, second)},
 		{"free inodes below 5 %", then(set(left(50), minute), set(left(49), minute-second)), set(nothing, second)},
 		{"free inodes at least 7 %", then(set(left(69), minute), set(left(70), minute-second)), set(nothing, second)},
 		{"writes may be acknowledged early", set(unsafe, 5*minute-second), set(nothing, second)},
 		{
-			"nothing says that writes are acknowledged early",
+			"no sign of early acknowledgement",
 			then(set(unsafe, second), then(set(well, 5*minute-second), nothing)), set(nothing, second),
 		},
-		{"the count of a device has grown", set(nothing, minute), set(failing, second)},
+		{"a device reports new errors", set(nothing, minute), set(failing, second)},
 		{
-			"no count of a device has grown",
+			"no device reports new errors",
 			then(set(failing, second), func(b *bench) { b.now += 24*time.Hour - second; b.look() }),
 			set(nothing, second),
 		},
 	}
 }
 
-// found gives the text of a finding, and nothing if there is none.
+// found returns the text of a finding, and nothing if there is none.
 func (b *bench) found(code Code) string {
 	for _, f := range b.verdict.Findings {
 		if f.Code == code {
@@ -112,7 +112,7 @@ func TestAnArrayThatLacksALegNamesItAndKeepsNothingFromHappening(t *testing.T) {
 		Name: "md127", Level: "raid1", Missing: 1, Failed: []string{"sda2"}, Doing: "recover", Done: 0.453,
 	}}
 	b.each(time.Second, ms)
-	want := "md127 (raid1) is missing 1 member device, failed: sda2; a new one is filled, 45 % done"
+	want := "md127 (raid1) is missing 1 member device, failed: sda2; rebuild 45 % done"
 	if got := b.found(RAIDDegraded); got != want || b.verdict.State != OK {
 		t.Errorf("the verdict is %s, and of the array %q, want %q", b.verdict.State, got, want)
 	}
@@ -163,7 +163,7 @@ func TestAFileSystemThatWasFoundDamagedSaysHowOftenAndWhenLast(t *testing.T) {
 	b.devices.FileSystem.Errors = known(3)
 	b.devices.FileSystem.LastError = time.Date(2026, 11, 20, 9, 12, 0, 0, time.UTC)
 	b.each(time.Second, ms)
-	want := "the ext4 of etcd's data has noted 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
+	want := "the ext4 of etcd's data has recorded 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
 	if got := b.found(FileSystemErrors); got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
@@ -196,7 +196,7 @@ func TestDataInMemoryIsNotDurable(t *testing.T) {
 	b.devices = SilentDevices("no block device lies behind it")
 	b.devices.FileSystem.Type = "tmpfs"
 	b.each(10*time.Minute, ms)
-	if got := b.found(DurabilityDoubtful); got != "etcd's data lies on tmpfs: it is in memory and ends with the power" {
+	if got := b.found(DurabilityDoubtful); got != "etcd's data is on tmpfs: it is in memory and lost on power loss" {
 		t.Errorf("found %q", got)
 	}
 }

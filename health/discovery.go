@@ -28,7 +28,7 @@ type DiscoveryReading struct {
 	Endpoints, Members int
 }
 
-// wrong says what is wrong with the answer; nothing when all is well. Names and addresses of an endpoint cannot be
+// wrong returns what is wrong with the answer; nothing when all is well. Names and addresses of an endpoint cannot be
 // compared, but a list that is shorter than etcd's lacks some.
 func (d DiscoveryReading) wrong() string {
 	switch {
@@ -37,7 +37,7 @@ func (d DiscoveryReading) wrong() string {
 	case d.Failed != "":
 		return d.Failed
 	case d.Endpoints < d.Members:
-		return fmt.Sprintf("it names %d endpoints, and the cluster has %d members", d.Endpoints, d.Members)
+		return fmt.Sprintf("discovery returned %d endpoints for %d members", d.Endpoints, d.Members)
 	}
 	return ""
 }
@@ -46,21 +46,23 @@ func (d DiscoveryReading) wrong() string {
 // nothing is begun on what an answer lacks.
 func declareDiscovery() declaration {
 	p := Problem{
-		DiscoveryFaulty, Network, Warm, "What tells where etcd's members are does not do so.",
-		"There is no answer, none in time, one that is refused, or one that names fewer endpoints than the cluster " +
-			"has members. This host goes on with those that it knows; one that starts anew may not find the cluster.",
-		"see what the name server, the file or the program of cluster.discovery in quorumd.yaml returns; let it " +
-			"name all members, and in time",
+		DiscoveryFaulty, Network, Warm, "Endpoint discovery fails or returns too few endpoints.",
+		"cluster.discovery returned nothing, timed out, was rejected, or named fewer endpoints than the cluster " +
+			"has members. This host keeps using the endpoints that it knows; a host that starts now may not find " +
+			"the cluster.",
+		"check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must name " +
+			"all members, and in time",
 	}
-	limit := Limit{Of: "members that are not named", Unit: "of all"}
-	return advises("discovery", "the answers to cluster.discovery, and etcd's list of members", limit, p,
+	limit := Limit{Of: "members not returned", Unit: "of all"}
+	return advises("discovery", "the results of cluster.discovery, and etcd's member list", limit, p,
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DiscoveryFaulty, track: at, badFor: discoveryBadFor, wellFor: discoveryWellFor},
-				sick:  "there is no answer that names all members", well: "every member is named, or nobody is asked",
+				sick:  "discovery fails or does not return all members",
+				well:  "discovery returns all members, or is not configured",
 				missing: func(in Input) string {
 					if in.Discovery.Set && !in.Discovery.Asked {
-						return "cluster.discovery has not been asked yet"
+						return "cluster.discovery has not run yet"
 					}
 					return ""
 				},

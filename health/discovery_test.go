@@ -23,11 +23,11 @@ func discoveryEdges() []edge {
 	short.Endpoints = 2
 	return []edge{
 		{
-			"there is no answer that names all members",
+			"discovery fails or does not return all members",
 			then(set(wellDiscovery(), time.Minute), set(short, discoveryBadFor-time.Second)), set(short, time.Second),
 		},
 		{
-			"every member is named, or nobody is asked",
+			"discovery returns all members, or is not configured",
 			then(set(short, time.Minute), set(wellDiscovery(), discoveryWellFor-time.Second)),
 			set(wellDiscovery(), time.Second),
 		},
@@ -37,9 +37,9 @@ func discoveryEdges() []edge {
 func TestAnAnswerThatFailsOrShrinksIsToldAndGatesNothing(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]DiscoveryReading{
-		"it names 2 endpoints, and the cluster has 3 members": {Endpoints: 2, Members: 3},
-		"the look takes too long":                             {Failed: "the look takes too long"},
-		"":                                                    {Endpoints: 4, Members: 3},
+		"discovery returned 2 endpoints for 3 members": {Endpoints: 2, Members: 3},
+		"the look takes too long":                      {Failed: "the look takes too long"},
+		"":                                             {Endpoints: 4, Members: 3},
 	} {
 		d.Set, d.Asked = true, true
 		b := newBench(t, DefaultThresholds())
@@ -64,7 +64,7 @@ func TestOfAHostThatAsksNobodyWhereTheMembersAreNothingIsSaid(t *testing.T) {
 		want string
 	}{
 		{DiscoveryReading{Members: 3}, ""},
-		{DiscoveryReading{Set: true, Members: 3}, "cluster.discovery has not been asked yet"},
+		{DiscoveryReading{Set: true, Members: 3}, "cluster.discovery has not run yet"},
 		{wellDiscovery(), ""},
 	} {
 		b := newBench(t, DefaultThresholds())

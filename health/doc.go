@@ -1,39 +1,37 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health tells whether this machine is fit to hold a member of etcd: readings become evidence, evidence becomes
-// one of seven states, and each state says what was measured, against which limit, and what an operator does about it.
+// Package health decides whether this machine is fit to run an etcd member. Readings become evidence, and evidence
+// becomes one of seven states. Each state comes with what was measured, the limit, and a remedy.
 //
-// What it promises:
+// Promises:
 //
-//   - It is pure. No clock, no input or output, no goroutine: the same inputs give the same verdicts. Time is a number
-//     in [Input].
-//   - No data is neither healthy nor failed. UNKNOWN lasts until there are enough samples to tell, and comes back when
-//     OK, WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED do not: a machine that is known to be bad
-//     does not get better by falling silent.
-//   - In fast, out slowly. Every return to a better state doubles the time the next one takes, up to 4 h; it is
+//   - It is pure: no clock, no I/O, no goroutines. The same inputs yield the same states. Time is a number in [Input].
+//   - Missing data is neither healthy nor failed. UNKNOWN lasts until there are enough samples, and returns when OK,
+//     WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED stay: a bad machine does not recover by falling
+//     silent.
+//   - States get worse fast and better slowly. Every recovery doubles the time of the next one, up to 4 h, and is
 //     forgotten after 24 h.
-//   - A write that hangs is judged while it hangs, by its age; writes that came back, by their latency.
-//   - The disk is not blamed for a lack of processor time: samples that fell into one are left out, and if they are
-//     many the machine is WARM.
-//   - A disk is Qualified only by a qualifying run over writes like etcd's, and only while it stays OK or WARM.
-//   - FAILED of a disk is left by a whole qualifying run without an error, once etcd was started anew, and any FAILED
-//     by [Judge.Reset]. Keeping [Judge.Snapshot] in a directory that a reboot empties makes a
-//     reboot a second way.
+//   - A hanging write is judged by its age, a completed write by its latency.
+//   - The disk is not blamed for CPU starvation: contaminated samples are discarded, and many of them make the machine
+//     WARM.
+//   - A disk is Qualified only after a qualifying run over writes like etcd's, and only while it stays OK or WARM.
+//   - A disk leaves FAILED after a full qualifying run without an error, once etcd has been restarted. [Judge.Reset]
+//     ends any FAILED, and so does a reboot if [Judge.Snapshot] is kept in a directory that a reboot empties.
 //
 // What a state permits is decided elsewhere.
 //
 // # Adding a check
 //
-// A check is one file with its test, and one line in declarations: what it is, see [Check]; its codes and what they
-// mean; its evidence, which reads an [Input], has the rules, and says what was measured. The rules are the ways between
-// its states with their conditions in words and numbers. Kills is the shortest example. Put what it reads into Input.
-// Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it, and so do
-// the golden lists, which `go test ./health ./agent/journalcatalog ./contrib/prometheus -update` writes, quorumd-checks(7)
-// among them. What reads it stands in package sensors, or in a room of its own below health. The tests' machines say
-// where a figure is missing in them: wellMachine, someMachine and machineEdges here, kernel in sensors.
+// A check is one file with its test, and one line in declarations. It consists of the [Check], its codes with their
+// texts, and its evidence, which reads an [Input] and holds the rules: the transitions between its states, each with
+// its condition as text. Kills is the shortest example. Add what the check reads to Input, and read it in package
+// sensors or in a package of its own below health. Combining, hiding, hysteresis, snapshots, findings, changes and
+// metrics come for free. `go test ./health ./agent/journalcatalog ./contrib/prometheus -update` rewrites the golden
+// lists, including quorumd-checks(7). If a figure is missing on the machines of the tests, they fail and name the
+// place: wellMachine, someMachine and machineEdges here, kernel in sensors.
 //
-// Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot
-// be read it is not available and counts for nothing, unless what it found last was SLOW or worse. That is so for ever,
-// but for a plugin: nobody knows whether it will tell anything again.
+// Only a check that etcd's safety depends on is vital, and UNKNOWN without data. Any other check is optional: without a
+// reading it is not available and ignored, unless its last finding was SLOW or worse. That finding stays until the next
+// reading, except for external checks, which may never report again.
 package health

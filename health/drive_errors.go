@@ -11,7 +11,7 @@ const driveErrorsSpan = 7 * day
 // declareDriveErrors declares the check of errors that drives count. What they had counted when they were first looked
 // at says nothing: many run for years with a few.
 func declareDriveErrors() declaration {
-	limit := Limit{Of: "errors that a drive counts", Unit: "a week"}
+	limit := Limit{Of: "new errors of a drive", Unit: "a week"}
 	return declaration{
 		Check: Check{
 			Name: "drive-errors", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
@@ -19,10 +19,10 @@ func declareDriveErrors() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					DriveErrorsGrown, Machine, Warm, "A drive counts errors of its medium.",
-					"It has met blocks lately that it cannot read or write as it should. A drive on which such " +
-						"errors appear fails more often than others, and what lay in them may be lost.",
-					"look at 'smartctl -x /dev/NAME'; if they become more, have the drive replaced",
+					DriveErrorsGrown, Machine, Warm, "A drive reports new media errors.",
+					"It recently failed to read or write some blocks. Such drives fail more often than others, and " +
+						"the data in those blocks may be lost.",
+					"check 'smartctl -x /dev/NAME'; replace the drive if the count keeps growing",
 				},
 			},
 			Runbook: findingRunbook,
@@ -31,7 +31,7 @@ func declareDriveErrors() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: DriveErrorsGrown, span: driveErrorsSpan, kept: map[string]growth{},
-				sick: "a counter of a drive has grown", well: "no counter of a drive has grown", over: "a week",
+				sick: "a drive reports new errors", well: "no drive reports new errors", over: "a week",
 				missing: func(in Input) string { return in.Hardware.Drives.absent() },
 				look:    func(in Input) []counter { return countedByDrives(in.Hardware.Drives.All) },
 			}
@@ -39,7 +39,7 @@ func declareDriveErrors() declaration {
 	}
 }
 
-// countedByDrives gives what drives that answer have counted.
+// countedByDrives returns what drives that answer have counted.
 func countedByDrives(drives []Drive) (all []counter) {
 	for _, d := range drives {
 		if d.Absent != "" {

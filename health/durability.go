@@ -26,19 +26,19 @@ func declareDurability() declaration {
 		Check: Check{
 			Name: "durability", Component: Disk, Gates: Nothing,
 			Source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
-				"of the probe's writes past the page cache",
+				"latency of the probe's direct writes",
 			Limits: []Limit{{
-				Of: "median of writes to a drive that has to flush them", Unit: "s", Enter: fastestFlush.Seconds(),
+				Of: "median write latency of a drive that must flush its cache", Unit: "s", Enter: fastestFlush.Seconds(),
 				Leave: fastestFlush.Seconds(), Below: true,
 			}},
 			Problems: []Problem{
 				{
 					DurabilityDoubtful, Disk, Warm, "Writes may be acknowledged before they are durable.",
-					"A power cut may then take back what etcd has promised. A member that forgets breaks the " +
-						"cluster's promises, and nothing finds out before.",
-					"mount without nobarrier, write 'write back' to queue/write_cache, use no RAM disk and no cache " +
-						"mode 'unsafe' of a virtual machine; where a battery or capacitors keep the cache, all is " +
-						"well: 'quorumctl health mute DURABILITY_DOUBTFUL' says that you know",
+					"A power cut may then undo writes that etcd has confirmed. A member that forgets writes breaks " +
+						"the cluster's guarantees, and nothing detects it beforehand.",
+					"mount without nobarrier, write 'write back' to queue/write_cache, and use neither a RAM disk " +
+						"nor the cache mode 'unsafe' of a virtual machine. If a battery or capacitors protect the " +
+						"cache, acknowledge the finding with 'quorumctl health mute DURABILITY_DOUBTFUL'",
 				},
 			},
 			Runbook: findingRunbook,
@@ -54,7 +54,7 @@ func declareDurability() declaration {
 			}
 			return &listed{
 				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
-				sick:  "writes may be acknowledged early", well: "nothing says that writes are acknowledged early",
+				sick:  "writes may be acknowledged early", well: "no sign of early acknowledgement",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (wrong []string) {
@@ -76,13 +76,13 @@ func declareDurability() declaration {
 	}
 }
 
-// durability tells what speaks against what the devices acknowledge.
+// durability returns what speaks against what the devices acknowledge.
 func (p place) durability(direct samples) (wrong []string) {
 	if p.FileSystem.inMemory() {
-		return []string{p.of + " lies on " + p.FileSystem.Type + ": it is in memory and ends with the power"}
+		return []string{p.of + " is on " + p.FileSystem.Type + ": it is in memory and lost on power loss"}
 	}
 	if p.FileSystem.Unsafe != "" {
-		wrong = append(wrong, fmt.Sprintf("the %s of %s is mounted with %s and does not flush the device",
+		wrong = append(wrong, fmt.Sprintf("the %s of %s is mounted with %s, which disables flushes",
 			p.FileSystem.Type, p.of, p.FileSystem.Unsafe))
 	}
 	flushed := true
@@ -90,9 +90,9 @@ func (p place) durability(direct samples) (wrong []string) {
 		switch {
 		case !leaf.Leaf():
 		case leaf.Kind == "memory":
-			wrong = append(wrong, leaf.Name+" is in memory and ends with the power")
+			wrong = append(wrong, leaf.Name+" is in memory and lost on power loss")
 		case leaf.Cache == "write through" && strings.HasPrefix(leaf.OwnCache, "write back"):
-			wrong = append(wrong, leaf.Name+" has a cache that the kernel was told not to flush (queue/write_cache)")
+			wrong = append(wrong, leaf.Name+" has a write cache that the kernel does not flush (queue/write_cache)")
 		}
 		flushed = flushed && (!leaf.Leaf() || leaf.Cache == "write back")
 	}

@@ -32,7 +32,7 @@ func TestADeviceThatMayAcknowledgeTooEarlyIsSuspectedForAReason(t *testing.T) {
 		},
 		"a kernel that was told not to flush": {
 			func(d *DevicesReading) { d.Chain[1].Cache, d.Chain[1].OwnCache = "write through", "write back" }, ms,
-			"sda has a cache that the kernel was told not to flush",
+			"sda has a write cache that the kernel does not flush",
 		},
 		"a drive that has no cache": {
 			func(d *DevicesReading) { d.Chain[1].Cache, d.Chain[1].OwnCache = "write through", "write through" },

@@ -100,56 +100,56 @@ func etcdEdges() []edge {
 	led := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.HasLeader = known(n) } }
 	return slices.Concat([]edge{
 		{
-			"the member knows no leader", then(set(led(1), minute), set(led(0), noLeaderFor-second)),
+			"the member has no leader", then(set(led(1), minute), set(led(0), noLeaderFor-second)),
 			set(nothing, second),
 		},
 		{
-			"the member knows a leader", then(set(led(0), second), set(led(1), minute-second)),
+			"the member has a leader", then(set(led(0), second), set(led(1), minute-second)),
 			set(nothing, second),
 		},
-		rises("other leaders over 3", leaders, 3), falls("other leaders at most 1", leaders, 1),
-		rises("writes that failed over 5", failed, 5), falls("writes that failed at most 0", failed, 0),
+		rises("leader changes over 3", leaders, 3), falls("leader changes at most 1", leaders, 1),
+		rises("failed proposals over 5", failed, 5), falls("failed proposals at most 0", failed, 0),
 		rises("requests that took over 100 ms over 50", applies, 50),
 		falls("requests that took over 100 ms at most 10", applies, 10),
 		rises("late heartbeats over 5", late, 5), falls("late heartbeats at most 0", late, 0),
-		{"etcd reports an error", set(alarms(0), minute), set(alarms(1), second)},
+		{"etcd reports an alarm", set(alarms(0), minute), set(alarms(1), second)},
 		{
-			"etcd reports no error",
+			"etcd reports no alarm",
 			then(set(alarms(1), minute), set(alarms(0), minute-second)), set(nothing, second),
 		},
 		{
-			"size of the database over 3",
+			"database size over 3",
 			then(set(times(3), minute), set(times(3.1), 60*minute-second)), set(nothing, second),
 		},
 		{
-			"size of the database at most 2",
+			"database size at most 2",
 			then(set(times(2.1), minute), set(times(2), minute-second)), set(nothing, second),
 		},
 		{
-			"patch releases behind the first fixed one over 0", set(release("3.6.14"), minute),
+			"patch releases behind the first fixed release over 0", set(release("3.6.14"), minute),
 			set(release("3.6.13"), second),
 		},
 		{
-			"patch releases behind the first fixed one at most 0",
+			"patch releases behind the first fixed release at most 0",
 			then(set(release("3.6.13"), minute), set(release("3.6.14"), minute-second)), set(nothing, second),
 		},
-		{"a setting may do harm", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},
+		{"a setting is risky", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},
 		{
-			"nothing is set that may do harm",
+			"no setting is risky",
 			then(set(flag("max-wals", "0"), minute), set(flag("max-wals", "5"), minute-second)), set(nothing, second),
 		},
 		{
-			"time to the farthest other voter and back over 50 %",
+			"round-trip time to the farthest voter over 50 %",
 			then(set(far(0.050), minute), set(far(0.051), 10*minute-second)), set(nothing, second),
 		},
 		{
-			"time to the farthest other voter and back at most 40 %",
+			"round-trip time to the farthest voter at most 40 %",
 			then(set(far(0.041), minute), set(far(0.040), 10*minute-second)), set(nothing, second),
 		},
 	}, quotaEdges(), certificateEdges(),
-		writeEdges("99th percentile of etcd's own syncs", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
+		writeEdges("p99 of etcd's WAL fsync", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
 			func(m *localEtcd) *int { return &m.fsyncs }),
-		writeEdges("99th percentile of etcd's own commits", "etcd-commit", [3]int{over16ms, over32ms, over8ms},
+		writeEdges("p99 of etcd's backend commit", "etcd-commit", [3]int{over16ms, over32ms, over8ms},
 			func(m *localEtcd) *int { return &m.commits }))
 }
 
@@ -213,10 +213,10 @@ func quotaEdges() []edge {
 		}
 	}
 	return []edge{
-		{"part of the quota that the file has over 80 %", sized(0.8), sized(0.801)},
-		{"part of the quota that the file has at most 70 %, and", sized(0.701), sized(0.7)},
+		{"quota used over 80 %", sized(0.8), sized(0.801)},
+		{"quota used at most 70 %, and", sized(0.701), sized(0.7)},
 		{
-			"part of the quota that the file has at most 70 %, but time until the database is full below 5 days",
+			"quota used at most 70 %, but time until the quota is reached below 5 days",
 			func(b *bench) {
 				sized(0.701)(b)
 				grows(b, 13)
@@ -226,7 +226,7 @@ func quotaEdges() []edge {
 			sized(0.7),
 		},
 		{
-			"time until the database is full below 3 days",
+			"time until the quota is reached below 3 days",
 			func(b *bench) { grows(b, 11) }, func(b *bench) { grows(b, 1) },
 		},
 	}

@@ -29,12 +29,12 @@ func declareLeaders() declaration {
 		Source: "etcd_server_leader_changes_seen_total" + etcdSource,
 	}, Problem{
 		Code: EtcdLeaderChanges, Title: "The cluster changes its leader too often.",
-		Meaning: "While there is no leader nobody can write, about a second each time. Leaders that come and go have " +
-			"a disk, a processor or a network that keeps them from their heartbeats.",
-		Remedy: "look at 'quorumctl status' for who leads and at 'quorumctl health' on the hosts that have led: " +
-			"their disks and processors, and the network between them",
-	}, etcdCountsSpan, Limit{Of: "other leaders", Enter: leaderChanges, Leave: 1},
-		"%.0f times another leader in the last %s",
+		Meaning: "Each election blocks writes for about a second. The usual cause is a leader whose disk, CPU or " +
+			"network delays its heartbeats.",
+		Remedy: "find the leader with 'quorumctl status'; run 'quorumctl health' on the hosts that have led and " +
+			"check their disks, CPUs and the network between them",
+	}, etcdCountsSpan, Limit{Of: "leader changes", Enter: leaderChanges, Leave: 1},
+		"%.0f leader changes in the last %s",
 		func(in Input) Figure { return in.Etcd.LeaderChanges })
 }
 
@@ -44,12 +44,12 @@ func declareProposals() declaration {
 		Name: "etcd-proposals", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
 		Source: "etcd_server_proposals_failed_total" + etcdSource,
 	}, Problem{
-		Code: EtcdProposalsFail, Title: "Writes are not agreed on.",
-		Meaning: "Members were asked to agree on these writes and did not in time: there was no leader, or no quorum " +
-			"that could be reached, or the client gave up first. Their clients were told so.",
-		Remedy: "look at 'quorumctl status' for members that do not answer, and at 'quorumctl health' on each host",
-	}, etcdCountsSpan, Limit{Of: "writes that failed", Enter: proposalsFail, Leave: 0},
-		"%.0f writes failed in the last %s",
+		Code: EtcdProposalsFail, Title: "Proposals are failing.",
+		Meaning: "Writes were not committed: there was no leader, no quorum was reachable, or the client timed out " +
+			"first. Their clients received an error.",
+		Remedy: "check 'quorumctl status' for members that are down, and 'quorumctl health' on each host",
+	}, etcdCountsSpan, Limit{Of: "failed proposals", Enter: proposalsFail, Leave: 0},
+		"%.0f proposals failed in the last %s",
 		func(in Input) Figure { return in.Etcd.ProposalsFailed })
 }
 
@@ -59,11 +59,11 @@ func declareApplies() declaration {
 		Name: "etcd-applies", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
 		Source: "etcd_server_slow_apply_total" + etcdSource,
 	}, Problem{
-		Code: EtcdAppliesSlow, Title: "etcd takes long to carry out many requests.",
-		Meaning: "Each of these took over 100 ms on this member. A slow disk or processor does that, and so do " +
+		Code: EtcdAppliesSlow, Title: "etcd applies many requests slowly.",
+		Meaning: "Each of these took over 100 ms on this member. The cause is a slow disk, CPU starvation, or " +
 			"clients that read very many keys at once.",
-		Remedy: "look at 'journalctl -u etcd -g \"took too long\"' for which requests; when they read whole ranges, " +
-			"let their clients read page by page",
+		Remedy: "check 'journalctl -u etcd -g \"took too long\"' for the requests; if they read whole ranges, make " +
+			"their clients paginate",
 	}, etcdCountsSpan, Limit{Of: "requests that took over 100 ms", Enter: appliesSlow, Leave: appliesSlowLeave},
 		"%.0f requests took over 100 ms in the last %s",
 		func(in Input) Figure { return in.Etcd.SlowApplies })
@@ -76,10 +76,10 @@ func declareHeartbeats() declaration {
 		Source: "etcd_server_heartbeat_send_failures_total" + etcdSource,
 	}, Problem{
 		Code: EtcdHeartbeatsLate, Title: "The leader sends its heartbeats late.",
-		Meaning: "This member leads, and was held up for so long that its heartbeats were late. The others elect " +
-			"another leader when they miss ten of them.",
-		Remedy: "look at 'quorumctl health' for the disk and at 'vmstat 1' for the processor; move other work off " +
-			"this host",
+		Meaning: "This member leads and is too slow to send heartbeats in time. Followers that miss ten of them " +
+			"elect another leader.",
+		Remedy: "check the disk with 'quorumctl health' and the CPU with 'vmstat 1'; move other workloads off this " +
+			"host",
 	}, etcdCountsSpan, Limit{Of: "late heartbeats", Enter: heartbeatsLate, Leave: 0},
 		"%.0f heartbeats were sent late in the last %s",
 		func(in Input) Figure { return in.Etcd.HeartbeatFailures })

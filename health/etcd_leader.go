@@ -16,13 +16,14 @@ func declareLeaderless() declaration {
 	return declaration{
 		Check: Check{
 			Name: "etcd-leaderless", Component: Etcd, Gates: Nothing, Source: "etcd_server_has_leader" + etcdSource,
-			Limits: []Limit{{Of: "leaders that the member knows", Unit: "at a time", Enter: 1, Leave: 1, Below: true}},
+			Limits: []Limit{{Of: "leaders of the member", Unit: "at a time", Enter: 1, Leave: 1, Below: true}},
 			Problems: []Problem{
 				{
-					EtcdNoLeader, Etcd, Warm, "The member here has no leader.",
-					"It answers nobody who wants to write or to read what all have agreed on. Either no quorum is " +
-						"up, or this member reaches none of it.",
-					"look at 'quorumctl status' for the other members and at 'quorumctl network' for the way to them",
+					EtcdNoLeader, Etcd, Warm, "The local member has no leader.",
+					"It serves neither writes nor linearizable reads. Either the cluster has lost quorum, or this " +
+						"member is cut off from it.",
+					"check the other members with 'quorumctl status' and the connections to them with 'quorumctl " +
+						"network'",
 				},
 			},
 			Runbook: findingRunbook,
@@ -31,13 +32,13 @@ func declareLeaderless() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdNoLeader, track: at, badFor: noLeaderFor, wellFor: time.Minute},
-				sick:  "the member knows no leader", well: "the member knows a leader",
+				sick:  "the member has no leader", well: "the member has a leader",
 				missing: func(in Input) string { return in.Etcd.HasLeader.absent() },
 				look: func(in Input, _ bool) []string {
 					if in.Etcd.HasLeader.Value > 0 {
 						return nil
 					}
-					return []string{"the member knows no leader, limit " + show(noLeaderFor)}
+					return []string{"the member has no leader, limit " + show(noLeaderFor)}
 				},
 			}
 		},

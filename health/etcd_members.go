@@ -26,14 +26,14 @@ func declareAlarm() declaration {
 	return declaration{
 		Check: Check{
 			Name: "etcd-alarm", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
-			Limits: []Limit{{Of: "errors that etcd reports", Unit: "at a time"}},
+			Limits: []Limit{{Of: "alarms of etcd", Unit: "at a time"}},
 			Problems: []Problem{
 				{
-					EtcdAlarm, Etcd, Warm, "etcd reports an error of its own.",
-					"etcd says itself that something is wrong. With NOSPACE it takes no more writes, with CORRUPT " +
-						"one member has other data than the rest.",
-					"look at 'etcdctl alarm list'; for NOSPACE 'etcdctl compact REVISION', then 'etcdctl " +
-						"--command-timeout=10m defrag' on one member after the other, the leader last, then 'etcdctl " +
+					EtcdAlarm, Etcd, Warm, "etcd raised an alarm.",
+					"With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +
+						"rest.",
+					"run 'etcdctl alarm list'; for NOSPACE 'etcdctl compact REVISION', then 'etcdctl " +
+						"--command-timeout=10m defrag' on one member at a time, the leader last, then 'etcdctl " +
 						"alarm disarm'; for CORRUPT replace the member that it names, then disarm",
 				},
 			},
@@ -43,7 +43,7 @@ func declareAlarm() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdAlarm, track: at, wellFor: time.Minute},
-				sick:  "etcd reports an error", well: "etcd reports no error",
+				sick:  "etcd reports an alarm", well: "etcd reports no alarm",
 				look:    func(in Input, _ bool) []string { return reported(in.Etcd.Errors) },
 				missing: func(in Input) string { return in.Etcd.Alarms.absent() },
 			}
@@ -54,7 +54,7 @@ func declareAlarm() declaration {
 // declareSizeApart declares the check of a database that is larger than the others': the same content with more holes.
 func declareSizeApart() declaration {
 	limit := Limit{
-		Of: "size of the database", Unit: "times that of the smallest voter's", Enter: sizeApart, Leave: sizeApartLeave,
+		Of: "database size", Unit: "times that of the smallest voter's", Enter: sizeApart, Leave: sizeApartLeave,
 	}
 	return declaration{
 		Check: Check{
@@ -62,11 +62,11 @@ func declareSizeApart() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					EtcdSizeApart, Etcd, Warm, "The database here is far larger than another member's.",
-					"All members have the same keys. The rest of this file is free pages: it is read, copied and " +
-						"sent as they are, and counts against the quota.",
-					"'etcdctl --command-timeout=10m defrag' on this member alone, in a quiet hour: it answers nobody " +
-						"meanwhile",
+					EtcdSizeApart, Etcd, Warm, "The database of this member is far larger than another member's.",
+					"All members hold the same keys, so the difference is free pages. They are read, copied and " +
+						"sent all the same, and count against the quota.",
+					"run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: it serves no " +
+						"requests meanwhile",
 				},
 			},
 			Runbook: findingRunbook,
@@ -82,9 +82,8 @@ func declareSizeApart() declaration {
 					return apart(seen)
 				},
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("the database has %s here and %s on the smallest other voter: %.1f times as "+
-						"much, limit %.0f"+
-						"", showBytes(uint64(seen.OwnSize.Value)), showBytes(uint64(seen.SmallestSize.Value)),
+					return fmt.Sprintf("database %s, on the smallest other voter %s: factor %.1f, limit %.0f",
+						showBytes(uint64(seen.OwnSize.Value)), showBytes(uint64(seen.SmallestSize.Value)),
 						f.Value, l.Enter)
 				},
 			}

@@ -28,13 +28,13 @@ const (
 // declareQuota declares the check of the room in etcd's database. At its quota etcd takes no more writes, those of
 // quorumd among them.
 func declareQuota() declaration {
-	used := Limit{Of: "part of the quota that the file has", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}
+	used := Limit{Of: "quota used", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}
 	soon := Limit{
-		Of: "time until the database is full", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
+		Of: "time until the quota is reached", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
 	}
-	const remedy = "look at which keys grow ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have their " +
-		"owner delete some; 'etcdctl compact REVISION', and then 'etcdctl --command-timeout=10m defrag' on one " +
-		"member after the other, give room back; or raise quota-backend-bytes on all members, to at most 8 GiB"
+	const remedy = "find the keys that grow ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have their " +
+		"owner delete some; then run 'etcdctl compact REVISION' and 'etcdctl --command-timeout=10m defrag' on one " +
+		"member at a time; or raise quota-backend-bytes on all members, to at most 8 GiB"
 	return declaration{
 		Check: Check{
 			Name: "etcd-quota", Component: Etcd, Gates: Nothing,
@@ -43,14 +43,15 @@ func declareQuota() declaration {
 			Limits: []Limit{used, soon},
 			Problems: []Problem{
 				{
-					EtcdQuotaLow, Etcd, Warm, "etcd's database is nearly as large as it may become.",
-					"At its quota etcd raises the alarm NOSPACE and takes no more writes until a person has made room.",
+					EtcdQuotaLow, Etcd, Warm, "The etcd database is close to its quota.",
+					"At the quota etcd raises the alarm NOSPACE and rejects all writes until an operator frees " +
+						"space.",
 					remedy,
 				},
 				{
-					EtcdQuotaFilling, Etcd, Warm, "etcd's database will soon be full.",
-					"It has grown so fast since yesterday that its quota is reached within days. Then etcd takes no " +
-						"more writes.",
+					EtcdQuotaFilling, Etcd, Warm, "The etcd database will reach its quota soon.",
+					"At the growth rate of the last day the quota is reached within days. etcd then rejects all " +
+						"writes.",
 					remedy,
 				},
 			},
@@ -87,7 +88,7 @@ func (q *quota) absent() string {
 		}
 	}
 	if q.etcd.Quota.Value == 0 {
-		return "etcd has no quota"
+		return "etcd has no quota set"
 	}
 	return ""
 }
@@ -118,8 +119,8 @@ func (q *quota) days() (float64, bool) {
 }
 
 func (q *quota) text() string {
-	text := fmt.Sprintf("the file of etcd's database has %s, %.0f %% of its quota of %s, limit %.0f %%; "+
-		"%s of it in use", showBytes(uint64(q.etcd.DBSize.Value)), q.percent(),
+	text := fmt.Sprintf("database file %s, %.0f %% of the quota of %s, limit %.0f %%; "+
+		"%s in use", showBytes(uint64(q.etcd.DBSize.Value)), q.percent(),
 		showBytes(uint64(q.etcd.Quota.Value)), q.used.Enter,
 		showBytes(uint64(q.etcd.DBInUse.Value)))
 	days, growing := q.days()
@@ -127,9 +128,9 @@ func (q *quota) text() string {
 	case !growing || days > 100:
 		return text
 	case days < 2:
-		return text + fmt.Sprintf("; full with that in about %.0f hours, limit %.0f days", days*24, q.soon.Enter)
+		return text + fmt.Sprintf("; full in about %.0f hours, limit %.0f days", days*24, q.soon.Enter)
 	}
-	return text + fmt.Sprintf("; full with that in about %.0f days, limit %.0f", days, q.soon.Enter)
+	return text + fmt.Sprintf("; full in about %.0f days, limit %.0f", days, q.soon.Enter)
 }
 
 func (q *quota) grade() float64 {

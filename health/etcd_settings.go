@@ -57,32 +57,32 @@ func risks() []risk {
 	const most, unlimited = 8 << 30, 1<<63 - 1
 	return []risk{
 		{
-			"unsafe-no-fsync", is(true), "what etcd has confirmed may be lost when the host stops",
-			"take it out",
+			"unsafe-no-fsync", is(true), "a host crash may lose confirmed writes",
+			"remove it",
 		},
 		{
-			"auto-tls", is(true), "nobody can tell who answers, and its certificate expires after a year",
-			"give etcd cert-file and key-file, and take it out with that",
+			"auto-tls", is(true), "clients cannot verify the server, and the certificate expires after a year",
+			"set cert-file and key-file, and remove it",
 		},
 		{
-			"peer-auto-tls", is(true), "anybody may take part as a peer, and its certificate expires after a year",
-			"give etcd the files of a peer certificate, and take it out with that",
+			"peer-auto-tls", is(true), "any host can join as a peer, and the certificate expires after a year",
+			"set peer-cert-file and peer-key-file, and remove it",
 		},
 		{
-			"strict-reconfig-check", is(false), "etcd does not refuse a change of members that costs the quorum",
-			"take it out",
+			"strict-reconfig-check", is(false), "etcd accepts membership changes that lose quorum",
+			"remove it",
 		},
-		{"pre-vote", is(false), "a member that comes back makes the cluster elect a leader anew", "take it out"},
-		{"quota-backend-bytes", beyond(0, most), "etcd is made for up to 8 GiB, and a negative number is no limit at " +
-			"all", "set 8 GiB, and not before the database is smaller: without the setting the quota is 2 GiB, and " +
-			"etcd takes no writes beyond it"},
+		{"pre-vote", is(false), "a member that rejoins forces a leader election", "remove it"},
+		{"quota-backend-bytes", beyond(0, most), "etcd supports up to 8 GiB, and a negative value disables the quota",
+			"set 8 GiB once the database is smaller: without the setting the quota is 2 GiB, and etcd rejects writes " +
+				"beyond it"},
 		{
-			"max-wals", beyond(1, unlimited), "old files of the log are never removed, until the disk is full",
-			"take it out",
+			"max-wals", beyond(1, unlimited), "old WAL files are never deleted and fill the disk",
+			"remove it",
 		},
 		{
-			"max-snapshots", beyond(1, unlimited), "old snapshots are never removed, until the disk is full",
-			"take it out",
+			"max-snapshots", beyond(1, unlimited), "old snapshots are never deleted and fill the disk",
+			"remove it",
 		},
 	}
 }
@@ -93,13 +93,13 @@ func declareSettings() declaration {
 		Check: Check{
 			Name: "etcd-settings", Component: Etcd, Gates: Nothing,
 			Source: "etcd.environment, and the command line of the local etcd",
-			Limits: []Limit{{Of: "settings that may do harm", Unit: "at a time"}},
+			Limits: []Limit{{Of: "risky settings", Unit: "at a time"}},
 			Problems: []Problem{
 				{
-					EtcdSettingsRisky, Etcd, Warm, "etcd is set in a way that may do harm.",
-					"Nothing is wrong yet. Each of these settings takes away something that protects the cluster.",
-					"do what the text says for each, in etcd.environment or in etcd's unit, the same on all hosts, " +
-						"and roll it out with 'quorumctl rollout'",
+					EtcdSettingsRisky, Etcd, Warm, "etcd runs with risky settings.",
+					"Nothing is broken yet. Each of these settings disables something that protects the cluster.",
+					"apply the fix that the finding names for each setting, in etcd.environment or in etcd's unit, " +
+						"on all hosts alike, and roll it out with 'quorumctl rollout'",
 				},
 			},
 			Runbook: findingRunbook,
@@ -108,7 +108,7 @@ func declareSettings() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdSettingsRisky, track: at, wellFor: time.Minute},
-				sick:  "a setting may do harm", well: "nothing is set that may do harm",
+				sick:  "a setting is risky", well: "no setting is risky",
 				look:    func(in Input, _ bool) []string { return in.Etcd.Settings.harms() },
 				missing: func(in Input) string { return in.Etcd.Settings.absent() },
 			}
@@ -116,7 +116,7 @@ func declareSettings() declaration {
 	}
 }
 
-// harms says what may happen.
+// harms returns what may happen.
 func (s EtcdSettings) harms() (texts []string) {
 	for _, r := range risks() {
 		if value, set := s.Flags[r.flag]; set && r.risky(value) {
@@ -135,22 +135,23 @@ const (
 // declareHeartbeatSet declares the check of etcd's heartbeat against how far away the others are.
 func declareHeartbeatSet() declaration {
 	limit := Limit{
-		Of: "time to the farthest other voter and back", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
+		Of: "round-trip time to the farthest voter", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
 		Leave: heartbeatUsedLeave,
 	}
 	return declaration{
 		Check: Check{
 			Name: "etcd-heartbeat-set", Component: Etcd, Gates: Nothing,
-			Source: "the statuses of the members, and heartbeat-interval as etcd-settings knows it",
+			Source: "the status calls to the members, and heartbeat-interval from etcd-settings",
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					EtcdHeartbeatShort, Etcd, Warm, "etcd's heartbeat is short for the way to the others.",
-					"A heartbeat has to be on its way for less than its interval. Else members miss some whenever " +
+					EtcdHeartbeatShort, Etcd, Warm,
+					"etcd's heartbeat interval is too short for the network latency.",
+					"A heartbeat must arrive well within its interval. Otherwise members miss heartbeats whenever " +
 						"the network is a little slower, and elect another leader.",
-					"look at 'quorumctl network' for which way is slow; or set heartbeat-interval to at least two " +
-						"and a half times that time and election-timeout to ten times the interval, the same on " +
-						"all hosts",
+					"find the slow connection with 'quorumctl network'; or set heartbeat-interval to at least two " +
+						"and a half times that latency and election-timeout to ten times the interval, on all " +
+						"hosts alike",
 				},
 			},
 			Runbook: findingRunbook,
@@ -166,7 +167,7 @@ func declareHeartbeatSet() declaration {
 					return seen.heartbeatUsed()
 				},
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("the farthest other voter answers in %s, %.0f %% of the heartbeat interval of "+
+					return fmt.Sprintf("round-trip time to the farthest voter %s, %.0f %% of the heartbeat interval of "+
 						"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), f.Value,
 						show(seen.Settings.Heartbeat()), l.Enter)
 				},

@@ -12,11 +12,11 @@ import (
 func TestAVersionIsHeldAgainstTheOneThatMendsWhatIsKnownOfItsMinorVersion(t *testing.T) {
 	t.Parallel()
 	for version, text := range map[string]string{
-		"3.4.44": "etcd is 3.4.44, which gets no more fixes, limit 3.5.33",
-		"2.9.9":  "etcd is 2.9.9, which gets no more fixes, limit 3.5.33",
-		"3.5.32": "etcd is 3.5.32, limit 3.5.33, which mends what was told on 2026-07-23 (GHSA-6vch-q96h-7gc3, " +
+		"3.4.44": "etcd is 3.4.44, which no longer receives fixes, limit 3.5.33",
+		"2.9.9":  "etcd is 2.9.9, which no longer receives fixes, limit 3.5.33",
+		"3.5.32": "etcd is 3.5.32, limit 3.5.33, which fixes the advisories of 2026-07-23 (GHSA-6vch-q96h-7gc3, " +
 			"GHSA-xg4h-6gfc-h4m8)",
-		"3.7.0":          "etcd is 3.7.0, limit 3.7.1, which mends what was told on 2026-07-23",
+		"3.7.0":          "etcd is 3.7.0, limit 3.7.1, which fixes the advisories of 2026-07-23",
 		"3.5.33":         "",
 		"3.6.14":         "",
 		"3.7.1":          "",
@@ -39,15 +39,15 @@ func TestAVersionIsHeldAgainstTheOneThatMendsWhatIsKnownOfItsMinorVersion(t *tes
 func TestSettingsThatMayDoHarmAreNamedWithWhatTheyDo(t *testing.T) {
 	t.Parallel()
 	for flags, text := range map[string]string{
-		"unsafe-no-fsync=true":           "unsafe-no-fsync is true: what etcd has confirmed may be lost",
-		"auto-tls=1":                     "auto-tls is 1: nobody can tell who answers",
-		"peer-auto-tls=true":             "peer-auto-tls is true: anybody may take part as a peer",
-		"strict-reconfig-check=false":    "strict-reconfig-check is false: etcd does not refuse",
-		"pre-vote=false":                 "pre-vote is false: a member that comes back",
-		"quota-backend-bytes=-1":         "quota-backend-bytes is -1: etcd is made for up to 8 GiB",
+		"unsafe-no-fsync=true":           "unsafe-no-fsync is true: a host crash may lose confirmed writes",
+		"auto-tls=1":                     "auto-tls is 1: clients cannot verify the server",
+		"peer-auto-tls=true":             "peer-auto-tls is true: any host can join as a peer",
+		"strict-reconfig-check=false":    "strict-reconfig-check is false: etcd accepts membership changes",
+		"pre-vote=false":                 "pre-vote is false: a member that rejoins",
+		"quota-backend-bytes=-1":         "quota-backend-bytes is -1: etcd supports up to 8 GiB",
 		"quota-backend-bytes=8589934593": "quota-backend-bytes is 8589934593: ",
-		"max-wals=0":                     "max-wals is 0: old files of the log are never removed",
-		"max-snapshots=0":                "max-snapshots is 0: old snapshots are never removed",
+		"max-wals=0":                     "max-wals is 0: old WAL files are never deleted",
+		"max-snapshots=0":                "max-snapshots is 0: old snapshots are never deleted",
 		"quota-backend-bytes=8589934592": "",
 		"quota-backend-bytes=0":          "",
 		"snapshot-count=0":               "", // etcd takes its default
@@ -70,7 +70,7 @@ func TestTheWayToTheFarthestVoterIsHeldAgainstTheHeartbeatThatIsSet(t *testing.T
 	b.etcd.FarthestRTT = known(0.3)
 	b.etcd.Settings.Flags = map[string]string{"heartbeat-interval": "500"}
 	b.each(11*time.Minute, ms)
-	if got := textOf(b.verdict, EtcdHeartbeatShort); got != "the farthest other voter answers in 300 ms, 60 % of the "+
+	if got := textOf(b.verdict, EtcdHeartbeatShort); got != "round-trip time to the farthest voter 300 ms, 60 % of the "+
 		"heartbeat interval of 500 ms, limit 50 %" {
 		t.Errorf("it says %q", got)
 	}

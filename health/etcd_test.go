@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// textOf gives what the finding of a code says; empty when there is none.
+// textOf returns what the finding of a code says; empty when there is none.
 func textOf(v Verdict, code Code) string {
 	for _, f := range v.Findings {
 		if f.Code == code {
@@ -39,17 +39,17 @@ func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
 		t.Errorf("the verdict is %s, gates %v", b.verdict.State, b.verdict.Gates.Names())
 	}
 	for code, want := range map[Code]string{
-		EtcdLeaderChanges:  "4 times another leader in the last 15 min, limit 3",
-		EtcdProposalsFail:  "9 writes failed in the last 15 min, limit 5",
+		EtcdLeaderChanges:  "4 leader changes in the last 15 min, limit 3",
+		EtcdProposalsFail:  "9 proposals failed in the last 15 min, limit 5",
 		EtcdAppliesSlow:    "73 requests took over 100 ms in the last 15 min, limit 50",
 		EtcdHeartbeatsLate: "6 heartbeats were sent late in the last 15 min, limit 5",
-		EtcdQuotaLow: "the file of etcd's database has 1.75 GiB, 88 % of its quota of 2 GiB, limit 80 %; " +
-			"1 GiB of it in use",
+		EtcdQuotaLow: "database file 1.75 GiB, 88 % of the quota of 2 GiB, limit 80 %; " +
+			"1 GiB in use",
 		EtcdAlarm: "etcd reports: memberID:1 alarm:NOSPACE",
-		EtcdFsyncSlow: "p99 of etcd's own syncs of its log in the last 5 min is between 16 ms and 32 ms, " +
+		EtcdFsyncSlow: "p99 of etcd's WAL fsync between 16 ms and 32 ms over the last 5 min, " +
 			"limit 16 ms",
-		EtcdCommitSlow: "p99 of etcd's own commits of its database in the last 5 min is between 32 ms and " +
-			"64 ms, limit 32 ms",
+		EtcdCommitSlow: "p99 of etcd's backend commit between 32 ms and " +
+			"64 ms over the last 5 min, limit 32 ms",
 	} {
 		if got := textOf(b.verdict, code); got != want {
 			t.Errorf("%s says %q, want %q", code, got, want)
@@ -71,8 +71,8 @@ func TestADatabaseThatGrowsIsForetoldToBeFullAndARestartOfTheAgentDoesNotForget(
 			t.Fatalf("after %d half hours: %q", i, text)
 		}
 	}
-	if got := textOf(b.verdict, EtcdQuotaFilling); got != "the file of etcd's database has 1.2 GiB, 60 % of its quota "+
-		"of 2 GiB, limit 80 %; 1.39 GiB of it in use; full with that in about 31 hours, limit 3 days" {
+	if got := textOf(b.verdict, EtcdQuotaFilling); got != "database file 1.2 GiB, 60 % of the quota "+
+		"of 2 GiB, limit 80 %; 1.39 GiB in use; full in about 31 hours, limit 3 days" {
 		t.Errorf("it says %q", got)
 	}
 	for range 40 {
@@ -90,7 +90,7 @@ func TestADatabaseWithoutAQuotaHasNone(t *testing.T) {
 	b.etcd.Quota = known(0)
 	b.each(time.Second, ms)
 	for _, a := range b.verdict.NotAvailable {
-		if a.Check == "etcd-quota" && a.Why == "etcd has no quota" {
+		if a.Check == "etcd-quota" && a.Why == "etcd has no quota set" {
 			return
 		}
 	}
@@ -178,7 +178,7 @@ func TestAnEtcdThatWritesLittleIsNeitherWellNorSick(t *testing.T) {
 		h.Counts = append([]uint64{}, h.Counts...)
 		h.Counts[over32ms] += 29 // 290 in the span, 319 at its ends
 		f, _ := slowest(&k, at, h)
-		if f.Known || at > etcdWritesSpan && !strings.Contains(f.Absent, "too little") {
+		if f.Known || at > etcdWritesSpan && !strings.Contains(f.Absent, "too few writes") {
 			t.Errorf("after %s: %+v", at, f)
 		}
 	}

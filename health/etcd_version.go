@@ -29,7 +29,7 @@ func securityFloors() []securityFloor {
 // declareVersion declares the check of the version of the local etcd. It advises only: what membership hangs on is a
 // floor of its own, which the policy holds.
 func declareVersion() declaration {
-	limit := Limit{Of: "patch releases behind the first fixed one", Unit: "of its minor version"}
+	limit := Limit{Of: "patch releases behind the first fixed release", Unit: "of its minor version"}
 	return declaration{
 		Check: Check{
 			Name: "etcd-version", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
@@ -37,9 +37,8 @@ func declareVersion() declaration {
 			Problems: []Problem{
 				{
 					EtcdVersionUnsafe, Etcd, Warm, "This version of etcd has known vulnerabilities.",
-					"Newer releases of the same minor version mend what its security advisories describe. They can " +
-						"be put in place without a change of data.",
-					"install a newer release of etcd on all hosts and roll it out with 'quorumctl rollout'",
+					"Newer patch releases fix published security advisories. They need no data migration.",
+					"install a newer patch release of etcd on all hosts and roll it out with 'quorumctl rollout'",
 				},
 			},
 			Runbook: findingRunbook,
@@ -67,11 +66,11 @@ func declareVersion() declaration {
 	}
 }
 
-// belowFloor tells how many releases a version is below the one that mends what is known, and in words.
+// belowFloor returns how many releases a version is below the one that mends what is known, and in words.
 func belowFloor(version string) (Figure, string) {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || n < 3 {
-		return Figure{Absent: "the local member does not tell its version"}, ""
+		return Figure{Absent: "the local member does not report its version"}, ""
 	}
 	oldest := securityFloors()[0]
 	for _, f := range securityFloors() {
@@ -79,11 +78,11 @@ func belowFloor(version string) (Figure, string) {
 			continue
 		}
 		return Figure{Value: float64(max(0, f.patch-patch)), Known: true},
-			fmt.Sprintf("etcd is %d.%d.%d, limit %d.%d.%d, which mends what was told on %s (%s)", major, minor, patch,
+			fmt.Sprintf("etcd is %d.%d.%d, limit %d.%d.%d, which fixes the advisories of %s (%s)", major, minor, patch,
 				f.major, f.minor, f.patch, f.told, f.as)
 	}
 	if cmp.Or(cmp.Compare(major, oldest.major), cmp.Compare(minor, oldest.minor)) < 0 {
-		return Figure{Value: 1, Known: true}, fmt.Sprintf("etcd is %d.%d.%d, which gets no more fixes, limit %d.%d.%d"+
+		return Figure{Value: 1, Known: true}, fmt.Sprintf("etcd is %d.%d.%d, which no longer receives fixes, limit %d.%d.%d"+
 			"", major, minor, patch,
 			oldest.major, oldest.minor, oldest.patch)
 	}

@@ -29,32 +29,32 @@ const (
 // declareEtcdFsync declares the check of how long etcd waits for its log. It advises only: whether the disk is fit the
 // probe tells, which is the same for all hosts and goes on when etcd is stuck.
 func declareEtcdFsync() declaration {
-	return writesOfEtcd("etcd-fsync", walFsyncSource, "syncs of its log",
+	return writesOfEtcd("etcd-fsync", walFsyncSource, "WAL fsync",
 		func(r EtcdReading) Histogram { return r.WALFsync },
-		Limit{Of: "99th percentile of etcd's own syncs", Unit: "ms", Enter: etcdFsync, Leave: etcdFsyncLeave},
+		Limit{Of: "p99 of etcd's WAL fsync", Unit: "ms", Enter: etcdFsync, Leave: etcdFsyncLeave},
 		Problem{
-			Code: EtcdFsyncSlow, Title: "etcd waits long for its log.",
-			Meaning: "By its own count one in a hundred syncs of etcd's log is slower than its guide allows. Each " +
-				"holds up the writes of all clients while this member leads.",
-			Remedy: "look at 'quorumctl health' for the disk by itself; when that is well, other work on this host's " +
-				"disk or processor is in the way ('iostat -x 1', 'pidstat -d 1')",
+			Code: EtcdFsyncSlow, Title: "etcd's WAL fsync is slow.",
+			Meaning: "etcd's own p99 of WAL fsyncs is above the limit of its hardware guide. While this member " +
+				"leads, each slow fsync delays the writes of all clients.",
+			Remedy: "check the disk with 'quorumctl health'; if it is healthy, other workloads compete for this " +
+				"host's disk or CPU ('iostat -x 1', 'pidstat -d 1')",
 		})
 }
 
 // declareEtcdCommit declares the check of how long etcd waits for its database.
 func declareEtcdCommit() declaration {
-	return writesOfEtcd("etcd-commit", backendCommitSource, "commits of its database",
+	return writesOfEtcd("etcd-commit", backendCommitSource, "backend commit",
 		func(r EtcdReading) Histogram { return r.BackendCommit },
 		Limit{
-			Of: "99th percentile of etcd's own commits", Unit: "ms", Enter: etcdCommit,
+			Of: "p99 of etcd's backend commit", Unit: "ms", Enter: etcdCommit,
 			Leave: etcdCommitLeave,
 		},
 		Problem{
-			Code: EtcdCommitSlow, Title: "etcd waits long for its database.",
-			Meaning: "By its own count one in a hundred commits of etcd's database is slower than its guide allows. " +
-				"Reads wait for them, and a member that is slow at it falls behind.",
-			Remedy: "look at 'quorumctl health' for the disk by itself; when that is well, the writes are large or " +
-				"many: see 'etcdctl endpoint status' for the size, and which clients write most",
+			Code: EtcdCommitSlow, Title: "etcd's backend commit is slow.",
+			Meaning: "etcd's own p99 of backend commits is above the limit of its hardware guide. Reads wait for " +
+				"commits, and a member with slow commits falls behind.",
+			Remedy: "check the disk with 'quorumctl health'; if it is healthy, the writes are too large or too " +
+				"many: check the database size with 'etcdctl endpoint status' and find the clients that write most",
 		})
 }
 
@@ -85,15 +85,15 @@ func writesOfEtcd(name, source, what string, of func(EtcdReading) Histogram, lim
 					return f
 				},
 				words: func(_ Figure, l Limit) string {
-					return fmt.Sprintf("p99 of etcd's own %s in the last %s is %s, limit %.0f ms", what,
-						show(etcdWritesSpan), p99, l.Enter)
+					return fmt.Sprintf("p99 of etcd's %s %s over the last %s, limit %.0f ms", what, p99,
+						show(etcdWritesSpan), l.Enter)
 				},
 			}
 		},
 	}
 }
 
-// slowest gives what 99 of 100 have not exceeded since the beginning of the span for certain, in milliseconds.
+// slowest returns what 99 of 100 have not exceeded since the beginning of the span for certain, in milliseconds.
 func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	grown, over := kept.Take(at, now, etcdWritesSpan)
 	switch {
@@ -102,7 +102,7 @@ func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	case over < etcdWritesSpan:
 		return Figure{}, Bucket{} // it has not been looked at for long enough
 	case grown.Count() < etcdWritesFewest:
-		return Figure{Absent: "etcd has written too little to tell"}, Bucket{}
+		return Figure{Absent: "too few writes of etcd to judge"}, Bucket{}
 	}
 	p99, _ := grown.Quantile(990)
 	if p99.Upto == 0 {

@@ -14,9 +14,9 @@ type Figure struct {
 }
 
 // notYet says why there is no figure before the first look.
-const notYet = "not looked at yet"
+const notYet = "not measured yet"
 
-// absent says why there is no figure; empty when there is.
+// absent returns why there is no figure; empty when there is.
 func (f Figure) absent() string {
 	if f.Known {
 		return ""

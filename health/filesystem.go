@@ -29,7 +29,7 @@ type FileSystem struct {
 	Unsafe string
 }
 
-// inMemory tells whether it lies on no device at all.
+// inMemory reports whether it lies on no device at all.
 func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ramfs" }
 
 // inodesLow is the part of the inodes that has to be free, in percent.
@@ -46,9 +46,10 @@ func declareReadOnly() declaration {
 			Problems: []Problem{
 				{
 					FileSystemReadOnly, Disk, Warm, "The file system of etcd's data is read-only.",
-					"It was mounted so, or the kernel made it so because it found it damaged. etcd cannot write there.",
-					"look at 'journalctl -k' for why; repair it (fsck, or xfs_repair) while it is not mounted, then " +
-						"mount it again",
+					"It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
+						"write there.",
+					"check 'journalctl -k' for the cause; unmount it, repair it (fsck or xfs_repair) and mount it " +
+						"again",
 				},
 			},
 			Runbook: findingRunbook,
@@ -58,7 +59,7 @@ func declareReadOnly() declaration {
 			unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
 			return &listed{
 				spell: spell{code: FileSystemReadOnly, track: at, wellFor: time.Minute},
-				sick:  "the file system is read-only", well: "the file system takes writes",
+				sick:  "the file system is read-only", well: "the file system is writable",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (found []string) {
@@ -80,15 +81,15 @@ func declareDamage() declaration {
 	return declaration{
 		Check: Check{
 			Name: "damage", Component: Disk, Gates: Nothing,
-			Source: "errors_count of ext4; other file systems keep no count",
-			Limits: []Limit{{Of: "noted errors", Unit: "since it was checked"}},
+			Source: "errors_count of ext4; other file systems have none",
+			Limits: []Limit{{Of: "recorded errors", Unit: "since the last check"}},
 			Problems: []Problem{
 				{
-					FileSystemErrors, Disk, Warm, "The file system of etcd's data was found damaged.",
-					"The kernel noted an error in it that was not repaired since. Files may be damaged, and the next " +
-						"error may make it read-only.",
-					"look at 'journalctl -k -g EXT4-fs' for what it was; check it with 'e2fsck -f' in a maintenance, " +
-						"while it is not mounted",
+					FileSystemErrors, Disk, Warm, "The file system of etcd's data is corrupted.",
+					"The kernel recorded an error in it that has not been repaired since. Files may be damaged, " +
+						"and the next error may turn it read-only.",
+					"check 'journalctl -k -g EXT4-fs' for the error; under maintenance, unmount it and run 'e2fsck " +
+						"-f'",
 				},
 			},
 			Runbook: findingRunbook,
@@ -98,7 +99,7 @@ func declareDamage() declaration {
 			unknown := func(p place) string { return p.FileSystem.Errors.absent() }
 			return &listed{
 				spell: spell{code: FileSystemErrors, track: at, wellFor: time.Minute},
-				sick:  "errors are noted in the file system", well: "no error is noted in the file system",
+				sick:  "the file system has recorded errors", well: "the file system has recorded no error",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (found []string) {
@@ -116,7 +117,7 @@ func declareDamage() declaration {
 
 // damage tells of the errors that it has noted, by what of etcd lies on it.
 func (s FileSystem) damage(of string) string {
-	text := fmt.Sprintf("%s of %s has noted %s, limit 0", s.Type, of, plural(int(s.Errors.Value), "error"))
+	text := fmt.Sprintf("%s of %s has recorded %s, limit 0", s.Type, of, plural(int(s.Errors.Value), "error"))
 	if !s.LastError.IsZero() {
 		text += ", the last on " + s.LastError.UTC().Format("2006-01-02 15:04:05Z")
 	}
@@ -133,10 +134,10 @@ func declareInodes() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					InodesLow, Disk, Warm, "The file system of etcd's data has few inodes left.",
-					"Without any no file can be made, and etcd, which makes one for every 64 MB of its log, stops as " +
-						"if the disk were full.",
-					"look at 'df -i' and remove what makes many small files from the file system of etcd's data",
+					InodesLow, Disk, Warm, "The file system of etcd's data is running out of inodes.",
+					"Without free inodes no file can be created. etcd creates one for every 64 MB of its WAL and " +
+						"stops as if the disk were full.",
+					"check 'df -i' and remove what creates many small files on the file system of etcd's data",
 				},
 			},
 			Runbook: findingRunbook,
@@ -165,7 +166,7 @@ func (d DiskReading) inodes() Figure {
 	case d.Total == 0:
 		return Figure{}
 	case d.UsageAge > usageFresh:
-		return Figure{Absent: "the file system has not answered for a while"}
+		return Figure{Absent: "the file system does not respond"}
 	}
 	return inodesOf(d.InodesFree, d.Inodes)
 }
@@ -177,7 +178,7 @@ func inodesOf(free, all uint64) Figure {
 	return Figure{Value: 100 * float64(min(free, all)) / float64(all), Known: true}
 }
 
-// absent says why there is no chain of devices; empty when there is.
+// absent returns why there is no chain of devices; empty when there is.
 func (d DevicesReading) absent() string {
 	if len(d.Chain) > 0 {
 		return ""

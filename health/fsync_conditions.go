@@ -18,7 +18,7 @@ func (f *fsync) broken() (string, bool) {
 	return e.String(), true
 }
 
-// hanging tells whether the operation in flight is older than the limit and nobody vouches for the disk: while etcd's
+// hanging reports whether the operation in flight is older than the limit and nobody vouches for the disk: while etcd's
 // writes get through, what hangs is not the disk.
 func (f *fsync) hanging(limit time.Duration) bool {
 	return f.disk.InFlight > limit && !f.vouched()
@@ -50,7 +50,7 @@ func (f *fsync) hangsForGood() (string, bool) {
 func (f *fsync) returned() (string, bool) {
 	e := f.disk.Err
 	back := f.lastSample > f.track.Since || e != nil && !e.refused() && e.At > f.track.Since
-	return fmt.Sprintf("an operation hung for %s or more and came back, limit %s", show(max(f.hung, f.limits.Stall)),
+	return fmt.Sprintf("an operation hung for %s or longer and returned, limit %s", show(max(f.hung, f.limits.Stall)),
 			show(f.limits.Stall)),
 		back && f.disk.InFlight <= f.limits.Stall
 }
@@ -60,32 +60,32 @@ func (f *fsync) vouchedFor() (string, bool) {
 		f.disk.InFlight > f.limits.Stall && f.vouched()
 }
 
-func (f *fsync) repaired() (string, bool) { return "an operator said that it is repaired", f.reset }
+func (f *fsync) repaired() (string, bool) { return "reset by an operator", f.reset }
 
-// silent tells whether a sample is missing: the probe neither rests nor waits for the disk.
+// silent reports whether a sample is missing: the probe neither rests nor waits for the disk.
 func (f *fsync) silent() bool {
 	return f.disk.InFlight == 0 && f.now-max(f.lastSample, f.due) > f.pace.silent
 }
 
-// unjudged tells whether samples came, if any, but none that can be judged.
+// unjudged reports whether samples came, if any, but none that can be judged.
 func (f *fsync) unjudged() bool { return f.now-f.lastJudged > f.pace.unjudged }
 
 func (f *fsync) missing() (string, bool) { return f.noData(), f.silent() }
 
 func (f *fsync) blinded() (string, bool) { return f.noData(), f.unjudged() }
 
-// flows tells whether there is data to judge by. What was there before data ended does not count.
+// flows reports whether there is data to judge by. What was there before data ended does not count.
 func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unjudged() }
 
 func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
 
 func (f *fsync) unproven() (string, bool) {
-	return fmt.Sprintf("the host has no member: %d writes as etcd does them have to pass first",
+	return fmt.Sprintf("the host has no member: %d WAL-like writes must pass first",
 			f.limits.QualifySamples),
 		!f.member && !f.qualified && f.flows()
 }
 
-// fits tells whether a whole run is measured and within the limits.
+// fits reports whether a whole run is measured and within the limits.
 func (f *fsync) fits() bool {
 	return len(f.run) >= f.limits.QualifySamples && len(f.misfits()) == 0
 }
@@ -123,7 +123,7 @@ func (f *fsync) ofMember(s sign) func() (string, bool) {
 }
 
 func (f *fsync) memberStillWarm() (string, bool) {
-	return "it was WARM before its data ended", f.member && f.flows() && f.wasWarm && len(f.recent) >= f.limits.Window
+	return "it was WARM before its samples stopped", f.member && f.flows() && f.wasWarm && len(f.recent) >= f.limits.Window
 }
 
 func (f *fsync) memberFine() (string, bool) {
@@ -149,7 +149,7 @@ func (f *fsync) slowNow() (string, bool) {
 // recovered asks for samples besides time, because no data is no recovery.
 func (f *fsync) recovered() (string, bool) {
 	need := f.track.patience(Warm, f.pace.clean, f.now)
-	return fmt.Sprintf("no write of %s or more for %s", show(f.limits.FsyncSlow), show(need)),
+	return fmt.Sprintf("no write took %s or longer for %s", show(f.limits.FsyncSlow), show(need)),
 		f.score.value <= scoreLeast && f.clean >= f.limits.Window && f.now-f.dirty >= need
 }
 

@@ -20,12 +20,12 @@ func declareFsync(t Thresholds) declaration {
 	return declaration{
 		Check: Check{
 			Name: fsyncName, Component: Disk, Gates: Everything, Vital: true,
-			Source: "the probe, which writes as etcd's write-ahead log does and, beside that, past the page cache",
+			Source: "the probe, which writes like etcd's WAL and also with direct I/O",
 			Limits: []Limit{
 				{Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncLeave.Seconds()},
 				{Of: "any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
 				{Of: "a write in flight", Unit: "s", Enter: t.Stall.Seconds(), Leave: t.Stall.Seconds()},
-				{Of: "one that hangs for good", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},
+				{Of: "a hanging write", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},
 			},
 			Problems: fsyncProblems(), Runbook: findingRunbook,
 		},
@@ -39,56 +39,56 @@ func declareFsync(t Thresholds) declaration {
 func fsyncProblems() []Problem {
 	return []Problem{
 		{
-			DiskFailed, Disk, Failed, "The disk is broken.",
-			"It gave back an error or other bytes than were written, or it held a write for longer than the kernel " +
-				"lets a device hold a command. etcd cannot keep its promises on it.",
+			DiskFailed, Disk, Failed, "The disk has failed.",
+			"It returned an error or other bytes than were written, or a write hung for longer than the kernel's " +
+				"own timeout for a command. etcd's data is not safe on it.",
 			"check 'journalctl -k' and 'smartctl -x' of the drive, and replace it. When the disk works again, " +
-				"restart etcd ('quorumctl cycle'): a whole qualifying run without an error ends this state, and " +
-				"so does a reboot",
+				"restart etcd ('quorumctl cycle'): the state clears after a full qualifying run without an error, " +
+				"or after a reboot",
 		},
 		{
-			DiskStalled, Disk, Stalled, "A write hangs on the disk right now.",
-			"It has been in flight for longer than an election takes. etcd on this disk hangs too, and cannot be " +
-				"stopped or restarted until the write comes back.",
-			"look at 'journalctl -k' for resets and timeouts of the device; do not restart etcd or the agent, which " +
-				"cannot end while the write hangs",
+			DiskStalled, Disk, Stalled, "A write is hanging on the disk.",
+			"It has been in flight for longer than an election takes. etcd hangs on this disk too, and cannot be " +
+				"stopped or restarted until the write returns.",
+			"check 'journalctl -k' for resets and timeouts of the device; do not restart etcd or the agent: " +
+				"neither can exit while the write hangs",
 		},
 		{
 			DiskFsyncSlow, Disk, Slow, "The disk is too slow for etcd.",
-			"Writes take as long as a heartbeat and more. A leader here makes the whole cluster slow, yet is not " +
-				"voted out.",
-			"look at 'iostat -x 1' for other writers and at 'smartctl -x' for wear and throttling; move the other " +
+			"Writes take as long as a heartbeat interval or longer. A leader on this disk slows the whole cluster " +
+				"down without losing its leadership.",
+			"check 'iostat -x 1' for other writers and 'smartctl -x' for wear and throttling; move the other " +
 				"writers away, or replace the disk",
 		},
 		{
-			DiskUnfit, Disk, Qualifying, "The disk did not pass its qualifying run.",
-			"Its writes were slower than etcd needs. The run goes on over the newest writes, so the disk passes when " +
-				"it has become fast enough.",
-			"use a disk whose writes survive a power cut at this speed, best an SSD with power-loss protection, and " +
+			DiskUnfit, Disk, Qualifying, "The disk failed its qualifying run.",
+			"Its writes are slower than etcd needs. The run continues over the newest writes, so the disk passes " +
+				"once it is fast enough.",
+			"use a disk that makes writes durable at this speed, ideally an SSD with power-loss protection, and " +
 				"keep other writers off it",
 		},
 		{
 			DiskQualifying, Disk, Qualifying, "The disk is in its qualifying run.",
-			"Before its first join a host proves that its disk keeps up with what etcd writes.",
-			"nothing; 'quorumctl health' shows how far it is",
+			"Before its first join, a host proves that its disk is fast enough for etcd.",
+			"none; 'quorumctl health' shows the progress",
 		},
 		{
-			DiskFsyncWarm, Disk, Warm, "The disk is slower than it should be.",
-			"More than one write in a hundred is slower than etcd's guide allows. The member works, but every write " +
-				"of a leader here waits for it.",
-			"look at 'iostat -x 1' for other writers and at 'smartctl -x' for the temperature of the drive",
+			DiskFsyncWarm, Disk, Warm, "The disk is slower than recommended for etcd.",
+			"More than 1 % of the writes are slower than etcd's hardware guide allows. The member works, but while " +
+				"it leads, every write waits for this disk.",
+			"check 'iostat -x 1' for other writers and 'smartctl -x' for the temperature of the drive",
 		},
 		{
-			DiskProbeDown, Disk, Unknown, "There is no fresh measurement of the disk.",
-			"The probe does not run, is kept from writing, or could measure nothing because the processor was short. " +
-				"How the disk does is not known.",
-			"look at 'journalctl -u quorumd' for what the probe says, and at the permissions and the free space of " +
+			DiskProbeDown, Disk, Unknown, "There is no recent measurement of the disk.",
+			"The probe is not running, cannot write, or has only samples taken under CPU starvation. The state of " +
+				"the disk is unknown.",
+			"check 'journalctl -u quorumd' for messages of the probe, and the permissions and free space of " +
 				"disk.probeDir",
 		},
 		{
 			DiskGathering, Disk, Unknown, "There are not enough measurements of the disk yet.",
-			"It takes that many to tell a disk that is slow from one that was slow once.",
-			"nothing; 'quorumctl health' shows how far it is",
+			"Fewer samples cannot tell a slow disk from a single slow write.",
+			"none; 'quorumctl health' shows the progress",
 		},
 	}
 }

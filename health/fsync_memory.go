@@ -66,7 +66,7 @@ func (m diskMemory) check(at time.Duration) error {
 	return nil
 }
 
-// recall gives the probe the time that a first sample takes, unless the newest is too old to count.
+// recall returns the probe the time that a first sample takes, unless the newest is too old to count.
 func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	var m diskMemory
 	if err := strictly(memory, &m); err != nil {

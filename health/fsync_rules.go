@@ -18,7 +18,7 @@ func (f *fsync) ways() []rule {
 	open := []State{Unknown, Qualifying}
 	t, p := f.limits, f.pace
 	return slices.Concat([]rule{
-		{alive, Failed, DiskFailed, "an operation comes back with an error that means a broken disk", f.broken, false},
+		{alive, Failed, DiskFailed, "an operation returns an error that means a failed disk", f.broken, false},
 		{
 			[]State{Stalled},
 			Failed, DiskFailed, "a write has been in flight for more than " + show(t.Fail),
@@ -29,13 +29,13 @@ func (f *fsync) ways() []rule {
 			fmt.Sprintf("an operation has been in flight for more than %s, and no other write to the disk became "+
 				"durable in the last %s", show(t.Stall), show(t.Stall)), f.hangs, false,
 		},
-		{[]State{Stalled}, Slow, DiskFsyncSlow, "the operation came back", f.returned, false},
+		{[]State{Stalled}, Slow, DiskFsyncSlow, "the operation returned", f.returned, false},
 		{
 			[]State{Stalled},
 			Slow, DiskFsyncSlow, "another write to the disk became durable in the last " + show(t.Stall),
 			f.vouchedFor, false,
 		},
-		{[]State{Failed}, Qualifying, DiskQualifying, "an operator says that it is repaired", f.repaired, false},
+		{[]State{Failed}, Qualifying, DiskQualifying, "an operator resets it", f.repaired, false},
 		{
 			[]State{Failed},
 			OK,
@@ -54,7 +54,7 @@ func (f *fsync) ways() []rule {
 			false,
 		},
 		{ageing, Unknown, DiskProbeDown, "only contaminated samples for " + show(p.unjudged), f.blinded, false},
-		{[]State{Unknown}, Unknown, DiskGathering, "samples come in, and the host has a member", f.gathering, false},
+		{[]State{Unknown}, Unknown, DiskGathering, "samples arrive, and the host has a member", f.gathering, false},
 	}, f.qualifyingRules(), f.latencyRules(open))
 }
 
@@ -66,19 +66,19 @@ func (f *fsync) qualifyingRules() []rule {
 	return []rule{
 		{
 			[]State{Unknown},
-			Qualifying, DiskQualifying, "samples come in, and the host has no member", f.unproven,
+			Qualifying, DiskQualifying, "samples arrive, and the host has no member", f.unproven,
 			false,
 		},
 		{
 			[]State{OK, Warm},
-			Qualifying, DiskQualifying, "the host has no member any more and has not passed a run",
+			Qualifying, DiskQualifying, "the host no longer has a member and has not passed a run",
 			f.unproven, false,
 		},
-		{[]State{Qualifying}, OK, "", within + ", and the latest show no sign of WARM", f.passes, false},
+		{[]State{Qualifying}, OK, "", within + ", and the latest samples show no sign of WARM", f.passes, false},
 		{
 			[]State{Qualifying},
 			Qualifying, DiskUnfit,
-			fmt.Sprintf("%d writes of the WAL lane are measured and not within the limits", t.QualifySamples), f.fails,
+			fmt.Sprintf("%d writes of the WAL lane are measured and exceed the limits", t.QualifySamples), f.fails,
 			false,
 		},
 	}
@@ -98,11 +98,11 @@ func (f *fsync) latencyRules(open []State) []rule {
 		{
 			[]State{Unknown},
 			Warm, DiskFsyncWarm,
-			fmt.Sprintf("the host has a member, %d samples, and was WARM before its data ended", short),
+			fmt.Sprintf("the host has a member, %d samples, and was WARM before its samples stopped", short),
 			f.memberStillWarm, false,
 		},
 		{
-			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and none of these", short), f.memberFine,
+			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and no sign of WARM", short), f.memberFine,
 			false,
 		},
 	}, later, []rule{
@@ -112,10 +112,10 @@ func (f *fsync) latencyRules(open []State) []rule {
 			fmt.Sprintf("the slow score reaches %.0f: for %s, %.0f %% and more of the samples over %s",
 				scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)), f.slowAllTheTime, false,
 		},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 proves to be over %s within %s", show(t.FsyncSlow),
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 is significantly over %s within %s", show(t.FsyncSlow),
 			show(p.sharp)), f.slowNow, false},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("%d samples over %s within %s, the last of them since it is "+
-			"WARM", outliersMost+1, show(t.outlier()), show(p.outliers)), f.outlyingStill, false},
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("%d samples over %s within %s, the last one while WARM",
+			outliersMost+1, show(t.outlier()), show(p.outliers)), f.outlyingStill, false},
 		{
 			[]State{Slow},
 			Warm, DiskFsyncWarm,

@@ -47,7 +47,7 @@ func (f *fsync) signs() []sign {
 	}
 }
 
-// tripped tells whether there is any sign of WARM.
+// tripped reports whether there is any sign of WARM.
 func (f *fsync) tripped() (string, bool) {
 	for _, s := range f.signs() {
 		if measured, holds := s.holds(); holds {
@@ -57,20 +57,20 @@ func (f *fsync) tripped() (string, bool) {
 	return "", false
 }
 
-// often tells whether more samples are over the limit than chance explains. Fewer samples than the window do as well if
-// that many of them are over.
+// often reports whether more samples are over the limit than chance explains. Fewer samples than the window do as well
+// if that many of them are over.
 func (f *fsync) often() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
 		window, k := f.recent.last(n), trip(n)
 		if over := window.over(f.limits.FsyncWarm); over >= k {
-			return fmt.Sprintf("%d of the last %d writes took longer than %s, at most %d may", over, len(window),
+			return fmt.Sprintf("%d of the last %d writes took longer than %s, limit %d", over, len(window),
 				show(f.limits.FsyncWarm), k-1), true
 		}
 	}
 	return "", false
 }
 
-// inARow tells whether the newest n samples of a lane were over the limit, and for how long.
+// inARow reports whether the newest n samples of a lane were over the limit, and for how long.
 func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
 	for _, lane := range []Lane{LaneDirect, LaneWAL} {
 		streak := f.recent.streak(lane, limit)
@@ -79,7 +79,7 @@ func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
 		}
 		newest, oldest := streak[0], streak[len(streak)-1]
 		if lasts := newest.End - oldest.End; lasts >= span {
-			return fmt.Sprintf("%d writes in a row took longer than %s within %s, the slowest %s; at most %d may",
+			return fmt.Sprintf("%d writes in a row took longer than %s within %s, the slowest %s; limit %d",
 				len(streak), show(limit), show(lasts), show(streak.max()), n-1), true
 		}
 	}
@@ -87,7 +87,7 @@ func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
 }
 
 func (f *fsync) outlying() (string, bool) {
-	return fmt.Sprintf("%d writes took longer than %s within %s, the slowest %s; at most %d may", len(f.outliers),
+	return fmt.Sprintf("%d writes took longer than %s within %s, the slowest %s; limit %d", len(f.outliers),
 			show(f.limits.outlier()), show(f.pace.outliers), show(f.outliers.max()), outliersMost),
 		len(f.outliers) > outliersMost
 }

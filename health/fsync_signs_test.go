@@ -21,12 +21,12 @@ func TestADiskThatIsSlowFromNowOnIsToldByItsFirstWrites(t *testing.T) {
 		{
 			11 * ms, time.Second,
 			[]State{OK, OK, OK, OK, OK, Warm},
-			"6 writes in a row took longer than 10 ms within 5 s, the slowest 11 ms; at most 5 may",
+			"6 writes in a row took longer than 10 ms within 5 s, the slowest 11 ms; limit 5",
 		},
 		{ // as a disk does that cleans up
 			40 * ms, time.Second / 2,
 			[]State{OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, Warm},
-			"11 of the last 300 writes took longer than 10 ms, at most 10 may",
+			"11 of the last 300 writes took longer than 10 ms, limit 10",
 		},
 		{
 			101 * ms, time.Second,
@@ -36,7 +36,7 @@ func TestADiskThatIsSlowFromNowOnIsToldByItsFirstWrites(t *testing.T) {
 		{
 			501 * ms, time.Second,
 			[]State{OK, Warm, Slow},
-			"3 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may",
+			"3 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1",
 		},
 	} {
 		b := member(t)
@@ -66,7 +66,7 @@ func TestWritesInARowAreThoseOfOneLane(t *testing.T) {
 			t.Errorf("after %d writes: %s, want %s", i+1, b.disk(), want)
 		}
 	}
-	b.says("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; at most 2 may")
+	b.says("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
 }
 
 // A tail that is too thin for p99 still holds up all writes of a leader for as long as an election takes to begin.
@@ -80,7 +80,7 @@ func TestADiskOfWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 			b.each(time.Second, map[bool]time.Duration{true: 501 * ms, false: ms}[r.IntN(100) == 0])
 		}
 		b.want(Warm)
-		b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may")
+		b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1")
 		b.says("and at most 1 longer than 500 ms within 10 min (now 2)")
 		took = append(took, b.now-began)
 	}
@@ -101,7 +101,7 @@ func TestADiskThatIsSlowNowAndThenIsFoundByTheLongWindow(t *testing.T) {
 	b.each(44*time.Second, ms)
 	b.each(time.Second, 11*ms)
 	b.want(Warm)
-	b.says("20 of the last 900 writes took longer than 10 ms, at most 19 may")
+	b.says("20 of the last 900 writes took longer than 10 ms, limit 19")
 	b.each(320*time.Second, ms) // 300 clean ones are enough only when the long window agrees
 	b.want(OK)
 	if slices.ContainsFunc(b.changes[len(b.changes)-1:], func(c Change) bool { return c.From != Warm }) {
@@ -135,5 +135,5 @@ func TestTwoOutliersTenMinutesApartAreTooMany(t *testing.T) {
 	b.each(10*time.Minute-time.Second, quiet)
 	b.each(time.Second, 501*ms)
 	b.want(Slow)
-	b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may")
+	b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1")
 }

@@ -41,7 +41,7 @@ func (f *fsync) aged() string {
 	if !f.silent() {
 		return ""
 	}
-	return fmt.Sprintf("; no sample for %s, so this may be out of date", show(f.now-f.lastSample))
+	return fmt.Sprintf("; no sample for %s, so this may be stale", show(f.now-f.lastSample))
 }
 
 func (f *fsync) gathered() string {
@@ -50,13 +50,13 @@ func (f *fsync) gathered() string {
 
 func (f *fsync) noData() string {
 	if !f.silent() && f.unjudged() {
-		return fmt.Sprintf("no sample for %s that was not contaminated by a lack of processor time",
+		return fmt.Sprintf("no sample for %s that was not contaminated by CPU starvation",
 			show(f.now-f.lastJudged))
 	}
 	parts := []string{fmt.Sprintf("no sample for %s, one is due every %s", show(f.now-f.lastSample),
 		show(f.limits.DirectInterval))}
 	if !f.disk.Alive {
-		parts = append(parts, "the probe does not run")
+		parts = append(parts, "the probe is not running")
 	}
 	if e := f.disk.Err; e != nil && e.At >= f.lastSample {
 		parts = append(parts, e.String())
@@ -73,7 +73,7 @@ func (f *fsync) progress() string {
 		so += fmt.Sprintf(", fsync p99 %s so far, limit %s", show(f.runs.at(990)), show(f.limits.FsyncWarm))
 	}
 	if f.leftOut > 0 {
-		so += fmt.Sprintf("; %d left out because the processor was short", f.leftOut)
+		so += fmt.Sprintf("; %d discarded because of CPU starvation", f.leftOut)
 	}
 	return so
 }
@@ -114,7 +114,7 @@ func (f *fsync) runSummary() string {
 		show(f.limits.FsyncWarm))
 }
 
-// recentSummary gives the figure that stands for the WAL lane everywhere. A lane that has none yet lets the other one
+// recentSummary returns the figure that stands for the WAL lane everywhere. A lane that has none yet lets the other one
 // speak.
 func (f *fsync) recentSummary() string {
 	window := f.lanes[LaneWAL]
@@ -128,22 +128,22 @@ func (f *fsync) recentSummary() string {
 		plural(len(window), "write"), show(f.limits.FsyncWarm))
 }
 
-// failedOutlook says what is missing for OK.
+// failedOutlook returns what is missing for OK.
 func (f *fsync) failedOutlook() string {
 	if len(f.run) == 0 {
 		return ""
 	}
-	so := fmt.Sprintf("; %d of %d writes without an error since", len(f.run), f.limits.QualifySamples)
+	so := fmt.Sprintf("; %d of %d writes without an error so far", len(f.run), f.limits.QualifySamples)
 	if wrong := f.misfits(); len(f.run) >= f.limits.QualifySamples && len(wrong) > 0 {
 		so += ", " + strings.Join(wrong, ", ")
 	}
 	if !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
-		so += "; etcd has not been restarted since"
+		so += "; etcd has not been restarted since the error"
 	}
 	return so
 }
 
-// warmOutlook says what is missing for OK.
+// warmOutlook returns what is missing for OK.
 func (f *fsync) warmOutlook() string {
 	if f.calmSince > 0 {
 		return fmt.Sprintf("calm for %s, OK after %s", show(f.calmFor()),
@@ -159,7 +159,7 @@ func (f *fsync) warmOutlook() string {
 	return so
 }
 
-// slowOutlook says what is missing for WARM.
+// slowOutlook returns what is missing for WARM.
 func (f *fsync) slowOutlook() string {
 	return fmt.Sprintf("WARM again when no write takes %s or more for %s (so far for %s)", show(f.limits.FsyncSlow),
 		show(f.track.patience(Warm, f.pace.clean, f.now)), show(f.now-f.dirty))

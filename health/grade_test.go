@@ -89,7 +89,7 @@ func TestAMuteEndsWhenWhatIsMeasuredIsTwiceAsBad(t *testing.T) {
 			t.Errorf("%s hardly worse: over because %q", code, over())
 		}
 		c.worse(b)
-		if b.each(2*time.Minute, ms); over() != "it has become twice as bad" {
+		if b.each(2*time.Minute, ms); over() != "it is twice as bad as when it was muted" {
 			t.Errorf("%s twice as bad: over because %q", code, over())
 		}
 	}

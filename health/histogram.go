@@ -23,7 +23,7 @@ type Histogram struct {
 // Bucket is the range in which a latency lies. With an Upto of 0 it has no upper end.
 type Bucket struct{ Over, Upto time.Duration }
 
-// String says where it lies.
+// String returns where it lies.
 func (b Bucket) String() string {
 	switch {
 	case b.Upto == 0:
@@ -42,8 +42,8 @@ func (h Histogram) Count() (n uint64) {
 	return n
 }
 
-// Delta gives what was counted after an earlier look, and false when that cannot be told: one of the two is not known,
-// or the counting has begun anew in between.
+// Delta returns what was counted after an earlier look, and false when that cannot be told: one of the two is not
+// known, or the counting has begun anew in between.
 func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	if !h.Known || !before.Known || !slices.Equal(h.Bounds, before.Bounds) || len(h.Counts) != len(before.Counts) {
 		return Histogram{}, false
@@ -58,7 +58,7 @@ func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	return grown, true
 }
 
-// Quantile gives the bucket that holds the latency which so many of a thousand (990 for the 99th percentile) do not
+// Quantile returns the bucket that holds the latency which so many of a thousand (990 for the 99th percentile) do not
 // exceed, and false when nothing was counted.
 func (h Histogram) Quantile(perMille int) (Bucket, bool) {
 	n := h.Count()

@@ -5,7 +5,7 @@ package health
 
 import "testing"
 
-// histogramOf gives a histogram with bounds of 1, 2 and 4 ms.
+// histogramOf returns a histogram with bounds of 1, 2 and 4 ms.
 func histogramOf(counts ...uint64) Histogram {
 	return Histogram{Known: true, Bounds: []float64{0.001, 0.002, 0.004}, Counts: counts}
 }

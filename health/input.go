@@ -91,7 +91,7 @@ type DiskError struct {
 	At    time.Duration // the moment it came back
 }
 
-// broken tells whether the error means that the disk is broken, and not that the probe is kept from writing, and says
+// broken reports whether the error means that the disk is broken, and not that the probe is kept from writing, and says
 // it in words where the kernel's are misleading. The list is what Linux makes of the errors of a block device
 // (block/blk-core.c), and of file systems that shut down or found themselves damaged.
 func (e *DiskError) broken() bool {
@@ -109,18 +109,18 @@ func (e *DiskError) broken() bool {
 // left behind, stuck.
 func (e *DiskError) refused() bool { return e.Errno == syscall.EWOULDBLOCK }
 
-// String tells what failed and how.
+// String returns what failed and how.
 func (e *DiskError) String() string {
 	cause := e.Errno.Error()
 	switch e.Errno {
 	case syscall.EBADMSG:
-		cause = "other bytes came back than were written"
+		cause = "read back other bytes than were written"
 	case syscall.ENODATA:
-		cause = "the medium cannot be read or written"
+		cause = "medium error"
 	case syscall.ENODEV, syscall.ENXIO:
-		cause = "the device is gone"
+		cause = "the device disappeared"
 	case syscall.EWOULDBLOCK:
-		cause = "another probe is there, at work or stuck"
+		cause = "another probe is running or stuck there"
 	case syscall.EXDEV:
 		cause = "the probe directory is not on the file system of etcd's data"
 	}

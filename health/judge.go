@@ -11,80 +11,77 @@ import (
 	"time"
 )
 
-// Verdict is what there is to say about the machine at one moment.
+// Verdict is the health of the machine at one moment.
 type Verdict struct {
 	// State is the worst of all checks that gate anything, and Since the moment it was entered.
 	State State
 	Since time.Duration
-	// Gates is what the findings keep from happening, all together.
+	// Gates is everything that the findings prevent.
 	Gates Gate
-	// Code, Text and Remedy are those of the worst finding that gates anything. With none, Code and Remedy are empty
-	// and Text says what was measured.
+	// Code, Text and Remedy are those of the worst gating finding. Without one, Code and Remedy are empty and Text is the
+	// latest measurement.
 	Code   Code
 	Text   string
 	Remedy string
-	// Qualified says that the disk passed a qualifying run and has been OK or WARM ever since.
+	// Qualified means that the disk passed a qualifying run and has been OK or WARM since.
 	Qualified bool
-	// Recovers says that the state is SLOW for the time that writes took, and that they are not slow any more: their
-	// last minute alone would not make the disk SLOW.
+	// Recovers means that the state is SLOW because of past writes only: the last minute alone would not make the disk
+	// SLOW.
 	Recovers bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
-	// Findings are all there are, the worst first, and those that advise only after all that gate something.
+	// Findings are sorted: first those that gate something, each group with the worst first.
 	Findings []Finding
-	// Checks tells where each check stands, in the order of [Checks].
+	// Checks has the state of each check, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists the optional checks that have nothing to judge by, and things of which one knows nothing while
-	// it looks at others. They count for nothing.
+	// NotAvailable lists optional checks without a reading, and single devices without one. They are ignored.
 	NotAvailable []Absence
 	Figures      Figures
 }
 
-// Absence says that an optional check has nothing to judge by.
+// Absence is the missing reading of an optional check.
 type Absence struct {
 	Check     string
 	Component Component
 	Why       string
 }
 
-// Finding is one thing that is wrong, or not known yet.
+// Finding is one detected condition.
 type Finding struct {
 	Code      Code
 	Component Component
-	State     State  // the verdict that this finding alone calls for
-	Gates     Gate   // what it keeps from happening
+	State     State  // the state of the machine if this were its only finding
+	Gates     Gate   // what it prevents
 	Text      string // what was measured, against its limit
 	Remedy    string
 	Since     time.Duration // the moment its state was entered
-	// Count is how many things are so, each for long enough; 0 where they are not counted.
+	// Count is the number of instances that have lasted long enough; 0 if they are not counted.
 	Count int
-	// Grade is how bad it is, one more for each time that it is twice as bad; 0 where that is not told.
+	// Grade is the binary logarithm of the severity: one more means twice as bad. It is 0 if unknown.
 	Grade float64
-	// Cause is what writes are most likely slow because of, where that is what was found, and Why says what was
-	// measured that speaks for it. Both are empty when nothing does.
+	// Cause is the likely cause of slow writes, and Why the measurement behind it. Both are empty if there is none.
 	Cause Cause
 	Why   string
 }
 
-// Change is the edge from one state of a check to another, or from one code to another within a state.
+// Change is a transition of a check to another state or code.
 type Change struct {
 	Component Component
 	Check     string // its name
 	From, To  State
-	Code      Code   // of the problem from now on, empty if To is OK
-	Text      string // what was measured when it happened
-	// NotAvailable says why the check has nothing to judge by any more; then all else is as before.
+	Code      Code   // of the new finding, empty if To is OK
+	Text      string // the measurement that caused it
+	// NotAvailable is set if the check has lost its reading; its state is then unchanged.
 	NotAvailable string
 	At           time.Duration
 }
 
-// Judge holds what must be remembered between two looks at the machine. It is not safe for concurrent use.
+// Judge derives the health of the machine from inputs over time. It is not safe for concurrent use.
 type Judge struct {
 	checks []*check
 
-	now    time.Duration
-	newest time.Duration // when the newest sample came back
-	// devices are those below etcd's data, as told last
+	now           time.Duration
+	newest        time.Duration // when the newest sample came back
 	devices       DevicesReading
 	circumstances circumstances
 	begun         bool
@@ -93,32 +90,31 @@ type Judge struct {
 	since         time.Duration
 }
 
-// New gives a judge who knows nothing yet. The error says which thresholds make no sense.
+// New returns a judge without any data. It fails on invalid thresholds and names all of them.
 func New(t Thresholds) (*Judge, error) {
 	if err := t.check(); err != nil {
-		return nil, fmt.Errorf("cannot judge by these thresholds: %w", err)
+		return nil, fmt.Errorf("invalid thresholds: %w", err)
 	}
 	return judgeBy(declarations(t))
 }
 
-// judgeBy gives a judge who runs over these checks.
+// judgeBy returns a judge with these checks.
 func judgeBy(all []declaration) (*Judge, error) {
 	j := &Judge{}
 	for i, d := range all {
 		if err := d.valid(all[:i]); err != nil {
-			return nil, fmt.Errorf("cannot judge by these checks: %w", err)
+			return nil, fmt.Errorf("invalid checks: %w", err)
 		}
 		c := newCheck(d)
 		if err := c.consistent(); err != nil {
-			return nil, fmt.Errorf("cannot judge by these checks: %w", err)
+			return nil, fmt.Errorf("invalid checks: %w", err)
 		}
 		j.checks = append(j.checks, c)
 	}
 	return j, nil
 }
 
-// Observe takes in what is new and gives the verdict, and the changes since the last one in the order in which they
-// happened.
+// Observe processes new input. It returns the current health and the changes since the last call, in order.
 func (j *Judge) Observe(in Input) (Verdict, []Change) {
 	in = j.plausible(in)
 	if !j.begun {
@@ -134,11 +130,11 @@ func (j *Judge) Observe(in Input) (Verdict, []Change) {
 	return j.verdict(), changes
 }
 
-// Reset tells the judge that an operator has repaired what is FAILED; the next Observe puts it to the proof again. The
-// error says that nothing is.
+// Reset ends FAILED after an operator has repaired the machine, with the next Observe. It returns an error if no check
+// is FAILED.
 func (j *Judge) Reset() error {
 	if !slices.ContainsFunc(j.checks, func(c *check) bool { return c.State == Failed }) {
-		return errors.New("cannot reset: nothing is FAILED; see 'quorumctl health' for what is wrong")
+		return errors.New("cannot reset: nothing is FAILED; see 'quorumctl health'")
 	}
 	j.reset = true
 	return nil
@@ -152,7 +148,7 @@ func (j *Judge) begin(now time.Duration) {
 	}
 }
 
-// plausible repairs what a clock or a reading must not say, so that no rule has to think of it.
+// plausible corrects impossible times and readings, so that no rule has to handle them.
 func (j *Judge) plausible(in Input) Input {
 	in.Now = max(in.Now, j.now)
 	in.reset = j.reset
@@ -207,8 +203,7 @@ func (j *Judge) verdict() Verdict {
 	return v
 }
 
-// findings gives what is wrong, without what its cause says already: first what gates something, the worst first, and
-// then what advises only.
+// findings returns all findings that no cause hides: first those that gate something, each group with the worst first.
 func (j *Judge) findings() []Finding {
 	var listed []Finding
 	for _, c := range j.checks {
@@ -225,17 +220,17 @@ func (j *Judge) findings() []Finding {
 	return listed
 }
 
-// Rule declares one way from a state to another, or from a code to another within a state.
+// Rule declares a transition between states, or between codes within a state.
 type Rule struct {
 	Component Component
 	From      []State
 	To        State
-	Code      Code   // the problem while in To, empty if that is OK
+	Code      Code   // the finding in state To, empty if that is OK
 	When      string // the condition, with its numbers
 	Return    bool   // a recovery: each one doubles the time the next to this state takes, up to 4 h, for 24 h
 }
 
-// Rules gives all ways between states that the judge knows, in the order in which they are tried.
+// Rules returns all transitions, in the order in which they are tried.
 func (j *Judge) Rules() []Rule {
 	var all []Rule
 	for _, c := range j.checks {
@@ -244,7 +239,7 @@ func (j *Judge) Rules() []Rule {
 	return all
 }
 
-// declared gives the rules of one check.
+// declared returns the rules of one check.
 func (c *check) declared() []Rule {
 	var all []Rule
 	for _, r := range c.rules {

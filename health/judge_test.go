@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// member gives a bench whose host has a member and is OK.
+// member returns a bench whose host has a member and is OK.
 func member(t *testing.T) *bench {
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -20,7 +20,7 @@ func member(t *testing.T) *bench {
 	return b
 }
 
-// spare gives a bench whose host has no member and has passed its run.
+// spare returns a bench whose host has no member and has passed its run.
 func spare(t *testing.T) *bench {
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Second, ms)
@@ -116,7 +116,7 @@ func TestSilenceSaysWhatTheProbeSaid(t *testing.T) {
 	b.next.Alive, b.next.Err = false, &DiskError{"open directory", syscall.EACCES, b.now}
 	b.look()
 	b.want(Unknown)
-	b.says("no sample for 34 s, one is due every 1 s; the probe does not run; open directory: permission denied")
+	b.says("no sample for 34 s, one is due every 1 s; the probe is not running; open directory: permission denied")
 	if b.verdict.Code != DiskProbeDown || b.verdict.Remedy == "" {
 		t.Errorf("code %s, remedy %q", b.verdict.Code, b.verdict.Remedy)
 	}
@@ -156,7 +156,7 @@ func TestASlowDiskDoesNotRecoverWithoutData(t *testing.T) {
 		b.look()
 	}
 	b.want(Slow)
-	b.says("no sample for 60 min, so this may be out of date")
+	b.says("no sample for 60 min, so this may be stale")
 	b.each(15*time.Minute-time.Second, ms)
 	b.want(Slow)
 	b.each(time.Second, ms)
@@ -298,7 +298,7 @@ func TestAProbeThatVanishesDuringAStallDoesNotEndIt(t *testing.T) {
 	b.now += time.Minute
 	b.look()
 	b.want(Stalled)
-	b.says("so this may be out of date")
+	b.says("so this may be stale")
 }
 
 // The probe of an agent that was started anew finds that of its predecessor, which hangs.
@@ -311,7 +311,7 @@ func TestAStallIsNotOverBecauseAnotherProbeIsRefused(t *testing.T) {
 	b.next.InFlight, b.next.Err = 0, &DiskError{"lock", syscall.EWOULDBLOCK, b.now}
 	b.look()
 	b.want(Stalled)
-	b.says("so this may be out of date")
+	b.says("so this may be stale")
 }
 
 func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
@@ -331,7 +331,7 @@ func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
 	b := member(t)
 	b.next.Err = &DiskError{"direct verify", syscall.EBADMSG, b.now}
 	b.look()
-	b.says("direct verify: other bytes came back than were written")
+	b.says("direct verify: read back other bytes than were written")
 }
 
 func TestFailedStaysUntilItIsResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
@@ -394,7 +394,7 @@ func TestSlowSamplesOnAStarvedProcessorBlameTheMachineAndNotTheDisk(t *testing.T
 	if b.verdict.State != Warm || b.verdict.Code != CPUStarved || b.verdict.Findings[0].Component != Machine {
 		t.Errorf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
 	}
-	b.says("30 of the last 61 samples contaminated by a lack of processor time, limit 20 %")
+	b.says("30 of the last 61 samples contaminated by CPU starvation, limit 20 %")
 }
 
 func TestTheWALLaneAloneDoesNotMakeAWarmDiskOK(t *testing.T) {
@@ -419,7 +419,7 @@ func TestHowFullTheDiskIsMayNotBeKnown(t *testing.T) {
 	if b.verdict.State != Unknown || b.verdict.Code != DiskSpaceUnknown {
 		t.Errorf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
 	}
-	b.says("free space not known")
+	b.says("free space unknown")
 }
 
 func TestTenPercentOfTenSamplesIsTheMostAProcessorThatIsWellAgainMayShow(t *testing.T) {

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -23,10 +22,9 @@ func declareKills() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					ProcessesKilled, Machine, Warm, "The kernel has killed processes for want of memory.",
-					"There was no memory left, on the whole machine or within the bounds of a unit. The next one may " +
-						"be etcd.",
-					"look at 'journalctl -k -g oom' for which; bound it, or move it off this host",
+					ProcessesKilled, Machine, Warm, "The kernel killed processes: out of memory.",
+					"The machine, or a unit with a memory limit, ran out of memory. etcd may be killed next.",
+					"check 'journalctl -k -g oom' for the process; limit its memory or move it off this host",
 				},
 			},
 			Runbook: findingRunbook,
@@ -37,7 +35,7 @@ func declareKills() declaration {
 				code: ProcessesKilled, limit: limit, span: killsSpan, track: at,
 				of: func(in Input) Figure { return in.Machine.ProcessesKilled },
 				words: func(n float64, _ Limit) string {
-					return fmt.Sprintf("%.0f killed in the last hour for want of memory, limit 0", n)
+					return plural(int(n), "OOM kill") + " in the last hour, limit 0"
 				},
 			}
 		},

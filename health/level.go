@@ -5,8 +5,7 @@ package health
 
 import "fmt"
 
-// level is the evidence of a check that holds one figure against one limit: beyond it things are bad, within the other
-// one they are well again.
+// level is the evidence of a check that compares one figure with one limit.
 type level struct {
 	plain
 	spell

@@ -52,7 +52,7 @@ type Link struct {
 }
 
 const (
-	linkSource    = " of the interface that has the address of etcd's peer URL, and of those below it"
+	linkSource    = " of the interface with the address of etcd's peer URL, and of those below it"
 	linkFor       = time.Minute
 	linkFlapSpan  = 10 * time.Minute
 	linkFlaps     = 2 // changes; a link that goes and comes has two
@@ -85,15 +85,14 @@ func declareLinks() []declaration {
 func declareLink() declaration {
 	p := Problem{
 		LinkDown, Network, Warm, "An interface that carries etcd's traffic has no link.",
-		"Of a bond, a leg is missing: it works on, and not without the next one. An interface that stands alone " +
-			"carries nothing.",
-		"'ip link' and /proc/net/bonding show it; look at its cable, its module and the port of the switch",
+		"A bond with a missing leg is up, without redundancy. A single interface without a link carries nothing.",
+		"find it with 'ip link' and in /proc/net/bonding; check its cable, its transceiver and the switch port",
 	}
 	return advises("link", "carrier"+linkSource+"; mii_status and ad_aggregator_id of the legs of a bond",
 		Limit{Of: "interfaces without a link", Unit: "of all"}, p, func(at *track) evidence {
 			return &listed{
 				spell: spell{code: LinkDown, track: at, badFor: linkFor, wellFor: linkFor},
-				sick:  "an interface has no link", well: "every interface has its link",
+				sick:  "an interface has no link", well: "every interface has a link",
 				missing: func(in Input) string { return in.Links.absent() },
 				look:    func(in Input, _ bool) []string { return in.Links.down() },
 			}
@@ -111,13 +110,13 @@ func (r LinkReading) down() (all []string) {
 		case bad && !below:
 			all = append(all, l.Name+" has no link"+r.withoutIt(l.Name))
 		case !bad && l.Apart:
-			all = append(all, l.Name+" is not in the same group as the other legs of its bond (LACP)")
+			all = append(all, l.Name+" is not in the aggregation group of its bond (LACP)")
 		}
 	}
 	return all
 }
 
-// withoutIt says what the interface above one without a link goes on with.
+// withoutIt returns what the interface above one without a link goes on with.
 func (r LinkReading) withoutIt(name string) string {
 	for _, above := range r.Links {
 		if above.Carrier.Value != 1 || !slices.Contains(above.On, name) {
@@ -130,7 +129,7 @@ func (r LinkReading) withoutIt(name string) string {
 			}
 		}
 		if len(left) > 0 {
-			return ": " + above.Name + " goes on over " + strings.Join(left, ", ") + " alone"
+			return ": " + above.Name + " runs over " + strings.Join(left, ", ") + " only"
 		}
 	}
 	return ""
@@ -139,18 +138,17 @@ func (r LinkReading) withoutIt(name string) string {
 // declareLinkSpeed declares the check of interfaces that are slower than they were.
 func declareLinkSpeed() declaration {
 	p := Problem{
-		LinkSlow, Network, Warm, "An interface that carries etcd's traffic is slower than it was.",
-		"It agreed with the switch on less than before, or on sending and receiving in turns. Snapshots take longer, " +
-			"and heartbeats wait behind them.",
-		"look at 'ethtool' of it for what both sides offer; replace the cable or the module. If it shall be so, " +
-			"mute it with 'quorumctl health mute'",
+		LinkSlow, Network, Warm, "An interface that carries etcd's traffic negotiated a lower speed.",
+		"It runs slower than before, or in half duplex. Snapshots take longer, and heartbeats queue behind them.",
+		"check 'ethtool' for what both sides advertise; replace the cable or the transceiver. If the speed is " +
+			"intended, mute the finding with 'quorumctl health mute'",
 	}
 	return advises("link-speed", "speed and duplex"+linkSource,
-		Limit{Of: "interfaces slower than at best", Unit: "since the boot"}, p, func(at *track) evidence {
+		Limit{Of: "interfaces slower than their best speed", Unit: "since the boot"}, p, func(at *track) evidence {
 			e := &linkSpeed{best: map[string]float64{}}
 			e.listed = listed{
 				spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
-				sick:  "an interface is slower than it was", well: "every interface is as fast as it was",
+				sick:  "an interface is slower than before", well: "every interface is as fast as before",
 				missing: e.missing, look: e.look,
 			}
 			return e
@@ -187,13 +185,13 @@ func (e *linkSpeed) look(in Input, _ bool) (all []string) {
 	}
 	for _, l := range ports {
 		if l.Half {
-			all = append(all, l.Name+" sends and receives in turns (half duplex)")
+			all = append(all, l.Name+" runs in half duplex")
 		}
 		if !l.Speed.Known {
 			continue
 		}
 		if e.best[l.Name] = max(e.best[l.Name], l.Speed.Value); l.Speed.Value < e.best[l.Name] {
-			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and did at %.0f", l.Name, l.Speed.Value,
+			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, before at %.0f", l.Name, l.Speed.Value,
 				e.best[l.Name]))
 		}
 	}
@@ -209,7 +207,7 @@ func (e *linkSpeed) recall(memory []byte, _, _ time.Duration) error {
 	}
 	for _, speed := range best {
 		if !(speed > 0) || len(best) > linksKept {
-			return errors.New("it has speeds of interfaces that cannot be")
+			return errors.New("it has impossible interface speeds")
 		}
 	}
 	if best != nil {
@@ -220,12 +218,12 @@ func (e *linkSpeed) recall(memory []byte, _, _ time.Duration) error {
 
 // declareFlaps declares the check of links that come and go.
 func declareFlaps() declaration {
-	limit := Limit{Of: "changes of links", Unit: "in ten minutes", Enter: linkFlaps}
+	limit := Limit{Of: "link changes", Unit: "in ten minutes", Enter: linkFlaps}
 	p := Problem{
-		LinkFlapping, Network, Warm, "A link comes and goes.",
-		"With each change packets are lost, and a switch may send nothing for seconds after it. Leaders change with " +
-			"it.",
-		"look at 'journalctl -k' for which and when; replace its cable or module, or try another port of the switch",
+		LinkFlapping, Network, Warm, "A link is flapping.",
+		"Every change loses packets, and a switch may forward nothing for seconds afterwards. Leader changes follow.",
+		"check 'journalctl -k' for the interface and the times; replace its cable or transceiver, or try another " +
+			"switch port",
 	}
 	return advises("link-flaps", "carrier_changes"+linkSource, limit, p, func(at *track) evidence {
 		r := risen{}
@@ -233,13 +231,13 @@ func declareFlaps() declaration {
 			code: LinkFlapping, limit: limit, span: linkFlapSpan, track: at,
 			of: func(in Input) Figure { return in.Links.changes(&r) },
 			words: func(n float64, l Limit) string {
-				return fmt.Sprintf("links came or went %.0f times in the last ten minutes, limit %.0f", n, l.Enter)
+				return fmt.Sprintf("%.0f link changes in the last ten minutes, limit %.0f", n, l.Enter)
 			},
 		}
 	})
 }
 
-// changes adds up how often links came or went.
+// changes adds up how often link changes:.
 func (r LinkReading) changes(seen *risen) Figure {
 	if why := r.absent(); why != "" {
 		return Figure{Absent: why}
@@ -258,29 +256,30 @@ func (r LinkReading) changes(seen *risen) Figure {
 // calls dropped is none of them: that is also every packet that nobody on this host wants.
 func declareLinkErrors() declaration {
 	limit := Limit{
-		Of: "packets that are broken or lost", Unit: "% in ten minutes", Enter: linkErrors, Leave: linkErrorsLeave,
+		Of: "corrupted or dropped packets", Unit: "% in ten minutes", Enter: linkErrors, Leave: linkErrorsLeave,
 	}
 	p := Problem{
-		LinkErrors, Network, Warm, "Packets of etcd's traffic are broken or lost on this host.",
-		"Broken ones speak of a cable, a module or a port; lost ones of a host that does not take them in time. Each " +
-			"is sent again a fifth of a second later, when etcd's heartbeat is overdue.",
-		"look at 'ip -s -s link' and 'ethtool -S' for which; replace cable or module; if they are missed, look at " +
-			"what keeps the processors",
+		LinkErrors, Network, Warm, "This host corrupts or drops packets of etcd's traffic.",
+		"Corrupted packets point to a cable, transceiver or switch port; dropped ones to a host that does not " +
+			"drain its queue in time. Each is retransmitted a fifth of a second later, when etcd's heartbeat is " +
+			"already overdue.",
+		"check 'ip -s -s link' and 'ethtool -S' for which of the two; replace the cable or transceiver, or find " +
+			"what keeps the CPUs busy",
 	}
 	return advises("link-errors", "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped"+linkSource,
 		limit, p, func(at *track) evidence {
 			e := &linkLosses{limit: limit, by: map[string]*losses{}}
 			return &listed{
 				spell:   spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
-				sick:    fmt.Sprintf("over %.10g %% of an interface's packets are broken or lost", limit.Enter),
-				well:    fmt.Sprintf("at most %.10g %% of any interface's packets are broken or lost", limit.Leave),
+				sick:    fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
+				well:    fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped", limit.Leave),
 				look:    e.look,
 				missing: func(in Input) string { return in.Links.counts() },
 			}
 		})
 }
 
-// counts says why nobody counts broken packets.
+// counts returns why nobody counts broken packets.
 func (r LinkReading) counts() string {
 	if why := r.absent(); why != "" {
 		return why
@@ -290,7 +289,7 @@ func (r LinkReading) counts() string {
 			return ""
 		}
 	}
-	return "the kernel counts no errors of interfaces of this kind"
+	return "the kernel has no error counters for interfaces of this type"
 }
 
 // linkLosses keeps what was counted of each interface.
@@ -318,7 +317,7 @@ func (e *linkLosses) look(in Input, bad bool) (all []string) {
 		for _, k := range []struct {
 			what string
 			w    window
-		}{{"broken", w.broken}, {"lost for want of room", w.lost}} {
+		}{{"corrupted", w.broken}, {"dropped", w.lost}} {
 			if share := k.w.share(linkFewest); e.limit.beyond(share, bad) {
 				all = append(all, fmt.Sprintf("%.2g %% of the packets of %s were %s in the last ten minutes, "+
 					"limit %.10g %%", share, l.Name, k.what, e.limit.Enter))

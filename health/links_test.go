@@ -29,7 +29,7 @@ func someLinks(chance func(percent int) bool) LinkReading {
 		eth1.Changes.Value, eth1.Errors.Value = 4, 500
 	}
 	if chance(10) {
-		eth1.Packets, eth1.Speed = Figure{}, Figure{Absent: "the driver tells no speed"}
+		eth1.Packets, eth1.Speed = Figure{}, Figure{Absent: "the driver reports no speed"}
 	}
 	if chance(5) {
 		r = LinkReading{Absent: "no interface has it"}
@@ -75,11 +75,11 @@ func linkEdges() []edge {
 	}
 	return []edge{
 		{"an interface has no link", then(set(nothing, minute), set(down, minute-second)), now},
-		{"every interface has its link", then(set(down, minute), set(up, minute-second)), now},
-		{"an interface is slower than it was", then(set(nothing, minute), set(slow, minute-second)), now},
-		{"every interface is as fast as it was", then(set(slow, minute), set(fast, minute-second)), now},
-		{"changes of links over 2", set(flap(2), minute), set(flap(1), second)},
-		{"changes of links at most 0", then(set(flap(1), second), set(nothing, 10*minute-second)), now},
+		{"every interface has a link", then(set(down, minute), set(up, minute-second)), now},
+		{"an interface is slower than before", then(set(nothing, minute), set(slow, minute-second)), now},
+		{"every interface is as fast as before", then(set(slow, minute), set(fast, minute-second)), now},
+		{"link changes over 2", set(flap(2), minute), set(flap(1), second)},
+		{"link changes at most 0", then(set(flap(1), second), set(nothing, 10*minute-second)), now},
 		{
 			"over 0.1 % of an interface's packets",
 			then(set(lost(10, 10_000), minute), set(lost(1, 0), minute-second)), now,
@@ -116,7 +116,7 @@ func TestALegOfABondWithoutALinkIsNamedAndNotTheBond(t *testing.T) {
 	b := linked(t)
 	b.links.Links[2].Carrier = known(0)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkDown, "eth1 has no link: bond0 goes on over eth0 alone")
+	b.findsOnly(LinkDown, "eth1 has no link: bond0 runs over eth0 only")
 	for i := range b.links.Links {
 		b.links.Links[i].Carrier = known(0)
 	}
@@ -129,7 +129,7 @@ func TestALegInAnotherGroupThanTheBondIsNamed(t *testing.T) {
 	b := linked(t)
 	b.links.Links[1].Apart = true
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkDown, "eth0 is not in the same group as the other legs of its bond (LACP)")
+	b.findsOnly(LinkDown, "eth0 is not in the aggregation group of its bond (LACP)")
 }
 
 func TestASpeedIsHeldAgainstTheBestSinceTheBootAlsoAfterARestartOfTheAgent(t *testing.T) {
@@ -138,11 +138,11 @@ func TestASpeedIsHeldAgainstTheBestSinceTheBootAlsoAfterARestartOfTheAgent(t *te
 	b.reborn()
 	b.links.Links[1].Speed = known(1000)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkSlow, "eth0 runs at 1000 Mbit/s, and did at 10000")
+	b.findsOnly(LinkSlow, "eth0 runs at 1000 Mbit/s, before at 10000")
 	b.links.Links[1].Speed = known(10_000)
 	b.links.Links[1].Half = true
 	b.each(time.Second, ms)
-	b.findsOnly(LinkSlow, "eth0 sends and receives in turns (half duplex)")
+	b.findsOnly(LinkSlow, "eth0 runs in half duplex")
 }
 
 func TestASpeedOfAnotherMakingIsRefused(t *testing.T) {
@@ -160,11 +160,11 @@ func TestADriverThatTellsNoSpeedIsNeitherSlowNorFast(t *testing.T) {
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	for i := range b.links.Links {
-		b.links.Links[i].Speed = Figure{Absent: "the driver tells no speed"}
+		b.links.Links[i].Speed = Figure{Absent: "the driver reports no speed"}
 	}
 	b.each(400*time.Second, ms)
 	n := slices.IndexFunc(b.verdict.NotAvailable, func(a Absence) bool { return a.Check == "link-speed" })
-	if len(b.verdict.Findings) > 0 || n < 0 || b.verdict.NotAvailable[n].Why != "the driver tells no speed" {
+	if len(b.verdict.Findings) > 0 || n < 0 || b.verdict.NotAvailable[n].Why != "the driver reports no speed" {
 		t.Errorf("the verdict is %+v", b.verdict)
 	}
 }
@@ -183,7 +183,7 @@ func TestOneFlapInAWhileIsQuietAndTwoInTenMinutesAreNot(t *testing.T) {
 	b.each(time.Minute, ms)
 	b.links.Links[2].Changes.Value += 2
 	b.each(time.Second, ms)
-	b.findsOnly(LinkFlapping, "links came or went 4 times in the last ten minutes, limit 2")
+	b.findsOnly(LinkFlapping, "4 link changes in the last ten minutes, limit 2")
 }
 
 func TestALegThatIsTakenOutOfItsBondOrPutInHasNotFlapped(t *testing.T) {
@@ -218,7 +218,7 @@ func TestBrokenPacketsAreHeldAgainstTheInterfaceThatHasThemAndCountersMayBeginAn
 	}
 	lives(90, 500)
 	if f := b.verdict.Findings; len(f) != 1 || f[0].Code != LinkErrors ||
-		!strings.Contains(f[0].Text, "of the packets of eth1 were broken in the last ten minutes, limit 0.1 %") {
+		!strings.Contains(f[0].Text, "of the packets of eth1 were corrupted in the last ten minutes, limit 0.1 %") {
 		t.Errorf("the findings are %+v", f)
 	}
 	eth1.Packets, eth1.Errors = known(0), known(0) // the driver was loaded anew

@@ -22,22 +22,22 @@ type LoggedErrors struct {
 	FileSystem uint64 `json:"fileSystem,omitempty"` // what a file system has found to be wrong
 }
 
-// declareLogged declares the check of errors in the kernel's log. It advises only: a line is no measurement, and what
+// declareLogged declares the check of errors in the kernel log. It advises only: a line is no measurement, and what
 // etcd meets of the error the probe meets, too.
 func declareLogged() declaration {
 	return declaration{
 		Check: Check{
 			Name: "kernel-log", Component: Disk, Gates: Nothing,
-			Source: "the kernel's log, which quorumd-kernel-log.service looks through every two minutes for the " +
+			Source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
 				"devices below etcd's data",
-			Limits: []Limit{{Of: "lines of one kind about a device", Unit: "a day"}},
+			Limits: []Limit{{Of: "lines of one type about a device", Unit: "a day"}},
 			Problems: []Problem{
 				{
-					KernelLogErrors, Disk, Warm, "The kernel has logged errors of a device under etcd's data.",
-					"A request failed, a drive had to be reset, or a file system found itself damaged. What is not " +
-						"repeated may have been a loose cable; drives that begin so often fail soon.",
-					"'quorumctl health' shows which device; look at 'journalctl -k -g NAME' for the lines and at " +
-						"'smartctl -x' of the drive, and have it replaced if it goes on",
+					KernelLogErrors, Disk, Warm, "The kernel logged new errors of a device under etcd's data.",
+					"A request failed, a drive was reset, or a file system found corruption. A single occurrence " +
+						"may be a loose cable; drives that start like this often fail soon.",
+					"find the device with 'quorumctl health'; check 'journalctl -k -g NAME' and 'smartctl -x' of " +
+						"the drive; replace it if the errors continue",
 				},
 			},
 			Runbook: findingRunbook,
@@ -46,7 +46,7 @@ func declareLogged() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: KernelLogErrors, span: loggedSpan, kept: map[string]growth{}, over: "a day",
-				sick: "the log has a new error of a device", well: "the log has no new error of a device",
+				sick: "the log has a new device error", well: "the log has no new device error",
 				missing: func(in Input) string {
 					if why := in.Hardware.Logged.absent(); why != "" {
 						return why
@@ -65,7 +65,7 @@ func declareLogged() declaration {
 	}
 }
 
-// logged gives what is held against the devices of the chain. One that no line names has had no error so far.
+// logged returns what is held against the devices of the chain. One that no line names has had no error so far.
 func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
 	for _, device := range d.Chain {
 		var sum LoggedErrors
@@ -78,9 +78,9 @@ func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
 		}
 		key := device.Name + "/" + device.Serial + "/"
 		counters = append(counters,
-			counter{key + "errors", device.Name, "I/O errors in the kernel's log", float64(sum.Errors)},
-			counter{key + "resets", device.Name, "timeouts and resets in the kernel's log", float64(sum.Resets)},
-			counter{key + "files", device.Name, "file system errors in the kernel's log", float64(sum.FileSystem)})
+			counter{key + "errors", device.Name, "I/O errors in the kernel log", float64(sum.Errors)},
+			counter{key + "resets", device.Name, "timeouts and resets in the kernel log", float64(sum.Resets)},
+			counter{key + "files", device.Name, "file system errors in the kernel log", float64(sum.FileSystem)})
 	}
 	return counters
 }

@@ -29,9 +29,9 @@ func loggedEdges() []edge {
 		b.each(time.Second, quiet)
 	}
 	return []edge{
-		{"the log has a new error of a device", well, logs},
+		{"the log has a new device error", well, logs},
 		{
-			"the log has no new error of a device",
+			"the log has no new device error",
 			func(b *bench) {
 				logs(b)
 				b.now += loggedSpan - time.Second
@@ -58,9 +58,9 @@ func TestOnlyErrorsOfDevicesBelowTheDataAreTold(t *testing.T) {
 	b.logs("md0", func(e *LoggedErrors) { e.FileSystem++ })
 	b.logs("sda", failed)
 	b.pass(time.Minute, ms)
-	want := "md0: 1 more file system errors in the kernel's log in a day, limit 0; " +
-		"sda: 1 more I/O errors in the kernel's log in a day, limit 0; " +
-		"nvme0n1: 2 more timeouts and resets in the kernel's log in a day, limit 0"
+	want := "md0: 1 more file system errors in the kernel log in a day, limit 0; " +
+		"sda: 1 more I/O errors in the kernel log in a day, limit 0; " +
+		"nvme0n1: 2 more timeouts and resets in the kernel log in a day, limit 0"
 	if text := b.found(KernelLogErrors); text != want || b.verdict.State == Warm {
 		t.Errorf("the verdict is %s, and of the log it finds %q, want %q", b.verdict.State, text, want)
 	}

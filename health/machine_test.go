@@ -90,7 +90,7 @@ func TestWhatWasKilledBeforeAnybodyLookedIsNotHeldAgainstAMachine(t *testing.T) 
 	b.machine.ProcessesKilled = known(41) // while the agent was not there
 	b.each(10*time.Minute, ms)
 	if len(b.verdict.Findings) != 1 || b.verdict.Findings[0].Text !=
-		"1 killed in the last hour for want of memory, limit 0" {
+		"1 OOM kill in the last hour, limit 0" {
 		t.Errorf("the findings are %+v", b.verdict.Findings)
 	}
 }
@@ -102,7 +102,7 @@ func TestACounterThatBeganAnewHasGrownByWhatItSays(t *testing.T) {
 	b.each(10*time.Minute, ms)
 	b.machine.MemoryCorrected = known(12) // it was 100
 	b.each(time.Second, ms)
-	if got := b.found(MemoryCorrected); got != "12 errors of the memory corrected in the last day, limit 10" {
+	if got := b.found(MemoryCorrected); got != "12 corrected memory errors in the last day, limit 10" {
 		t.Errorf("found %q", got)
 	}
 }

@@ -160,7 +160,7 @@ func (b *bench) look() []Change {
 	return changes
 }
 
-// disk gives the state of the disk alone.
+// disk returns the state of the disk alone.
 func (b *bench) disk() State { return fsyncOf(b.j).track.State }
 
 // each lets the span pass second by second: one direct sample each, and after each a look.

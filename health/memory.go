@@ -35,10 +35,10 @@ func declareMemory() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					MemoryLow, Machine, Warm, "Memory is short.",
-					"Little memory is left that can be had without swapping. The kernel drops the pages of etcd's " +
-						"database first, and in the end kills processes: etcd may be one of them.",
-					"look at 'ps aux --sort=-rss'; move other work off this host, or bound its memory",
+					MemoryLow, Machine, Warm, "Memory is running low.",
+					"Little memory is available without swapping. The kernel first drops the page cache of etcd's " +
+						"database and finally kills processes, possibly etcd.",
+					"check 'ps aux --sort=-rss'; move other workloads off this host, or limit their memory",
 				},
 			},
 			Runbook: findingRunbook,
@@ -59,7 +59,7 @@ func declareMemory() declaration {
 
 // declarePressure declares the check of the time that is lost waiting for memory.
 func declarePressure() declaration {
-	limit := Limit{Of: "time in which all wait for memory", Unit: "%", Enter: memoryFull, Leave: memoryFullLeave}
+	limit := Limit{Of: "time stalled on memory", Unit: "%", Enter: memoryFull, Leave: memoryFullLeave}
 	return declaration{
 		Check: Check{
 			Name: "pressure", Component: Machine, Gates: Nothing, Behind: []string{"memory"},
@@ -67,10 +67,10 @@ func declarePressure() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					MemoryPressure, Machine, Warm, "The machine waits for memory.",
-					"For a part of each minute no process runs, because all wait for memory. etcd misses its " +
-						"heartbeats in the same time.",
-					"look at 'vmstat 1' for swapping and at 'ps aux --sort=-rss'; move other work off this host",
+					MemoryPressure, Machine, Warm, "The machine is stalled on memory.",
+					"For part of every minute no process runs because all of them wait for memory. etcd misses its " +
+						"heartbeats during that time.",
+					"check 'vmstat 1' for swapping and 'ps aux --sort=-rss'; move other workloads off this host",
 				},
 			},
 			Runbook: findingRunbook,
@@ -82,7 +82,7 @@ func declarePressure() declaration {
 				limit: limit,
 				of:    func(in Input) Figure { return in.Machine.MemoryStalled },
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("for %.1f %% of the last minute all processes waited for memory, limit %.0f %%",
+					return fmt.Sprintf("all processes stalled on memory for %.1f %% of the last minute, limit %.0f %%",
 						f.Value, l.Enter)
 				},
 			}

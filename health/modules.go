@@ -30,10 +30,9 @@ func declareModules() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					MemoryCorrected, Machine, Warm, "A memory module corrects many errors.",
-					"Each was corrected, and nothing is lost. Modules on which they become many fail more often than " +
-						"others.",
-					"look at 'edac-util -v' or 'ras-mc-ctl --errors' for which module; have it replaced",
+					MemoryCorrected, Machine, Warm, "A memory module reports many corrected errors.",
+					"No data was lost. Modules with many corrected errors fail more often than others.",
+					"find the module with 'edac-util -v' or 'ras-mc-ctl --errors'; replace it",
 				},
 			},
 			Runbook: findingRunbook,
@@ -44,7 +43,7 @@ func declareModules() declaration {
 				code: MemoryCorrected, limit: limit, span: modulesSpan, track: at,
 				of: func(in Input) Figure { return in.Machine.MemoryCorrected },
 				words: func(n float64, l Limit) string {
-					return fmt.Sprintf("%.0f errors of the memory corrected in the last day, limit %.0f", n, l.Enter)
+					return fmt.Sprintf("%.0f corrected memory errors in the last day, limit %.0f", n, l.Enter)
 				},
 			}
 		},
@@ -61,11 +60,11 @@ func declareBroken() declaration {
 			Limits: []Limit{{Of: "uncorrectable errors", Unit: "since the boot"}},
 			Problems: []Problem{
 				{
-					MemoryBroken, Machine, Failed, "The memory has errors that cannot be corrected.",
-					"What was in that memory is lost or wrong. An etcd that runs here may write it to its disk and " +
-						"send it to the others.",
-					"take the host down with 'quorumctl maintenance on' and replace the module; the next " +
-						"boot counts its errors from zero",
+					MemoryBroken, Machine, Failed, "The memory has uncorrectable errors.",
+					"The affected memory holds lost or wrong data. etcd on this host may write it to disk and " +
+						"replicate it.",
+					"take the host down with 'quorumctl maintenance on' and replace the module; the error count " +
+						"restarts at zero with the next boot",
 				},
 			},
 			Runbook: findingRunbook,
@@ -89,20 +88,20 @@ func (u *uncorrectable) read(in Input) { u.figure, u.reset = in.Machine.MemoryUn
 func (u *uncorrectable) absent() string { return u.figure.absent() }
 
 func (u *uncorrectable) text() string {
-	return fmt.Sprintf("%.0f uncorrectable errors of the memory, limit 0", u.figure.Value-u.known)
+	return fmt.Sprintf("%.0f uncorrectable memory errors, limit 0", u.figure.Value-u.known)
 }
 
 func (u *uncorrectable) ways() []rule {
 	return []rule{
 		{
 			[]State{OK},
-			Failed, MemoryBroken, "an error that could not be corrected",
+			Failed, MemoryBroken, "an uncorrectable memory error",
 			func() (string, bool) { return u.text(), u.figure.Value > u.known }, false,
 		},
 		{
 			[]State{Failed},
-			OK, "", "an operator says that it is repaired",
-			func() (string, bool) { return "an operator said that it is repaired", u.reset }, false,
+			OK, "", "an operator resets it",
+			func() (string, bool) { return "reset by an operator", u.reset }, false,
 		},
 	}
 }

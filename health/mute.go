@@ -28,22 +28,22 @@ type MuteEnd struct {
 	Why string
 }
 
-// Over tells why a mute holds no more by what is found now; empty while it does.
+// Over returns why a mute holds no more by what is found now; empty while it does.
 func (m Mute) Over(found []Finding, now time.Time) string {
 	if !now.Before(m.Until) {
-		return "its time is over"
+		return "expired"
 	}
 	for _, f := range found {
 		switch {
 		case f.Code != m.Code:
 		case f.Gates != Nothing:
-			return "it gates " + strings.Join(f.Gates.Names(), ", ") + " now"
+			return "it now gates " + strings.Join(f.Gates.Names(), ", ")
 		case f.State.WorseThan(m.State):
-			return fmt.Sprintf("it has become worse: %s, and was %s", f.State, m.State)
+			return fmt.Sprintf("it got worse: %s, was %s", f.State, m.State)
 		case m.Count > 0 && f.Count > m.Count:
-			return fmt.Sprintf("more is found: %d of them, and it was %d", f.Count, m.Count)
+			return fmt.Sprintf("more instances: %d, was %d", f.Count, m.Count)
 		case m.Grade > 0 && f.Grade >= m.Grade+1:
-			return "it has become twice as bad"
+			return "it is twice as bad as when it was muted"
 		}
 	}
 	return ""

@@ -28,21 +28,21 @@ func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
 		"it is found as it was":     {found(Warm, Nothing), 0, ""},
 		"it is not found":           {nil, time.Minute, ""},
 		"the last moment":           {found(Warm, Nothing), time.Hour - 1, ""},
-		"its time is over":          {nil, time.Hour, "its time is over"},
-		"it has become worse":       {found(Slow, Nothing), 0, "worse: SLOW, and was WARM"},
+		"expired":                   {nil, time.Hour, "expired"},
+		"it has become worse":       {found(Slow, Nothing), 0, "got worse: SLOW, was WARM"},
 		"as many are found":         {[]Finding{{Code: MemoryLow, State: Warm, Count: 1}}, 0, ""},
 		"it is nearly twice as bad": {[]Finding{{Code: MemoryLow, State: Warm, Count: 1, Grade: 70.9}}, 0, ""},
 		"it is twice as bad": {
 			[]Finding{{Code: MemoryLow, State: Warm, Count: 1, Grade: 71}},
 			0,
-			"it has become twice as bad",
+			"it is twice as bad as when it was muted",
 		},
 		"more are found": {
 			[]Finding{{Code: MemoryLow, State: Warm, Count: 2}},
 			0,
-			"more is found: 2 of them, and it was 1",
+			"more instances: 2, was 1",
 		},
-		"it gates something meantime": {found(Warm, Joins), 0, "it gates joins now"},
+		"it gates something meantime": {found(Warm, Joins), 0, "it now gates joins"},
 	} {
 		if why := m.Over(c.found, now.Add(c.at)); why != c.why && (c.why == "" || !strings.Contains(why, c.why)) {
 			t.Errorf("%s: it is over because %q, want %q", name, why, c.why)

@@ -54,7 +54,7 @@ const (
 	observersAgree = 2
 )
 
-const networkSource = "what each host finds on the members' peer and client ports; see quorumctl network"
+const networkSource = "what each host measures on the members' peer and client ports; see quorumctl network"
 
 // declareNetwork declares all checks of the network.
 func declareNetwork() []declaration {
@@ -63,32 +63,33 @@ func declareNetwork() []declaration {
 
 // declarePartition declares the check of hosts that do not reach each other while both belong to the cluster.
 func declarePartition() declaration {
-	return declareWays("partition", "hosts cut off", Problem{
-		NetworkPartition, Network, Warm, "Hosts that are both up do not reach each other.",
-		"Both tell the cluster that they are there, over others, and no connection between them is made. The cluster " +
-			"works as long as a leader reaches a majority; with the next failure it may not.",
-		"look at 'quorumctl network' for what the ways have in common: a cable, a switch, a route, a firewall",
+	return declareWays("partition", "unreachable hosts", Problem{
+		NetworkPartition, Network, Warm, "Two hosts that are both up cannot reach each other.",
+		"Both reach the cluster through other hosts, but no connection between the two succeeds. The cluster works " +
+			"as long as a leader reaches a majority; the next failure may end that.",
+		"check 'quorumctl network' for what the failing connections have in common: a cable, a switch, a route, a " +
+			"firewall",
 	}, NetworkReading.parted)
 }
 
 // declareOneWay declares the check of hosts of which one reaches the other and the other does not.
 func declareOneWay() declaration {
-	return declareWays("one-way", "ways in one direction only", Problem{
-		NetworkOneWay, Network, Warm, "A host does not reach another one that reaches it.",
-		"Connections are made in one direction only. etcd's members need both: each sends to the other on " +
-			"connections of its own.",
-		"look at the rules of the firewalls on and between the two, for the ports of etcd",
+	return declareWays("one-way", "one-way connections", Problem{
+		NetworkOneWay, Network, Warm, "Connections between two hosts succeed in one direction only.",
+		"etcd members need both directions: each sends to the other over its own connections.",
+		"check the firewall rules on and between the two hosts for etcd's ports",
 	}, NetworkReading.oneWay)
 }
 
 // declareLargeLost declares the check of ways on which only small packets get through.
 func declareLargeLost() declaration {
-	return declareWays("large-packets", "ways that lose large packets", Problem{
-		NetworkLargeLost, Network, Warm, "Large packets are lost on a way on which small ones get through.",
-		"Heartbeats arrive and entries do not: a member looks alive and falls behind, or never gets its snapshot. " +
-			"Something on the way takes only smaller packets, and what should say so is dropped (an MTU black hole).",
-		"compare the MTU of both hosts and of what lies between: 'ip link', 'tracepath'; let ICMP \"fragmentation " +
-			"needed\" through",
+	return declareWays("large-packets", "connections that lose large packets", Problem{
+		NetworkLargeLost, Network, Warm, "Large packets are lost on a path where small ones get through.",
+		"Heartbeats arrive but log entries do not: a member looks alive and falls behind, or never receives its " +
+			"snapshot. A hop has a smaller MTU, and the ICMP message that would report it is dropped (an MTU black " +
+			"hole).",
+		"compare the MTU of both hosts and of the path between them ('ip link', 'tracepath'); allow ICMP " +
+			"\"fragmentation needed\"",
 	}, NetworkReading.large)
 }
 
@@ -112,7 +113,7 @@ func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []
 	}
 }
 
-// state gives how a way was found by its owner.
+// state returns how a way was found by its owner.
 func (n NetworkReading) state(from, to string) WayState {
 	for _, w := range n.Ways {
 		if w.From == from && w.To == to {
@@ -140,7 +141,7 @@ func (n NetworkReading) oneWay() []string {
 		if n.state(to, from) != WayWell {
 			return ""
 		}
-		return fmt.Sprintf("%s does not reach %s, and %s reaches %s", from, to, to, from)
+		return fmt.Sprintf("%s cannot reach %s, but %s reaches %s", from, to, to, from)
 	})
 }
 
@@ -157,9 +158,9 @@ func (n NetworkReading) parted() []string {
 		case back == WayLost && to == n.Self:
 			return "" // said of the way from here
 		case back == WayLost:
-			return fmt.Sprintf("%s and %s do not reach each other, and both reach the cluster", from, to)
+			return fmt.Sprintf("%s and %s cannot reach each other, but both reach the cluster", from, to)
 		case back == WayUnknown && observers >= observersAgree:
-			return fmt.Sprintf("%d hosts do not reach %s, %s among them, and it reaches the cluster",
+			return fmt.Sprintf("%d hosts including %[3]s cannot reach %[2]s, but it reaches the cluster",
 				observers, to, from)
 		}
 		return ""
@@ -168,6 +169,6 @@ func (n NetworkReading) parted() []string {
 
 func (n NetworkReading) large() []string {
 	return n.each(WayLargeLost, func(from, to string) string {
-		return fmt.Sprintf("from %s to %s small packets get through and large ones do not", from, to)
+		return fmt.Sprintf("large packets are lost from %s to %s, small ones get through", from, to)
 	})
 }

@@ -25,22 +25,23 @@ const (
 // declareLossy declares the check of what has to be sent again on the way to a host, of the questions that this host
 // asks its member. What the kernel counts of the whole host says less: most of that may never leave it.
 func declareLossy() declaration {
-	limit := Limit{Of: "segments sent again to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave}
+	limit := Limit{Of: "retransmitted segments to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave}
 	p := Problem{
-		NetworkLossy, Network, Warm, "Packets are lost on the way to another host, or back.",
-		"The other host answers, and a part of what is sent is lost. Whatever was behind it waits for a fifth of a " +
-			"second at least, and a new connection for a whole one: heartbeats come late.",
-		"compare with the ways to and between the others; 'ip -s link' on both hosts, then cables and the switch " +
-			"between them",
+		NetworkLossy, Network, Warm, "Packets are lost on the path to another host.",
+		"The other host answers, but part of the traffic is lost on the way there or back. Everything behind a " +
+			"lost packet waits at least a fifth of a second, and a new connection a full second: heartbeats arrive " +
+			"late.",
+		"compare with the connections to and between the other hosts; check 'ip -s link' on both hosts, then the " +
+			"cables and the switch between them",
 	}
-	d := advises("loss", "TCP_INFO of the connections by which this host asks the members' peer and client ports, and "+
-		"of those on which its etcd sends to its peers, within five minutes (sock_diag)",
+	d := advises("loss", "TCP_INFO of this host's own connections to the members' peer and client ports, and of its "+
+		"etcd's connections to its peers, over five minutes (sock_diag)",
 		limit, p, func(at *track) evidence {
 			e := &wayLosses{limit: limit, by: map[string]*window{}, peers: peerLosses{limit: limit}}
 			return &listed{
 				spell:   spell{code: NetworkLossy, track: at, badFor: time.Minute, wellFor: time.Minute},
-				sick:    fmt.Sprintf("over %.10g %% of what is sent to a host are sent again", limit.Enter),
-				well:    fmt.Sprintf("at most %.10g %% of what is sent to any host are sent again", limit.Leave),
+				sick:    fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", limit.Enter),
+				well:    fmt.Sprintf("at most %.10g %% of the segments to any host are retransmitted", limit.Leave),
 				look:    e.look,
 				missing: func(in Input) string { return in.Network.absent() },
 				partly: func(in Input) []string {
@@ -75,7 +76,7 @@ func (e *wayLosses) look(in Input, bad bool) (all []string) {
 		counted.take(in.Now, w.Segments)
 		if share := counted.share(lossFewest); e.limit.beyond(share, bad) {
 			_, sent := counted.grown()
-			all = append(all, fmt.Sprintf("%.2g %% of %.0f segments to %s were sent again in the last half hour, "+
+			all = append(all, fmt.Sprintf("%.2g %% of %.0f segments to %s were retransmitted in the last half hour, "+
 				"limit %.10g %%", share, sent, w.To, e.limit.Enter))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // wellNetwork is that of three hosts that reach each other, as n1 knows it.
 func wellNetwork() NetworkReading { return network("") }
 
-// network gives the same with some ways otherwise, each as "n1>n2 lost".
+// network returns the same with some ways otherwise, each as "n1>n2 lost".
 func network(otherwise string) NetworkReading {
 	n := NetworkReading{Known: true, Self: "n1"}
 	for _, from := range []string{"n1", "n2", "n3"} {
@@ -41,17 +41,17 @@ func TestAWayThatIsCutIsNamedByWhoItConcernsAndAfterAWhileOnly(t *testing.T) {
 	t.Parallel()
 	for ways, want := range map[string]string{
 		"":                   "",
-		"n1>n3 lost":         "NETWORK_ONE_WAY n1 does not reach n3, and n3 reaches n1",
-		"n3>n1 lost":         "NETWORK_ONE_WAY n3 does not reach n1, and n1 reaches n3",
+		"n1>n3 lost":         "NETWORK_ONE_WAY n1 cannot reach n3, but n3 reaches n1",
+		"n3>n1 lost":         "NETWORK_ONE_WAY n3 cannot reach n1, but n1 reaches n3",
 		"n1>n3 lost,n3>n1 ?": "", // n3 says nothing, and n1 may be wrong
 		"n2>n3 lost":         "", // it concerns others
 		"n2>n3 large":        "",
 		"n1>n2 large": "NETWORK_LARGE_PACKETS_LOST " +
-			"from n1 to n2 small packets get through and large ones do not",
+			"large packets are lost from n1 to n2, small ones get through",
 		"n1>n3 ?,n3>n1 ?":       "",
-		"n1>n3 lost,n3>n1 lost": "NETWORK_PARTITION n1 and n3 do not reach each other, and both reach the cluster",
-		"n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?": "NETWORK_PARTITION 2 hosts do not reach n3, n1 among them, " +
-			"and it reaches the cluster",
+		"n1>n3 lost,n3>n1 lost": "NETWORK_PARTITION n1 and n3 cannot reach each other, but both reach the cluster",
+		"n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?": "NETWORK_PARTITION 2 hosts including n1 cannot reach n3, " +
+			"but it reaches the cluster",
 	} {
 		b := newBench(t, DefaultThresholds())
 		b.member = true
@@ -118,8 +118,8 @@ func networkEdges() []edge {
 	}
 	var all []edge
 	for name, ways := range map[string]string{
-		"hosts cut off": "n1>n3 lost,n3>n1 lost", "ways in one direction only": "n1>n3 lost",
-		"ways that lose large packets": "n1>n3 large",
+		"unreachable hosts": "n1>n3 lost,n3>n1 lost", "one-way connections": "n1>n3 lost",
+		"connections that lose large packets": "n1>n3 large",
 	} {
 		all = append(all,
 			edge{
@@ -137,12 +137,12 @@ func networkEdges() []edge {
 	}
 	return append(all,
 		edge{
-			"over 3 % of what is sent to a host",
+			"over 3 % of the segments to a host",
 			func(b *bench) { loses(15, 500, time.Minute)(b); loses(1, 0, time.Minute-time.Second)(b) },
 			loses(0, 0, time.Second),
 		},
 		edge{
-			"at most 1.5 % of what is sent to any host",
+			"at most 1.5 % of the segments to any host",
 			func(b *bench) { loses(15, 500, time.Minute)(b); loses(0, 500, time.Minute-time.Second)(b) },
 			loses(0, 0, time.Second),
 		})
@@ -206,7 +206,7 @@ func TestAWayThatLosesPacketsIsNamedAndForgottenWhenNobodyLooksAtItAnyMore(t *te
 	b.each(2*time.Minute, ms)
 	b.network.sends(10, 0)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were sent again in the last half hour, limit 3 %")
+	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were retransmitted in the last half hour, limit 3 %")
 	b.network.Ways[0].Segments, b.network.Ways[1].Segments = Part{}, Part{} // it looks at others now
 	if b.each(2*time.Minute, ms); len(b.verdict.Findings) > 0 {
 		t.Errorf("of what is not looked at it is %+v", b.verdict.Findings)
@@ -219,5 +219,5 @@ func TestLostPacketsAreNotToldBesideALinkThatIsDown(t *testing.T) {
 	b.network.sends(25, 500)
 	b.links.Links[2].Carrier = known(0)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkDown, "eth1 has no link: bond0 goes on over eth0 alone")
+	b.findsOnly(LinkDown, "eth1 has no link: bond0 runs over eth0 only")
 }

@@ -49,12 +49,12 @@ const pluginCalm = time.Minute
 // knows, and what it gates would be gated for ever.
 const pluginSilence = 10
 
-// ExternalCheckCode gives the code of what a plugin finds.
+// ExternalCheckCode returns the code of what a plugin finds.
 func ExternalCheckCode(name string) Code {
 	return Code("PLUGIN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
-// ExternalCheckName gives the name of the check, which is none of quorumd's own.
+// ExternalCheckName returns the name of the check, which is none of quorumd's own.
 func ExternalCheckName(name string) string { return "plugin " + name }
 
 // declarePlugins declares the operator's own checks.
@@ -67,11 +67,11 @@ func declarePlugins(t Thresholds) (all []declaration) {
 
 func declarePlugin(p ExternalCheck) declaration {
 	code := ExternalCheckCode(p.Name)
-	const remedy = "run it by hand, as the user quorumd; what it looks at is known to whoever has put it there"
+	const remedy = "run it by hand as the user quorumd; ask the owner of the check what it tests"
 	problem := func(s State, said string) Problem {
 		return Problem{
-			code, Machine, s, "The operator's own check " + p.Name + " says " + said + ".",
-			"It is a program of this site, and its text is its own.", remedy,
+			code, Machine, s, "The external check " + p.Name + " reports " + said + ".",
+			"It is a program configured on this host; the finding quotes its output.", remedy,
 		}
 	}
 	return declaration{
@@ -139,7 +139,7 @@ func (p *plugin) absent() string {
 	return p.why()
 }
 
-// why says why it is silent; empty when it is not.
+// why returns why it is silent; empty when it is not.
 func (p *plugin) why() string {
 	if p.seen.Absent == "" && p.seen.Runs == 0 {
 		return notYet
@@ -147,7 +147,7 @@ func (p *plugin) why() string {
 	return p.seen.Absent
 }
 
-// forgotten tells whether it has been silent for too long to be held to its word.
+// forgotten reports whether it has been silent for too long to be held to its word.
 func (p *plugin) forgotten() bool { return p.track.State != OK && p.now-p.heard >= p.silence }
 
 // entered makes one whose word no longer counts say it again from the beginning.
@@ -159,7 +159,7 @@ func (p *plugin) entered(State) {
 
 func (p *plugin) text() string { return p.seen.Text }
 
-// all tells whether every one of the newest results is as wanted.
+// all reports whether every one of the newest results is as wanted.
 func (p *plugin) all(wanted func(State) bool) bool {
 	for _, s := range p.said {
 		if !wanted(s) {
@@ -179,18 +179,18 @@ func (p *plugin) ways() []rule {
 	return []rule{
 		{
 			[]State{Warm, Slow},
-			OK, "", fmt.Sprintf("it has told nothing for %s, %d of its intervals", show(p.silence), pluginSilence),
+			OK, "", fmt.Sprintf("no result for %s, %d of its intervals", show(p.silence), pluginSilence),
 			func() (string, bool) {
-				return fmt.Sprintf("it has told nothing for %s: %s", show(p.silence), p.why()), p.forgotten()
+				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},
 			false, // it has not recovered
 		},
-		{[]State{OK, Warm}, Slow, p.code, "it says CRITICAL twice in a row", says(critical), false},
-		{[]State{OK}, Warm, p.code, "it says WARNING or CRITICAL twice in a row", says(bad), false},
-		{[]State{Slow}, Warm, p.code, "it says WARNING twice in a row", says(warning), false},
+		{[]State{OK, Warm}, Slow, p.code, "it reports CRITICAL twice in a row", says(critical), false},
+		{[]State{OK}, Warm, p.code, "it reports WARNING or CRITICAL twice in a row", says(bad), false},
+		{[]State{Slow}, Warm, p.code, "it reports WARNING twice in a row", says(warning), false},
 		{
 			[]State{Warm, Slow},
-			OK, "", "it says OK twice in a row, and nothing else for " + show(pluginCalm),
+			OK, "", "it reports OK twice in a row, and nothing else for " + show(pluginCalm),
 			func() (string, bool) {
 				return p.text(), p.all(func(s State) bool { return s == OK }) &&
 					p.now-p.lastBad >= p.track.patience(OK, pluginCalm, p.now)

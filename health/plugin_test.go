@@ -88,7 +88,7 @@ func TestAPluginThatFallsSilentIsHeldToItsWordForTenIntervalsOnly(t *testing.T) 
 	b.plugins[0].Absent = "it took over 10 s"
 	b.each(99*time.Second, ms)
 	if v := b.verdict; v.State != Slow || v.Gates != Joins ||
-		v.Text != "a leg is lost; it took over 10 s, so this may be out of date" {
+		v.Text != "a leg is lost; it took over 10 s, so this may be stale" {
 		t.Fatalf("silent for a while, the verdict is %s, gates %v: %s", v.State, v.Gates.Names(), v.Text)
 	}
 	b.reborn() // nobody knows how long it was silent before
@@ -101,7 +101,7 @@ func TestAPluginThatFallsSilentIsHeldToItsWordForTenIntervalsOnly(t *testing.T) 
 	if v := b.verdict; v.State != OK || len(v.Findings) > 0 {
 		t.Errorf("silent for ten intervals, the verdict is %s: %+v", v.State, v.Findings)
 	}
-	if len(b.changes) != 1 || b.changes[0].Text != "it has told nothing for 100 s: it took over 10 s" {
+	if len(b.changes) != 1 || b.changes[0].Text != "no result for 100 s: it took over 10 s" {
 		t.Errorf("told is %+v", b.changes)
 	}
 	b.plugins[0].Runs, b.plugins[0].Absent = b.plugins[0].Runs+1, ""

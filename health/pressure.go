@@ -22,27 +22,28 @@ const (
 // declareCPUPressure declares the check of processes that wait for the processor. Those of other work may wait while
 // etcd does not: the check of the processor sees whether the probe waits.
 func declareCPUPressure() declaration {
-	limit := Limit{Of: "time in which one waits for the processor", Unit: "%", Enter: waited, Leave: waitedLeave}
+	limit := Limit{Of: "time a process waited for a CPU", Unit: "%", Enter: waited, Leave: waitedLeave}
 	p := Problem{
-		CPUPressure, Machine, Warm, "There is more work than processors.",
-		"Nearly always a process waits that could run. Which one waits is up to priorities: etcd may be among them.",
-		"look at 'top'; move other work off this host, or give it a lower priority",
+		CPUPressure, Machine, Warm, "The CPUs are overloaded.",
+		"Nearly all the time at least one runnable process waits for a CPU. Priorities decide which one: it may be " +
+			"etcd.",
+		"check 'top'; move other workloads off this host, or lower their priority",
 	}
 	return waits("cpu-pressure", "cpu", "some avg60 of /proc/pressure/cpu", limit, p,
-		"for %.0f %% of the last minute a process waited for the processor, limit %.0f %%",
+		"a process waited for a CPU for %.0f %% of the last minute, limit %.0f %%",
 		func(m MachineReading) Figure { return m.ProcessorWaited })
 }
 
 // declareIOPressure declares the check of the time in which nothing runs because all wait for the disks.
 func declareIOPressure() declaration {
-	limit := Limit{Of: "time in which all wait for disks", Unit: "%", Enter: waited, Leave: waitedLeave}
+	limit := Limit{Of: "time stalled on disk I/O", Unit: "%", Enter: waited, Leave: waitedLeave}
 	p := Problem{
-		IOPressure, Machine, Warm, "The machine waits for its disks.",
-		"Nearly always no process runs, because all that could wait for a disk, etcd's or another one.",
-		"look at 'iostat -x' for which disk, and at 'iotop' for who writes; move that to another host or hour",
+		IOPressure, Machine, Warm, "The machine is stalled on disk I/O.",
+		"Nearly all the time no process runs because all that could wait for a disk, etcd's or another one.",
+		"check 'iostat -x' for the disk and 'iotop' for the writers; move them to another host or another time",
 	}
 	return waits("io-pressure", "fsync", "full avg60 of /proc/pressure/io", limit, p,
-		"for %.0f %% of the last minute all processes waited for disks, limit %.0f %%",
+		"all processes stalled on disk I/O for %.0f %% of the last minute, limit %.0f %%",
 		func(m MachineReading) Figure { return m.DiskWaited })
 }
 

@@ -40,33 +40,33 @@ func processorEdges() []edge {
 		return edge{when, then(set(just, minute), set(bad, span-second)), set(nothing, second)}
 	}
 	return []edge{
-		lasting("time in which one waits for the processor over 80 %", waits(80), waits(80.1), 5*minute),
-		lasting("time in which one waits for the processor at most 50 %", waits(50.1), waits(50), 5*minute),
-		lasting("time in which all wait for disks over 80 %", disks(80), disks(80.1), 5*minute),
-		lasting("time in which all wait for disks at most 50 %", disks(50.1), disks(50), 5*minute),
-		lasting("the time comes from a slow clock", nothing, source("hpet"), minute),
-		lasting("the time comes from a fast clock", source("acpi_pm"), source("arch_sys_counter"), minute),
+		lasting("time a process waited for a CPU over 80 %", waits(80), waits(80.1), 5*minute),
+		lasting("time a process waited for a CPU at most 50 %", waits(50.1), waits(50), 5*minute),
+		lasting("time stalled on disk I/O over 80 %", disks(80), disks(80.1), 5*minute),
+		lasting("time stalled on disk I/O at most 50 %", disks(50.1), disks(50), 5*minute),
+		lasting("the kernel uses a slow clock source", nothing, source("hpet"), minute),
+		lasting("the kernel uses a fast clock source", source("acpi_pm"), source("arch_sys_counter"), minute),
 		{"boots over 2", set(boots(2, 0), minute), set(boots(3, 0), second)},
 		lasting("boots at most 2", boots(3, 0), boots(2, 0), minute),
-		{"reboots without a word over 0", set(nothing, minute), set(boots(1, 1), second)},
-		lasting("reboots without a word at most 0", boots(1, 1), boots(1, 0), minute),
+		{"unclean reboots over 0", set(nothing, minute), set(boots(1, 1), second)},
+		lasting("unclean reboots at most 0", boots(1, 1), boots(1, 0), minute),
 		{"a machine check", set(nothing, minute), set(checks(1), second)},
 		lasting("no machine check", checks(1), checks(0), minute),
-		{"times a processor was slowed down over 10", set(hot(10), minute), set(hot(1), second)},
+		{"thermal throttlings over 10", set(hot(10), minute), set(hot(1), second)},
 		{
-			"times a processor was slowed down at most 0",
+			"thermal throttlings at most 0",
 			then(set(hot(1), second), anHour), set(nothing, second),
 		},
-		{"tasks that hung over 0", set(nothing, minute), set(hung, second)},
-		{"tasks that hung at most 0", then(set(hung, second), anHour), set(nothing, second)},
-		{"times the clock was set over 0", set(clock(0.4), minute), set(clock(0.5), second)},
+		{"hung tasks over 0", set(nothing, minute), set(hung, second)},
+		{"hung tasks at most 0", then(set(hung, second), anHour), set(nothing, second)},
+		{"clock steps over 0", set(clock(0.4), minute), set(clock(0.5), second)},
 		{
-			"times the clock was set at most 0",
+			"clock steps at most 0",
 			then(set(clock(-0.5), second), anHour), set(nothing, second),
 		},
-		lasting("segments sent again over 1 %", resend(10, 1000), resend(1, 0), minute),
+		lasting("retransmitted segments over 1 %", resend(10, 1000), resend(1, 0), minute),
 		{
-			"segments sent again at most 0.5 %",
+			"retransmitted segments at most 0.5 %",
 			then(set(resend(6, 1000), second), set(resend(0, 200), 5*minute-second)), set(nothing, second),
 		},
 	}
@@ -77,15 +77,15 @@ func TestAClockThatIsSetIsToldWithHowMuch(t *testing.T) {
 	b := linked(t)
 	b.machine.Booted.Value -= 3.25
 	b.each(time.Second, ms)
-	b.findsOnly(ClockStepped, "the clock was set once in the last hour, last by -3.2 s, limit 0")
-	b.machine.Booted = Figure{Absent: "the processor is too short to look at two clocks at a time"}
+	b.findsOnly(ClockStepped, "the clock was stepped once in the last hour, last by -3.2 s, limit 0")
+	b.machine.Booted = Figure{Absent: "CPU starvation: cannot compare the clocks"}
 	b.each(time.Minute, ms)
 	b.machine.Booted = known(1.8e9) // set back meanwhile
 	b.each(time.Second, ms)
-	b.findsOnly(ClockStepped, "the clock was set 2 times in the last hour, last by +3.2 s, limit 0")
+	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, last by +3.2 s, limit 0")
 	b.reborn()
 	b.each(time.Second, ms)
-	b.findsOnly(ClockStepped, "the clock was set 2 times in the last hour, limit 0")
+	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, limit 0")
 	b.machine.Booted.Value += 0.01 // never by so little at a time
 	b.pass(time.Hour, ms)
 	if len(b.verdict.Findings) > 0 {
@@ -116,8 +116,8 @@ func TestHeatHungTasksAndMachineChecksAdviseOnly(t *testing.T) {
 	for _, f := range b.verdict.Findings {
 		told = append(told, f.Text)
 	}
-	want := "a processor was slowed down for heat 500 times in the last hour, limit 10; there was a machine check " +
-		"since the boot, limit 0; 2 tasks hung in the last hour, limit 0"
+	want := "500 thermal throttlings in the last hour, limit 10; 1 machine check " +
+		"since the boot, limit 0; 2 hung tasks in the last hour, limit 0"
 	if got := strings.Join(told, "; "); got != want || b.verdict.State != OK || b.verdict.Gates != Nothing {
 		t.Errorf("%s, gates %v: %s", b.verdict.State, b.verdict.Gates.Names(), got)
 	}
@@ -145,7 +145,7 @@ func TestAFewSegmentsOnAQuietHostAreNoShare(t *testing.T) {
 	b.machine.Segments.Of += 30
 	b.machine.Segments.Among += 991
 	b.each(90*time.Second, ms)
-	b.findsOnly(Retransmissions, "3.9 % of the segments of the last five minutes were sent again, limit 1 %")
+	b.findsOnly(Retransmissions, "3.9 % of the segments of the last five minutes were retransmitted, limit 1 %")
 }
 
 func TestTasksThatHangAreCountedByTheLogWhereTheKernelHasNoCount(t *testing.T) {
@@ -156,7 +156,7 @@ func TestTasksThatHangAreCountedByTheLogWhereTheKernelHasNoCount(t *testing.T) {
 	b.hardware.TasksHung = Figure{Absent: "nobody has read the kernel's log"}
 	b.each(400*time.Second, ms)
 	want := Absence{
-		"hung-tasks", Machine, HungUncounted + ", and its log does not tell: nobody has read the kernel's log",
+		"hung-tasks", Machine, HungUncounted + "; kernel log: nobody has read the kernel's log",
 	}
 	if !slices.Contains(b.verdict.NotAvailable, want) {
 		t.Errorf("not available: %+v", b.verdict.NotAvailable)
@@ -166,7 +166,7 @@ func TestTasksThatHangAreCountedByTheLogWhereTheKernelHasNoCount(t *testing.T) {
 	b.finds()
 	b.hardware.TasksHung = known(5)
 	b.each(time.Second, ms)
-	b.advises("2 tasks hung in the last hour, limit 0")
+	b.advises("2 hung tasks in the last hour, limit 0")
 	b = beside(t)
 	b.hardware.TasksHung = known(9) // a kernel that counts is believed, whatever its log has kept
 	b.machine.TasksHung = Figure{Absent: "the kernel has not answered for a while"}
@@ -174,5 +174,5 @@ func TestTasksThatHangAreCountedByTheLogWhereTheKernelHasNoCount(t *testing.T) {
 	b.machine.TasksHung = known(12)
 	b.each(time.Second, ms)
 	b.finds(TasksHung)
-	b.advises("12 tasks hung in the last hour, limit 0")
+	b.advises("12 hung tasks in the last hour, limit 0")
 }

@@ -70,7 +70,7 @@ func TestARunThatEndsBadlyDoesNotPass(t *testing.T) {
 	b.burst(2989, ms)
 	b.burst(11, 11*ms) // p99 of all is 1 ms, yet the latest are a sign of WARM
 	b.want(Qualifying)
-	b.says("11 of the last 300 writes took longer than 10 ms, at most 10 may")
+	b.says("11 of the last 300 writes took longer than 10 ms, limit 10")
 	b.burst(300, ms)
 	b.want(OK)
 }
@@ -84,8 +84,8 @@ func TestContaminatedSamplesDoNotCountInTheRun(t *testing.T) {
 		b.contaminated(LaneWAL, ms)
 	}
 	b.look()
-	b.says("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 left out because the " +
-		"processor was short")
+	b.says("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 discarded because of " +
+		"CPU starvation")
 }
 
 func TestTheDirectLaneAloneDoesNotQualify(t *testing.T) {

@@ -39,11 +39,11 @@ func declareRAID() declaration {
 			Limits: []Limit{{Of: "missing member devices", Unit: "in an array"}},
 			Problems: []Problem{
 				{
-					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data is missing a member device.",
-					"Unless the text says that it is broken, all data is there. The next one that fails may take it " +
-						"along, and while a new one is filled writes are slower.",
-					"look at 'cat /proc/mdstat' and 'mdadm --detail'; replace the drive that failed and add it with " +
-						"'mdadm --add'",
+					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data is degraded.",
+					"Unless the finding says that the array has failed, no data is lost. The next drive failure " +
+						"may lose it, and writes are slower during the rebuild.",
+					"check 'cat /proc/mdstat' and 'mdadm --detail'; replace the failed drive and add the new one " +
+						"with 'mdadm --add'",
 				},
 			},
 			Runbook: findingRunbook,
@@ -51,7 +51,7 @@ func declareRAID() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			e := eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
-				"an array is missing a member device", "no array is missing a member device", Array.lacking)
+				"an array is degraded", "no array is degraded", Array.lacking)
 			e.partly = func(in Input) []string {
 				all := in.partly(place.absent)
 				for _, p := range in.places() {
@@ -70,14 +70,14 @@ func declareResync() declaration {
 	return declaration{
 		Check: Check{
 			Name: "resync", Component: Disk, Gates: Nothing, Behind: []string{"raid"},
-			Source: "sync_action of the RAID arrays under etcd's data (md); a check or repair of an array is none",
-			Limits: []Limit{{Of: "arrays that are resynchronised", Unit: "for 1 min"}},
+			Source: "sync_action of the RAID arrays under etcd's data (md); a check or repair does not count",
+			Limits: []Limit{{Of: "resyncing arrays", Unit: "for 1 min"}},
 			Problems: []Problem{
 				{
-					RAIDResyncing, Disk, Warm, "A RAID array under etcd's data is being resynchronised.",
-					"The host went down without stopping it, or the array is new or changes its shape. Until that is " +
-						"done its member devices differ, and writes are slower.",
-					"nothing, it ends by itself; 'cat /proc/mdstat' shows how far it is",
+					RAIDResyncing, Disk, Warm, "A RAID array under etcd's data is resyncing.",
+					"The host went down without stopping the array, or the array is new or being reshaped. Until " +
+						"the resync ends, its member devices differ and writes are slower.",
+					"none, it ends by itself; 'cat /proc/mdstat' shows the progress",
 				},
 			},
 			Runbook: findingRunbook,
@@ -85,12 +85,12 @@ func declareResync() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return eachArray(spell{code: RAIDResyncing, track: at, badFor: time.Minute, wellFor: time.Minute},
-				"an array is resynchronised", "no array is resynchronised", Array.resyncing)
+				"an array resyncs", "no array resyncs", Array.resyncing)
 		},
 	}
 }
 
-// eachArray gives the evidence of a check that asks each array under etcd's data what is wrong with it.
+// eachArray returns the evidence of a check that asks each array under etcd's data what is wrong with it.
 func eachArray(timing spell, sick, well string, wrong func(Array) string) *listed {
 	return &listed{
 		spell: timing, sick: sick, well: well,
@@ -132,13 +132,13 @@ func (a Array) lacking() string {
 	}
 	text := "is missing " + plural(a.Missing, "member device")
 	if a.Broken {
-		text = "is broken, it is missing more member devices than it can do without"
+		text = "has failed: too many member devices are missing"
 	}
 	if len(a.Failed) > 0 {
 		text += ", failed: " + strings.Join(a.Failed, " ")
 	}
 	if a.Doing == "recover" {
-		text += fmt.Sprintf("; a new one is filled, %.0f %% done", 100*a.Done)
+		text += fmt.Sprintf("; rebuild %.0f %% done", 100*a.Done)
 	}
 	return text
 }

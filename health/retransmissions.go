@@ -21,13 +21,13 @@ const (
 // declareRetransmissions declares the check of TCP segments that are sent again. The kernel counts those of all
 // connections of the host, whoever has them, those within the host too.
 func declareRetransmissions() declaration {
-	limit := Limit{Of: "segments sent again", Unit: "% in five minutes", Enter: resent, Leave: resentLeave}
+	limit := Limit{Of: "retransmitted segments", Unit: "% in five minutes", Enter: resent, Leave: resentLeave}
 	p := Problem{
-		Retransmissions, Network, Warm, "Many segments have to be sent again.",
-		"The network loses packets, here or on the way. Whatever was behind a lost one waits for it, a fifth of a " +
-			"second at least: the leader's heartbeats come late.",
-		"'ss -ti' shows on which connections ('retrans'); if all go to one host look there, otherwise here: " +
-			"'ip -s link', cables, the switch",
+		Retransmissions, Network, Warm, "TCP retransmits many segments.",
+		"The network loses packets, on this host or on the way. Everything behind a lost packet waits at least a " +
+			"fifth of a second: the leader's heartbeats arrive late.",
+		"find the connections with 'ss -ti' ('retrans'); if all go to one host, check that host, otherwise this " +
+			"one: 'ip -s link', cables, the switch",
 	}
 	d := advises("retransmissions", "RetransSegs and OutSegs of /proc/net/snmp, over the whole host", limit, p,
 		func(at *track) evidence {
@@ -42,7 +42,7 @@ func declareRetransmissions() declaration {
 					return Figure{Value: w.share(resentFewest), Known: true}
 				},
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("%.2g %% of the segments of the last five minutes were sent again, "+
+					return fmt.Sprintf("%.2g %% of the segments of the last five minutes were retransmitted, "+
 						"limit %.0f %%", f.Value, l.Enter)
 				},
 			}

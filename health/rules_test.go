@@ -101,7 +101,7 @@ func hangEdges() []edge {
 	}
 	return []edge{
 		{
-			"an operation comes back with an error",
+			"an operation returns an error that means",
 			func(b *bench) { fail(b, syscall.ENOSPC) },
 			func(b *bench) { fail(b, syscall.EIO) },
 		},
@@ -116,7 +116,7 @@ func hangEdges() []edge {
 			func(b *bench) { hang(b, time.Second+1, time.Second) },
 		},
 		{
-			"the operation came back",
+			"the operation returned",
 			func(b *bench) {
 				b.sample(LaneDirect, ms) // came back when the other began to hang
 				b.look()
@@ -132,7 +132,7 @@ func hangEdges() []edge {
 			func(b *bench) { hang(b, 2*time.Second, time.Second-1) },
 		},
 		{
-			"an operator says",
+			"an operator resets it",
 			func(b *bench) { b.each(time.Hour, ms) },
 			func(b *bench) {
 				if err := b.j.Reset(); err != nil {
@@ -158,17 +158,17 @@ func dataEdges() []edge {
 			func(b *bench) { b.now++; b.contaminated(LaneDirect, ms); b.look() },
 		},
 		{
-			"samples come in, and the host has a member",
+			"samples arrive, and the host has a member",
 			silence,
 			func(b *bench) { b.sample(LaneDirect, ms); b.look() },
 		},
 		{
-			"samples come in, and the host has no member",
+			"samples arrive, and the host has no member",
 			func(b *bench) { b.member = false; silence(b) },
 			func(b *bench) { b.sample(LaneDirect, ms); b.look() },
 		},
 		{
-			"the host has no member any more",
+			"the host no longer has a member",
 			func(b *bench) {
 				b.member, fsyncOf(b.j).qualified = false, true
 				b.look()
@@ -230,7 +230,7 @@ func runEdges() []edge {
 			func(b *bench) { b.each(time.Second, ms) },
 		},
 		{
-			"the host has a member, 300 samples, and none of these",
+			"the host has a member, 300 samples, and no sign of WARM",
 			func(b *bench) { b.each(199*time.Second, ms) },
 			func(b *bench) { b.each(time.Second, ms) },
 		},
@@ -277,7 +277,7 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, quiet) },
 		},
 		{
-			"p99 proves to be over 100 ms",
+			"p99 is significantly over 100 ms",
 			func(b *bench) { b.each(4*time.Second, 100*ms+1); b.each(10*time.Second, 100*ms) },
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
@@ -292,7 +292,7 @@ func latencyEdges() []edge {
 		},
 		{"6 samples of a lane in a row over 10 ms", sixSoon, func(b *bench) { b.each(time.Second, 10*ms+1) }},
 		{
-			"2 samples over 500 ms within 10 min, the last of them",
+			"2 samples over 500 ms within 10 min, the last one while",
 			func(b *bench) {
 				b.each(time.Second, 500*ms+1)
 				b.each(10*time.Minute, quiet)
@@ -336,7 +336,7 @@ func spaceEdges() []edge {
 		return func(b *bench) { b.next.Free, b.next.UsageAge = bytes, age; b.look() }
 	}
 	return []edge{
-		{"free space was not asked", free(1<<30, 5*time.Minute), free(1<<30, 5*time.Minute+1)},
+		{"free space was not measured", free(1<<30, 5*time.Minute), free(1<<30, 5*time.Minute+1)},
 		{"less than 1 GiB free", free(1<<30, 0), free(1<<30-1, 0)},
 		{"1 GiB or more free", free(1<<30-1, 0), free(1<<30, 0)},
 		{"1.1 GiB or more free", free(1<<30+1<<30/10-1, 0), free(1<<30+1<<30/10, 0)},
@@ -405,17 +405,17 @@ func machineEdges() []edge {
 			"memory available at least 12 %",
 			then(set(available(11.9), minute), set(available(12), minute-second)), set(nothing, second),
 		},
-		{"time in which all wait for memory over 5 %", set(stalled(5), minute), set(stalled(5.1), second)},
+		{"time stalled on memory over 5 %", set(stalled(5), minute), set(stalled(5.1), second)},
 		{
-			"time in which all wait for memory at most 2 %",
+			"time stalled on memory at most 2 %",
 			then(set(stalled(2.1), minute), set(stalled(2), minute-second)), set(nothing, second),
 		},
 		{
-			"largest error of the clock over 1 s",
+			"maximum clock error over 1 s",
 			then(set(off(1), minute), set(off(1.1), 10*minute-second)), set(nothing, second),
 		},
 		{
-			"largest error of the clock at most 500 ms",
+			"maximum clock error at most 500 ms",
 			then(set(off(0.6), minute), set(off(0.5), minute-second)), set(nothing, second),
 		},
 		{"processes killed over 0", set(nothing, minute), set(killed(1), second)},
@@ -430,7 +430,7 @@ func machineEdges() []edge {
 			set(nothing, second),
 		},
 		{
-			"an error that could not be corrected", set(nothing, minute),
+			"an uncorrectable memory error", set(nothing, minute),
 			set(func(m *MachineReading) { m.MemoryUncorrected = known(1) }, second),
 		},
 	}

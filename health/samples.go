@@ -12,10 +12,10 @@ import (
 // samples are in the order in which they came back.
 type samples []Sample
 
-// last gives the newest n, or all if there are fewer.
+// last returns the newest n, or all if there are fewer.
 func (s samples) last(n int) samples { return s[max(0, len(s)-n):] }
 
-// since gives those that came back at the moment or later.
+// since returns those that came back at the moment or later.
 func (s samples) since(at time.Duration) samples {
 	i, _ := slices.BinarySearchFunc(s, at, func(one Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
 	return s[i:]
@@ -32,7 +32,7 @@ func (s samples) over(limit time.Duration) int {
 	return n
 }
 
-// streak gives the newest of a lane that took longer than the limit one after another, the newest first.
+// streak returns the newest of a lane that took longer than the limit one after another, the newest first.
 func (s samples) streak(lane Lane, limit time.Duration) samples {
 	var streak samples
 	for _, one := range slices.Backward(s) {
@@ -47,7 +47,7 @@ func (s samples) streak(lane Lane, limit time.Duration) samples {
 	return streak
 }
 
-// max gives the longest, 0 for none.
+// max returns the longest, 0 for none.
 func (s samples) max() time.Duration {
 	longest := time.Duration(0)
 	for _, one := range s {
@@ -68,7 +68,7 @@ func (s samples) mean() time.Duration {
 	return sum / time.Duration(len(s))
 }
 
-// spread gives the latencies, shortest first.
+// spread returns the latencies, shortest first.
 func (s samples) spread() spread {
 	sorted := make(spread, len(s))
 	for i, one := range s {
@@ -84,7 +84,7 @@ func (s samples) keep(n int) samples { return slices.Delete(s, 0, max(0, len(s)-
 // spread are latencies, shortest first.
 type spread []time.Duration
 
-// at gives the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest one
+// at returns the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest one
 // measured that has this property. 0 for none.
 func (s spread) at(perMille int) time.Duration {
 	if len(s) == 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// after gives the score after so many rounds of ten writes, some of them slow.
+// after returns the score after so many rounds of ten writes, some of them slow.
 func (s *score) after(rounds, slow int) float64 {
 	for range rounds {
 		for i := range 10 {

@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	smartSource = "smartctl, which quorumd-smart.service asks every half hour"
+	smartSource = "smartctl, run by quorumd-smart.service every half hour"
 	drivesFor   = 10 * time.Minute
 	usedMost    = 100 // percent of the rated life
 	cooler      = 5   // degrees below its limit a drive has to be to be well again
@@ -28,11 +28,11 @@ const (
 // warningHeat is the bit of the critical warnings that is about the temperature. The others are about the drive.
 const warningHeat = 1 << 1
 
-// warnings says what the bits of the critical warnings mean, in their order.
+// warnings returns what the bits of the critical warnings mean, in their order.
 func warnings() []string {
 	return []string{
-		"its spare blocks run out", "it is too hot or too cold", "its reliability is degraded", "it is read-only",
-		"its capacitor has failed, and a loss of power loses writes", "its persistent memory is unreliable",
+		"its spare blocks are running out", "it is too hot or too cold", "its reliability is degraded", "it is read-only",
+		"its capacitor has failed: a power cut loses writes", "its persistent memory is unreliable",
 	}
 }
 
@@ -43,30 +43,30 @@ func declareFailing() declaration {
 		Check: Check{
 			Name: "smart", Component: Machine, Gates: Nothing,
 			Source: smartSource,
-			Limits: []Limit{{Of: "critical warnings, or a verdict of failed", Unit: "of any drive"}},
+			Limits: []Limit{{Of: "critical warnings or failed self-assessments", Unit: "of any drive"}},
 			Problems: []Problem{
 				{
 					DriveFailing, Machine, Warm, "A drive reports that it is failing.",
-					"The drive counts itself as failed, or warns that it is near to that, and fails more often than " +
-						"one that does not. One whose capacitor has failed loses writes that it has acknowledged.",
-					"look at 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason " +
-						"…' and have the drive replaced",
+					"The drive reports failure or a critical warning, and fails more often than drives that do " +
+						"not. A drive whose capacitor has failed loses acknowledged writes.",
+					"check 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason …' " +
+						"and replace the drive",
 				},
 			},
 			Runbook: findingRunbook,
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			e := eachDrive(at, DriveFailing, "a drive's verdict is failed, or it gives a critical warning",
-				"no drive's verdict is failed, and none gives a critical warning", failing)
+			e := eachDrive(at, DriveFailing, "a drive reports failure or a critical warning",
+				"no drive reports failure or a critical warning", failing)
 			e.partly = silentDrives
 			return e
 		},
 	}
 }
 
-// eachDrive gives the evidence of a check that looks at every drive by itself. One that no longer answers is as it was
-// when it last did: to fall silent is no recovery.
+// eachDrive returns the evidence of a check that looks at every drive by itself. One that no longer answers is as it
+// was when it last did: to fall silent is no recovery.
 func eachDrive(at *track, code Code, sick, well string, look func(Drive) string) *listed {
 	last := map[string]string{}
 	return &listed{
@@ -79,7 +79,7 @@ func eachDrive(at *track, code Code, sick, well string, look func(Drive) string)
 				if d.Absent != "" {
 					if what := before[d.Name]; what != "" {
 						last[d.Name] = what
-						found = append(found, what+", and it no longer answers")
+						found = append(found, what+", and the drive no longer responds")
 					}
 				} else if what := look(d); what != "" {
 					last[d.Name] = d.title() + ": " + what
@@ -117,10 +117,10 @@ func failing(d Drive) string {
 	}
 	switch {
 	case d.Warnings&^warningHeat != 0:
-		return fmt.Sprintf("it warns of something that is not known here (critical warning 0x%02x, limit 0)",
+		return fmt.Sprintf("unknown warning (critical warning 0x%02x, limit 0)",
 			d.Warnings)
 	case d.Failed && d.Warnings == 0: // an NVMe drive that is too hot says FAILED, too
-		return "its own verdict is FAILED"
+		return "its SMART self-assessment is FAILED"
 	}
 	return ""
 }
@@ -132,15 +132,15 @@ func declareWear() declaration {
 			Name: "drive-wear", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
 			Source: smartSource,
 			Limits: []Limit{
-				{Of: "rated life used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1},
+				{Of: "rated endurance used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1},
 				{Of: "spare blocks left", Unit: "% of the drive's own threshold", Enter: 100, Leave: 100, Below: true},
 			},
 			Problems: []Problem{
 				{
 					DriveWorn, Machine, Warm, "A drive is worn out.",
-					"It has been written to as much as it was made for, or the blocks that stand in for worn ones " +
-						"run out. It works, and nobody promises for how long; in the end it refuses writes.",
-					"look at 'smartctl -x /dev/NAME'; plan to have the drive replaced",
+					"Its rated endurance is used up, or its spare blocks are running out. It works for now; in the " +
+						"end it rejects writes.",
+					"check 'smartctl -x /dev/NAME'; plan its replacement",
 				},
 			},
 			Runbook: findingRunbook,
@@ -148,19 +148,19 @@ func declareWear() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return eachDrive(at, DriveWorn,
-				"a drive's spare blocks are below its own threshold, or its rated life is over",
-				"every drive has spare blocks and some of its rated life left", worn)
+				"a drive's spare blocks are below its own threshold, or its rated endurance is used up",
+				"every drive has spare blocks and rated endurance left", worn)
 		},
 	}
 }
 
-// worn says how little is left of a drive.
+// worn returns how little is left of a drive.
 func worn(d Drive) string {
 	switch {
 	case d.Spare != nil && d.SpareLimit != nil && *d.Spare < *d.SpareLimit:
 		return fmt.Sprintf("%d %% of its spare blocks are left, limit %d %%", *d.Spare, *d.SpareLimit)
 	case d.Used != nil && *d.Used >= usedMost:
-		return fmt.Sprintf("%d %% of its rated life is used, limit %d %%", *d.Used, usedMost)
+		return fmt.Sprintf("%d %% of its rated endurance is used, limit %d %%", *d.Used, usedMost)
 	}
 	return ""
 }
@@ -170,14 +170,14 @@ func declareHeat() declaration {
 	return declaration{
 		Check: Check{
 			Name: "drive-heat", Component: Machine, Gates: Nothing,
-			Source: "hwmon of the drives, and the critical warnings that " + smartSource,
+			Source: "hwmon of the drives, and the critical warnings of " + smartSource,
 			Limits: []Limit{{Of: "temperature over the drive's own limit", Unit: "°C", Leave: -cooler}},
 			Problems: []Problem{
 				{
-					DriveHot, Machine, Warm, "A drive is too hot.",
-					"It is hotter than its maker allows. It slows itself down to cool, so that writes take longer, " +
-						"and switches itself off when that does not help.",
-					"look at fans, filters and what lies before the air inlet; 'sensors' shows all temperatures",
+					DriveHot, Machine, Warm, "A drive is overheating.",
+					"Its temperature exceeds its own limit. It throttles, which makes writes slower, and shuts " +
+						"down if that does not help.",
+					"check fans, filters and the air inlet; 'sensors' lists all temperatures",
 				},
 			},
 			Runbook: findingRunbook,
@@ -186,7 +186,7 @@ func declareHeat() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DriveHot, track: at, badFor: time.Minute, wellFor: drivesFor},
-				sick:  "a drive is hotter than its own limit, or warns of its temperature",
+				sick:  "a drive exceeds its own temperature limit, or reports a temperature warning",
 				well:  fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
 				look:  tooHot, missing: noTemperature,
 			}
@@ -194,7 +194,7 @@ func declareHeat() declaration {
 	}
 }
 
-// noTemperature says why no drive could be too hot: none warns of that, and no thermometer has a limit.
+// noTemperature returns why no drive could be too hot: none warns of that, and no thermometer has a limit.
 func noTemperature(in Input) string {
 	warns := func(d Drive) bool { return d.Absent == "" && d.Warns }
 	limited := func(s Sensor) bool { return s.Drive && s.Limit > 0 }
@@ -202,9 +202,9 @@ func noTemperature(in Input) string {
 	case slices.ContainsFunc(in.Hardware.Drives.All, warns), slices.ContainsFunc(in.Hardware.Sensors.All, limited):
 		return ""
 	case in.Hardware.Drives.Known:
-		return "no drive tells its temperature and how hot it may be"
+		return "no drive reports its temperature and its limit"
 	}
-	return cmp.Or(in.Hardware.Sensors.absent(), "no drive tells its temperature and how hot it may be")
+	return cmp.Or(in.Hardware.Sensors.absent(), "no drive reports its temperature and its limit")
 }
 
 // tooHot names the drives that are. One that was is too hot until it has cooled by a few degrees more.

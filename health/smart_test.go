@@ -94,31 +94,31 @@ func driveEdges() []edge {
 	grown := driven(func(d *Drive) { d.Errors = []DriveErrors{{"media errors", 3}} })
 	return []edge{
 		{
-			"a drive's verdict is failed", set(driven(func(d *Drive) { d.Warnings = warningHeat }), minute),
+			"a drive reports failure or a", set(driven(func(d *Drive) { d.Warnings = warningHeat }), minute),
 			set(warned, second),
 		},
 		{
-			"no drive's verdict is failed",
+			"no drive reports failure or a",
 			then(set(warned, second), set(well, drivesFor-second)), set(well, second),
 		},
 		{"a drive's spare blocks", set(used(99), minute), set(used(100), second)},
 		{"every drive has spare blocks", then(set(used(100), second), set(well, drivesFor-second)), set(well, second)},
-		{"a counter of a drive has grown", set(well, minute), set(grown, second)},
+		{"a drive reports new errors", set(well, minute), set(grown, second)},
 		{
-			"no counter of a drive has grown",
+			"no drive reports new errors",
 			then(set(grown, second), func(b *bench) { b.now += driveErrorsSpan - second; b.look() }),
 			set(grown, second),
 		},
 		{
-			"a drive is hotter than its own limit", then(set(heated(80), minute), set(heated(81), minute-second)),
+			"a drive exceeds its own temperature limit,", then(set(heated(80), minute), set(heated(81), minute-second)),
 			set(heated(81), second),
 		},
 		{
 			"every drive that was too hot",
 			then(set(heated(76), minute), set(heated(75), drivesFor-second)), set(heated(75), second),
 		},
-		{"a chip gives an alarm", then(set(well, minute), set(alarmed, alarmFor-second)), set(alarmed, second)},
-		{"no chip gives an alarm", then(set(alarmed, minute), set(well, alarmWell-second)), set(well, second)},
+		{"a sensor raises an alarm", then(set(well, minute), set(alarmed, alarmFor-second)), set(alarmed, second)},
+		{"no sensor raises an alarm", then(set(alarmed, minute), set(well, alarmWell-second)), set(well, second)},
 	}
 }
 
@@ -129,9 +129,9 @@ func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 		code  Code
 		text  string
 	}{
-		"its spare blocks run out": {
+		"its spare blocks are running out": {
 			func(d *Drive) { d.Warnings, d.Failed, d.Spare = 1, true, percent(3) }, DriveFailing,
-			"nvme0 (S1): its spare blocks run out (critical warning 0x01, limit 0)",
+			"nvme0 (S1): its spare blocks are running out (critical warning 0x01, limit 0)",
 		},
 		"it is read-only": {
 			func(d *Drive) { d.Warnings, d.Failed = 8, true }, DriveFailing,
@@ -143,14 +143,14 @@ func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 		},
 		"its capacitor failed": {
 			func(d *Drive) { d.Warnings = 16 }, DriveFailing,
-			"nvme0 (S1): its capacitor has failed, and a loss of power loses writes (critical warning 0x10, limit 0)",
+			"nvme0 (S1): its capacitor has failed: a power cut loses writes (critical warning 0x10, limit 0)",
 		},
 		"it says so itself": {
-			func(d *Drive) { d.Failed = true }, DriveFailing, "nvme0 (S1): its own verdict is FAILED",
+			func(d *Drive) { d.Failed = true }, DriveFailing, "nvme0 (S1): its SMART self-assessment is FAILED",
 		},
 		"a bit that nobody knows": {
 			func(d *Drive) { d.Warnings, d.Failed = 1<<7, true }, DriveFailing,
-			"nvme0 (S1): it warns of something that is not known here (critical warning 0x80, limit 0)",
+			"nvme0 (S1): unknown warning (critical warning 0x80, limit 0)",
 		},
 		"few spare blocks": {
 			func(d *Drive) { d.Spare = percent(9) }, DriveWorn,
@@ -158,7 +158,7 @@ func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 		},
 		"more than its life": {
 			func(d *Drive) { d.Used = percent(140) }, DriveWorn,
-			"nvme0 (S1): 140 % of its rated life is used, limit 100 %",
+			"nvme0 (S1): 140 % of its rated endurance is used, limit 100 %",
 		},
 		"new errors": {
 			func(d *Drive) { d.Errors[0].N = 5 }, DriveErrorsGrown,
@@ -247,7 +247,7 @@ func TestADriveWithoutAThermometerOfItsOwnIsHotWhenItSaysSo(t *testing.T) {
 
 func TestADriveThatTellsNoTemperatureIsNotCool(t *testing.T) {
 	t.Parallel()
-	want := []Absence{{"drive-heat", Machine, "no drive tells its temperature and how hot it may be"}}
+	want := []Absence{{"drive-heat", Machine, "no drive reports its temperature and its limit"}}
 	for what, sensors := range map[string][]Sensor{
 		"no thermometer":      wellHardware().Sensors.All[1:],
 		"one without a limit": {{Of: "sda", Drive: true, Celsius: 99}, wellHardware().Sensors.All[1]},
@@ -279,7 +279,7 @@ func TestThatNoChipHasAnAlarmIsNotThatNoneGivesOne(t *testing.T) {
 	b := beside(t)
 	b.hardware.Sensors.All = b.hardware.Sensors.All[:1] // the temperature of a drive
 	b.each(time.Minute, ms)
-	want := []Absence{{"alarms", Machine, "no chip has an alarm"}}
+	want := []Absence{{"alarms", Machine, "no sensor supports alarms"}}
 	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
 		t.Errorf("not available: %+v", b.verdict.NotAvailable)
 	}
@@ -334,10 +334,10 @@ func TestCountersThatCannotBeAreRefused(t *testing.T) {
 		many[fmt.Sprint(i)] = growth{Seen: true}
 	}
 	for what, kept := range map[string]map[string]growth{
-		"more than":       many,
-		"nobody has seen": {"sda": {}},
-		"did not grow":    {"sda": {Seen: true, Marks: []mark{{1, -1}}}},
-		"cannot be":       {"sda": {Seen: true, Marks: []mark{{time.Hour, 1}}}},
+		"more than":         many,
+		"without a reading": {"sda": {}},
+		"did not grow":      {"sda": {Seen: true, Marks: []mark{{1, -1}}}},
+		"impossible":        {"sda": {Seen: true, Marks: []mark{{time.Hour, 1}}}},
 	} {
 		data, err := json.Marshal(kept)
 		if err != nil {
@@ -364,7 +364,7 @@ func TestADriveThatFallsSilentHasNotRecovered(t *testing.T) {
 	}
 	b.hardware.Drives.All = []Drive{{Name: "nvme0", Absent: "smartctl did not end"}, second}
 	b.pass(time.Hour, ms)
-	if text := b.found(DriveFailing); !strings.HasSuffix(text, ", and it no longer answers") {
+	if text := b.found(DriveFailing); !strings.HasSuffix(text, ", and the drive no longer responds") {
 		t.Errorf("silent, it gives %q", text)
 	}
 	b.hardware.Drives.All = []Drive{wellDrive(), second}

@@ -17,7 +17,7 @@ import (
 // reboot is one way to clear FAILED.
 var ErrOtherBoot = errors.New("it is from before the machine was last started")
 
-var errImpossible = errors.New("it tells of moments that cannot be")
+var errImpossible = errors.New("it has impossible times")
 
 const (
 	snapshotVersion = 1
@@ -57,7 +57,7 @@ func (s *snapshot) remember(name string, memory any) error {
 	return nil
 }
 
-// of gives the memory of a check, and false if it has none.
+// of returns the memory of a check, and false if it has none.
 func (s *snapshot) of(name string) (json.RawMessage, bool) {
 	if name == fsyncName {
 		return s.Disk, true
@@ -66,7 +66,7 @@ func (s *snapshot) of(name string) (json.RawMessage, bool) {
 	return data, known
 }
 
-// Snapshot gives what [Restore] needs, as JSON. Boot is the boot ID of the machine.
+// Snapshot returns what [Restore] needs, as JSON. Boot is the boot ID of the machine.
 func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	s := snapshot{
 		Version: snapshotVersion, Boot: boot, At: j.now, State: j.state, Since: j.since, Checks: map[string]track{},
@@ -74,19 +74,19 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	for _, c := range j.checks {
 		s.Checks[c.Name] = *c.track
 		if err := s.remember(c.Name, c.memory()); err != nil {
-			return nil, fmt.Errorf("cannot write the snapshot of the verdict: %w", err)
+			return nil, fmt.Errorf("cannot write the health snapshot: %w", err)
 		}
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write the snapshot of the verdict: %w", err)
+		return nil, fmt.Errorf("cannot write the health snapshot: %w", err)
 	}
 	return data, nil
 }
 
-// Restore gives a judge who remembers what the snapshot says: the verdicts, how long they bind, and whether the disk is
-// qualified, unless the limits of the run have changed since. Boot is the boot ID of the machine, now the moment on the
-// clock of [Input]. With an error, [ErrOtherBoot] among them, the caller starts with [New].
+// Restore returns a judge who remembers what the snapshot says: the verdicts, how long they bind, and whether the disk
+// is qualified, unless the limits of the run have changed since. Boot is the boot ID of the machine, now the moment on
+// the clock of [Input]. With an error, [ErrOtherBoot] among them, the caller starts with [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {
 	j, err := New(t)
 	if err != nil {
@@ -94,10 +94,10 @@ func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge,
 	}
 	s, err := readSnapshot(data, boot, now)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the snapshot of the verdict: %w", err)
+		return nil, fmt.Errorf("cannot use the health snapshot: %w", err)
 	}
 	if err := j.recall(s, now); err != nil {
-		return nil, fmt.Errorf("cannot use the snapshot of the verdict: %w", err)
+		return nil, fmt.Errorf("cannot use the health snapshot: %w", err)
 	}
 	return j, nil
 }
@@ -131,7 +131,7 @@ func strictly(data []byte, to any) error {
 		return err
 	}
 	if _, err := from.Token(); err != io.EOF {
-		return errors.New("more follows after its end")
+		return errors.New("trailing data")
 	}
 	return nil
 }
@@ -147,14 +147,14 @@ func (s snapshot) check(now time.Duration) error {
 	}
 	switch {
 	case s.At < 0 || s.At > now:
-		return fmt.Errorf("it is from %s, and now it is %s", s.At, now)
+		return fmt.Errorf("it is from %s, but now is %s", s.At, now)
 	case !past(s.At, moments...):
 		return errImpossible
 	}
 	return nil
 }
 
-// past tells whether the moments lie between the start of the machine and the one given.
+// past reports whether the moments lie between the start of the machine and the one given.
 func past(at time.Duration, moments ...time.Duration) bool {
 	return slices.Min(moments) >= 0 && slices.Max(moments) <= at
 }

@@ -166,7 +166,7 @@ func TestASnapshotOfAnotherVersionOrFullOfNonsenseIsRefused(t *testing.T) {
 			t.Errorf("%s: %s is not in %s", name, swap[0], good)
 		}
 		if _, err := Restore([]byte(bad), DefaultThresholds(), "boot", b.now); err == nil ||
-			!strings.HasPrefix(err.Error(), "cannot use the snapshot") {
+			!strings.HasPrefix(err.Error(), "cannot use the health snapshot") {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}

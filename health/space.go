@@ -39,14 +39,14 @@ func spaceProblems() []Problem {
 	return []Problem{
 		{
 			DiskSpaceLow, Disk, Warm, "The disk is nearly full.",
-			"There is less room than a join needs. An etcd that runs out of room stops.",
-			"free some space on the file system of etcd's data directory, of etcd.walDir where that is another one, " +
+			"Less space is free than a join needs. etcd stops when it runs out of space.",
+			"free space on the file system of etcd's data directory, or of etcd.walDir if that is a separate one, " +
 				"or lower disk.minFree",
 		},
 		{
-			DiskSpaceUnknown, Disk, Unknown, "It is not known how full the disk is.",
-			"The probe has not asked yet, or the file system does not answer.",
-			"if it stays so, look at 'journalctl -u quorumd' for what the probe says",
+			DiskSpaceUnknown, Disk, Unknown, "Free disk space is unknown.",
+			"The probe has not checked it yet, or the file system does not respond.",
+			"if this persists, check 'journalctl -u quorumd' for messages of the probe",
 		},
 	}
 }
@@ -68,7 +68,7 @@ func (s *space) ways() []rule {
 		{
 			[]State{OK, Warm},
 			Unknown, DiskSpaceUnknown,
-			"free space was not asked, or not answered, for " + show(usageFresh), unknown, false,
+			"free space was not measured for " + show(usageFresh), unknown, false,
 		},
 		{[]State{Unknown, OK}, Warm, DiskSpaceLow, "less than " + showBytes(s.minFree) + " free", low, false},
 		{[]State{Unknown}, OK, "", showBytes(s.minFree) + " or more free", fine, false},
@@ -82,7 +82,7 @@ func (s *space) fresh() bool { return s.disk.Total > 0 && s.disk.UsageAge <= usa
 
 func (s *space) text() string {
 	if !s.fresh() {
-		return "free space not known"
+		return "free space unknown"
 	}
 	return fmt.Sprintf("%s free, limit %s", showBytes(s.disk.Free), showBytes(s.minFree))
 }

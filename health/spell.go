@@ -8,23 +8,21 @@ import (
 	"time"
 )
 
-// spell is the timing of evidence that no single look decides: things are bad for long enough before the check finds
-// something, and well for long enough before that is over.
+// spell is the timing of evidence that no single reading decides: a finding begins after badFor and ends after wellFor.
 type spell struct {
 	code    Code
 	track   *track
 	badFor  time.Duration
-	wellFor time.Duration // before patience doubles that
+	wellFor time.Duration // base, see patience
 
 	begun   bool
 	now     time.Duration
-	lastOK  time.Duration // when things were last not bad, or not known
-	lastBad time.Duration // when they were last not well, or not known
-	told    string        // what was wrong when they were last not well
+	lastOK  time.Duration // the last reading that was not bad, or unknown
+	lastBad time.Duration // the last reading that was not good, or unknown
+	told    string        // the text of the last reading that was not good
 }
 
-// see takes in how things are: bad enough to be found, well enough for that to be over, and in words. Neither is so in
-// between, nor while nobody can tell; then there are no words.
+// see records a reading. A reading between the limits is neither bad nor well, and an unknown one has no text either.
 func (s *spell) see(now time.Duration, bad, well bool, text string) {
 	s.now = now
 	if !s.begun {
@@ -38,7 +36,7 @@ func (s *spell) see(now time.Duration, bad, well bool, text string) {
 	}
 }
 
-// tell gives the text: how things are now, or what was found while they are on their way back.
+// tell returns the text: how things are now, or what was found while they are on their way back.
 func (s *spell) tell(now string) string {
 	if s.track.State == OK || s.lastBad == s.now {
 		return now
@@ -46,7 +44,7 @@ func (s *spell) tell(now string) string {
 	return cmp.Or(s.told, s.track.Reason) + ", until just now"
 }
 
-// rules gives the ways, whose conditions are in words, with how things are now.
+// rules returns the ways, whose conditions are in words, with how things are now.
 func (s *spell) rules(bad, well string, now func() string) []rule {
 	if s.badFor > 0 {
 		bad += " for " + show(s.badFor)
@@ -65,7 +63,7 @@ func (s *spell) rules(bad, well string, now func() string) []rule {
 	}
 }
 
-// when gives the condition of a rule, which is put into words only where it holds: most looks change nothing.
+// when returns the condition of a rule. It formats the text only if the condition holds, because it rarely does.
 func when(met func() bool, now func() string) func() (string, bool) {
 	return func() (string, bool) {
 		if !met() {

@@ -25,7 +25,7 @@ func TestWhatIsOnItsWayBackIsToldInTheWordsOfTheFault(t *testing.T) {
 		},
 		NetworkOneWay: {
 			func(b *bench) { b.network = network("n1>n3 lost") }, 2 * time.Minute,
-			"n1 does not reach n3, and n3 reaches n1",
+			"n1 cannot reach n3, but n3 reaches n1",
 		},
 		FileSystemReadOnly: {
 			func(b *bench) { b.devices.FileSystem.ReadOnly = known(1) }, time.Minute,

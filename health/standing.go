@@ -54,7 +54,7 @@ func (j *Judge) cause(of *check, found Finding) string {
 	return ""
 }
 
-// Effect says what the findings of a check do.
+// Effect returns what the findings of a check do.
 func (c Check) Effect() string {
 	what := strings.Join(c.Gates.Names(), ", ")
 	switch {
@@ -66,7 +66,7 @@ func (c Check) Effect() string {
 	return "gates " + what
 }
 
-// String says where the limit lies.
+// String returns where the limit lies.
 func (l Limit) String() string {
 	sense, well := "over", "less"
 	if l.Below {
@@ -76,9 +76,9 @@ func (l Limit) String() string {
 	case l.Enter == l.Leave:
 		return fmt.Sprintf("%s: bad %s %s", l.Of, sense, l.value(l.Enter))
 	case l.Leave < 0:
-		return fmt.Sprintf("%s: bad %s %s, well again %s below that", l.Of, sense, l.value(l.Enter), l.value(-l.Leave))
+		return fmt.Sprintf("%s: bad %s %s, good again %s below that", l.Of, sense, l.value(l.Enter), l.value(-l.Leave))
 	}
-	return fmt.Sprintf("%s: bad %s %s, well again at %s or %s", l.Of, sense, l.value(l.Enter), l.value(l.Leave), well)
+	return fmt.Sprintf("%s: bad %s %s, good again at %s or %s", l.Of, sense, l.value(l.Enter), l.value(l.Leave), well)
 }
 
 // value writes a number in the limit's unit.

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// State is a verdict, on one thing or on the machine. The zero value is Unknown.
+// State is the health state of one check or of the machine. The zero value is Unknown.
 type State uint8
 
-// The states, from entering service to leaving it. [Worst] tells which outweighs which.
+// The states, from entering service to leaving it; [Worst] defines which is worse.
 const (
-	Unknown    State = iota // no data, or none that is fresh: neither healthy nor failed
-	Qualifying              // proving itself before a first join
+	Unknown    State = iota // no recent data: neither healthy nor failed
+	Qualifying              // in its qualifying run before the first join
 	OK                      // fit
-	Warm                    // still usable, but worse than it should be
+	Warm                    // usable, but degraded
 	Slow                    // harms the cluster
-	Stalled                 // does not answer at this moment
-	Failed                  // broken until an operator says otherwise
+	Stalled                 // not responding right now
+	Failed                  // broken until repaired
 )
 
 // stateNames are in the order of the constants.
@@ -28,7 +28,7 @@ func stateNames() []string {
 	return []string{"UNKNOWN", "QUALIFYING", "OK", "WARM", "SLOW", "STALLED", "FAILED"}
 }
 
-// String gives the name in upper case, as people, labels and records have it.
+// String returns the name in upper case, as in output, labels and records.
 func (s State) String() string {
 	if names := stateNames(); int(s) < len(names) {
 		return names[s]
@@ -68,5 +68,5 @@ func (s State) weight() int {
 	return slices.Index([]State{OK, Unknown, Warm, Qualifying, Slow, Stalled, Failed}, s)
 }
 
-// WorseThan tells whether s outweighs other. From the lightest: OK, UNKNOWN, WARM, QUALIFYING, SLOW, STALLED, FAILED.
+// WorseThan reports whether s outweighs other. From the lightest: OK, UNKNOWN, WARM, QUALIFYING, SLOW, STALLED, FAILED.
 func (s State) WorseThan(other State) bool { return s.weight() > other.weight() }

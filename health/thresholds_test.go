@@ -16,7 +16,7 @@ func TestThresholdsThatMakeNoSenseAreAllNamed(t *testing.T) {
 		t.Fatal("there is no error")
 	}
 	for _, word := range []string{
-		"cannot judge", "window is 0; make it 20", "fsyncLeave", "fsyncWarm", "fsyncSlow",
+		"invalid thresholds", "window is 0; make it 20", "fsyncLeave", "fsyncWarm", "fsyncSlow",
 		"stall", "fail is", "starved is 0; make it 1 to 100", "directInterval",
 	} {
 		if !strings.Contains(err.Error(), word) {
@@ -62,11 +62,11 @@ func TestALargeWindowDoesNotLengthenTheTimes(t *testing.T) {
 func TestALimitIsWrittenAsPeopleReadIt(t *testing.T) {
 	t.Parallel()
 	for want, limit := range map[string]Limit{
-		"heat: bad over 0 °C, well again 5 °C below that": {Of: "heat", Unit: "°C", Leave: -5},
+		"heat: bad over 0 °C, good again 5 °C below that": {Of: "heat", Unit: "°C", Leave: -5},
 		"median: bad below 15 µs": {
 			Of: "median", Unit: "s", Enter: 1.5e-05, Leave: 1.5e-05, Below: true,
 		},
-		"error: bad over 1 s, well again at 500 ms or less": {Of: "error", Unit: "s", Enter: 1, Leave: 0.5},
+		"error: bad over 1 s, good again at 500 ms or less": {Of: "error", Unit: "s", Enter: 1, Leave: 0.5},
 	} {
 		if got := limit.String(); got != want {
 			t.Errorf("it is %q, want %q", got, want)

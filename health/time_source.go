@@ -30,15 +30,15 @@ type TimeSource struct {
 	Heard time.Duration
 }
 
-// wrong says what is wrong with whom the time is taken from; nothing when all is well.
+// wrong returns what is wrong with whom the time is taken from; nothing when all is well.
 func (s TimeSource) wrong() string {
 	switch {
 	case !s.Synchronised:
-		return "chrony is not synchronised: it follows no source"
+		return "chrony is not synchronised: no source selected"
 	case s.Own:
-		return "chrony follows no source but the machine's own clock"
+		return "chrony uses only the machine's own clock"
 	case s.Heard > sourceSilent:
-		return fmt.Sprintf("chrony heard of its source %s ago, limit %s", show(s.Heard.Truncate(time.Minute)),
+		return fmt.Sprintf("last update from a time source %s ago, limit %s", show(s.Heard.Truncate(time.Minute)),
 			show(sourceSilent))
 	}
 	return ""
@@ -48,20 +48,21 @@ func (s TimeSource) wrong() string {
 // on to correct by what it has learned before, and the kernel is told of an error that hardly grows.
 func declareTimeSource() declaration {
 	p := Problem{
-		ClockNoSource, Machine, Warm, "chrony has nobody to take the time from.",
-		"No time server that it trusts has answered for a while. The clock goes on by itself, and drifts from those " +
-			"of the other hosts; etcd's leases do not hang on it.",
-		"look at 'chronyc sources -v' and 'chronyc ntpdata'; let the host reach its servers (UDP port 123), or name " +
+		ClockNoSource, Machine, Warm, "chrony has no time source.",
+		"No time server that it trusts has answered for a while. The clock runs free and drifts from the other " +
+			"hosts; etcd leases do not depend on it.",
+		"check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or configure " +
 			"others in chrony.conf",
 	}
 	limit := Limit{
-		Of: "time since a source was heard of", Unit: "s", Enter: sourceSilent.Seconds(), Leave: sourceSilent.Seconds(),
+		Of: "time since the last update from a source", Unit: "s", Enter: sourceSilent.Seconds(),
+		Leave: sourceSilent.Seconds(),
 	}
-	return advises("time-source", "chronyd's answer on 127.0.0.1, port 323, every minute", limit, p,
+	return advises("time-source", "chronyd on 127.0.0.1, port 323, every minute", limit, p,
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: ClockNoSource, track: at, badFor: sourceFor, wellFor: sourceWellFor},
-				sick:  "chrony follows no source that answers", well: "chrony follows a source that answers",
+				sick:  "chrony has no reachable source", well: "chrony has a reachable source",
 				missing: func(in Input) string {
 					if s := in.Hardware.Time; !s.Known {
 						return cmp.Or(s.Absent, notYet)

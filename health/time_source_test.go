@@ -22,11 +22,11 @@ func timeEdges() []edge {
 	lately.Heard, silent.Heard = sourceSilent, sourceSilent+1
 	return []edge{
 		{
-			"chrony follows no source", then(set(lately, time.Minute), set(silent, sourceFor-time.Second)),
+			"chrony has no reachable source", then(set(lately, time.Minute), set(silent, sourceFor-time.Second)),
 			set(silent, time.Second),
 		},
 		{
-			"chrony follows a source", then(set(silent, time.Minute), set(lately, sourceWellFor-time.Second)),
+			"chrony has a reachable source", then(set(silent, time.Minute), set(lately, sourceWellFor-time.Second)),
 			set(lately, time.Second),
 		},
 	}
@@ -35,10 +35,10 @@ func timeEdges() []edge {
 func TestAChronyWithoutASourceIsToldWithWhy(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]TimeSource{
-		"chrony is not synchronised: it follows no source":     {Known: true, Heard: 500000 * time.Hour},
-		"chrony follows no source but the machine's own clock": {Known: true, Synchronised: true, Own: true},
-		"chrony heard of its source 3 h ago, limit 2 h":        {Known: true, Synchronised: true, Heard: 3 * time.Hour},
-		"chrony heard of its source 2.25 h ago, limit 2 h": {
+		"chrony is not synchronised: no source selected":    {Known: true, Heard: 500000 * time.Hour},
+		"chrony uses only the machine's own clock":          {Known: true, Synchronised: true, Own: true},
+		"last update from a time source 3 h ago, limit 2 h": {Known: true, Synchronised: true, Heard: 3 * time.Hour},
+		"last update from a time source 2.25 h ago, limit 2 h": {
 			Known: true, Synchronised: true, Heard: 2*time.Hour + 15*time.Minute + 5*time.Second,
 		},
 	} {

@@ -20,7 +20,7 @@ type habit struct {
 	starved            float64       // of a sample, the chance to be contaminated
 	memory, stalled    float64       // percent that are less available, and of the time in which all wait
 	clock              float64       // seconds that the clock's error is larger
-	waited, disks      float64       // percent of the time in which one waits for the processor, and all for the disks
+	waited, disks      float64       // percent of the time a process waited for a CPU, and all for the disks
 	resent, lost       float64       // share of the segments that are sent again, and of packets without room
 	hot                int           // times a minute that a processor is slowed down
 	flaps              bool          // a link goes and comes when it begins
@@ -66,7 +66,7 @@ func healthyMachines() []machine {
 	}
 }
 
-// now gives what a machine does at a moment of the week.
+// now returns what a machine does at a moment of the week.
 func (m machine) now(at time.Duration) habit {
 	sum := habit{slower: 1, tail: m.tail}
 	for _, h := range m.habits {

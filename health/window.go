@@ -60,7 +60,7 @@ type risen struct {
 	by   float64
 }
 
-// figure gives the sum, with what they say now.
+// figure returns the sum, with what they say now.
 func (r *risen) figure(now map[string]float64) Figure {
 	for name, value := range now {
 		if last, known := r.last[name]; known {

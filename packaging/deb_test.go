@@ -357,7 +357,7 @@ func TestTheServiceSeesHowEtcdIsSet(t *testing.T) {
 		says, _ := h.try("quorumctl health")
 		return strings.Contains(says, "ETCD_SETTINGS_RISKY") && strings.Contains(says, "max-wals is 0")
 	})
-	if says := h.run("quorumctl health"); strings.Contains(says, "the command line of etcd cannot be read") {
+	if says := h.run("quorumctl health"); strings.Contains(says, "cannot read etcd's command line") {
 		t.Errorf("a check that goes by etcd's command line has nothing to judge by:\n%s", says)
 	}
 }

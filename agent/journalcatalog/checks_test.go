@@ -16,20 +16,20 @@ const checksHead = `quorumd-checks 7 "" "quorumd" "Miscellaneous Information"
 
 # NAME
 
-quorumd-checks - what quorumd looks at on a machine
+quorumd-checks - the health checks of quorumd
 
 # DESCRIPTION
 
-The verdict on a machine is the worst of what its checks find, of those that keep something from happening: a join,
-being given the leadership, another voter's maintenance. The others advise only: what they find is listed by
-**quorumctl health** and counted in *quorumd_finding*, and the verdict is as if it were not there.
+The health state of a host is the worst finding of all checks that gate something: joins, leadership, or maintenance of
+another voter. The other checks only advise: **quorumctl health** lists their findings and *quorumd_finding* counts
+them, but they do not change the health state.
 
-While a vital check has no reading, the verdict is UNKNOWN. Any other that cannot be read is said to be not available,
-once, and counts for nothing, unless what it found last was SLOW or worse: then that stays until it can be read again.
-Of a check of your own it stays for ten of its intervals only; see **quorumd**(8).
+While a vital check has no reading, the health state is UNKNOWN. Any other check without a reading is reported once as
+not available and ignored. If its last finding was SLOW or worse, that finding stays until the next reading. The finding
+of an external check stays for ten of its intervals only; see **quorumd**(8).
 
-For each check stand its limits, then what it may find, and then the ways from one state to the next with their
-conditions and times. A way back takes twice as long for each time that it was gone in the last day, up to 4 h.
+Each entry lists the limits of the check, its findings, and the rules for changing the state. The time that a recovery
+takes doubles with each recovery in the last 24 hours, up to 4 h.
 
 # CHECKS
 
@@ -37,10 +37,10 @@ conditions and times. A way back takes twice as long for each time that it was g
 
 const causesHead = `# LIKELY CAUSES
 
-When writes are slow, **quorumctl health** names the likely cause and what was measured that speaks for it. It decides
-nothing. The causes are tried in this order, and the first that holds is named. When etcd's own writes are slow and
-those of the probe are not, only **processor**, **raid** and **other-writers** are tried, and else the cause is
-**etcd** itself.
+When writes are slow, **quorumctl health** names the likely cause and the measurement behind it. The cause has no effect
+on the health state. The causes are tried in this order, and the first match is reported. If etcd's own writes are slow
+and the probe's are not, only **processor**, **raid** and **other-writers** are tried; otherwise the cause is **etcd**
+itself.
 
 `
 

@@ -65,7 +65,7 @@ func (c *client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.Client.RemoveMember(beside(ctx, "remove member"), id)
 }
 
-// ReadLast gives the last pairs of a prefix.
+// ReadLast returns the last pairs of a prefix.
 func (c *client) ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error) {
 	return c.Client.ReadLast(beside(ctx, "read last"), prefix, limit)
 }
@@ -83,7 +83,7 @@ func (c *client) beside(ctx context.Context) string {
 	return name
 }
 
-// Diagnose says why an endpoint does not answer.
+// Diagnose returns why an endpoint does not answer.
 func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	p, w := c.p, c.p.host.world
 	p.gate(laneDiagnose)

@@ -24,7 +24,7 @@ type commands struct{ p *process }
 // Find finds every command.
 func (c commands) Find(string) error { return nil }
 
-// State tells how a command goes. There are no hooks, so that those are done.
+// State returns how a command goes. There are no hooks, so that those are done.
 func (c commands) State(_ context.Context, run hooks.Run) (hooks.Result, error) {
 	c.p.gate(laneLoop)
 	w := c.p.host.world

@@ -53,7 +53,7 @@ func newDisk(h *host) *disk { return &disk{host: h, free: plenty} }
 
 func (d *disk) hangs() bool { return d.state == diskHangs }
 
-// slow tells whether it is too slow for a leader's.
+// slow reports whether it is too slow for a leader's.
 func (d *disk) slow() bool { return d.state == diskSlow || d.state == diskCrawls }
 
 // ill tells the states that are harm, by the disk's own fault.
@@ -108,7 +108,7 @@ const (
 // SetBurst measures quickly, for the qualifying run.
 func (pr *probe) SetBurst(on bool) { pr.burst = on }
 
-// InFlight gives the age of the write that hangs.
+// InFlight returns the age of the write that hangs.
 func (pr *probe) InFlight() (age time.Duration, op string) {
 	w := pr.disk.host.world
 	w.mu.Lock()
@@ -124,7 +124,7 @@ func (pr *probe) inFlight(w *world) (age time.Duration, op string) {
 	return max(age, 1), quorumddisk.OpDirect
 }
 
-// Read gives the samples since the reading before.
+// Read returns the samples since the reading before.
 func (pr *probe) Read() quorumddisk.Reading {
 	w := pr.disk.host.world
 	w.mu.Lock()
@@ -183,7 +183,7 @@ type data struct {
 	members         map[uint64]bool // all that were ever written here, whether aside by now or not
 }
 
-// is tells whether they are that member's.
+// is reports whether they are that member's.
 func (d *data) is(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
 // become makes the data directory that of a member.

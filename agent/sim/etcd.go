@@ -64,7 +64,7 @@ const (
 	fullRate     = 1 << 20
 )
 
-// runs tells whether the member's process takes part in raft.
+// runs reports whether the member's process takes part in raft.
 func (m *member) runs() bool {
 	h := m.host
 	return !m.gone && h.powered && h.unit.process && h.data.is(m) && !h.disk.hangs() && !h.unit.frozen
@@ -94,7 +94,7 @@ func (e *etcd) on(h *host) *member {
 	return e.members[i]
 }
 
-// backed tells whether a member hears a quorum of the voters.
+// backed reports whether a member hears a quorum of the voters.
 func (e *etcd) backed(m *member) bool {
 	voters, with := 0, 0
 	for _, v := range e.members {
@@ -109,18 +109,18 @@ func (e *etcd) backed(m *member) bool {
 	return voters > 0 && 2*with > voters
 }
 
-// leads tells whether there is a leader whose writes are committed now.
+// leads reports whether there is a leader whose writes are committed now.
 func (e *etcd) leads() bool {
 	l := e.leader
 	return l != nil && !l.gone && l.runs() && e.backed(l)
 }
 
-// reaches tells whether a member gets its requests committed.
+// reaches reports whether a member gets its requests committed.
 func (e *etcd) reaches(m *member) bool {
 	return e.leads() && m.runs() && (m == e.leader || e.w.linked(m.host, e.leader.host))
 }
 
-// crawls tells whether what needs a quorum outlasts the time of every call, because of the leader's disk.
+// crawls reports whether what needs a quorum outlasts the time of every call, because of the leader's disk.
 func (e *etcd) crawls() bool { return e.leader != nil && e.leader.host.disk.state == diskCrawls }
 
 // settle lets all members notice what has changed around them. It is called after every change.
@@ -155,7 +155,7 @@ func (e *etcd) settle() {
 	e.w.promises.oneServes()
 }
 
-// candidate gives a voter that can win an election.
+// candidate returns a voter that can win an election.
 func (e *etcd) candidate(from uint64) *member {
 	voters := e.voters()
 	for i := range voters {
@@ -211,7 +211,7 @@ func (e *etcd) advance() {
 	}
 }
 
-// last gives the index of the last entry.
+// last returns the index of the last entry.
 func (e *etcd) last() uint64 {
 	return e.index + uint64(e.head.Seconds()*float64(e.w.plan.Load))
 }

@@ -109,7 +109,7 @@ func (o *others) workIfSafe(h *host) {
 	})
 }
 
-// mayWork tells whether it is worth asking: it is the host's turn, by the record.
+// mayWork reports whether it is worth asking: it is the host's turn, by the record.
 func (o *others) mayWork(h *host) bool {
 	op := o.w.promises.currentOp()
 	return h.handsOn && !o.works[h] && h.agent != nil && op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle &&

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// lent gives a story in which others run all etcds. It draws from nothing that another story draws from.
+// lent returns a story in which others run all etcds. It draws from nothing that another story draws from.
 func lent(seed uint64, turns *int) Options {
 	return Options{
 		Seed: seed, Faulty: 2 * time.Hour,

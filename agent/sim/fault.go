@@ -52,7 +52,7 @@ func agentFaults() []fault {
 			},
 		},
 		{
-			name: "the agent is restarted in order", weight: 3, low: 3 * time.Second, high: time.Minute,
+			name: "the agent is restarted cleanly", weight: 3, low: 3 * time.Second, high: time.Minute,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
 				if h.agent != nil {
 					h.agent.end()
@@ -193,16 +193,16 @@ func networkFaults() []fault {
 	return []fault{
 		{name: "the host is cut off", weight: 5, low: time.Second, high: 20 * time.Minute, begin: isolate(true, true)},
 		{
-			name: "nothing reaches the host", weight: 3, low: time.Second, high: 10 * time.Minute,
+			name: "the host receives nothing", weight: 3, low: time.Second, high: 10 * time.Minute,
 			begin: isolate(true, false),
 		},
 		{
-			name: "nothing leaves the host", weight: 3, low: time.Second, high: 10 * time.Minute,
+			name: "the host sends nothing", weight: 3, low: time.Second, high: 10 * time.Minute,
 			begin: isolate(false, true),
 		},
 		{name: "the network is split", weight: 3, low: time.Second, high: 15 * time.Minute, begin: split},
 		{
-			name: "one way between two hosts is cut", weight: 4, low: time.Second, high: 20 * time.Minute,
+			name: "one direction between two hosts is cut", weight: 4, low: time.Second, high: 20 * time.Minute,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				o := w.hosts[w.faults.IntN(len(w.hosts))]
 				w.cut(h, o, 1)
@@ -218,7 +218,7 @@ func networkFaults() []fault {
 			},
 		},
 		{
-			name: "writes are held up", weight: 6, low: 10 * time.Second, high: 15 * time.Minute,
+			name: "writes are delayed", weight: 6, low: 10 * time.Second, high: 15 * time.Minute,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				h.late = uint64(10 + w.faults.IntN(80))
 				return func() { h.late = 0 }
@@ -271,7 +271,7 @@ func diskFaults() []fault {
 		}
 	}
 	return []fault{
-		{name: "the disk is not quick", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: turn(diskWarm)},
+		{name: "the disk is slightly slow", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: turn(diskWarm)},
 		{name: "the disk is slow", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: turn(diskSlow)},
 		{
 			name: "the disk is far too slow", weight: 1, low: time.Minute, high: 20 * time.Minute,
@@ -379,7 +379,7 @@ func people() []fault {
 			},
 		},
 		{
-			name: "an operator asks to bootstrap", weight: 2, low: time.Second, high: time.Second,
+			name: "an operator requests a bootstrap", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				// two hosts that are asked at once is what operators must not do
 				if w.etcd.clusterID != 0 && !w.rescue.lost {
@@ -389,7 +389,7 @@ func people() []fault {
 			},
 		},
 		{
-			name: "an operator asks for the status", weight: 2, low: time.Second, high: time.Second,
+			name: "an operator requests the status", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
 					p.agent.Status()
@@ -405,7 +405,7 @@ func people() []fault {
 			},
 		},
 		{
-			name: "an operator stops all etcds, and asks to bootstrap", weight: 1, low: time.Minute,
+			name: "an operator stops every etcd and requests a bootstrap", weight: 1, low: time.Minute,
 			high: 10 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
 				var ends []func()
 				for _, o := range w.hosts {
@@ -432,7 +432,7 @@ func people() []fault {
 			},
 		},
 		{
-			name: "an operator removes members, and those that could follow are unwell", weight: 6,
+			name: "an operator removes members while the possible replacements are unhealthy", weight: 6,
 			low:  3 * time.Minute,
 			high: 40 * time.Minute, onlyCluster: true, begin: removeAndTrouble,
 		},

@@ -45,7 +45,7 @@ func (p *promises) beforeGiveWay(by *process, step policy.Step) {
 	}
 }
 
-// tells tells whether a host's record says that it is so. One that is frozen may put an old one there when it thaws.
+// tells reports whether a host's record says that it is so. One that is frozen may put an old one there when it thaws.
 func (p *promises) tells(h *host, state health.State) bool {
 	kv := p.w.etcd.store.Get(p.w.keys.Host(h.config.Host.ID))
 	if kv == nil {

@@ -233,7 +233,7 @@ func (f *files) lose() {
 	clear(f.held)
 }
 
-// read gives a file; the error is fs.ErrNotExist when there is none.
+// read returns a file; the error is fs.ErrNotExist when there is none.
 func (f *files) read(path string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -253,7 +253,7 @@ type agentFiles struct {
 // MakeDir makes nothing: there are no directories.
 func (a agentFiles) MakeDir(string) error { return nil }
 
-// Read gives a file.
+// Read returns a file.
 func (a agentFiles) Read(path string) ([]byte, error) {
 	return a.f.read(path)
 }

@@ -69,12 +69,12 @@ func (w *world) intrude(ops ...clientv3.Op) {
 	w.promises.afterEffect()
 }
 
-// justIntruded tells whether somebody has written there so short a time ago that an agent may not have seen it.
+// justIntruded reports whether somebody has written there so short a time ago that an agent may not have seen it.
 func (p *promises) justIntruded() bool {
 	return p.intruded != 0 && p.w.now()-p.intruded < p.stale()
 }
 
-// hostRecord gives what a host says of itself.
+// hostRecord returns what a host says of itself.
 func (p *promises) hostRecord(id string) (record.Host, bool) {
 	kv := p.w.etcd.store.Get(p.w.keys.Host(id))
 	if kv == nil {

@@ -19,7 +19,7 @@ import (
 func maintainers() []fault {
 	return []fault{
 		{
-			name: "an operator asks for maintenance", weight: 4, low: 10 * time.Second, high: time.Hour,
+			name: "an operator requests maintenance", weight: 4, low: 10 * time.Second, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				return w.askMaintenance(h, control.MaintenanceRequest{
 					Work:        control.WorkMaintenance,
@@ -28,7 +28,7 @@ func maintainers() []fault {
 			},
 		},
 		{
-			name: "an operator asks for a restart", weight: 3, low: time.Minute, high: time.Hour,
+			name: "an operator requests a restart", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
 				if w.faults.IntN(4) != 0 {
@@ -38,7 +38,7 @@ func maintainers() []fault {
 			},
 		},
 		{
-			name: "an operator asks for a reboot", weight: 3, low: time.Minute, high: time.Hour,
+			name: "an operator requests a reboot", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
 				if w.faults.IntN(4) != 0 {
@@ -48,7 +48,7 @@ func maintainers() []fault {
 			},
 		},
 		{
-			name: "an operator asks for a command", weight: 3, low: time.Minute, high: time.Hour,
+			name: "an operator requests a command", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"})
 				if w.faults.IntN(4) != 0 {
@@ -58,14 +58,15 @@ func maintainers() []fault {
 			},
 		},
 		{
-			name: "an operator has a member removed", weight: 3, low: time.Second, high: time.Minute, onlyCluster: true,
+			name: "an operator requests the removal of a member", weight: 3, low: time.Second,
+			high: time.Minute, onlyCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.askRemoval(h)
 				return nil
 			},
 		},
 		{
-			name: "an operator has a member removed that is gone", weight: 3, low: 2 * time.Minute,
+			name: "an operator requests the removal of a dead member", weight: 3, low: 2 * time.Minute,
 			high:        20 * time.Minute,
 			onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
 				h.losePower()
@@ -156,7 +157,7 @@ func (w *world) endMaintenance(h *host) {
 	})
 }
 
-// noted tells whether a request to be taken down lies on the host's disk, and has not ended.
+// noted reports whether a request to be taken down lies on the host's disk, and has not ended.
 func (h *host) noted() bool {
 	note, err := h.files.read(stateDir + "/maintenance.json")
 	return err == nil && bytes.Contains(note, []byte(`"ask":`))

@@ -90,7 +90,7 @@ func (h *host) loseDisk(system bool) {
 	}
 }
 
-// etcd gives the cluster of which a host's data are; the one that serves, if they are of none.
+// etcd returns the cluster of which a host's data are; the one that serves, if they are of none.
 func (h *host) etcd() *etcd {
 	for _, e := range h.world.etcds {
 		if e.clusterID != 0 && e.clusterID == h.data.cluster {

@@ -107,7 +107,7 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	return s, !asked.Learner && !s.Linearizable
 }
 
-// membership gives the call for a request about members. The promises are told of a change when it is about to be
+// membership returns the call for a request about members. The promises are told of a change when it is about to be
 // sent, and once more when it is applied.
 func (c *client) membership(ctx context.Context, req, reply any) call {
 	w := c.p.host.world

@@ -49,26 +49,26 @@ func Mistakes() []Mistake {
 	}
 	return append([]Mistake{
 		{
-			Name: "the lock is believed in long after its lease has ended", Promise: "P5",
+			Name: "the lock counts as held long after its lease has expired", Promise: "P5",
 			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
 				return &believing{Etcd: c}
 			}),
 		},
 		{
-			Name: "the clock of the lock stands still while the agent does", Promise: "P5",
+			Name: "the lock's clock stops while the agent is frozen", Promise: "P5",
 			parts: func(p *process, opt *agent.Options) {
 				opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
 			},
 		},
 		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
-		{Name: "an operation is taken over at once", Promise: "P1", timing: func(t *config.Timing) {
+		{Name: "an operation is adopted at once", Promise: "P1", timing: func(t *config.Timing) {
 			t.OrphanGrace = 0
 		}},
-		{Name: "UNKNOWN is taken for OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) {
+		{Name: "UNKNOWN counts as OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) {
 			opt.Probe = trusting{opt.Probe.(*probe)}
 		}},
 		{
-			Name: "a voter that is down is taken for live", Promise: "P2",
+			Name: "a voter that is down counts as live", Promise: "P2",
 			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
 				return &hopeful{Etcd: c}
 			}),
@@ -79,7 +79,7 @@ func Mistakes() []Mistake {
 		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) {
 			t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30
 		}},
-		{Name: "every host is taken for ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+		{Name: "every host counts as ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
 			return &welcoming{Etcd: c}
 		})},
 		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
@@ -89,19 +89,19 @@ func Mistakes() []Mistake {
 			opt.Data = misread{opt.Data, p.host.holdsLearner}
 		}},
 		{
-			Name: "members' answers of minutes ago are taken for those of now", Promise: "P2",
+			Name: "outdated answers of members count as current", Promise: "P2",
 			parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
 				return &remembering{Etcd: c, p: p}
 			}),
 		},
 		{
-			Name: "a host forgets which cluster has answered it", Promise: "P2",
+			Name: "a host forgets its cluster ID", Promise: "P2",
 			parts: func(_ *process, opt *agent.Options) {
 				opt.Files = forgetful{opt.Files}
 			},
 		},
 		{
-			Name: "what another host says of its turn is not heard", Promise: "P1",
+			Name: "another host's report of its operation is ignored", Promise: "P1",
 			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
 				return &deaf{Etcd: c}
 			}),
@@ -110,19 +110,19 @@ func Mistakes() []Mistake {
 			config: func(c *config.Config) { c.Timing.Cooldown = 0 },
 		},
 		{
-			Name: "a command that runs is taken for one that has ended", Promise: "P4",
+			Name: "a running command counts as finished", Promise: "P4",
 			parts: func(_ *process, opt *agent.Options) {
 				opt.Hooks = hasty{opt.Hooks}
 			},
 		},
 		{
-			Name: "an etcd that was stopped is taken for one that failed", Promise: "P4",
+			Name: "a cleanly stopped etcd counts as failed", Promise: "P4",
 			parts: func(_ *process, opt *agent.Options) {
 				opt.Unit = eager{opt.Unit}
 			},
 		},
 		{
-			Name: "every other host is taken for well", Promise: "P6",
+			Name: "every other host counts as healthy", Promise: "P6",
 			parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),

@@ -29,7 +29,7 @@ func recoveryMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "the recovered cluster tells nobody in whose place it goes on", Promise: "liveness",
+			Name: "the recovered cluster does not announce which cluster it replaces", Promise: "liveness",
 			trouble: loses(true, nil),
 			parts: func(p *process, opt *agent.Options) {
 				opt.Etcd = &discreet{opt.Etcd, p.host.world.keys.Recovered()}
@@ -44,7 +44,7 @@ func recoveryMistakes() []Mistake {
 			parts: func(_ *process, opt *agent.Options) { opt.Files = oblivious{opt.Files} },
 		},
 		{
-			Name: "nothing holds an etcd back at a boot", Promise: "P4", Says: "comes up again",
+			Name: "no start guard stops etcd at boot", Promise: "P4", Says: "comes up again",
 			trouble: loses(false, func(w *world, h *host) {
 				h.losePower()
 				w.after(10*time.Second, laneFaults, h.powerUp)
@@ -52,7 +52,7 @@ func recoveryMistakes() []Mistake {
 			parts: func(_ *process, opt *agent.Options) { opt.Files = unheld{opt.Files} },
 		},
 		{
-			Name: "an etcd that runs is taken for one that is down", Promise: "P3", Says: "that an etcd has open",
+			Name: "a running etcd counts as down", Promise: "P3", Says: "that an etcd has open",
 			trouble: loses(false, nil),
 			parts: func(p *process, opt *agent.Options) {
 				opt.Unit = &blindUnit{opt.Unit, func() bool {

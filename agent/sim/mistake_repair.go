@@ -28,20 +28,20 @@ func repairMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "whoever this host does not reach is dead, by everybody's word", Promise: "P2",
+			Name: "every host that this host cannot reach counts as reported dead by all", Promise: "P2",
 			Says: "that another voter reaches", trouble: cutFromSpares,
 			parts: func(p *process, opt *agent.Options) { opt.Etcd = &lonely{Etcd: opt.Etcd, p: p} },
 		},
 		{
-			Name: "the grace of a dead voter is a minute", Promise: "P2", Says: "which has been dead for",
+			Name: "the grace time of a dead voter is 60 s", Promise: "P2", Says: "which has been dead for",
 			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = config.Grace(time.Minute) },
 		},
 		{
-			Name: "nobody counts how many voters were replaced", Promise: "P7", Says: "voters have been replaced",
+			Name: "replaced voters are not counted", Promise: "P7", Says: "voters have been replaced",
 			trouble: dies(2), config: func(c *config.Config) { c.Repair.PerDay = 100 },
 		},
 		{
-			Name: "nobody sees that another voter is not well", Promise: "P7", Says: "is not well either",
+			Name: "another unhealthy voter is ignored", Promise: "P7", Says: "is not well either",
 			parts: func(p *process, opt *agent.Options) {
 				opt.Etcd = &praising{opt.Etcd, "/" + p.host.config.Host.ID}
 			},
@@ -55,12 +55,12 @@ func repairMistakes() []Mistake {
 			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = 0 },
 		},
 		{
-			Name: "a leader that is slow waits an hour before it hands over", Promise: "P2", Says: "leads on",
+			Name: "a slow leader waits an hour before its leadership transfer", Promise: "P2", Says: "leads on",
 			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskSlow) },
 			config:  func(c *config.Config) { c.Timing.GiveWay = time.Hour },
 		},
 		{
-			Name: "a leader hands over only what a quorum tells it in time", Promise: "P2", Says: "leads on",
+			Name: "a leader transfers leadership only while a quorum responds in time", Promise: "P2", Says: "leads on",
 			parts:   func(_ *process, opt *agent.Options) { opt.Etcd = &speechless{opt.Etcd} },
 			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskCrawls) },
 		},
@@ -71,12 +71,12 @@ func repairMistakes() []Mistake {
 func sickMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "the grace of a sick voter is half a minute", Promise: "P2", Says: "which has been sick for",
+			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been sick for",
 			sick: 20 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
 			config: func(c *config.Config) { c.Repair.Sick = config.Grace(30 * time.Second) },
 		},
 		{
-			Name: "what measures a disk is taken for what its etcd has counted", Promise: "P2",
+			Name: "the probe's measurement counts as etcd's own metrics", Promise: "P2",
 			Says: "nothing but its own verdict says that it is sick", sick: 5 * time.Minute,
 			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
 			parts: func(_ *process, opt *agent.Options) {
@@ -91,14 +91,14 @@ func sickMistakes() []Mistake {
 			},
 		},
 		{
-			Name: "a sick voter is never replaced", Promise: "liveness", Says: "is slow for good",
+			Name: "an unhealthy voter is never replaced", Promise: "liveness", Says: "is slow for good",
 			sick: 5 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
 			config: func(c *config.Config) { c.Repair.Sick = 0 },
 		},
 	}
 }
 
-// aVoter gives one that does not lead, and is not dead for good.
+// aVoter returns one that does not lead, and is not dead for good.
 func (w *world) aVoter() *member {
 	voters := w.etcd.voters()
 	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.gone })]

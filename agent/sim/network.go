@@ -23,12 +23,12 @@ func (w *world) cut(from, to *host, by int) {
 	}
 }
 
-// carries tells whether what one host sends reaches the other.
+// carries reports whether what one host sends reaches the other.
 func (w *world) carries(from, to *host) bool {
 	return from.powered && to.powered && w.links[from.index][to.index].cuts == 0
 }
 
-// linked tells whether two hosts hear each other.
+// linked reports whether two hosts hear each other.
 func (w *world) linked(a, b *host) bool { return w.carries(a, b) && w.carries(b, a) }
 
 // linkedFor gives for how long two members have heard each other.

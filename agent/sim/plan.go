@@ -94,7 +94,7 @@ func planOf(opt Options) (plan, error) {
 func (p plan) config(host int) config.Config { return p.configs[host] }
 func (p plan) timing() config.Timing         { return p.configs[0].Timing }
 
-// clocks gives one of the timings that are simulated: the defaults, the defaults with as long an interval
+// clocks returns one of the timings that are simulated: the defaults, the defaults with as long an interval
 // as they allow, or slow clocks, with which an hour costs the least and waits overlap with more faults.
 func clocks(drawn int) string {
 	switch {
@@ -139,7 +139,7 @@ func (p plan) repair() string {
 	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, sick, p.PerDay, p.Clean)
 }
 
-// String says what is simulated.
+// String returns what is simulated.
 func (p plan) String() string {
 	lost := ""
 	if p.Lost > 0 {

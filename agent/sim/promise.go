@@ -25,7 +25,7 @@ type Breach struct {
 	Host    string        // whose agent has broken it; empty when it is nobody's
 }
 
-// Error gives the breach as one line.
+// Error returns the breach as one line.
 func (b *Breach) Error() string {
 	who := ""
 	if b.Host != "" {
@@ -90,7 +90,7 @@ func (p *promises) breach(promise string, h *host, text string) {
 	}
 }
 
-// lockOwner gives the process that wrote the lock, or nil.
+// lockOwner returns the process that wrote the lock, or nil.
 func (p *promises) lockOwner() *process {
 	if p.w.etcd.store.Get(p.w.keys.Lock()) != nil {
 		return p.w.etcd.holder
@@ -192,7 +192,7 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	}
 }
 
-// released tells whether it is a person who deletes the record of the operation: an agent tells of its
+// released reports whether it is a person who deletes the record of the operation: an agent tells of its
 // end in the history.
 func (p *promises) released(req *pb.TxnRequest) bool {
 	return !slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
@@ -250,7 +250,7 @@ func (p *promises) endOp(by *process) {
 	}
 }
 
-// currentOp gives the operation in flight, or nil. Nobody changes what it gives.
+// currentOp returns the operation in flight, or nil. Nobody changes what it gives.
 func (p *promises) currentOp() *record.Op {
 	kv := p.w.etcd.store.Get(p.w.keys.Op())
 	switch {
@@ -383,7 +383,7 @@ func (p *promises) margin(by *process, what string, replaces bool) {
 	}
 }
 
-// spare gives how many voters may still fail, when so many of them are up.
+// spare returns how many voters may still fail, when so many of them are up.
 func spare(voters, up int) int { return up - (voters/2 + 1) }
 
 // upNow counts the voters and those that serve.
@@ -400,7 +400,7 @@ func (p *promises) upNow() (voters, up int) {
 	return voters, up
 }
 
-// overtaken tells whether a change is applied so long after it was sent that its sender cannot have seen what has
+// overtaken reports whether a change is applied so long after it was sent that its sender cannot have seen what has
 // become of the cluster meanwhile: its time was over, and no etcd takes a call under a condition. Only a lost quorum
 // would be a harm then.
 func (p *promises) overtaken(after time.Duration) bool {
@@ -502,7 +502,7 @@ func (p *promises) beforeStart(by *process) {
 	}
 }
 
-// restarting tells whether an agent is just restarting its etcd: it cannot tell whether the stop in between
+// restarting reports whether an agent is just restarting its etcd: it cannot tell whether the stop in between
 // was its own.
 func (p *promises) restarting(h *host) bool {
 	op := p.currentOp()

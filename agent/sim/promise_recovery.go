@@ -51,12 +51,12 @@ func (p *promises) planned(plan recovery.Plan) {
 	}
 }
 
-// leftBehind tells whether a cluster goes on that this host has no data of.
+// leftBehind reports whether a cluster goes on that this host has no data of.
 func (p *promises) leftBehind(h *host) bool {
 	return p.w.etcd != p.w.etcds[0] && h.data.cluster != p.w.etcd.clusterID
 }
 
-// served tells whether a cluster serves, or has until just now.
+// served reports whether a cluster serves, or has until just now.
 func (p *promises) served(e *etcd) bool {
 	return e.leads() || p.w.now()-e.ledAt < p.stale()
 }
@@ -87,7 +87,7 @@ func (p *promises) byPlan(by *process, step policy.Step) {
 	}
 }
 
-// justPlanned tells whether a plan was put in force so short a time ago that the round before it may still end.
+// justPlanned reports whether a plan was put in force so short a time ago that the round before it may still end.
 func (p *promises) justPlanned(h *host, k *hoststate.Recovery) bool {
 	return h.wall().Sub(k.Since).Abs() < p.stale()
 }

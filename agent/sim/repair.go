@@ -75,7 +75,7 @@ func (w *world) byHand() {
 	}
 }
 
-// repairsSpent tells whether no voter is replaced any more, as the agents count.
+// repairsSpent reports whether no voter is replaced any more, as the agents count.
 func (w *world) repairsSpent() bool {
 	kv := w.etcd.store.Get(w.keys.Repairs())
 	if kv == nil {
@@ -108,7 +108,7 @@ func (m *member) reachedBy(w *world) {
 	}
 }
 
-// repairsLeft gives how many voters may be replaced still. One that is in the list was spared in the end.
+// repairsLeft returns how many voters may be replaced still. One that is in the list was spared in the end.
 func (p *promises) repairsLeft() int {
 	left := p.w.plan.PerDay
 	for id, at := range p.repairs {
@@ -150,7 +150,7 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 	p.commonCause(by, m)
 }
 
-// notDead tells why a voter is none whose place may be taken as that of a dead one; empty when it is.
+// notDead returns why a voter is none whose place may be taken as that of a dead one; empty when it is.
 func (p *promises) notDead(m *member) string {
 	w := p.w
 	switch {
@@ -209,12 +209,12 @@ func (p *promises) leadsOn(by *process, v health.Verdict) {
 // usual wait from one try to the next.
 const slowLeader = 3 * time.Minute
 
-// disturbed tells whether what a host asks of etcd may be lost.
+// disturbed reports whether what a host asks of etcd may be lost.
 func (h *host) disturbed() bool {
 	return h.late > 0 || h.lossy > 0 || h.mute || h.slow.Load() > 0 || h.asked || h.trap != trap{}
 }
 
-// betterLeader tells whether a voter has been well for so long that all know it.
+// betterLeader reports whether a voter has been well for so long that all know it.
 func (p *promises) betterLeader(leader *member) bool {
 	w := p.w
 	return slices.ContainsFunc(w.etcd.voters(), func(m *member) bool {

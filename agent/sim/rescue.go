@@ -43,7 +43,7 @@ func (w *world) rescueOn() {
 	w.after(between(w.draw(75), 5*time.Second, 2*time.Minute), laneFaults, w.rescueOn)
 }
 
-// rescued tells whether a cluster serves, and nobody has a plan to carry out.
+// rescued reports whether a cluster serves, and nobody has a plan to carry out.
 func (w *world) rescued() bool {
 	for _, h := range w.hosts {
 		if h.planInForce() != nil {

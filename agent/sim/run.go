@@ -159,7 +159,7 @@ func (w *world) until(limit time.Duration, missing func() string) bool {
 	return false
 }
 
-// atTarget says what is missing of the target, or nothing.
+// atTarget returns what is missing of the target, or nothing.
 func (w *world) atTarget() string {
 	e := w.etcd
 	voters, learners := len(e.voters()), len(e.learners())
@@ -217,7 +217,7 @@ func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	}()
 }
 
-// logger gives an agent's log: nothing, or lines of the story.
+// logger returns an agent's log: nothing, or lines of the story.
 func (w *world) logger(h *host) *slog.Logger {
 	if w.story == nil {
 		return slog.New(slog.DiscardHandler)

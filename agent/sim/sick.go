@@ -56,14 +56,14 @@ func (d *disk) histogram() health.Histogram {
 func sicknesses() []fault {
 	return []fault{
 		{
-			name: "the disk is slow for long", weight: 4, low: 10 * time.Minute, high: 3 * time.Hour,
+			name: "the disk is slow for a long time", weight: 4, low: 10 * time.Minute, high: 3 * time.Hour,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
 				h.disk.become(diskSlow)
 				return func() { h.disk.become(diskFine) }
 			},
 		},
 		{
-			name: "the disk is slow for good", weight: 4, low: time.Second, high: time.Second, onlyCluster: true,
+			name: "the disk becomes permanently slow", weight: 4, low: time.Second, high: time.Second, onlyCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.sickens(h)
 				return nil
@@ -91,7 +91,7 @@ func (w *world) sickens(h *host) {
 	h.disk.become(diskSlow)
 }
 
-// lost gives a member whose host is dead or whose disk is slow for good; nil when there is none.
+// lost returns a member whose host is dead or whose disk is slow for good; nil when there is none.
 func (w *world) lost() *member {
 	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.host.gone || m.host.disk.chronic })
 	if i < 0 {
@@ -177,7 +177,7 @@ type illness struct {
 // witnessed is for how long what etcd has counted may speak against a disk that is well again.
 const witnessed = 6 * time.Minute
 
-// notSick tells why a voter is none whose place may be taken as that of a sick one; empty when it is. By its own
+// notSick returns why a voter is none whose place may be taken as that of a sick one; empty when it is. By its own
 // verdict it must have been for the grace, or have hung for a minute, or failed; and its disk must have been at fault.
 func (p *promises) notSick(m *member) string {
 	w, d := p.w, m.host.disk

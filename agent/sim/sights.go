@@ -72,7 +72,7 @@ func (s *sights) ProbeNow(id uint64, since time.Duration) {
 	s.begin()
 }
 
-// Sights gives what was seen last.
+// Sights returns what was seen last.
 func (s *sights) Sights() (all []network.Sight) {
 	w := s.p.host.world
 	w.mu.Lock()

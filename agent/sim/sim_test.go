@@ -59,7 +59,7 @@ func run(t *testing.T, opt Options) Result {
 	return r
 }
 
-// story gives the end of a seed's story, told anew.
+// story returns the end of a seed's story, told anew.
 func story(t *testing.T, opt Options, last int) string {
 	t.Helper()
 	var lines []string

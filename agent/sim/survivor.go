@@ -27,7 +27,7 @@ type survivorData struct {
 	which int // counts copies that were begun, or called off
 }
 
-// Read tells what the log says of itself.
+// Read returns what the log says of itself.
 func (s *survivorData) Read(ctx context.Context) (recovery.Log, error) {
 	s.p.pass(laneOperator, "read log", true)
 	h := s.p.host

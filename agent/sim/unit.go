@@ -87,7 +87,7 @@ func (u *unit) start() {
 	})
 }
 
-// member gives the member whose data lie here, listed or not.
+// member returns the member whose data lie here, listed or not.
 func (u *unit) member() *member {
 	e := u.host.etcd()
 	if m := e.find(u.host.data.member); m != nil {
@@ -245,7 +245,7 @@ type agentUnit struct {
 	u *unit
 }
 
-// Status gives the state of the service.
+// Status returns the state of the service.
 func (a agentUnit) Status(context.Context) (systemd.Status, error) {
 	a.p.gate(laneLoop)
 	w := a.u.host.world

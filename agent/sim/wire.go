@@ -251,7 +251,7 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	return answer{err, heard && !lost}, c.back(drawn)
 }
 
-// agreed tells whether a request waits until a quorum has agreed, for as long as the leader's disk makes it wait.
+// agreed reports whether a request waits until a quorum has agreed, for as long as the leader's disk makes it wait.
 func (d call) agreed() bool {
 	return d.write && d.name != "move leader" || slices.Contains([]string{"read", "members", "confirm"}, d.name)
 }

@@ -76,7 +76,7 @@ const (
 // now is the time since the world began.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// moment gives the first moment of a lane at or after d from now.
+// moment returns the first moment of a lane at or after d from now.
 func (w *world) moment(d time.Duration, l lane) time.Duration {
 	at := int64(w.now() + max(0, d))
 	at += (int64(l) - at%lanes + lanes) % lanes
@@ -128,7 +128,7 @@ func (w *world) after(d time.Duration, l lane, do func()) {
 	})
 }
 
-// draw gives a number that only depends on the seed, on what is asked, and on the moment.
+// draw returns a number that only depends on the seed, on what is asked, and on the moment.
 func (w *world) draw(about ...uint64) uint64 {
 	x := mix(w.plan.Seed, uint64(w.now()))
 	for _, a := range about {
@@ -150,7 +150,7 @@ func mix(a, b uint64) uint64 {
 // chance tells with a probability in percent.
 func chance(drawn uint64, percent uint64) bool { return drawn%100 < percent }
 
-// between gives a duration from a drawn number.
+// between returns a duration from a drawn number.
 func between(drawn uint64, low, high time.Duration) time.Duration {
 	return low + time.Duration(drawn%uint64(high-low+1))
 }

@@ -26,7 +26,7 @@ func (s *site) elsewhere(name string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
 }
 
-// ownProcessor gives the last processor to a host alone, and all others to the bench and whatever it has started.
+// ownProcessor returns the last processor to a host alone, and all others to the bench and whatever it has started.
 func (s *site) ownProcessor(h *testbed.Host) error {
 	last := runtime.NumCPU() - 1
 	if last < 1 {

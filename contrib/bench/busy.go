@@ -27,9 +27,9 @@ const (
 // busy is what an agent takes from an etcd that has work.
 func busy() row {
 	return row{
-		name: "busy", about: "what the agent takes from a busy etcd on the same disk, under 300 writes/s",
+		name: "busy", about: "cost of the agent to a busy etcd on the same disk, under 300 writes/s",
 		plainly: "the agent and its children frozen (SIGSTOP), turn by turn with the other side",
-		ours:    "the agent at work, with the times it is shipped with",
+		ours:    "the agent running with its default timings",
 		figures: []figure{
 			{name: writeTail, unit: "ms", digits: 2},
 			{name: writeMiddle, unit: "ms", digits: 2},
@@ -82,7 +82,7 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// sideBySide gives how long the writes took on each side, and how much longer on the second one.
+// sideBySide returns how long the writes took on each side, and how much longer on the second one.
 func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	var tails [2]float64
 	var sides [2]values
@@ -103,7 +103,7 @@ func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 // span is some time.
 type span struct{ from, to time.Time }
 
-// answered gives how long each write took that was sent within the spans, sorted, and how many of them failed.
+// answered returns how long each write took that was sent within the spans, sorted, and how many of them failed.
 func answered(writes []testbed.Write, spans []span) (took []time.Duration, failed int) {
 	for _, w := range writes {
 		if !slices.ContainsFunc(spans, func(s span) bool { return w.Sent.After(s.from) && w.Sent.Before(s.to) }) {

@@ -28,13 +28,13 @@ func compareFiles(out io.Writer, before, after string) error {
 // have in common is the machine's doing.
 func compare(out io.Writer, older, newer Report) {
 	if older.Machine != newer.Machine {
-		fmt.Fprintf(out, "not the same machine: %+v, and now %+v\n", older.Machine, newer.Machine)
+		fmt.Fprintf(out, "different machine: was %+v, now %+v\n", older.Machine, newer.Machine)
 	}
 	if older.Etcd != newer.Etcd {
-		fmt.Fprintf(out, "not the same etcd: %s, and now %s\n", older.Etcd, newer.Etcd)
+		fmt.Fprintf(out, "different etcd: was %s, now %s\n", older.Etcd, newer.Etcd)
 	}
 	if older.Clocks != newer.Clocks {
-		fmt.Fprintf(out, "not the same times of quorumd: %s, and now %s\n", older.Clocks, newer.Clocks)
+		fmt.Fprintf(out, "different quorumd timings: was %s, now %s\n", older.Clocks, newer.Clocks)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ROW\tFIGURE\tBEFORE\tNOW\tCHANGE\tPLAIN BEFORE\tNOW\tCHANGE")
@@ -72,7 +72,7 @@ func alone(out io.Writer, what string, has, lacks Report) {
 	}
 }
 
-// change says by how much a median has changed.
+// change returns by how much a median has changed.
 func change(before, now []float64) string {
 	switch {
 	case len(before) == 0 || len(now) == 0:

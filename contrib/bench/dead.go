@@ -227,7 +227,7 @@ func leaderOf(ctx context.Context, endpoints []string) int {
 	return -1
 }
 
-// serving gives how many of the etcds answer a linearizable read.
+// serving returns how many of the etcds answer a linearizable read.
 func (s *site) serving(endpoints []string) (n int) {
 	for _, url := range endpoints {
 		if _, err := listed(s.ctx, url); err == nil {

@@ -212,7 +212,7 @@ func (f *fleet) why() string {
 	return strings.Join(parts, "; ")
 }
 
-// etcd gives a client of one host's etcd.
+// etcd returns a client of one host's etcd.
 func (f *fleet) etcd(i int) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{f.hosts[i].Options.ClientURL}, Logger: zap.NewNop()})
 }

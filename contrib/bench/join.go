@@ -86,7 +86,7 @@ func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Memb
 		select {
 		case <-tick.C:
 		case <-joining.Done():
-			return fmt.Errorf("the learner has exited: %s", joining.LogTail(8))
+			return fmt.Errorf("the learner exited: %s", joining.LogTail(8))
 		case <-ctx.Done():
 			return fmt.Errorf("the learner was not promoted: %w", err)
 		}

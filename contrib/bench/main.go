@@ -34,16 +34,16 @@ func main() {
 	var o options
 	flag.StringVar(&o.quorumd, "quorumd", "bin/quorumd", "the agent")
 	flag.StringVar(&o.etcd, "etcd", "", "the etcd server")
-	flag.StringVar(&o.faultfs, "faultfs", "", "the file system whose disk can be made slow")
+	flag.StringVar(&o.faultfs, "faultfs", "", "the file system with faults, for slow disks")
 	flag.StringVar(&o.exporter, "exporter", "", "node_exporter, to compare an agent at rest with")
-	flag.StringVar(&o.dir, "dir", "", "the bench's own directory")
-	flag.StringVar(&o.memory, "memory", "/dev/shm", "where the disks of joining hosts lie if there is room")
-	flag.StringVar(&o.rows, "rows", "", "which rows, such as join or restart/3; all when empty")
-	flag.StringVar(&o.sizes, "sizes", "", "which sizes of the rows that have some, such as 100MB or 5; all when empty")
-	flag.IntVar(&o.rounds, "rounds", 1, "so often; the table then shows the median and the worst")
-	flag.BoolVar(&o.quick, "quick", false, "quorumd with the times of the demo instead of those it is shipped with")
-	flag.DurationVar(&o.limit, "limit", 0, "how long all may take; as long as each row may, in every round, when 0")
-	flag.StringVar(&o.json, "json", "", "write the figures to this file as well")
+	flag.StringVar(&o.dir, "dir", "", "working directory of the bench")
+	flag.StringVar(&o.memory, "memory", "/dev/shm", "directory for the disks of joining hosts, if it has enough space")
+	flag.StringVar(&o.rows, "rows", "", "rows to run, such as join or restart/3; all if empty")
+	flag.StringVar(&o.sizes, "sizes", "", "sizes to run, such as 100MB or 5; all if empty")
+	flag.IntVar(&o.rounds, "rounds", 1, "number of rounds; the table shows the median and the worst")
+	flag.BoolVar(&o.quick, "quick", false, "use the demo's timings instead of quorumd's defaults")
+	flag.DurationVar(&o.limit, "limit", 0, "total time limit; 0 for the sum of the rows' limits")
+	flag.StringVar(&o.json, "json", "", "also write the results to this file")
 	flag.BoolVar(&o.list, "list", false, "only list the rows")
 	flag.BoolVar(&o.compare, "compare", false, "only compare two files that -json wrote: bench -compare OLD NEW")
 	flag.Parse()
@@ -169,7 +169,7 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 	return plain, quorumd, note, err
 }
 
-// missing tells what is not there for a side to be run with: that is no failure.
+// missing returns what is not there for a side to be run with: that is no failure.
 func (b *bench) missing(r row, failed error) (note string, err error) {
 	var missing *notThere
 	if !errors.As(failed, &missing) {
@@ -199,7 +199,7 @@ type notThere struct{ why string }
 
 func (n *notThere) Error() string { return n.why }
 
-// choose gives the rows that were named, in the order in which they are declared. A row is named by its whole name or
+// choose returns the rows that were named, in the order in which they are declared. A row is named by its whole name or
 // by what stands before the slash; sizes choose among the rows of a group that has one of them.
 func choose(all []row, names, sizes string) ([]row, error) {
 	wanted, fits := words(names), words(sizes)
@@ -224,11 +224,11 @@ func choose(all []row, names, sizes string) ([]row, error) {
 	}
 	for _, word := range append(wanted, fits...) {
 		if !used[word] {
-			return nil, fmt.Errorf("cannot measure %q: there is no such row or size; -list names all", word)
+			return nil, fmt.Errorf("unknown row or size %q; -list shows all", word)
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, errors.New("cannot measure: no row is of that name and that size; -list names all")
+		return nil, errors.New("no row has that name and size; -list shows all")
 	}
 	return chosen, nil
 }

@@ -73,7 +73,7 @@ func probes() []row {
 	return all
 }
 
-// disk says what is done to the disk.
+// disk returns what is done to the disk.
 func (l probeLoad) disk() string {
 	if l.longer == 0 {
 		return ""
@@ -134,7 +134,7 @@ func probeBesideEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// probed gives a cluster of one host, whose disk is what the load asks for.
+// probed returns a cluster of one host, whose disk is what the load asks for.
 func (s *site) probed(l probeLoad) (*fleet, error) {
 	var slow *testbed.Mount
 	if l.longer > 0 {

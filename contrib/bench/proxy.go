@@ -47,7 +47,7 @@ const (
 func proxies() row {
 	return row{
 		name: "proxy", about: "a forwarder of local clients' connections to three servers, both in turn in one run",
-		plainly: "haproxy, mode tcp, balance leastconn, as it comes",
+		plainly: "haproxy, mode tcp, balance leastconn, otherwise defaults",
 		ours:    "quorumd proxy",
 		figures: []figure{
 			{name: carried, unit: "s", digits: 2},
@@ -342,7 +342,7 @@ func talk(c *net.TCPConn) error {
 	return nil
 }
 
-// idleMemory gives how much more memory a process has with many connections than with one, per connection, in KiB.
+// idleMemory returns how much more memory a process has with many connections than with one, per connection, in KiB.
 // What the kernel holds is the same for all forwarders and not counted.
 func (s *site) idleMemory(p *forwarding) (float64, error) {
 	before, err := costOf(p.pid, 0)

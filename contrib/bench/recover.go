@@ -42,7 +42,7 @@ func recoveries() []row {
 	}{{"empty", 0, gibibyte}, {"100MB", 9_100, 2 * gibibyte}, {"1GB", 91_000, 6 * gibibyte}} {
 		all = append(all, row{
 			name: "recover/" + size.name,
-			about: "two of three voters with a database of this size are lost for good; the third one goes on, and " +
+			about: "two of three voters with a database of this size are lost for good; the third one survives, and " +
 				"two with empty disks join it",
 			plainly: "none: etcd's own way has no command for it",
 			ours:    "quorumctl recover facts, plan and apply",

@@ -127,7 +127,7 @@ func (r *Report) print(out io.Writer) {
 	}
 }
 
-// show gives the median, and the worst if there are several.
+// show returns the median, and the worst if there are several.
 func (m Measured) show(all []float64) string {
 	if len(all) == 0 {
 		return "–"
@@ -139,12 +139,12 @@ func (m Measured) show(all []float64) string {
 	return text
 }
 
-// text gives a value with its unit.
+// text returns a value with its unit.
 func (m Measured) text(v float64) string { return strings.TrimSpace(m.number(v) + " " + m.Unit) }
 
 func (m Measured) number(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
 
-// median gives the middle one, the higher of two.
+// median returns the middle one, the higher of two.
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]
@@ -171,7 +171,7 @@ func readReport(path string) (Report, error) {
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxReport+1))
 	if err == nil && len(text) > maxReport {
-		err = fmt.Errorf("it is longer than %d bytes", maxReport)
+		err = fmt.Errorf("it is larger than %d bytes", maxReport)
 	}
 	var r Report
 	if err == nil {

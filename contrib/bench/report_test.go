@@ -76,7 +76,7 @@ func TestAFileThatIsNoReportIsRefusedWithTheReasonAndTheRemedy(t *testing.T) {
 		"it is of version 7, and this bench reads version 1": `{"version": 7, "rows": [{}]}`,
 		"it holds no row":                `{"version": 1}`,
 		"unexpected end of JSON input":   `{"version": 1`,
-		"it is longer than":              strings.Repeat(" ", maxReport+1),
+		"it is larger than":              strings.Repeat(" ", maxReport+1),
 		"cannot unmarshal":               `{"version": 1, "rows": 3}`,
 		"write it by make bench JSON=FI": `[]`,
 	} {
@@ -99,9 +99,9 @@ func TestAComparisonShowsWhatHasChangedAndWhatOnlyOneReportHas(t *testing.T) {
 	newer.add(row{name: "probe"}, nil, nil, "")
 	var out strings.Builder
 	compare(&out, older, newer)
-	want := `not the same machine: {Cores:2 Arch:amd64 Kernel:6.1 Go:go1.26}, and now {Cores:8 Arch:amd64 Kernel:6.1 Go:go1.26}
-not the same etcd: 3.6.16, and now 3.7.0
-not the same times of quorumd: shipped, and now quick
+	want := `different machine: {Cores:2 Arch:amd64 Kernel:6.1 Go:go1.26}, and now {Cores:8 Arch:amd64 Kernel:6.1 Go:go1.26}
+different etcd: 3.6.16, and now 3.7.0
+different quorumd timings: shipped, and now quick
 ROW         FIGURE                     BEFORE               NOW                  CHANGE  PLAIN BEFORE  NOW    CHANGE
 join/empty  worst write gap            20 ms (worst 20)     41 ms                +100 %  30 ms         15 ms  -50 %
             of an idle etcd meanwhile  30 ms                30 ms                same    –             –      –

@@ -129,7 +129,7 @@ func costOf(pid, except int) (cost, error) {
 // ticksPerSecond is the unit of times in /proc, which is the same on every Linux that Go runs on.
 const ticksPerSecond = 100
 
-// family gives a process and all below it, but for one and what is below that.
+// family returns a process and all below it, but for one and what is below that.
 func family(pid, except int) ([]procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -76,7 +76,7 @@ func agentRestart(s *site, n int) (values, error) {
 	}
 	for i, h := range f.hosts {
 		if before[i] == after[i] {
-			return nil, fmt.Errorf("the rollout is done, and etcd of %s was not restarted", h.Options.Name)
+			return nil, fmt.Errorf("the rollout is done, but etcd of %s was not restarted", h.Options.Name)
 		}
 	}
 	return v, nil
@@ -108,7 +108,7 @@ func (f *fleet) rollOut() error {
 	return f.explain(err)
 }
 
-// pids gives the process of every etcd.
+// pids returns the process of every etcd.
 func (f *fleet) pids() ([]int, error) {
 	var all []int
 	for _, h := range f.hosts {

@@ -74,8 +74,8 @@ func rows() []row {
 	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
 		busy(), proxies(),
 		{
-			name: "rest", about: "what an agent costs at rest, on a voter of three, scraped every 15 s",
-			plainly: "node_exporter as it comes, scraped as often",
+			name: "rest", about: "cost of an idle agent, on one of three voters, scraped every 15 s",
+			plainly: "node_exporter with defaults, scraped as often",
 			ours:    "the agent of one voter with its probe; its etcd is not counted",
 			figures: []figure{
 				{name: cpu, unit: "s/min", digits: 2},

@@ -89,7 +89,7 @@ type histogram struct {
 
 type bucket struct{ upTo, count float64 }
 
-// since gives what has been counted after an earlier look.
+// since returns what has been counted after an earlier look.
 func (h histogram) since(earlier histogram) histogram {
 	later := histogram{slices.Clone(h.buckets), h.sum - earlier.sum}
 	for i := range later.buckets {
@@ -118,7 +118,7 @@ func (h histogram) count() float64 {
 // mean is not a number while nothing was counted.
 func (h histogram) mean() float64 { return h.sum / h.count() }
 
-// holding gives the upper bound of the bucket in which a quantile lies.
+// holding returns the upper bound of the bucket in which a quantile lies.
 func (h histogram) holding(q float64) float64 {
 	for _, b := range h.buckets {
 		if b.count > 0 && b.count >= q*h.count() {

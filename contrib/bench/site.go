@@ -59,7 +59,7 @@ func newBench(o options, out io.Writer) (*bench, error) {
 	}
 	b := &bench{options: o, out: out, lock: lock}
 	if err := b.sweep(); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot remove what an earlier run has left in %s: %w", b.sides(), err),
+		return nil, errors.Join(fmt.Errorf("cannot remove leftovers of an earlier run in %s: %w", b.sides(), err),
 			lock.Close())
 	}
 	return b, nil
@@ -85,7 +85,7 @@ func (b *bench) sweep() error {
 	return os.RemoveAll(b.sides())
 }
 
-// room says what the rows need and how long all may take, and refuses when that much is not free.
+// room returns what the rows need and how long all may take, and refuses when that much is not free.
 func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 	var need uint64
 	for _, r := range chosen {
@@ -109,7 +109,7 @@ func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 func freeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, fmt.Errorf("cannot see how much room there is in %s: %w", dir, err)
+		return 0, fmt.Errorf("cannot read the free space of %s: %w", dir, err)
 	}
 	return s.Bavail * uint64(s.Bsize), nil
 }
@@ -191,7 +191,7 @@ func (s *site) ports(n int) ([]int, error) {
 	return ports, nil
 }
 
-// otherDisk gives a directory for the disk of a host that joins: in memory if there is room, else beside the others.
+// otherDisk returns a directory for the disk of a host that joins: in memory if there is room, else beside the others.
 func (s *site) otherDisk(name string) (string, error) {
 	free, err := freeBytes(s.memory)
 	if err != nil {

@@ -58,7 +58,7 @@ func slowLeaders() []row {
 	return all
 }
 
-// slowDisk gives a directory on a disk that can be made slow.
+// slowDisk returns a directory on a disk that can be made slow.
 func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 	if err := testbed.FaultfsUsable(); err != nil {
 		return nil, &notThere{err.Error()}

@@ -178,7 +178,7 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 	return f, standby, err
 }
 
-// standby gives the host that holds the learner.
+// standby returns the host that holds the learner.
 func (f *fleet) standby() (*testbed.Host, error) {
 	for _, h := range f.hosts {
 		if status, err := f.status(f.s.ctx, h); err == nil && status.Role == control.RoleStandby {
@@ -209,7 +209,7 @@ func (s *site) save(h *testbed.Host) error {
 	return err
 }
 
-// mostMemory gives the most that an agent and its children have while something is done; its etcd is not counted, nor
+// mostMemory returns the most that an agent and its children have while something is done; its etcd is not counted, nor
 // is the database that is mapped to be looked at, which the kernel may forget at any time.
 func (s *site) mostMemory(h *testbed.Host, do func() error) (most uint64, err error) {
 	etcd, err := h.EtcdPID(s.ctx)

@@ -37,7 +37,7 @@ func (d *demo) claim() error {
 		return err
 	}
 	if err := d.stop(); err != nil {
-		return errors.Join(fmt.Errorf("cannot end what an earlier run has left in %s: %w", d.dir, err), d.mark.Close())
+		return errors.Join(fmt.Errorf("cannot stop the processes of an earlier run in %s: %w", d.dir, err), d.mark.Close())
 	}
 	return d.empty()
 }

@@ -30,10 +30,10 @@ func main() {
 	flag.StringVar(&d.quorumd, "quorumd", "bin/quorumd", "the agent")
 	flag.StringVar(&d.etcd, "etcd", "", "the etcd server")
 	flag.StringVar(&d.faultfs, "faultfs", "", "the file system with faults, for -slow")
-	flag.StringVar(&d.dir, "dir", "", "the demo's own directory; it is emptied at the start and removed at the end")
-	flag.StringVar(&d.slow, "slow", "", "the host with a slow disk: n1 to n4")
-	flag.BoolVar(&d.once, "once", false, "end when the target stands")
-	flag.DurationVar(&d.limit, "limit", 2*time.Minute, "with -once: how long it may take")
+	flag.StringVar(&d.dir, "dir", "", "working directory; emptied at the start and removed at the end")
+	flag.StringVar(&d.slow, "slow", "", "give this host a slow disk: n1 to n4")
+	flag.BoolVar(&d.once, "once", false, "exit once the target is reached")
+	flag.DurationVar(&d.limit, "limit", 2*time.Minute, "time limit of -once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -97,14 +97,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.watch(ctx)
 }
 
-// introduction says how to look at the hosts, in a line that is there to be copied.
+// introduction returns how to look at the hosts, in a line that is there to be copied.
 func (d *demo) introduction() string {
 	quorumctl, socket := filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), d.hosts[0].Options.Socket()
-	return fmt.Sprintf("Look at n1, or at another host, from another terminal:\n\n    QUORUMCTL_SOCKET=%s %s "+
+	return fmt.Sprintf("Inspect n1 or another host from a second terminal:\n\n    QUORUMCTL_SOCKET=%s %s "+
 		"status\n\n", here(socket), here(quorumctl))
 }
 
-// here gives a path as it is typed in the working directory.
+// here returns a path as it is typed in the working directory.
 func here(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {

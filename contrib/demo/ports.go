@@ -46,7 +46,7 @@ func (d *demo) portsAreFree() error {
 	if len(taken) == 0 {
 		return nil
 	}
-	return fmt.Errorf("cannot start: something listens at %s already; is it another demo on this machine? End it first",
+	return fmt.Errorf("cannot start: %s is already in use; stop the other demo on this machine first",
 		strings.Join(taken, ", "))
 }
 

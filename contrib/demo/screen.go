@@ -82,7 +82,7 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 	s.columns = columns
 	lines := []string{
 		fmt.Sprintf("quorumd demo   %3.0f s", since.Seconds()),
-		fmt.Sprintf("%-5s %-8s %-11s %10s  %s", "HOST", "ROLE", "HEALTH", "FSYNC P99", "DOES OR WAITS FOR"),
+		fmt.Sprintf("%-5s %-8s %-11s %10s  %s", "HOST", "ROLE", "HEALTH", "FSYNC P99", "DOING OR WAITING FOR"),
 	}
 	for _, h := range hosts {
 		lines = append(lines, row(h, states[h.Options.Name]))
@@ -101,7 +101,7 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 // row is one host's line.
 func row(h *testbed.Host, s *control.Status) string {
 	if s == nil {
-		return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, "-", "-", "-", "quorumd does not answer yet")
+		return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, "-", "-", "-", "quorumd is not responding yet")
 	}
 	p99 := "-"
 	if lane := s.Health.Disk.WAL; lane.Count > 0 {

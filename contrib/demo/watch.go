@@ -43,13 +43,13 @@ func (d *demo) watch(ctx context.Context) error {
 			screen.detach()
 		}
 		if d.once && time.Since(began) > d.limit {
-			return fmt.Errorf("the target does not stand after %s: %s", d.limit, why(d.hosts, states))
+			return fmt.Errorf("target not reached after %s: %s", d.limit, why(d.hosts, states))
 		}
 		select {
 		case <-ctx.Done():
 			fmt.Println("\nending")
 			if d.once {
-				return errors.New("interrupted before the target stood")
+				return errors.New("interrupted before the target was reached")
 			}
 			return nil
 		case <-ticker.C:
@@ -83,7 +83,7 @@ func (d *demo) bootstrap(ctx context.Context) bool {
 	return false
 }
 
-// stands tells whether the target is reached: three voters and, without a slow host, a standby;
+// stands reports whether the target is reached: three voters and, without a slow host, a standby;
 // with one, that it has been refused with a measured number.
 func (d *demo) stands(states map[string]*control.Status) bool {
 	roles := map[control.Role]int{}
@@ -111,7 +111,7 @@ func reasonOf(s *control.Status) control.Reason {
 	return s.Reasons[0]
 }
 
-// conclude says what was reached, and checks in the history that no two operations overlapped.
+// conclude returns what was reached, and checks in the history that no two operations overlapped.
 func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration) error {
 	var lines []control.HistoryLine
 	var err error
@@ -127,7 +127,7 @@ func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, 
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nThe target stands after %s: %d operations, one at a time.\n", took.Round(time.Second), operations)
+	fmt.Printf("\nTarget reached after %s: %d operations, one at a time.\n", took.Round(time.Second), operations)
 	if s := states[d.slow]; s != nil {
 		fmt.Printf("%s is refused: %s, %s\n", d.slow, reasonOf(s).Code, reasonOf(s).Text)
 	}
@@ -152,11 +152,11 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 	return operations, nil
 }
 
-// why says what each host waits for.
+// why returns what each host waits for.
 func why(hosts []*testbed.Host, states map[string]*control.Status) string {
 	var parts []string
 	for _, h := range hosts {
-		text := "does not answer; see its quorumd.log"
+		text := "not responding; see its quorumd.log"
 		if s := states[h.Options.Name]; s != nil {
 			text = doing(s)
 		}

@@ -42,10 +42,10 @@ import (
 const controlTimeout = 5 * time.Second
 
 func main() {
-	back := flag.String("back", "", "directory that holds the data")
-	mnt := flag.String("mnt", "", "directory to show it in")
+	back := flag.String("back", "", "directory with the data")
+	mnt := flag.String("mnt", "", "mount point")
 	sock := flag.String("sock", "", "control socket")
-	remember := flag.Bool("power", false, "remember what is not synced, so that the power can be cut")
+	remember := flag.Bool("power", false, "track unsynced data, to simulate a power loss")
 	command := flag.String("c", "", "send one command to the control socket and exit")
 	flag.Parse()
 	var err error
@@ -79,7 +79,7 @@ func serve(back, mnt, sock string, remember bool) (err error) {
 	var kept *power
 	if remember {
 		if kept, err = newPower(back); err != nil {
-			return fmt.Errorf("cannot remember what is not synced: %w", err)
+			return fmt.Errorf("cannot track unsynced data: %w", err)
 		}
 		defer func() { err = errors.Join(err, kept.close()) }()
 	}
@@ -159,7 +159,7 @@ func answer(listener net.Listener, command func(line string) (string, error)) {
 	}
 }
 
-// send gives one command to a running faultfs and returns its answer.
+// send returns one command to a running faultfs and returns its answer.
 func send(sock, command string) (string, error) {
 	conn, err := net.Dial("unix", sock)
 	if err != nil {

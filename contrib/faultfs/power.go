@@ -245,7 +245,7 @@ func (p *power) durable(synced uint64) (err error) {
 // cut undoes all that was not synced, and fails whatever comes after it. It gives what to print.
 func (p *power) cut() (string, error) {
 	if p == nil {
-		return "", errors.New("cannot cut the power: it was not mounted with -power")
+		return "", errors.New("cannot simulate a power loss: not mounted with -power")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +272,7 @@ func inode(path string) (uint64, error) {
 	return stat.Ino, err
 }
 
-// errno gives what a program is told.
+// errno returns what a program is told.
 func errno(err error) syscall.Errno {
 	var known syscall.Errno
 	switch {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-var errUsage = errors.New("cannot understand the command: use `rule fsync|write|open|read|any GLOB ACTION...`, " +
+var errUsage = errors.New("unknown command: use `rule fsync|write|open|read|any GLOB ACTION...`, " +
 	"`clear` or `stats`; ACTION is delay=20ms, tail=0.01:500ms, hang or err=EIO|ENOSPC|EROFS")
 
 // rule is one fault: operations of kind op on a file matching glob wait, fail, or both.

@@ -160,7 +160,7 @@ func (f *bareFleet) makeCluster() {
 // unbundled is a directory of the operator's with what the bundle of the first host holds.
 func (f *bareFleet) unbundled() string { return filepath.Join(f.you, "unbundled") }
 
-// issues gives a host's quorumd a client certificate that the operator's authority has issued to that name.
+// issues returns a host's quorumd a client certificate that the operator's authority has issued to that name.
 func (f *bareFleet) issues(h *lab.Host, name string) error {
 	pki := filepath.Join(f.you, "quorumd-pki")
 	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))

@@ -77,7 +77,7 @@ func (f *fleet) nothingIsLost(starts int) {
 	}
 }
 
-// allAside gives what all hosts have moved out of the way.
+// allAside returns what all hosts have moved out of the way.
 func (f *fleet) allAside() []string {
 	f.t.Helper()
 	var all []string

@@ -46,7 +46,7 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	said := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
 	t.Logf("journalctl -x:\n%s", said)
 	for _, text := range []string{
-		"Subject: DISK_UNFIT: The disk did not pass its qualifying run",
+		"Subject: DISK_UNFIT: The disk failed its qualifying run",
 		"What to do: use a disk whose writes survive a power cut",
 	} {
 		if !strings.Contains(said, text) {

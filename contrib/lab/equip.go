@@ -82,7 +82,7 @@ func (h *Host) Install(ctx context.Context, deb string) error {
 // hosts share one.
 type Settings map[string]map[string]any
 
-// Settings gives those of the host.
+// Settings returns those of the host.
 func (h *Host) Settings() Settings {
 	return Settings{
 		"host":    {"name": h.Name, "domain": "rack-" + h.Name},

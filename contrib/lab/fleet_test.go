@@ -74,7 +74,7 @@ func standingFleet(t *testing.T) *fleet {
 	return f
 }
 
-// formedFleet gives the directory of the fleet that was put together once.
+// formedFleet returns the directory of the fleet that was put together once.
 func formedFleet(t *testing.T) string {
 	t.Helper()
 	dir, done, err := standingDir()
@@ -99,7 +99,7 @@ func (f *fleet) save(dir string) {
 	f.check(os.Rename(dir+".new", dir))
 }
 
-// packageFile gives the package that "make lab" has built: the one that is there now, or the next.
+// packageFile returns the package that "make lab" has built: the one that is there now, or the next.
 func packageFile(t *testing.T, dir string) string {
 	t.Helper()
 	checkout, err := testbed.Root()
@@ -219,13 +219,13 @@ func (f *fleet) status(h *lab.Host) (control.Status, bool) {
 	return s, err == nil
 }
 
-// is tells whether a host's agent says that it has that role.
+// is reports whether a host's agent says that it has that role.
 func (f *fleet) is(h *lab.Host, role control.Role) bool {
 	s, ok := f.status(h)
 	return ok && s.Role == role
 }
 
-// names tells whether a host's agent gives this reason, first or not.
+// names reports whether a host's agent gives this reason, first or not.
 func (f *fleet) names(h *lab.Host, code string) bool {
 	s, ok := f.status(h)
 	for _, r := range s.Reasons {
@@ -251,7 +251,7 @@ func (f *fleet) members() []*etcdserverpb.Member {
 	return answer.Members
 }
 
-// client gives a client of a voter that answers a linearizable read.
+// client returns a client of a voter that answers a linearizable read.
 func (f *fleet) client() (*clientv3.Client, error) {
 	found := make(chan *clientv3.Client, len(f.etcds))
 	errs := make(chan error, len(f.etcds))
@@ -279,7 +279,7 @@ func (f *fleet) client() (*clientv3.Client, error) {
 
 func (f *fleet) keys() record.Keys { return record.KeysFor(lab.ClusterName) }
 
-// absent tells whether etcd says that a record is not there.
+// absent reports whether etcd says that a record is not there.
 func (f *fleet) absent(key string) bool {
 	client, err := f.client()
 	if err != nil {
@@ -291,7 +291,7 @@ func (f *fleet) absent(key string) bool {
 	return err == nil && len(answer.Kvs) == 0
 }
 
-// op gives the operation in flight, or nil.
+// op returns the operation in flight, or nil.
 func (f *fleet) op() *record.Op {
 	client, err := f.client()
 	if err != nil {
@@ -313,7 +313,7 @@ func (f *fleet) op() *record.Op {
 // atRest tells that no operation is in flight and nobody holds the lock.
 func (f *fleet) atRest() bool { return f.absent(f.keys().Op()) && f.absent(f.keys().Lock()) }
 
-// has tells whether etcd has that many voters and learners, each of which has started.
+// has reports whether etcd has that many voters and learners, each of which has started.
 func (f *fleet) has(voters, learners int) bool {
 	for _, m := range f.members() {
 		switch {
@@ -328,7 +328,7 @@ func (f *fleet) has(voters, learners int) bool {
 	return voters == 0 && learners == 0
 }
 
-// serves tells whether a host's own etcd answers, be it a voter or a learner.
+// serves reports whether a host's own etcd answers, be it a voter or a learner.
 func (f *fleet) serves(h *lab.Host) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -336,7 +336,7 @@ func (f *fleet) serves(h *lab.Host) bool {
 	return err == nil && s.Leader != 0
 }
 
-// leader gives the host whose etcd leads.
+// leader returns the host whose etcd leads.
 func (f *fleet) leader() *lab.Host {
 	f.t.Helper()
 	var leader *lab.Host
@@ -355,7 +355,7 @@ func (f *fleet) leader() *lab.Host {
 	return leader
 }
 
-// role gives the hosts with a role, as their agents say.
+// role returns the hosts with a role, as their agents say.
 func (f *fleet) role(role control.Role) []*lab.Host {
 	var found []*lab.Host
 	for _, h := range f.Hosts {
@@ -366,7 +366,7 @@ func (f *fleet) role(role control.Role) []*lab.Host {
 	return found
 }
 
-// etcdPIDs gives the process of every host's etcd, by host.
+// etcdPIDs returns the process of every host's etcd, by host.
 func (f *fleet) etcdPIDs() map[string]string {
 	f.t.Helper()
 	pids := map[string]string{}

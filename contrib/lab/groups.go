@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// groupRoots gives where a host gets control groups of its own: in systemd's tree and in the unified one, or in the
+// groupRoots returns where a host gets control groups of its own: in systemd's tree and in the unified one, or in the
 // only one there is. Hosts that shared one would fight over it.
 func groupRoots() []string {
 	const top = "/sys/fs/cgroup"

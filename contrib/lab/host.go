@@ -108,7 +108,7 @@ const (
 	savedState = "state"
 )
 
-// saved gives what was saved of a host of this name, or "" for a bare one.
+// saved returns what was saved of a host of this name, or "" for a bare one.
 func (h *Host) saved(name string) string {
 	if h.lab.options.From == "" {
 		return ""
@@ -155,7 +155,7 @@ func (h *Host) furnish(d *Disk) error {
 	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
 }
 
-// Renew gives a host that is off two new disks, which are empty. A lab that was made with Options.Faultfs has none.
+// Renew returns a host that is off two new disks, which are empty. A lab that was made with Options.Faultfs has none.
 func (h *Host) Renew(ctx context.Context) error {
 	if h.on() {
 		return fmt.Errorf("cannot renew the disks of %s: it is on", h.Name)
@@ -424,12 +424,12 @@ func (h *Host) Reboot(ctx context.Context) error {
 	return h.Booted(ctx)
 }
 
-// BootID gives the name of this boot.
+// BootID returns the name of this boot.
 func (h *Host) BootID(ctx context.Context) (string, error) {
 	return h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
 }
 
-// Console gives what was written to the host's console since it was first started.
+// Console returns what was written to the host's console since it was first started.
 func (h *Host) Console() string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, consoleName)) // none before the first start
 	return string(text)
@@ -463,7 +463,7 @@ func (h *Host) Signal(ctx context.Context, unit, signal string) error {
 	return err
 }
 
-// MainPID gives the main process of a unit, as the host sees it; 0 when there is none.
+// MainPID returns the main process of a unit, as the host sees it; 0 when there is none.
 func (h *Host) MainPID(ctx context.Context, unit string) (int, error) {
 	text, err := h.Property(ctx, unit, "MainPID")
 	if err != nil {
@@ -472,13 +472,13 @@ func (h *Host) MainPID(ctx context.Context, unit string) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// Property gives a property of a unit.
+// Property returns a property of a unit.
 func (h *Host) Property(ctx context.Context, unit, name string) (string, error) {
 	text, err := h.Run(ctx, "systemctl", "show", "--value", "--property="+name, unit)
 	return strings.TrimSpace(text), err
 }
 
-// Journal gives the last lines that a unit wrote.
+// Journal returns the last lines that a unit wrote.
 func (h *Host) Journal(ctx context.Context, unit string, lines int) (string, error) {
 	return h.Run(ctx, "journalctl", "--no-pager", "--unit="+unit, "--lines="+strconv.Itoa(lines), "--output=short-iso")
 }

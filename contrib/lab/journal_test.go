@@ -29,7 +29,7 @@ type bootLog struct {
 	entries []entry
 }
 
-// lastBoot gives the journal of the boot before this one.
+// lastBoot returns the journal of the boot before this one.
 func (f *fleet) lastBoot(h *lab.Host) bootLog {
 	f.t.Helper()
 	log := bootLog{f: f, host: h.Name}
@@ -62,7 +62,7 @@ func said(message string, received time.Time) time.Time {
 	return line.At
 }
 
-// find gives the first line of a program with that text, if there is one.
+// find returns the first line of a program with that text, if there is one.
 func (l bootLog) find(from, text string) (entry, bool) {
 	for _, e := range l.entries {
 		if e.from == from && strings.Contains(e.text, text) {
@@ -72,7 +72,7 @@ func (l bootLog) find(from, text string) (entry, bool) {
 	return entry{}, false
 }
 
-// must gives the first line of a program with that text, which has to be there.
+// must returns the first line of a program with that text, which has to be there.
 func (l bootLog) must(from, text string) entry {
 	l.f.t.Helper()
 	e, found := l.find(from, text)

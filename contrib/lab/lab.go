@@ -93,7 +93,7 @@ func (l *Lab) Close(ctx context.Context) error {
 	return errors.Join(err, linkErr, ruleErr, removeGroups(l.name()))
 }
 
-// Closed tells whether the lab has ended.
+// Closed reports whether the lab has ended.
 func (l *Lab) Closed() bool { return l.closed }
 
 // name is that of the directory which Enter made: it names the lab's control groups.

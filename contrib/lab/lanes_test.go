@@ -102,7 +102,7 @@ func again(failed []string, shared string) (code int) {
 	return code
 }
 
-// testNames gives the tests that were asked for, in the order in which they begin.
+// testNames returns the tests that were asked for, in the order in which they begin.
 func testNames() ([]string, error) {
 	wanted := flag.Lookup("test.run").Value.String()
 	if wanted == "" {

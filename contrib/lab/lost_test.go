@@ -136,7 +136,7 @@ func (f *fleet) returnsHarmlessly(h *lab.Host) {
 	}
 }
 
-// waitsFor tells whether a host's agent gives this reason, with that text.
+// waitsFor reports whether a host's agent gives this reason, with that text.
 func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
 	s, ok := f.status(h)
 	return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
@@ -144,7 +144,7 @@ func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
 	})
 }
 
-// metric gives a value that a host's agent tells Prometheus; -1 when it does not.
+// metric returns a value that a host's agent tells Prometheus; -1 when it does not.
 func (f *fleet) metric(h *lab.Host, name string) float64 {
 	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
 	defer cancel()

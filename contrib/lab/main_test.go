@@ -79,7 +79,7 @@ func makeReady(cache string) error {
 	return nil
 }
 
-// played tells whether a test is among those that were asked for.
+// played reports whether a test is among those that were asked for.
 func played(test string) bool {
 	run, _, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	skip := flag.Lookup("test.skip").Value.String()

@@ -25,7 +25,7 @@ const (
 	stageInside   = "inside"
 )
 
-// Inside tells whether this process is one that Enter has started.
+// Inside reports whether this process is one that Enter has started.
 func Inside() bool { return os.Getenv(stageVariable) != "" }
 
 // Enter runs the program again inside of new namespaces, where it calls inside with a directory for what the lab
@@ -178,10 +178,10 @@ func claim(dir string) (*os.File, error) {
 	return file, errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB), os.Chmod(path, 0o755))
 }
 
-// Running gives the directories of the labs below dir that run.
+// Running returns the directories of the labs below dir that run.
 func Running(dir string) ([]string, error) { return labs(dir, true) }
 
-// First gives the first process of the namespaces of a lab that runs: nsenter(1) leads into them by it, and all ends
+// First returns the first process of the namespaces of a lab that runs: nsenter(1) leads into them by it, and all ends
 // with it.
 func First(run string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(run, pidName))

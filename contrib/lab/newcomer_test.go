@@ -27,7 +27,7 @@ func documented(t *testing.T, page, prompt string) []string {
 	return typed(first, prompt)
 }
 
-// documentedUnder gives those under one heading.
+// documentedUnder returns those under one heading.
 func documentedUnder(t *testing.T, page, heading, prompt string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(pageOf(t, page), "\n"+heading+"\n")

@@ -86,7 +86,7 @@ func TestAJoinerThatIsCutOffHoldsNobodyUpForGood(t *testing.T) {
 	}
 }
 
-// writes tells whether the cluster takes a write.
+// writes reports whether the cluster takes a write.
 func (f *fleet) writes() bool {
 	client, err := f.client()
 	if err != nil {

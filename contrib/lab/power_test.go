@@ -83,7 +83,7 @@ func TestAllHostsLosePowerAtOnce(t *testing.T) {
 	})
 }
 
-// roles gives what every member is, by its ID.
+// roles returns what every member is, by its ID.
 func (f *fleet) roles() map[uint64]string {
 	f.t.Helper()
 	roles := map[uint64]string{}
@@ -166,7 +166,7 @@ func (f *fleet) waitForPhase(phase policy.OpPhase) *lab.Host {
 	return nil
 }
 
-// host gives the host of that name.
+// host returns the host of that name.
 func (f *fleet) host(name string) *lab.Host {
 	f.t.Helper()
 	for _, h := range f.Hosts {
@@ -178,7 +178,7 @@ func (f *fleet) host(name string) *lab.Host {
 	return nil
 }
 
-// follower gives a voter that neither leads nor is the one to be spared.
+// follower returns a voter that neither leads nor is the one to be spared.
 func (f *fleet) follower(spared *lab.Host) *lab.Host {
 	f.t.Helper()
 	leader := f.leader()

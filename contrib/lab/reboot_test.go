@@ -213,7 +213,7 @@ func (f *fleet) rest() {
 	})
 }
 
-// boots gives the boot of every host.
+// boots returns the boot of every host.
 func (f *fleet) boots() map[string]string {
 	f.t.Helper()
 	boots := map[string]string{}

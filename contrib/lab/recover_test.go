@@ -78,7 +78,7 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	return commands[2]
 }
 
-// seesQuorum tells whether a host's facts say so, as they may for some seconds after the loss.
+// seesQuorum reports whether a host's facts say so, as they may for some seconds after the loss.
 func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
@@ -117,7 +117,7 @@ func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
 	}
 }
 
-// setAside gives the directories into which a host has moved old data.
+// setAside returns the directories into which a host has moved old data.
 func (f *fleet) setAside(h *lab.Host) []string {
 	f.t.Helper()
 	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
@@ -246,7 +246,7 @@ func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T)
 	f.readsBack(gone[0], report)
 }
 
-// isThere tells whether a host has a file of such a name.
+// isThere reports whether a host has a file of such a name.
 func (f *bareFleet) isThere(h *lab.Host, pattern string) bool {
 	found, err := filepath.Glob(h.Path(pattern))
 	return err == nil && len(found) > 0

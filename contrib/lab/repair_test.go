@@ -189,7 +189,7 @@ func (f *fleet) checkHeld() {
 	}
 }
 
-// fullWithout tells whether three members vote, all of which have started, and a host is none of the members.
+// fullWithout reports whether three members vote, all of which have started, and a host is none of the members.
 func (f *fleet) fullWithout(dead *lab.Host) bool {
 	voters := 0
 	for _, m := range f.members() {

@@ -213,7 +213,7 @@ func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Durati
 	}
 }
 
-// inSync tells whether every voter answers a linearizable read by itself: it has applied all that was committed.
+// inSync reports whether every voter answers a linearizable read by itself: it has applied all that was committed.
 func inSync(ctx context.Context, voters []*lab.Host) bool {
 	ctx, cancel := context.WithTimeout(ctx, syncWithin)
 	defer cancel()

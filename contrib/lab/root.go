@@ -86,8 +86,8 @@ for unit in getty@.service console-getty.service apt-daily.timer apt-daily-upgra
   ln -sf /dev/null "etc/systemd/system/$unit"
 done`
 
-// Root gives the read-only root file system of all hosts of a release. It is made when it is not in the cache yet: that
-// takes half a minute.
+// Root returns the read-only root file system of all hosts of a release. It is made when it is not in the cache yet:
+// that takes half a minute.
 func (r Release) Root(ctx context.Context, cache string) (string, error) {
 	sum := sha256.Sum256([]byte(string(r) + "\n" + r.packages() + "\n" + customize))
 	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", r, sum[:4]))

@@ -49,7 +49,7 @@ func (f *fleet) none(wrong []error) {
 	}
 }
 
-// history gives all lines, oldest first.
+// history returns all lines, oldest first.
 func (f *fleet) history() ([]record.Line, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func (f *fleet) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, f.keys())
 }
 
-// steps gives all that was done, as people are shown it, without what was refused and without some kinds.
+// steps returns all that was done, as people are shown it, without what was refused and without some kinds.
 func (f *fleet) steps(but ...policy.StepKind) []string {
 	f.t.Helper()
 	lines, err := f.history()
@@ -74,7 +74,7 @@ func (f *fleet) steps(but ...policy.StepKind) []string {
 	return steps
 }
 
-// acts gives those that change something. A host that gives the lock back just when it is cut off tells that it could
+// acts returns those that change something. A host that gives the lock back just when it is cut off tells that it could
 // not: it held it, and did nothing under it.
 func (f *fleet) acts() []string {
 	f.t.Helper()
@@ -92,7 +92,7 @@ func (f *fleet) checkHistory() {
 // noteData remembers every directory with data that there is.
 func (f *fleet) noteData() { f.data.Note(f.dataDirs()) }
 
-// dataDirs gives the directories with data. A host's disk that is not mounted at this moment has those that were seen
+// dataDirs returns the directories with data. A host's disk that is not mounted at this moment has those that were seen
 // on it.
 func (f *fleet) dataDirs() testbed.DataDirs {
 	found := testbed.DataDirs{}

@@ -22,11 +22,11 @@ import (
 )
 
 func main() {
-	deep := flag.Bool("deep", false, "explore the large scopes, for hours and with much memory")
-	short := flag.Bool("short", false, "leave out what takes many minutes")
-	most := flag.Int("states", 0, "stop a large scope at so many states; 0 for none")
-	only := flag.String("scope", "", "explore only what has this in its name, and look for no mistake")
-	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "so many at once")
+	deep := flag.Bool("deep", false, "explore the large scopes (hours, much memory)")
+	short := flag.Bool("short", false, "skip what takes many minutes")
+	most := flag.Int("states", 0, "stop a large scope after this many states; 0 for no limit")
+	only := flag.String("scope", "", "explore only scopes with this in their name, and no mistakes")
+	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "number of parallel workers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	all := scopes(*deep, *short)
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// scopes gives what is explored.
+// scopes returns what is explored.
 func scopes(deep, short bool) []model.Scenario {
 	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(), model.Sickness())
 	switch {
@@ -63,7 +63,7 @@ func scopes(deep, short bool) []model.Scenario {
 	return all
 }
 
-// ruins gives the clusters without a majority that are explored.
+// ruins returns the clusters without a majority that are explored.
 func ruins(deep bool) []model.Ruin {
 	if deep {
 		return model.DeepRuins()
@@ -71,7 +71,7 @@ func ruins(deep bool) []model.Ruin {
 	return model.Ruins()
 }
 
-// rolls gives the rollouts that are explored.
+// rolls returns the rollouts that are explored.
 func rolls(deep, short bool) []model.Roll {
 	switch {
 	case deep:

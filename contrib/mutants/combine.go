@@ -41,7 +41,7 @@ type numbered struct {
 	number int
 }
 
-// combine gives one file of source that holds all these mutants of it, the name of its package, and those that cannot
+// combine returns one file of source that holds all these mutants of it, the name of its package, and those that cannot
 // be held: what lies outside of functions, or in one whose parameters have no names to hand on.
 func combine(name string, source []byte, of []numbered) (whole []byte, pkg string, outside []int, err error) {
 	set := token.NewFileSet()
@@ -93,7 +93,7 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 	return out.Bytes(), tree.Name.Name, outside, nil
 }
 
-// callOf gives the statement with which a function hands its parameters on to its copy: %d stands for the number.
+// callOf returns the statement with which a function hands its parameters on to its copy: %d stands for the number.
 func callOf(f *ast.FuncDecl) (string, bool) {
 	text := f.Name.Name + "_mutant%d("
 	if f.Recv != nil {

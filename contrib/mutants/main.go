@@ -28,14 +28,14 @@ func main() {
 	var o options
 	flag.StringVar(&o.dir, "package", "agent/policy", "directory of the package to change")
 	flag.StringVar(&o.tests, "tests", "./agent/policy ./agent/policy/model",
-		"packages whose tests look, the quickest first")
+		"packages whose tests to run, the fastest first")
 	flag.StringVar(&o.known, "known", "contrib/mutants/equivalent.txt",
-		"mutants that do the same as the source, with the reason")
+		"file of equivalent mutants, with reasons")
 	flag.StringVar(&o.only, "only", "", "only mutants whose name this regular expression matches")
 	flag.IntVar(&o.every, "every", 1, "only every n-th mutant")
 	flag.IntVar(&o.workers, "workers", 2, "so many at once")
 	flag.DurationVar(&o.limit, "limit", time.Minute,
-		"tests have noticed that take longer than this, and than ten times what they take on the source as it is")
+		"count a mutant as killed if its tests take longer than this and than ten times their normal time")
 	flag.BoolVar(&o.list, "list", false, "only list the mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -123,7 +123,7 @@ func collect(o options) ([]mutant, map[string][]byte, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, nil, fmt.Errorf("there is nothing to change in %s: look at -package and -only", o.dir)
+		return nil, nil, fmt.Errorf("no mutants in %s: check -package and -only", o.dir)
 	}
 	return chosen, sources, nil
 }
@@ -198,26 +198,26 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 		s.tried, s.killed = s.tried+1, s.killed+1
 		if got == endless {
 			s.endless++
-			fmt.Fprintf(out, "has no end: line %d: %s\n", m.line, m)
+			fmt.Fprintf(out, "timed out: line %d: %s\n", m.line, m)
 		}
 		if same {
-			fmt.Fprintf(out, "killed, though listed as doing the same: %s\n", m)
+			fmt.Fprintf(out, "killed, although listed as equivalent: %s\n", m)
 		}
 	case same:
 		s.tried, s.same = s.tried+1, s.same+1
 	default:
 		s.tried, s.living = s.tried+1, append(s.living, m)
-		fmt.Fprintf(out, "lives: line %d: %s\n", m.line, m)
+		fmt.Fprintf(out, "survived: line %d: %s\n", m.line, m)
 	}
 }
 
 // tell prints the sum, and fails if too many live.
 func (s *tally) tell(out io.Writer) error {
 	real := s.tried - s.same
-	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by the end of their time, %d do the same, %d live; "+
+	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by timeout, %d equivalent, %d survived; "+
 		"%d more do not compile\n", s.tried, s.killed, s.endless, s.same, len(s.living), s.broken)
 	if most := int(float64(real) * mostLiving); len(s.living) > most {
-		return fmt.Errorf("%d of %d mutants live, at most %d may: write the test that notices, or say in the list "+
+		return fmt.Errorf("%d of %d mutants live, limit %d: write the test that notices, or say in the list "+
 			"why it does the same",
 			len(s.living), real, most)
 	}

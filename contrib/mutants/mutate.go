@@ -32,7 +32,7 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s %s: %s → %s in: %s", m.file, m.function, m.was, now, m.context)
 }
 
-// apply gives the source with the change made.
+// apply returns the source with the change made.
 func (m mutant) apply(source []byte) []byte {
 	out := append([]byte(nil), source[:m.from]...)
 	out = append(out, m.now...)

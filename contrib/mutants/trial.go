@@ -155,14 +155,14 @@ func (t *trial) unchanged(ctx context.Context) error {
 	for i := range t.tests {
 		tests, began := &t.tests[i], time.Now()
 		if text, err := t.choose(ctx, *tests, 0); err != nil {
-			return fmt.Errorf("the tests of %s fail on the source as it is:\n%s", tests.dir, text)
+			return fmt.Errorf("the tests of %s fail on the unchanged source:\n%s", tests.dir, text)
 		}
 		tests.limit = max(t.o.limit, 10*time.Since(began))
 	}
 	return nil
 }
 
-// try gives what becomes of one mutant. The tests run one package after another until one notices.
+// try returns what becomes of one mutant. The tests run one package after another until one notices.
 func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	number, held := t.numbers[m]
 	switch {

@@ -15,7 +15,7 @@ import (
 // modulePath tells this module's go.mod from those of the nested modules below it.
 const modulePath = "github.com/quorumd/quorumd"
 
-// Root gives the top directory of the checkout: the nearest one, from the working directory upwards, that holds this
+// Root returns the top directory of the checkout: the nearest one, from the working directory upwards, that holds this
 // module's go.mod.
 func Root() (string, error) {
 	wd, err := os.Getwd()
@@ -37,7 +37,7 @@ func Root() (string, error) {
 	}
 }
 
-// Binary gives the path of the etcd of one minor version, such as "v3.6". The error ends with how to build it.
+// Binary returns the path of the etcd of one minor version, such as "v3.6". The error ends with how to build it.
 func Binary(version string) (string, error) {
 	remedy := "make etcd-all"
 	switch version {
@@ -66,7 +66,7 @@ func Etcd(t testing.TB, version string) string {
 	return path
 }
 
-// FaultfsBinary gives the path of the fault-injecting file system. The error ends with how to build it.
+// FaultfsBinary returns the path of the fault-injecting file system. The error ends with how to build it.
 func FaultfsBinary() (string, error) { return built("faultfs", "faultfs", "make faultfs") }
 
 // built looks below .cache of the checkout.

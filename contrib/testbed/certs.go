@@ -36,11 +36,11 @@ func (f CertFiles) ClientConfig() (*tls.Config, error) {
 	}
 	authority, err := os.ReadFile(f.CA)
 	if err != nil {
-		return nil, fmt.Errorf("cannot load the authority: %w", err)
+		return nil, fmt.Errorf("cannot load the CA: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("cannot load the authority: no certificate in %s", f.CA)
+		return nil, fmt.Errorf("cannot load the CA: no certificate in %s", f.CA)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
@@ -93,20 +93,20 @@ type CA struct {
 // NewCA makes an authority that writes to dir, and its own certificate to ca.crt there.
 func NewCA(dir string) (*CA, error) {
 	ca := &CA{File: filepath.Join(dir, "ca.crt"), dir: dir}
-	template, err := newTemplate("testbed authority", time.Now().Add(24*time.Hour))
+	template, err := newTemplate("testbed CA", time.Now().Add(24*time.Hour))
 	if err != nil {
 		return nil, err
 	}
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	if ca.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, fmt.Errorf("cannot make an authority: %w", err)
+		return nil, fmt.Errorf("cannot create a CA: %w", err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &ca.key.PublicKey, ca.key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make an authority: %w", err)
+		return nil, fmt.Errorf("cannot create a CA: %w", err)
 	}
 	if ca.cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, fmt.Errorf("cannot make an authority: %w", err)
+		return nil, fmt.Errorf("cannot create a CA: %w", err)
 	}
 	return ca, writePEM(ca.File, "CERTIFICATE", der)
 }
@@ -155,11 +155,11 @@ func (ca *CA) WrongSAN(name string) (CertFiles, error) {
 	return ca.Issue(name, CertOptions{IPs: []net.IP{net.IPv4(192, 0, 2, 1)}}) // RFC 5737, for documentation
 }
 
-// WrongCA gives a certificate signed by an authority nobody trusts, to a party that itself trusts this one.
+// WrongCA returns a certificate signed by an authority nobody trusts, to a party that itself trusts this one.
 func (ca *CA) WrongCA(name string) (CertFiles, error) {
 	dir := filepath.Join(ca.dir, name+"-authority")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return CertFiles{}, fmt.Errorf("cannot make an authority: %w", err)
+		return CertFiles{}, fmt.Errorf("cannot create a CA: %w", err)
 	}
 	stranger, err := NewCA(dir)
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Endpoints gives the client URLs of all members.
+// Endpoints returns the client URLs of all members.
 func (c *Cluster) Endpoints() []string {
 	var urls []string
 	for _, m := range c.Members {
@@ -97,7 +97,7 @@ func (c *Cluster) Endpoints() []string {
 	return urls
 }
 
-// Client gives a client of all members, closed when the test has ended.
+// Client returns a client of all members, closed when the test has ended.
 func (c *Cluster) Client(t testing.TB) *clientv3.Client {
 	t.Helper()
 	client, err := newClient(c.Endpoints(), c.Members[0].Options.TLS)
@@ -108,7 +108,7 @@ func (c *Cluster) Client(t testing.TB) *clientv3.Client {
 	return client
 }
 
-// Leader gives the member that says of itself that it leads. Members that do not answer in a second are passed over.
+// Leader returns the member that says of itself that it leads. Members that do not answer in a second are passed over.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	var failed []error
 	for _, m := range c.Members {
@@ -118,7 +118,7 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 		}
 		failed = append(failed, err)
 	}
-	return nil, fmt.Errorf("cannot find the leader: no member says it leads: %w", errors.Join(failed...))
+	return nil, fmt.Errorf("cannot find the leader: no member reports leadership: %w", errors.Join(failed...))
 }
 
 func (m *Member) leads(ctx context.Context) (bool, error) {

@@ -33,7 +33,7 @@ type Mount struct {
 	args []string // how it is started
 }
 
-// FaultfsUsable says why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or
+// FaultfsUsable returns why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or
 // fusermount3.
 func FaultfsUsable() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -143,7 +143,7 @@ func (m *Mount) Clear() error {
 	return err
 }
 
-// Stats gives a line for each rule: "hits=3 waiting=1 rule fsync * hang".
+// Stats returns a line for each rule: "hits=3 waiting=1 rule fsync * hang".
 func (m *Mount) Stats() (string, error) { return m.command("stats") }
 
 // CutPower takes away what was not synced, and shows the rest anew, as after a boot. Nothing may have a file open

@@ -212,7 +212,7 @@ func (h *Host) endAgent(ctx context.Context, signal syscall.Signal) error {
 	}
 }
 
-// unit gives the host's etcd as the agent itself sees it.
+// unit returns the host's etcd as the agent itself sees it.
 func (h *Host) unit() (*systemd.Process, error) {
 	return systemd.NewProcess(systemd.ProcessOptions{
 		Name: "etcd", Argv: []string{h.Options.Etcd}, Dir: h.Options.path("state"), LogFile: h.Options.path("etcd.log"),

@@ -199,7 +199,7 @@ func (l *WriteLoad) Report() LoadReport {
 	return r
 }
 
-// GapWithin gives the longest time between two moments during which no write was acknowledged.
+// GapWithin returns the longest time between two moments during which no write was acknowledged.
 func (r LoadReport) GapWithin(from, to time.Time) time.Duration {
 	var acks []time.Time
 	for _, w := range r.Writes {
@@ -211,7 +211,7 @@ func (r LoadReport) GapWithin(from, to time.Time) time.Duration {
 	return gap
 }
 
-// longestGap gives the longest time without an acknowledged write, and when it began.
+// longestGap returns the longest time without an acknowledged write, and when it began.
 func longestGap(acks []time.Time, from, to time.Time) (longest time.Duration, began time.Time) {
 	slices.SortFunc(acks, time.Time.Compare)
 	last := from

@@ -143,7 +143,7 @@ func (m *Member) process() *process {
 	return m.proc
 }
 
-// PID gives the process ID of the latest start.
+// PID returns the process ID of the latest start.
 func (m *Member) PID() int { return m.process().cmd.Process.Pid }
 
 // Done is closed when the process has exited.
@@ -194,7 +194,7 @@ func (m *Member) signal(s syscall.Signal, verb string) error {
 	return nil
 }
 
-// Client gives a new client of this member alone. The caller closes it.
+// Client returns a new client of this member alone. The caller closes it.
 func (m *Member) Client() (*clientv3.Client, error) {
 	return newClient([]string{m.Options.ClientURL}, m.Options.TLS)
 }
@@ -269,7 +269,7 @@ func ready(ctx context.Context, client *clientv3.Client) error {
 	case err != nil:
 		return err
 	case status.Leader == 0:
-		return errors.New("it knows no leader")
+		return errors.New("it has no leader")
 	case status.IsLearner:
 		return nil
 	}
@@ -280,7 +280,7 @@ func ready(ctx context.Context, client *clientv3.Client) error {
 // LogPath names the file that holds what the process printed, over all its starts.
 func (m *Member) LogPath() string { return filepath.Join(m.Options.Dir, "etcd.log") }
 
-// LogTail gives the last lines of the log, or why it cannot be read.
+// LogTail returns the last lines of the log, or why it cannot be read.
 func (m *Member) LogTail(lines int) string {
 	text, err := os.ReadFile(m.LogPath())
 	if err != nil {

@@ -45,7 +45,7 @@ func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	return p, nil
 }
 
-// wait gives how the process exited, nil for exit code 0, or the cause of ctx when that ends first.
+// wait returns how the process exited, nil for exit code 0, or the cause of ctx when that ends first.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -78,7 +78,7 @@ func (p *process) stop(bound time.Duration) error {
 	}
 }
 
-// state gives the letter the kernel shows for the process: R, S, D, T (stopped), Z …; see proc_pid_stat(5).
+// state returns the letter the kernel shows for the process: R, S, D, T (stopped), Z …; see proc_pid_stat(5).
 func (p *process) state() (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {

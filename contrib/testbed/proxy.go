@@ -85,7 +85,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr gives where it listens, "host:port".
+// Addr returns where it listens, "host:port".
 func (p *Proxy) Addr() string { return p.addr.String() }
 
 // Set replaces the faults. They apply to bytes that arrive from now on and to bytes held so far.
@@ -138,7 +138,7 @@ func (p *Proxy) Close() error {
 	return p.err
 }
 
-// current gives the faults and a channel that is closed when they change.
+// current returns the faults and a channel that is closed when they change.
 func (p *Proxy) current() (Faults, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// behindProxy gives a connection through a new proxy, and the server's end of it.
+// behindProxy returns a connection through a new proxy, and the server's end of it.
 func behindProxy(t *testing.T) (p *testbed.Proxy, client, server *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

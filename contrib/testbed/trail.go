@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Changes gives every change of quorumd's own records since the cluster was made, in order. It writes a key to know
+// Changes returns every change of quorumd's own records since the cluster was made, in order. It writes a key to know
 // where to stop.
 func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, error) {
 	put, err := client.Put(ctx, "/quorumd/trail-end", "")
@@ -82,7 +82,7 @@ func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 	return wrong
 }
 
-// History gives all lines of the history, oldest first.
+// History returns all lines of the history, oldest first.
 func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]record.Line, error) {
 	answer, err := client.Get(ctx, keys.History(), clientv3.WithPrefix())
 	if err != nil {
@@ -137,7 +137,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 // DataDirs are directories with data of etcd, by what stays the same when they are renamed.
 type DataDirs map[string]string
 
-// FindDataDirs gives those of a host that lie in its data directory: the one in use and those that were moved aside.
+// FindDataDirs returns those of a host that lie in its data directory: the one in use and those that were moved aside.
 func FindDataDirs(host, dataDir string) DataDirs {
 	found := DataDirs{}
 	entries, err := os.ReadDir(dataDir)
@@ -167,7 +167,7 @@ func (d DataDirs) Note(found DataDirs) {
 	}
 }
 
-// Missing gives an error for each that is not among those that are there.
+// Missing returns an error for each that is not among those that are there.
 func (d DataDirs) Missing(there DataDirs) []error {
 	var wrong []error
 	for id, path := range d {

@@ -49,7 +49,7 @@ type Reader struct {
 	wall  func() time.Time
 }
 
-// New gives a reader of these files. config gives the TLS configuration of the moment, nil for none.
+// New returns a reader of these files. config gives the TLS configuration of the moment, nil for none.
 func New(files Files, config func() *tls.Config, wall func() time.Time) *Reader {
 	return &Reader{files: files, tls: config, wall: wall}
 }
@@ -70,7 +70,7 @@ func (r *Reader) Read(ctx context.Context, urls []string) health.CertificateRead
 	}
 	all = append(all, r.shown(ctx, urls, now)...)
 	if len(all) == 0 {
-		return health.CertificateReading{Absent: "there is none: etcd is reached without TLS, or does not answer"}
+		return health.CertificateReading{Absent: "no certificate: etcd uses no TLS, or does not respond"}
 	}
 	return health.CertificateReading{Known: true, All: all}
 }
@@ -102,17 +102,17 @@ func subject(c *x509.Certificate) string {
 	return string(text)
 }
 
-// first gives the one that ends first.
+// first returns the one that ends first.
 func first(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MinFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// last gives the one that ends last.
+// last returns the one that ends last.
 func last(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MaxFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// inFile gives the certificates of a PEM file, none when it cannot be read.
+// inFile returns the certificates of a PEM file, none when it cannot be read.
 func inFile(path string) []*x509.Certificate {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func inPEM(data []byte) (certs []*x509.Certificate) {
 	return certs
 }
 
-// shown gives what is shown at the URLs, at all of them at once.
+// shown returns what is shown at the URLs, at all of them at once.
 func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
 	config := r.tls()
 	if config == nil { // clients need none here; peers may have TLS all the same
@@ -176,7 +176,7 @@ func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
 	}
 }
 
-// shownAt gives the certificate that is shown there and ends first; nil when there is none.
+// shownAt returns the certificate that is shown there and ends first; nil when there is none.
 func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.Certificate) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

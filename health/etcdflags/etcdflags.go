@@ -26,9 +26,9 @@ type Reader struct {
 	Proc        string            // empty for /proc
 }
 
-// Read gives the flags of the etcd with that process ID.
+// Read returns the flags of the etcd with that process ID.
 func (r Reader) Read(pid int) health.EtcdSettings {
-	absent := health.EtcdSettings{Absent: "the command line of etcd cannot be read"}
+	absent := health.EtcdSettings{Absent: "cannot read etcd's command line"}
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {
 		return absent
@@ -49,7 +49,7 @@ func (r Reader) Read(pid int) health.EtcdSettings {
 	}
 	parse(flags, args[1:])
 	if flags["config-file"] != "" {
-		return health.EtcdSettings{Absent: "etcd reads a file of its own, beside which it takes no other settings"}
+		return health.EtcdSettings{Absent: "etcd uses a config file, which overrides all other settings"}
 	}
 	return health.EtcdSettings{Known: true, Flags: flags}
 }

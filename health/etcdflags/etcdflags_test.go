@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// started gives the settings of an etcd with this environment and this command line.
+// started returns the settings of an etcd with this environment and this command line.
 func started(t testing.TB, environment map[string]string, line string) health.EtcdSettings {
 	t.Helper()
 	proc := t.TempDir()

@@ -28,12 +28,12 @@ type Reader struct {
 	tls func() *tls.Config
 }
 
-// New gives a reader of the etcd that serves its metrics at this URL, without the path. The other gives the TLS
+// New returns a reader of the etcd that serves its metrics at this URL, without the path. The other gives the TLS
 // configuration of the moment, nil for none.
 func New(base string, config func() *tls.Config) (*Reader, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask etcd for its metrics: %w", err)
+		return nil, fmt.Errorf("cannot read etcd's metrics: %w", err)
 	}
 	if host := net.ParseIP(u.Hostname()); host != nil && host.IsUnspecified() { // it listens everywhere
 		u.Host = net.JoinHostPort("localhost", u.Port())
@@ -45,7 +45,7 @@ func New(base string, config func() *tls.Config) (*Reader, error) {
 func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.EtcdReading {
 	r, err := New(base, config)
 	if err != nil {
-		return health.SilentEtcd("its client URL cannot be read")
+		return health.SilentEtcd("cannot parse its client URL")
 	}
 	return r.Read(ctx)
 }
@@ -86,7 +86,7 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// inWords says why there is nothing, without what differs from one look to the next.
+// inWords returns why there is nothing, without what differs from one look to the next.
 func inWords(err error) string {
 	var known refusal
 	var errno syscall.Errno
@@ -96,13 +96,13 @@ func inWords(err error) string {
 	case errors.As(err, &known):
 		return known.Error()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "etcd does not answer in time"
+		return "etcd timed out"
 	case errors.As(err, &expired) && expired.Reason == x509.Expired:
 		return "the certificate of etcd has expired, or the clock of this host is wrong,"
 	case errors.As(err, &untrusted):
-		return "this host does not trust the certificate of etcd"
+		return "this host does not trust etcd's certificate"
 	case errors.As(err, &errno):
 		return errno.Error()
 	}
-	return "etcd gives no answer that can be read"
+	return "etcd's reply is unreadable"
 }

@@ -38,7 +38,7 @@ const (
 	peerReceived  = "etcd_network_peer_received_bytes_total"
 )
 
-// figures gives where the value of each family goes that has but one.
+// figures returns where the value of each family goes that has but one.
 func figures(to *health.EtcdReading) map[string]*health.Figure {
 	return map[string]*health.Figure{
 		"etcd_server_has_leader":                    &to.HasLeader,
@@ -66,7 +66,7 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(lines))
 	if err != nil {
-		return health.EtcdReading{}, refusal("what etcd tells of itself makes no sense")
+		return health.EtcdReading{}, refusal("etcd's metrics are inconsistent")
 	}
 	for name, to := range numbers {
 		*to = figure(families[name], name)
@@ -80,7 +80,7 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	return reading, nil
 }
 
-// wanted gives the lines of the families that are wanted, their types among them.
+// wanted returns the lines of the families that are wanted, their types among them.
 func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 	limited := &io.LimitedReader{R: from, N: mostBytes + 1}
 	lines := bufio.NewScanner(limited)
@@ -94,19 +94,19 @@ func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 		kept.WriteString(line)
 		kept.WriteByte('\n')
 		if kept.Len() > mostWanted {
-			return nil, refusal("etcd tells more of itself than can be")
+			return nil, refusal("etcd's metrics are too large")
 		}
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong) || limited.N <= 0:
-		return nil, refusal("etcd tells more of itself than can be")
+		return nil, refusal("etcd's metrics are too large")
 	case err != nil:
 		return nil, err
 	}
 	return kept.Bytes(), nil
 }
 
-// familyOf gives the family that a line belongs to; empty for one that says nothing.
+// familyOf returns the family that a line belongs to; empty for one that says nothing.
 func familyOf(line string) string {
 	if rest, typed := strings.CutPrefix(line, "# TYPE "); typed {
 		name, _, _ := strings.Cut(rest, " ")
@@ -121,10 +121,10 @@ func familyOf(line string) string {
 	return name
 }
 
-// figure gives the one value of a family.
+// figure returns the one value of a family.
 func figure(family *dto.MetricFamily, name string) health.Figure {
 	if len(family.GetMetric()) == 0 {
-		return health.Figure{Absent: "etcd does not tell " + name}
+		return health.Figure{Absent: "etcd does not report " + name}
 	}
 	m := family.GetMetric()[0]
 	value := math.NaN()
@@ -138,12 +138,12 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 		value = m.GetUntyped().GetValue()
 	}
 	if !(value >= 0 && value <= mostCounted) { // nor a number at all
-		return health.Figure{Absent: "etcd gives a number that cannot be: " + name}
+		return health.Figure{Absent: "etcd reports an impossible value: " + name}
 	}
 	return health.Figure{Value: value, Known: true}
 }
 
-// peers gives the members that etcd has been connected to; nil when it tells of none, or nonsense. It counts a member
+// peers returns the members that etcd has been connected to; nil when it tells of none, or nonsense. It counts a member
 // from its first connection on.
 func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 	n, heard := len(active.GetMetric()), len(received.GetMetric())
@@ -170,7 +170,7 @@ func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 	return all
 }
 
-// peerID gives the member that a label names.
+// peerID returns the member that a label names.
 func peerID(m *dto.Metric, label string) (uint64, bool) {
 	for _, l := range m.GetLabel() {
 		if l.GetName() == label {
@@ -181,14 +181,14 @@ func peerID(m *dto.Metric, label string) (uint64, bool) {
 	return 0, false
 }
 
-// histogram gives the one histogram of a family.
+// histogram returns the one histogram of a family.
 func histogram(family *dto.MetricFamily, name string) health.Histogram {
 	if len(family.GetMetric()) == 0 {
-		return health.Histogram{Absent: "etcd does not tell " + name}
+		return health.Histogram{Absent: "etcd does not report " + name}
 	}
 	h, plausible := buckets(family.GetMetric()[0].GetHistogram())
 	if !plausible || len(family.GetMetric()) > 1 {
-		return health.Histogram{Absent: "etcd gives a histogram that cannot be: " + name}
+		return health.Histogram{Absent: "etcd reports an impossible histogram: " + name}
 	}
 	return h
 }

@@ -81,7 +81,7 @@ type ear struct {
 	last    float64
 }
 
-// listens gives how much more has come since it was asked last; ok is false when that is not known, and when it has
+// listens returns how much more has come since it was asked last; ok is false when that is not known, and when it has
 // begun anew because another one leads.
 func (e *ear) listens() (more float64, ok bool) {
 	leader, err := e.cluster.Leader(e.t.Context())

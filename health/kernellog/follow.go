@@ -52,17 +52,17 @@ func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
 		now, lost = f.read(summary{})
 	}
 	if now.Absent != "" && now.Absent != before.Absent {
-		fmt.Fprintf(news, "The kernel's log is not looked through: %s.\n", now.Absent)
+		fmt.Fprintf(news, "Cannot read the kernel log: %s.\n", now.Absent)
 	}
 	if lost > 0 {
-		fmt.Fprintf(news, "The kernel overwrote %d lines of its log before they were read here.\n", lost)
+		fmt.Fprintf(news, "The kernel overwrote %d log lines before they were read.\n", lost)
 	}
 	data, err := json.Marshal(now)
 	if err != nil {
 		return err
 	}
 	if err := files.Write(path, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("cannot hand over what the kernel's log says: %w", err)
+		return fmt.Errorf("cannot write the kernel log report: %w", err)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 			break
 		}
 		if err != nil {
-			why := "the kernel does not give its log: " + err.Error() // what was read is read again
+			why := "cannot read the kernel log: " + err.Error() // what was read is read again
 			now, lost = summary{Devices: before.Devices, Hung: before.Hung, Next: before.Next, Absent: why}, 0
 			break
 		}

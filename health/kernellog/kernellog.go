@@ -48,14 +48,14 @@ type summary struct {
 	Hung uint64 `json:"hung,omitempty"`
 }
 
-// Read gives what was handed over last, of devices and of tasks that hang. Now is the moment on CLOCK_MONOTONIC.
+// Read returns what was handed over last, of devices and of tasks that hang. Now is the moment on CLOCK_MONOTONIC.
 func Read(files rootfile.Tree, path string, now time.Duration) (health.Several[health.LoggedErrors], health.Figure) {
 	absent := func(why string) (health.Several[health.LoggedErrors], health.Figure) {
 		return health.Several[health.LoggedErrors]{Absent: why}, health.Figure{Absent: why}
 	}
 	data, err := files.Read(path, fileLimit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return absent("nobody has read the kernel's log; see 'systemctl status quorumd-kernel-log.timer'")
+		return absent("no kernel log report yet; see 'systemctl status quorumd-kernel-log.timer'")
 	}
 	if err != nil {
 		return absent(err.Error())
@@ -65,7 +65,7 @@ func Read(files rootfile.Tree, path string, now time.Duration) (health.Several[h
 	case err != nil:
 		return absent("cannot read " + path + ": " + err.Error())
 	case now-s.At > stale || s.At > now:
-		return absent("nobody has read the kernel's log for a while; see " +
+		return absent("the kernel log report is stale; see " +
 			"'systemctl status quorumd-kernel-log.service'")
 	case s.Absent != "":
 		return absent(s.Absent)
@@ -77,13 +77,13 @@ func Read(files rootfile.Tree, path string, now time.Duration) (health.Several[h
 func parse(data []byte) (summary, error) {
 	var s summary
 	if err := json.Unmarshal(data, &s); err != nil {
-		return summary{}, errors.New("it is not what quorumd writes")
+		return summary{}, errors.New("unexpected format")
 	}
 	if len(s.Devices) > mostDevices {
 		return summary{}, fmt.Errorf("it has more than %d devices", mostDevices)
 	}
 	if s.At <= 0 { // it says nothing, which is not that there was nothing
-		return summary{}, errors.New("it is not what quorumd writes")
+		return summary{}, errors.New("unexpected format")
 	}
 	return s, nil
 }

@@ -78,7 +78,7 @@ func of(records ...string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return &log{records: records, fails: io.EOF}, nil }
 }
 
-// says gives a record of the kernel that a request to a device failed.
+// says returns a record of the kernel that a request to a device failed.
 func says(number int, device string) string {
 	return fmt.Sprintf("3,%d,5140900,-;I/O error, dev %s, sector 8 op 0x1:(WRITE) flags 0x0\n SUBSYSTEM=block\n",
 		number, device)
@@ -132,7 +132,7 @@ func TestLinesThatWereOverwrittenAreTold(t *testing.T) {
 	b.handsOver(of(says(1, "sda")))
 	got, news := b.handsOver(of(says(5, "sda"), "", says(8, "sda")))
 	if !got.Known || got.All[0].Errors != 3 ||
-		news != "The kernel overwrote 5 lines of its log before they were read here.\n" {
+		news != "The kernel overwrote 5 log lines before they were read.\n" {
 		t.Errorf("%+v, news %q", got, news)
 	}
 }
@@ -164,7 +164,7 @@ func TestATaskOfWhichTheLogSaysThatItHangsIsCountedOnce(t *testing.T) {
 		_, f := Read(b.files, filepath.Join(b.dir, File), b.now)
 		return f
 	}
-	if f := hung(); f.Known || !strings.HasPrefix(f.Absent, "nobody has read the kernel's log; see ") {
+	if f := hung(); f.Known || !strings.HasPrefix(f.Absent, "no kernel log report yet; see ") {
 		t.Errorf("before: %+v", f)
 	}
 	records := []string{
@@ -187,21 +187,21 @@ func TestATaskOfWhichTheLogSaysThatItHangsIsCountedOnce(t *testing.T) {
 func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if got := b.reads(); !strings.HasPrefix(got.Absent, "nobody has read the kernel's log; see ") {
+	if got := b.reads(); !strings.HasPrefix(got.Absent, "no kernel log report yet; see ") {
 		t.Errorf("before: %+v", got)
 	}
 	b.handsOver(of(says(4, "sda")))
 	none := func() (io.ReadCloser, error) { return nil, errors.New("there is no /dev/kmsg") }
 	got, news := b.handsOver(none)
 	if got.Known || got.Absent != "there is no /dev/kmsg" ||
-		news != "The kernel's log is not looked through: there is no /dev/kmsg.\n" {
+		news != "Cannot read the kernel log: there is no /dev/kmsg.\n" {
 		t.Errorf("%+v, news %q", got, news)
 	}
 	if _, news := b.handsOver(none); news != "" {
 		t.Errorf("it is told again: %q", news)
 	}
 	broken := func() (io.ReadCloser, error) { return &log{fails: unix.EINVAL}, nil }
-	if got, _ := b.handsOver(broken); got.Absent != "the kernel does not give its log: invalid argument" {
+	if got, _ := b.handsOver(broken); got.Absent != "cannot read the kernel log: invalid argument" {
 		t.Errorf("%+v", got)
 	}
 	b.handsOver(func() (io.ReadCloser, error) { // it has counted what it will read again
@@ -212,7 +212,7 @@ func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
 		t.Errorf("read again: %+v, news %q", got, news)
 	}
 	b.now += stale + 1
-	if got := b.reads(); got.Known || !strings.Contains(got.Absent, "for a while") {
+	if got := b.reads(); got.Known || !strings.Contains(got.Absent, "is stale") {
 		t.Errorf("later: %+v", got)
 	}
 }
@@ -224,8 +224,8 @@ func TestWhatQuorumdDoesNotWriteIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, why := range map[string]string{
-		"x": "it is not what quorumd writes", "{}": "it is not what quorumd writes",
-		`{"at":-1}`: "it is not what quorumd writes", string(many): "more than 128 devices", `{"at":1}`: "for a while",
+		"x": "unexpected format", "{}": "unexpected format",
+		`{"at":-1}`: "unexpected format", string(many): "more than 128 devices", `{"at":1}`: "is stale",
 		strings.Repeat(" ", fileLimit+1): "more than 65536 bytes",
 	} {
 		b := newBench(t)

@@ -110,10 +110,10 @@ func understand(record []byte) (line, bool) {
 	return line{number, priority < kernel, text}, true
 }
 
-// hangs tells whether a line says that a task hangs.
+// hangs reports whether a line says that a task hangs.
 func (r reader) hangs(l line) bool { return l.kernel && r.hang.MatchString(l.text) }
 
-// holds tells which device a line holds something against, and what.
+// holds returns which device a line holds something against, and what.
 func (r reader) holds(l line) (device string, of kind, does bool) {
 	if !l.kernel {
 		return "", kind{}, false

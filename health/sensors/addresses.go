@@ -26,7 +26,7 @@ type held struct {
 func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	all, err := r.ipv4()
 	if err != nil {
-		return "", absence("the kernel does not tell the addresses of this host: " + err.Error())
+		return "", absence("cannot read the addresses of this host: " + err.Error())
 	}
 	for _, h := range append(all, r.ipv6()...) {
 		if slices.Contains(wanted, h.address) {
@@ -37,7 +37,7 @@ func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	return "", noHolder
 }
 
-// ipv6 gives the addresses that the kernel lists in a file; a host without IPv6 has no such file.
+// ipv6 returns the addresses that the kernel lists in a file; a host without IPv6 has no such file.
 func (r *Reader) ipv6() (all []held) {
 	text, err := read(filepath.Join(r.proc, "net/if_inet6"))
 	if err != nil {

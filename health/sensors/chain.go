@@ -25,10 +25,10 @@ const (
 	mostDevices = 64  // that a chain may have
 	longestWord = 128 // bytes that are shown of what a device says of itself
 
-	noBlockDevice = absence("the file system of etcd's data lies on no block device that the kernel names")
+	noBlockDevice = absence("no block device is known for the file system of etcd's data")
 )
 
-// chain gives the device with this number and all that it lies on, each once and with its directory, those that lie
+// chain returns the device with this number and all that it lies on, each once and with its directory, those that lie
 // higher first.
 func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err error) {
 	top := filepath.Join(r.sys, "dev", "block", fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)))
@@ -53,7 +53,7 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 			}
 		}
 		if len(dirs) > mostDevices {
-			return nil, nil, absence(fmt.Sprintf("etcd's data lies on more than %d devices", mostDevices))
+			return nil, nil, absence(fmt.Sprintf("etcd's data is on more than %d devices", mostDevices))
 		}
 		if d.Leaf() {
 			identify(dirs[i], &d)
@@ -63,7 +63,8 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 	return dirs, chain, nil
 }
 
-// under gives the directories of the devices that the one in dir lies on: the disk of a partition, the parts of others.
+// under returns the directories of the devices that the one in dir lies on: the disk of a partition, the parts of
+// others.
 func under(dir string) ([]string, error) {
 	if exists(dir, "partition") {
 		return []string{filepath.Dir(dir)}, nil
@@ -130,7 +131,7 @@ func identify(dir string, d *health.Device) {
 	}
 }
 
-// serialPage gives the serial number of a SCSI device, which the kernel keeps as the device gave it: four bytes, of
+// serialPage returns the serial number of a SCSI device, which the kernel keeps as the device gave it: four bytes, of
 // which the second is the number of the page and the last two are the length, and then the serial number.
 func serialPage(dir string) string {
 	const header, page = 4, 0x80
@@ -142,7 +143,7 @@ func serialPage(dir string) string {
 	return word(text[header:min(header+length, len(text))])
 }
 
-// hangsOn gives the NVMe controllers, or the ATA port, on the way to a device.
+// hangsOn returns the NVMe controllers, or the ATA port, on the way to a device.
 func hangsOn(dir string) (names []string) {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		name := filepath.Base(above)
@@ -164,7 +165,7 @@ func hangsOn(dir string) (names []string) {
 	return names
 }
 
-// numbered tells whether a name is that word and a number.
+// numbered reports whether a name is that word and a number.
 func numbered(name, of string) bool {
 	number, is := strings.CutPrefix(name, of)
 	_, err := strconv.ParseUint(number, 10, 32)
@@ -176,7 +177,7 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// attribute gives a short text of the kernel, or nothing if there is none.
+// attribute returns a short text of the kernel, or nothing if there is none.
 func attribute(dir, name string) string {
 	text, err := read(filepath.Join(dir, name))
 	if err != nil {
@@ -185,7 +186,7 @@ func attribute(dir, name string) string {
 	return word(text)
 }
 
-// word gives what a device says of itself as one short line that no terminal obeys.
+// word returns what a device says of itself as one short line that no terminal obeys.
 func word(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
@@ -196,7 +197,7 @@ func word(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// list gives the names in a directory, sorted. One that is not there has none.
+// list returns the names in a directory, sorted. One that is not there has none.
 func list(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,8 +31,8 @@ const (
 )
 
 const (
-	noChrony    = absence("no chronyd answers on " + chronyAt)
-	strangeWord = absence("what answers on " + chronyAt + " is no chronyd that is known here")
+	noChrony    = absence("no chronyd responds on " + chronyAt)
+	strangeWord = absence("unsupported reply on " + chronyAt)
 )
 
 // Time asks chronyd whom it takes the time from, as 'chronyc tracking' does. It takes a second at most.
@@ -42,7 +42,7 @@ func askChrony(address string, now time.Time) health.TimeSource {
 	answer, request, err := exchange(address)
 	if err != nil {
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			return health.TimeSource{Absent: "quorumd may not ask chronyd: " + chronyAt + " is filtered"}
+			return health.TimeSource{Absent: "quorumd cannot reach chronyd: " + chronyAt + " is filtered"}
 		}
 		return health.TimeSource{Absent: noChrony.Error()}
 	}

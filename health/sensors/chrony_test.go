@@ -27,7 +27,7 @@ const (
 		"0480000000000000"
 )
 
-// recorded gives an answer, as the bytes that it was.
+// recorded returns an answer, as the bytes that it was.
 func recorded(t testing.TB, text string) []byte {
 	t.Helper()
 	data, err := hex.DecodeString(text)
@@ -37,7 +37,7 @@ func recorded(t testing.TB, text string) []byte {
 	return data
 }
 
-// answering gives the address of somebody who answers every request so, with the number of the request.
+// answering returns the address of somebody who answers every request so, with the number of the request.
 func answering(t *testing.T, answer []byte) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -116,7 +116,7 @@ func TestWithoutChronyNothingIsKnownOfIt(t *testing.T) {
 	if got := time.Since(began); got < chronyTakes {
 		t.Errorf("it was given %v", got)
 	}
-	if got := askChrony("nowhere", began); got.Known || !strings.HasPrefix(got.Absent, "no chronyd answers on ") {
+	if got := askChrony("nowhere", began); got.Known || !strings.HasPrefix(got.Absent, "no chronyd responds on ") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Database gives what is seen of the file system of etcd's data directory, unless that is the one with this device
+// Database returns what is seen of the file system of etcd's data directory, unless that is the one with this device
 // number, on which etcd's log lies. Of a directory that is not there, its nearest ancestor counts. It is the one look
 // that asks a file system, for its number and its room, and so it may hang.
 func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
@@ -27,14 +27,14 @@ func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	device := uint64(stat.Dev) //nolint:unconvert // it is 32 bits wide on some architectures
 	switch {
 	case err != nil:
-		return health.SilentDatabase("cannot look at the file system of " + dir + ": " + err.Error())
+		return health.SilentDatabase("cannot inspect the file system of " + dir + ": " + err.Error())
 	case device == log:
 		return health.DatabaseReading{}
 	}
 	out := health.DatabaseReading{Apart: true, Devices: r.Devices(device)}
 	var room unix.Statfs_t
 	if err := unix.Statfs(at, &room); err != nil {
-		out.Absent = "cannot look at the room in the file system of " + dir + ": " + err.Error()
+		out.Absent = "cannot read the free space of the file system of " + dir + ": " + err.Error()
 		return out
 	}
 	measured(room, &out)
@@ -45,7 +45,7 @@ func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 func measured(s unix.Statfs_t, out *health.DatabaseReading) {
 	block := uint64(max(s.Bsize, 0)) //nolint:gosec // it is not negative
 	if block == 0 || s.Blocks == 0 || s.Blocks > math.MaxUint64/block || s.Bavail > s.Blocks {
-		out.Absent = "the file system of etcd's database gives a size that cannot be"
+		out.Absent = "the file system of etcd's database reports an impossible size"
 		return
 	}
 	out.Free, out.Total = s.Bavail*block, s.Blocks*block

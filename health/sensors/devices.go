@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Devices gives what the kernel tells of the devices below the file system with this device number (st_dev).
+// Devices returns what the kernel tells of the devices below the file system with this device number (st_dev).
 func (r *Reader) Devices(device uint64) health.DevicesReading {
 	dirs, chain, err := r.chain(device)
 	if err != nil {
@@ -62,7 +62,7 @@ func array(dir, name string) health.Array {
 		a.Missing = int(n)
 	}
 	if !slices.Contains(arrayStates(), state) || redundant(a.Level) && (err != nil || !does(a.Doing)) {
-		a.Absent = "the kernel does not tell in words that are known here how it is"
+		a.Absent = "the kernel reports an unknown array state"
 	}
 	for _, leg := range legs(dir) {
 		for state := range strings.SplitSeq(attribute(dir, filepath.Join("md", leg, "state")), ",") {
@@ -80,8 +80,8 @@ func array(dir, name string) health.Array {
 	return a
 }
 
-// redundant tells whether an array can do without a leg. Only then the kernel tells how many it is missing, and what it
-// does beside its work.
+// redundant reports whether an array can do without a leg. Only then the kernel tells how many it is missing, and what
+// it does beside its work.
 func redundant(level string) bool { return level != "raid0" && level != "linear" }
 
 // arrayStates are those in which an array may be (md/array_state).
@@ -92,12 +92,12 @@ func arrayStates() []string {
 	}
 }
 
-// does tells whether an array may do that (md/sync_action).
+// does reports whether an array may do that (md/sync_action).
 func does(what string) bool {
 	return slices.Contains([]string{"idle", "frozen", "check", "repair", "resync", "recover", "reshape"}, what)
 }
 
-// legs gives the names of the directories of an array's legs.
+// legs returns the names of the directories of an array's legs.
 func legs(dir string) []string {
 	names, err := list(filepath.Join(dir, "md"))
 	if err != nil {
@@ -131,11 +131,11 @@ func legErrors(dir string, chain []health.Device) {
 func timeouts(dir string) health.Figure {
 	text := attribute(dir, "device/iotmo_cnt")
 	if text == "" {
-		return health.Figure{Absent: "the kernel counts no errors of drives of this kind"}
+		return health.Figure{Absent: "the kernel has no error counters for drives of this type"}
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 53)
 	if err != nil {
-		return health.Figure{Absent: "the kernel gives a number that cannot be"}
+		return health.Figure{Absent: "the kernel reports an impossible number"}
 	}
 	return health.Figure{Value: float64(n), Known: true}
 }
@@ -171,7 +171,8 @@ func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
 	return out
 }
 
-// options gives the type of a file system, whether it is read-only for all, and the option by which it does not flush.
+// options returns the type of a file system, whether it is read-only for all, and the option by which it does not
+// flush.
 func (r *Reader) options(number uint64) (kind string, readOnly health.Figure, unsafe string) {
 	unknown := health.Figure{Absent: "the file system of etcd's data is not in " + r.proc + "/self/mountinfo"}
 	proc, err := procfs.NewFS(r.proc)
@@ -205,14 +206,14 @@ func (r *Reader) noted(kind, name string) (float64, error) {
 	n, err := r.ext4(name, "errors_count")
 	if errors.Is(err, fs.ErrNotExist) {
 		if kind == "ext4" {
-			return 0, absence("the kernel does not tell the errors of this ext4")
+			return 0, absence("the kernel does not report errors of this ext4")
 		}
-		return 0, absence("only ext4 keeps a count of its errors")
+		return 0, absence("only ext4 has an error counter")
 	}
 	return n, err
 }
 
-// ext4 gives a number that an ext4 tells of itself.
+// ext4 returns a number that an ext4 tells of itself.
 func (r *Reader) ext4(name, number string) (float64, error) {
 	path := filepath.Join(r.sys, "fs/ext4", name, number)
 	text, err := read(path)

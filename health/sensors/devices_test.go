@@ -104,9 +104,9 @@ func TestAFileSystemThatTellsNothingSaysWhyAndIsNotWell(t *testing.T) {
 		},
 		"not mounted":           {"proc/self/mountinfo", "", "is not in", "3"},
 		"nonsense":              {"proc/self/mountinfo", "\x00 \x01\n", "cannot read", "3"},
-		"a count below nothing": {errorCount, "-1\n", "0", "is no number"},
+		"a count below nothing": {errorCount, "-1\n", "0", "is not a number"},
 		"a count of no end":     {errorCount, strings.Repeat("1", 1<<20), "0", "cannot read"},
-		"no count":              {errorCount, "", "0", "does not tell the errors"},
+		"no count":              {errorCount, "", "0", "does not report errors"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ const (
 	highestLimit = 200 // °C; drives without a limit give the largest number there is
 )
 
-// Sensors gives what the hardware's monitors tell (hwmon). Unlike [Reader.Read] it asks chips and drives, so that an
+// Sensors returns what the hardware's monitors tell (hwmon). Unlike [Reader.Read] it asks chips and drives, so that an
 // answer may be long in coming, or never come.
 func (r *Reader) Sensors() health.Several[health.Sensor] {
 	chips, err := filepath.Glob(filepath.Join(r.sys, hwmon, "hwmon*"))
@@ -112,13 +112,13 @@ func turnsTooSlowly(chip, fan string) bool {
 	return err == nil && errLeast == nil && turns > 0 && turns < least
 }
 
-// celsius gives a temperature, which the kernel tells in thousandths of a degree.
+// celsius returns a temperature, which the kernel tells in thousandths of a degree.
 func celsius(path string) (float64, bool) {
 	n, err := strconv.ParseInt(text(path), 10, 32)
 	return float64(n) / 1000, err == nil
 }
 
-// text gives what a small file of one line says; nothing when it cannot be read or says more.
+// text returns what a small file of one line says; nothing when it cannot be read or says more.
 func text(path string) string {
 	all, err := read(path)
 	line := strings.TrimSpace(all)

@@ -33,7 +33,7 @@ type resolved struct {
 	once bool
 }
 
-// Links gives what the kernel tells of the interface that has an address of this host name, and of those below it. To
+// Links returns what the kernel tells of the interface that has an address of this host name, and of those below it. To
 // look a name up may take until the context ends.
 func (r *Reader) Links(ctx context.Context, host string) health.LinkReading {
 	addresses, err := r.addressesOf(ctx, host)
@@ -113,9 +113,9 @@ func describeLink(dir, name string) health.Link {
 	case carrier == "1":
 		l.Carrier = health.Figure{Known: true, Value: 1}
 	default:
-		l.Carrier.Absent = "the kernel does not tell whether there is a link"
+		l.Carrier.Absent = "the kernel does not report the link state"
 	}
-	l.Speed.Absent = "the driver tells no speed"
+	l.Speed.Absent = "the driver reports no speed"
 	if n, err := strconv.ParseUint(attribute(dir, "speed"), 10, 31); err == nil && n > 0 {
 		l.Speed = health.Figure{Known: true, Value: float64(n)}
 	}

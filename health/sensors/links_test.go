@@ -61,7 +61,7 @@ func TestEveryInterfaceBelowEtcdsAddressIsFoundDownToItsPorts(t *testing.T) {
 		link(1, health.Link{Name: "bond0", On: []string{"eth0", "eth1"}, Carrier: known(1), Speed: known(10000)}),
 		link(2, health.Link{Name: "eth0", Carrier: known(1), Speed: known(10000)}),
 		link(3, health.Link{
-			Name: "eth1", Carrier: known(0), Apart: true, Speed: health.Figure{Absent: "the driver tells no speed"},
+			Name: "eth1", Carrier: known(0), Apart: true, Speed: health.Figure{Absent: "the driver reports no speed"},
 		}),
 	}}
 	if diff := cmp.Diff(want, linked(t, vlanOnBond()).Links(t.Context(), etcdsAddress)); diff != "" {

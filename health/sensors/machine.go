@@ -25,9 +25,9 @@ const (
 	givenUp        = 16    // seconds of error at which the kernel gives the clock up
 	apart          = 0.001 // seconds between two looks at clocks that are held against each other
 
-	noPressure  = absence("the kernel does not measure it: boot with psi=1")
-	noThrottle  = absence("the kernel does not count how often it slows processors of this kind down")
-	noExaminers = absence("the kernel is told of no machine checks of this processor")
+	noPressure  = absence("PSI is disabled: boot with psi=1")
+	noThrottle  = absence("no throttle counters for this CPU")
+	noExaminers = absence("no machine-check reporting for this CPU")
 )
 
 // pressure is how processes wait for one thing.
@@ -67,7 +67,7 @@ func (r *Reader) waited(of string) (float64, error) {
 func maxError() (float64, error) {
 	var state unix.Timex
 	if _, err := unix.Adjtimex(&state); err != nil {
-		return 0, absence("the kernel does not tell how far the clock may be off: " + err.Error())
+		return 0, absence("cannot read the clock error: " + err.Error())
 	}
 	return offAtMost(state), nil
 }
@@ -89,13 +89,13 @@ func bootedAt() (float64, error) {
 		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
 			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))
 		if err != nil {
-			return 0, absence("the kernel does not tell its clocks: " + err.Error())
+			return 0, absence("cannot read the clocks: " + err.Error())
 		}
 		if took := float64(after.Nano()-before.Nano()) / 1e9; took < apart {
 			return float64(wall.Nano())/1e9 - float64(before.Nano())/1e9 - took/2, nil
 		}
 	}
-	return 0, absence("the processor is too short to look at two clocks at a time")
+	return 0, absence("CPU starvation: cannot compare the clocks")
 }
 
 // throttled is how often a processor was slowed down for heat, by itself or with its package, on average over all.
@@ -135,7 +135,7 @@ func (r *Reader) machineChecks() (float64, error) {
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 	if err != nil {
-		return 0, absence(path + " is no number")
+		return 0, absence(path + " is not a number")
 	}
 	return float64(n & checked / checked), nil
 }
@@ -144,7 +144,7 @@ func (r *Reader) machineChecks() (float64, error) {
 func (r *Reader) hung() (float64, error) {
 	const file, after = "sys/kernel/hung_task_detect_count", "sys/kernel/hung_task_timeout_secs"
 	if patience, err := sum(r.proc, after); err != nil || patience == 0 {
-		return 0, absence("the kernel does not look for tasks that hang")
+		return 0, absence("the kernel's hung-task detection is off")
 	}
 	if !exists(r.proc, file) {
 		return 0, absence(health.HungUncounted)
@@ -171,7 +171,7 @@ func (r *Reader) segments() health.Part {
 		}
 		return part(path, names, fields, []string{"RetransSegs"}, []string{"OutSegs"})
 	}
-	return health.Part{Absent: path + " does not tell of TCP"}
+	return health.Part{Absent: path + " has no TCP counters"}
 }
 
 // processor is the time of all processors, and of it that which the host of a virtual machine has taken for others.
@@ -187,7 +187,7 @@ func (r *Reader) processor() health.Part {
 	return part(path, names, strings.Fields(first), []string{"steal"}, names[1:])
 }
 
-// begin gives the beginning of a file that may be long.
+// begin returns the beginning of a file that may be long.
 func begin(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -219,7 +219,7 @@ func part(path string, names, line []string, of, among []string) (out health.Par
 	}
 	out.Of, out.Among = add(of), add(among)
 	if !(out.Of >= 0 && out.Among >= 0) || len(line) == 0 || line[0] != names[0] {
-		return health.Part{Absent: path + " gives numbers that cannot be"}
+		return health.Part{Absent: path + " has impossible numbers"}
 	}
 	out.Known = true
 	return out

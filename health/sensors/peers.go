@@ -18,11 +18,11 @@ const (
 	mostAnswers     = 64 // reads of a socket for one question
 	answerSize      = 32 << 10
 
-	noDiag = absence("the kernel does not tell of TCP connections (sock_diag): it has no such module, or the service " +
-		"is kept from netlink")
-	tooMany  = absence("etcd's peer port has more connections than are looked at")
-	noAnswer = absence("the kernel did not tell of TCP connections in time (sock_diag)")
-	garbled  = absence("the kernel tells of TCP connections what cannot be (sock_diag)")
+	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or the service " +
+		"may not use netlink")
+	tooMany  = absence("etcd's peer port has too many connections")
+	noAnswer = absence("the query of TCP connections timed out (sock_diag)")
+	garbled  = absence("the kernel returned invalid TCP connections (sock_diag)")
 
 	diagInfo   = 2  // INET_DIAG_INFO
 	diagHeader = 16 // struct nlmsghdr
@@ -30,7 +30,7 @@ const (
 	diagWhole  = diagHeader + 4 + diagEnds + 20
 )
 
-// Peers gives the TCP connections that came to this port of the host: those on which an etcd sends to its peers. The
+// Peers returns the TCP connections that came to this port of the host: those on which an etcd sends to its peers. The
 // kernel picks them out, so that what else the host talks to costs nothing.
 func (r *Reader) Peers(port uint16) health.PeersReading {
 	var all []health.PeerConnection
@@ -138,7 +138,7 @@ func connection(m []byte) (c health.PeerConnection, ok bool) {
 	}
 	to, _ := netip.AddrFromSlice(raw)
 	c.To, c.Cookie = to.Unmap().String(), binary.NativeEndian.Uint64(ends[40:])
-	c.Segments.Absent = "the kernel does not tell of it"
+	c.Segments.Absent = "the kernel does not report it"
 	for rest := m[diagWhole:]; len(rest) >= 4; {
 		size := binary.NativeEndian.Uint16(rest)
 		if size < 4 || int(size) > len(rest) {
@@ -157,7 +157,7 @@ func connection(m []byte) (c health.PeerConnection, ok bool) {
 func sent(info []byte) health.Part {
 	const again, all = unsafe.Offsetof(unix.TCPInfo{}.Total_retrans), unsafe.Offsetof(unix.TCPInfo{}.Data_segs_out)
 	if uintptr(len(info)) < all+4 {
-		return health.Part{Absent: "the kernel does not tell how many segments it sent"}
+		return health.Part{Absent: "the kernel does not report sent segments"}
 	}
 	return health.Part{
 		Of: float64(binary.NativeEndian.Uint32(info[again:])), Among: float64(binary.NativeEndian.Uint32(info[all:])),

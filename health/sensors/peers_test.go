@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accepted gives a listener's port and a connection to it, of which it has sent so many bytes one by one.
+// accepted returns a listener's port and a connection to it, of which it has sent so many bytes one by one.
 func accepted(t *testing.T, network, address string, sent int) (port uint16) {
 	t.Helper()
 	l, err := net.Listen(network, address)

@@ -33,7 +33,7 @@ type Reader struct {
 	names     resolved
 }
 
-// New gives a reader of this machine.
+// New returns a reader of this machine.
 func New() *Reader {
 	return &Reader{
 		proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError, now: disk.Monotonic, wall: bootedAt,
@@ -41,7 +41,7 @@ func New() *Reader {
 	}
 }
 
-// Read gives what the kernel tells at this moment.
+// Read returns what the kernel tells at this moment.
 func (r *Reader) Read() health.MachineReading {
 	return health.MachineReading{
 		MemoryAvailable: figure(r.available()), MemoryStalled: figure(r.stalled()), ProcessesKilled: figure(r.killed()),
@@ -64,7 +64,7 @@ func figure(value float64, err error) health.Figure {
 	case err != nil:
 		return health.Figure{Absent: err.Error()}
 	case !(value >= 0): // nor a number at all
-		return health.Figure{Absent: "the kernel gives a number that cannot be"}
+		return health.Figure{Absent: "the kernel reports an impossible number"}
 	}
 	return health.Figure{Value: value, Known: true}
 }
@@ -80,7 +80,7 @@ func (r *Reader) available() (float64, error) {
 		return 0, absence("cannot read " + r.proc + "/meminfo")
 	}
 	if info.MemAvailable == nil || info.MemTotal == nil || *info.MemTotal == 0 || *info.MemAvailable > *info.MemTotal {
-		return 0, absence(r.proc + "/meminfo does not tell how much memory is available")
+		return 0, absence(r.proc + "/meminfo has no valid MemAvailable")
 	}
 	return 100 * float64(*info.MemAvailable) / float64(*info.MemTotal), nil
 }
@@ -116,7 +116,7 @@ func (r *Reader) killed() (float64, error) {
 			return count(path, n)
 		}
 	}
-	return 0, absence(path + " does not tell: the kernel is older than 4.13")
+	return 0, absence(path + " is missing the counter: the kernel is older than 4.13")
 }
 
 // modules adds a counter up over all memory controllers.
@@ -146,12 +146,12 @@ func (r *Reader) modules(counter string) (float64, error) {
 func count(path, text string) (float64, error) {
 	n, err := strconv.ParseUint(text, 10, 53) // what a float64 holds exactly
 	if err != nil {
-		return 0, absence(path + " is no number")
+		return 0, absence(path + " is not a number")
 	}
 	return float64(n), nil
 }
 
-// read gives a small file of the kernel.
+// read returns a small file of the kernel.
 func read(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

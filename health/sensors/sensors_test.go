@@ -89,9 +89,9 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 		figure     func(health.MachineReading) health.Figure
 		why        string
 	}{
-		"no memory is told of": {"proc/meminfo", "MemFree: 1 kB\n", memory, "how much memory is available"},
+		"no memory is told of": {"proc/meminfo", "MemFree: 1 kB\n", memory, "no valid MemAvailable"},
 		"more is available than there is": {
-			"proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", memory, "how much memory is available",
+			"proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", memory, "no valid MemAvailable",
 		},
 		"not a memory at all":        {"proc/meminfo", "\x00\x01", memory, "meminfo"},
 		"the kernel has no pressure": {"proc/pressure/memory", "", stalled, "boot with psi=1"},
@@ -99,31 +99,31 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 			"proc/pressure/memory", "full avg10=1 avg60=400 avg300=1 total=1\n", stalled, "cannot read",
 		},
 		"a pressure that is no number": {
-			"proc/pressure/memory", "full avg10=1 avg60=NaN avg300=1 total=1\n", stalled, "that cannot be",
+			"proc/pressure/memory", "full avg10=1 avg60=NaN avg300=1 total=1\n", stalled, "impossible number",
 		},
 		"an old kernel":                          {"proc/vmstat", "nr_free_pages 12\n", killed, "older than 4.13"},
-		"a negative count":                       {"proc/vmstat", "oom_kill -1\n", killed, "is no number"},
+		"a negative count":                       {"proc/vmstat", "oom_kill -1\n", killed, "is not a number"},
 		"an endless file":                        {"proc/vmstat", strings.Repeat("x", 1<<20), killed, "cannot read"},
 		"the kernel has no pressure of the disk": {"proc/pressure/io", "", waited, "boot with psi=1"},
 		"a pressure of the disk of half a line":  {"proc/pressure/io", "full avg10=1\n", waited, "cannot read"},
 		"a kernel that does not count the hung":  {hungCount, "", hung, "older than 6.13"},
-		"less than none that hang":               {hungCount, "-1", hung, "is no number"},
-		"a kernel that waits for ever":           {hungAfter, "0\n", hung, "does not look for tasks"},
-		"a kernel without that":                  {hungAfter, "", hung, "does not look for tasks"},
-		"a virtual machine without heat":         {throttle, "", throttled, "does not count how often"},
-		"heat that is no number":                 {throttled1, "warm", throttled, "is no number"},
-		"a processor without machine checks":     {examiner, "", checks, "no machine checks"},
-		"no number of what taints":               {"proc/sys/kernel/tainted", "M", checks, "is no number"},
-		"no TCP":                                 {"proc/net/snmp", "Ip: 1\n", resent, "does not tell of TCP"},
+		"less than none that hang":               {hungCount, "-1", hung, "is not a number"},
+		"a kernel that waits for ever":           {hungAfter, "0\n", hung, "hung-task detection is off"},
+		"a kernel without that":                  {hungAfter, "", hung, "hung-task detection is off"},
+		"a virtual machine without heat":         {throttle, "", throttled, "no throttle counters"},
+		"heat that is no number":                 {throttled1, "warm", throttled, "is not a number"},
+		"a processor without machine checks":     {examiner, "", checks, "no machine-check reporting"},
+		"no number of what taints":               {"proc/sys/kernel/tainted", "M", checks, "is not a number"},
+		"no TCP":                                 {"proc/net/snmp", "Ip: 1\n", resent, "has no TCP counters"},
 		"TCP without its names": {
-			"proc/net/snmp", "Tcp: 1 2 3\nTcp: 1 2 3\n", resent, "numbers that cannot be",
+			"proc/net/snmp", "Tcp: 1 2 3\nTcp: 1 2 3\n", resent, "impossible numbers",
 		},
 		"TCP with too few numbers": {
-			"proc/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 7\n", resent, "numbers that cannot be",
+			"proc/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 7\n", resent, "impossible numbers",
 		},
-		"a processor of an old kernel": {"proc/stat", "cpu 1 2 3 4\n", stolen, "numbers that cannot be"},
-		"another line":                 {"proc/stat", "cpu0 1 2 3 4 5 6 7 8\n", stolen, "numbers that cannot be"},
-		"errors that are no number":    {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is no number"},
+		"a processor of an old kernel": {"proc/stat", "cpu 1 2 3 4\n", stolen, "impossible numbers"},
+		"another line":                 {"proc/stat", "cpu0 1 2 3 4 5 6 7 8\n", stolen, "impossible numbers"},
+		"errors that are no number":    {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is not a number"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

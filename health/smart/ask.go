@@ -55,7 +55,7 @@ func (a asker) handOver(ctx context.Context, files rootfile.Tree, news io.Writer
 		if d.Absent != "" && !slices.ContainsFunc(before.Drives, func(was health.Drive) bool {
 			return was.Name == d.Name && was.Absent == d.Absent
 		}) {
-			fmt.Fprintf(news, "%s is not asked how it is: %s\n", d.Name, d.Absent)
+			fmt.Fprintf(news, "%s is skipped: %s\n", d.Name, d.Absent)
 		}
 	}
 	data, err := json.Marshal(now)
@@ -63,7 +63,7 @@ func (a asker) handOver(ctx context.Context, files rootfile.Tree, news io.Writer
 		return err
 	}
 	if err := files.Write(path, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("cannot hand over what the drives say: %w", err)
+		return fmt.Errorf("cannot write the drive report: %w", err)
 	}
 	return nil
 }
@@ -104,12 +104,12 @@ func (a asker) drives() []string {
 }
 
 var (
-	errHangs   = errors.New("it does not answer: its smartctl hangs")
-	errTooMuch = errors.New("smartctl says too much")
-	errNoTime  = errors.New("it was not its turn: other drives take too long")
+	errHangs   = errors.New("its smartctl hangs")
+	errTooMuch = errors.New("the output of smartctl is too long")
+	errNoTime  = errors.New("skipped: other drives took too long")
 )
 
-// smartctl gives what it says of a drive. The error has no numbers that change. A process that hangs in the kernel
+// smartctl returns what it says of a drive. The error has no numbers that change. A process that hangs in the kernel
 // cannot be killed: it is left, and its lock keeps others from being started.
 func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	if ctx.Err() != nil {
@@ -146,7 +146,7 @@ func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, errHangs
 	case err != nil && !errors.As(err, &status):
-		return nil, errors.New("smartctl did not end as it should")
+		return nil, errors.New("smartctl exited abnormally")
 	}
 	return out.kept, nil
 }

@@ -46,12 +46,12 @@ type answers struct {
 	Drives []health.Drive `json:"drives,omitempty"`
 }
 
-// Read gives what was handed over last. Now is the moment on CLOCK_MONOTONIC.
+// Read returns what was handed over last. Now is the moment on CLOCK_MONOTONIC.
 func Read(files rootfile.Tree, path string, now time.Duration) health.Several[health.Drive] {
 	absent := func(why string) health.Several[health.Drive] { return health.Several[health.Drive]{Absent: why} }
 	data, err := files.Read(path, fileLimit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return absent("nobody has asked the drives; see 'systemctl status quorumd-smart.timer'")
+		return absent("no drive report yet; see 'systemctl status quorumd-smart.timer'")
 	}
 	if err != nil {
 		return absent(err.Error())
@@ -61,14 +61,14 @@ func Read(files rootfile.Tree, path string, now time.Duration) health.Several[he
 	case err != nil:
 		return absent("cannot read " + path + ": " + err.Error())
 	case now-a.At > stale || a.At > now:
-		return absent("nobody has asked the drives for a while; see 'systemctl status quorumd-smart.service'")
+		return absent("the drive report is stale; see 'systemctl status quorumd-smart.service'")
 	case a.Absent != "":
 		return absent(a.Absent)
 	}
 	return told(a.Drives)
 }
 
-// told gives the drives, unless none of them has told anything.
+// told returns the drives, unless none of them has told anything.
 func told(drives []health.Drive) health.Several[health.Drive] {
 	for _, d := range drives {
 		if d.Absent == "" {
@@ -77,7 +77,7 @@ func told(drives []health.Drive) health.Several[health.Drive] {
 	}
 	if len(drives) == 0 {
 		return health.Several[health.Drive]{
-			Absent: "there is no drive that could be asked: neither NVMe nor SCSI nor SATA",
+			Absent: "no NVMe, SCSI or SATA drive found",
 		}
 	}
 	return health.Several[health.Drive]{Absent: drives[0].Name + ": " + drives[0].Absent}
@@ -86,14 +86,14 @@ func told(drives []health.Drive) health.Several[health.Drive] {
 func parseAnswers(data []byte) (answers, error) {
 	var a answers
 	if err := json.Unmarshal(data, &a); err != nil {
-		return a, errors.New("it is not what quorumd writes")
+		return a, errors.New("unexpected format")
 	}
 	if len(a.Drives) > mostDrives {
 		return a, fmt.Errorf("it has more than %d drives", mostDrives)
 	}
 	for i := range a.Drives {
 		if a.Drives[i].Name == "" || len(a.Drives[i].Errors) > mostErrors {
-			return a, errors.New("it has a drive that cannot be")
+			return a, errors.New("it has an invalid drive")
 		}
 		tidy(&a.Drives[i])
 	}

@@ -44,7 +44,7 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002", Errors: []health.DriveErrors{
 				{Of: "reallocated sectors", N: 16},
 				{Of: "uncorrectable errors", N: 3},
-				{Of: "sectors that cannot be read", N: 1},
+				{Of: "unreadable sectors", N: 1},
 			},
 		},
 		"scsi.json": {
@@ -63,13 +63,13 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 func TestWhatSmartctlDoesNotSayIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for said, why := range map[string]string{
-		"":                                  "it is no JSON",
-		"{}":                                "the drive has no SMART",
-		`"two"`:                             "is no smart.output",
-		`{"smart_status":{}}`:               "the drive has no SMART",
-		`{"smart_status":{"passed":"yes"}}`: "smart_status.passed is no bool",
-		`{"nvme_smart_health_information_log":{"available_spare":9}}`:                        "the drive has no SMART",
-		`{"nvme_smart_health_information_log":{"critical_warning":300}}`:                     "critical_warning is no uint8",
+		"":                                  "not JSON",
+		"{}":                                "no SMART support",
+		`"two"`:                             "is not of type smart.output",
+		`{"smart_status":{}}`:               "no SMART support",
+		`{"smart_status":{"passed":"yes"}}`: "smart_status.passed is not of type bool",
+		`{"nvme_smart_health_information_log":{"available_spare":9}}`:                        "no SMART support",
+		`{"nvme_smart_health_information_log":{"critical_warning":300}}`:                     "critical_warning is not of type uint8",
 		`{"smartctl":{"messages":[{"string":"It is in STANDBY\u0007","severity":"error"}]}}`: "It is in STANDBY",
 	} {
 		d := understand("sda", []byte(said))
@@ -184,7 +184,7 @@ func TestEveryDriveIsAskedAndWhatItSaysReachesTheAgent(t *testing.T) {
 		got.All[2].Absent == "" {
 		t.Errorf("the agent reads %+v", got)
 	}
-	if !strings.HasPrefix(news, "sdc is not asked how it is: /dev/sdc: this is a RAID") ||
+	if !strings.HasPrefix(news, "sdc is skipped: /dev/sdc: this is a RAID") ||
 		strings.Count(news, "\n") != 1 {
 		t.Errorf("news: %q", news)
 	}
@@ -201,12 +201,12 @@ func TestWhyNoDriveCanBeAskedReachesTheAgent(t *testing.T) {
 		why    string
 	}{
 		"no smartctl":       {"", []string{"sda"}, "smartctl is not installed"},
-		"no drives":         {"exit 1\n", nil, "there is no drive that could be asked: neither NVMe nor SCSI nor SATA"},
-		"only a controller": {"echo '{}'\n", []string{"sda", "sdb"}, "sda: the drive has no SMART"},
+		"no drives":         {"exit 1\n", nil, "no NVMe, SCSI or SATA drive found"},
+		"only a controller": {"echo '{}'\n", []string{"sda", "sdb"}, "sda: no SMART support"},
 		"a broken smartctl": {
-			"kill -9 $$\n", []string{"sda"}, "sda: smartctl says nothing that can be read: it is no JSON",
+			"kill -9 $$\n", []string{"sda"}, "sda: cannot parse the output of smartctl: not JSON",
 		},
-		"an endless answer": {"exec yes\n", []string{"sda"}, "sda: smartctl says too much"},
+		"an endless answer": {"exec yes\n", []string{"sda"}, "sda: the output of smartctl is too long"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -252,12 +252,12 @@ func TestAnAnswerThatIsOldOrStrangeIsNone(t *testing.T) {
 	many := `{"drives":[` + strings.Repeat(`{"name":"sda"},`, mostDrives) + `{"name":"sda"}]}`
 	for text, why := range map[string]string{
 		`{"at":3600000000000,"drives":[{"name":"sda"}]}`:      "",
-		`{"at":1,"drives":[{"name":"sda"}]}`:                  "nobody has asked the drives for a while",
-		`{"at":99999999999999999,"drives":[{"name":"sda"}]}`:  "nobody has asked the drives for a while",
+		`{"at":1,"drives":[{"name":"sda"}]}`:                  "the drive report is stale",
+		`{"at":99999999999999999,"drives":[{"name":"sda"}]}`:  "the drive report is stale",
 		`{"at":3600000000000,"absent":"smartctl is missing"}`: "smartctl is missing",
-		`[]`:                         "it is not what quorumd writes",
-		`{"drives":[{"model":"m"}]}`: "it has a drive that cannot be",
-		`{"drives":[{"name":"a","errors":[{},{},{},{},{}]}]}`: "it has a drive that cannot be",
+		`[]`:                         "unexpected format",
+		`{"drives":[{"model":"m"}]}`: "it has an invalid drive",
+		`{"drives":[{"name":"a","errors":[{},{},{},{},{}]}]}`: "it has an invalid drive",
 		many:                           "it has more than 64 drives",
 		strings.Repeat(" ", fileLimit): "has more than 262144 bytes",
 	} {

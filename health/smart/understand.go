@@ -56,7 +56,7 @@ func attribute(id int) string {
 	case 187, 198:
 		return "uncorrectable errors"
 	case 197:
-		return "sectors that cannot be read"
+		return "unreadable sectors"
 	}
 	return ""
 }
@@ -66,7 +66,7 @@ func understand(name string, said []byte) health.Drive {
 	d := health.Drive{Name: name}
 	var o output
 	if err := json.Unmarshal(said, &o); err != nil {
-		d.Absent = "smartctl says nothing that can be read: " + reason(err)
+		d.Absent = "cannot parse the output of smartctl: " + reason(err)
 		return d
 	}
 	d.Model, d.Serial = o.Model, o.Serial
@@ -111,19 +111,19 @@ func understand(name string, said []byte) health.Drive {
 func reason(err error) string {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return kind.Field + " is no " + kind.Type.String()
+		return kind.Field + " is not of type " + kind.Type.String()
 	}
-	return "it is no JSON"
+	return "not JSON"
 }
 
-// refusal says why a drive has no verdict.
+// refusal returns why a drive has no verdict.
 func refusal(o output) string {
 	for _, m := range o.Smartctl.Messages {
 		if m.String != "" && m.Severity == "error" {
 			return m.String
 		}
 	}
-	return "the drive has no SMART"
+	return "no SMART support"
 }
 
 // add counts errors; those of one kind are added up.

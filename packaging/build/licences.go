@@ -64,7 +64,7 @@ func (j job) licences(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(j.stage, "third-party"), text.Bytes(), 0o644)
 }
 
-// linkedBy gives what the packages are linked from on an architecture, but for the main module: sorted, Go first.
+// linkedBy returns what the packages are linked from on an architecture, but for the main module: sorted, Go first.
 func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]source, error) {
 	args := append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, packages...)
 	c := exec.CommandContext(ctx, "go", args...)
@@ -91,7 +91,7 @@ func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]sour
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			return merge(nil, all), nil
 		} else if err != nil {
-			return nil, fmt.Errorf("cannot read what go list says: %w", err)
+			return nil, fmt.Errorf("cannot parse the output of go list: %w", err)
 		}
 		if p.Standard || p.Module == nil || p.Module.Main {
 			continue
@@ -116,7 +116,7 @@ func goItself(ctx context.Context, dir string) (source, error) {
 	return source{name: "Go " + version, root: root, dirs: map[string]bool{root: true}}, nil
 }
 
-// merge gives each source once, sorted, Go first.
+// merge returns each source once, sorted, Go first.
 func merge(a, b []source) []source {
 	byName := map[string]source{}
 	for _, s := range slices.Concat(a, b) {
@@ -141,19 +141,19 @@ func merge(a, b []source) []source {
 func named(all []source, program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return fmt.Errorf("cannot read what %s was built of: %w", program, err)
+		return fmt.Errorf("cannot read the build information of %s: %w", program, err)
 	}
 	for _, m := range info.Deps {
 		if !slices.ContainsFunc(all, func(s source) bool { return s.name == m.Path+" "+m.Version }) {
-			return fmt.Errorf("%s holds %s %s, which go list does not name: its licence would be missing", program,
+			return fmt.Errorf("%s contains %s %s, which go list does not report: its licence would be missing", program,
 				m.Path, m.Version)
 		}
 	}
 	return nil
 }
 
-// notices gives the texts of a source: those of its root, and those beside or above a package that is linked, which may
-// come from elsewhere.
+// notices returns the texts of a source: those of its root, and those beside or above a package that is linked, which
+// may come from elsewhere.
 func (s source) notices() (map[string]string, error) {
 	found := map[string]string{}
 	for dir := range s.dirs {
@@ -172,7 +172,7 @@ func (s source) notices() (map[string]string, error) {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has no licence in %s: it cannot be passed on in a package", s.name, s.root)
+	return nil, fmt.Errorf("%s has no licence file in %s: it cannot be packaged", s.name, s.root)
 }
 
 func noticesIn(dir, root string, found map[string]string) error {

@@ -55,13 +55,13 @@ func run(ctx context.Context, args []string) error {
 	var arches, formats, of string
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.StringVar(&j.version, "version", "", "version of the packages, such as 1.2.3 or 0~git20260102.abcdef0")
-	flags.StringVar(&j.release, "release", "", "what the programs call themselves (default: the version)")
-	flags.StringVar(&j.stage, "stage", ".cache/packaging", "`directory` for what is packed")
+	flags.StringVar(&j.release, "release", "", "version that the programs report (default: the package version)")
+	flags.StringVar(&j.stage, "stage", ".cache/packaging", "`directory` for the staging area")
 	flags.StringVar(&j.out, "out", "bin/packages", "`directory` for the packages")
 	flags.StringVar(&j.nfpm, "nfpm", "", "`path` of nfpm")
 	flags.StringVar(&j.md2man, "md2man", "", "`path` of go-md2man")
 	flags.StringVar(&arches, "arch", "amd64,arm64", "architectures")
-	flags.StringVar(&of, "package", "quorumd", "what to pack: quorumd, or etcd, whose version is that of its module")
+	flags.StringVar(&of, "package", "quorumd", "what to package: quorumd or etcd (etcd's version is its module's)")
 	flags.StringVar(&formats, "format", "deb,rpm", "formats")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 	j.arches, j.formats = strings.Split(arches, ","), strings.Split(formats, ",")
 	var ok bool
 	if j.product, ok = products()[of]; !ok {
-		return fmt.Errorf("cannot pack %q: it is quorumd or etcd", of)
+		return fmt.Errorf("cannot package %q: use quorumd or etcd", of)
 	}
 	if of == "etcd" {
 		if err := j.pinned(ctx); err != nil {

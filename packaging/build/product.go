@@ -28,8 +28,8 @@ func products() map[string]product {
 			name: "quorumd", own: true, dir: ".",
 			programs: map[string]string{"quorumd": "./cmd/quorumd", "quorumctl": "./cmd/quorumctl"},
 			pages:    "packaging/man/*.md", recipe: "packaging/nfpm.yaml",
-			notice: "quorumd and quorumctl hold code of others, under the licences that follow.",
-			news:   "See /usr/share/doc/quorumd/changelog.gz.",
+			notice: "quorumd and quorumctl contain third-party code under the following licences.",
+			news:   "The changes are listed in /usr/share/doc/quorumd/changelog.gz.",
 		},
 		"etcd": {
 			name: "quorumd-etcd", dir: "contrib/etcd/v3.6",
@@ -38,8 +38,8 @@ func products() map[string]product {
 				"etcdutl": "go.etcd.io/etcd/etcdutl/v3",
 			},
 			pages: "packaging/etcd/*.md", recipe: "packaging/etcd/nfpm.yaml",
-			notice: "etcd, etcdctl and etcdutl are built of these modules, under the licences that follow.",
-			news:   "See https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
+			notice: "etcd, etcdctl and etcdutl are built from these modules, under the following licences.",
+			news:   "The changes are listed at https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
 		},
 	}
 }

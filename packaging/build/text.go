@@ -29,7 +29,7 @@ func writeGzip(path string, data []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// page gives the Markdown of a manual page. That of the configuration ends with the default file itself, so that it
+// page returns the Markdown of a manual page. That of the configuration ends with the default file itself, so that it
 // names every key.
 func page(source string) (io.Reader, error) {
 	text, err := os.ReadFile(source)

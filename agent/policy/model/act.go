@@ -238,7 +238,7 @@ func (m *machine) take(w *world, h int) {
 	}
 }
 
-// unchanged tells whether the record is the one that a transaction expects: the one that was seen,
+// unchanged reports whether the record is the one that a transaction expects: the one that was seen,
 // or none if there was none, whatever came and went since.
 func (w *world) unchanged(fresh, bare uint8) bool { return fresh != 0 || (bare != 0 && w.op == 0) }
 

@@ -38,15 +38,15 @@ func alarms() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
 		{
-			Name: "members may differ while one joins", Hosts: 3, Voters: 2, Target: three, Faults: Alarm, Budget: 1,
+			Name: "CORRUPT alarm during a join", Hosts: 3, Voters: 2, Target: three, Faults: Alarm, Budget: 1,
 			Corrupt: true, Liveness: true,
 		},
 		{
-			Name: "etcd has no room while one joins", Hosts: 3, Voters: 2, Target: three, Faults: Alarm, Budget: 1,
+			Name: "NOSPACE alarm during a join", Hosts: 3, Voters: 2, Target: three, Faults: Alarm, Budget: 1,
 			Liveness: true,
 		},
 		{
-			Name: "members may differ while one is taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Name: "CORRUPT alarm during a host operation", Hosts: 3, Voters: 3, Target: three, Asks: 1,
 			Faults: Alarm, Budget: 1, Corrupt: true, Liveness: true,
 		},
 	}
@@ -75,15 +75,15 @@ func alarmMistakes() []Mistake {
 		sc.Corrupt = true
 	}
 	return []Mistake{
-		{Name: "a join is begun though members may differ", breach: begunInAlarm, scope: join(true), rules: deaf},
-		{Name: "a join is begun though etcd has no room", breach: begunInAlarm, scope: join(false), rules: deaf},
-		{Name: "a join goes on though etcd has no room", breach: begunInAlarm, scope: join(false), rules: ofAnOp},
+		{Name: "a join begins despite a CORRUPT alarm", breach: begunInAlarm, scope: join(true), rules: deaf},
+		{Name: "a join begins despite a NOSPACE alarm", breach: begunInAlarm, scope: join(false), rules: deaf},
+		{Name: "a join continues despite a NOSPACE alarm", breach: begunInAlarm, scope: join(false), rules: ofAnOp},
 		{
-			Name: "a healthy voter is taken down though members may differ", breach: begunInAlarm, scope: cycle,
+			Name: "a healthy voter is taken down despite a CORRUPT alarm", breach: begunInAlarm, scope: cycle,
 			rules: deaf,
 		},
 		{
-			Name: "a dead voter is removed though members may differ", breach: begunInAlarm, scope: heir,
+			Name: "a dead voter is removed despite a CORRUPT alarm", breach: begunInAlarm, scope: heir,
 			rules: ofAnOp,
 		},
 	}

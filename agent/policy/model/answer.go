@@ -66,7 +66,7 @@ func (w *world) refusesRemove(i int, late bool) answer {
 	return accepted
 }
 
-// enoughWithout tells whether of the voters but one a majority has started once: without any there is none.
+// enoughWithout reports whether of the voters but one a majority has started once: without any there is none.
 func (w *world) enoughWithout(i int) bool {
 	others, started := 0, 0
 	for g := range w.n {
@@ -88,7 +88,7 @@ func setOf(list ...answer) (s answerSet) {
 	return s
 }
 
-// mayRefuse gives the answers that etcd may give instead of accepting a call, for reasons that no
+// mayRefuse returns the answers that etcd may give instead of accepting a call, for reasons that no
 // world shows. It calls the cluster unhealthy until the member that it asks has had its
 // connections for 5 s; it gives a member that is added again within a second the ID that was
 // removed; and a leader that has not heard of a member since it was elected, or is far ahead of

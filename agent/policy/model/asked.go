@@ -24,15 +24,15 @@ const (
 	keeping // only the turn: etcd goes on
 	restart
 	rebooted // by its agent
-	external // a reboot by somebody else
+	external // an external reboot
 	command
 	works
 )
 
 func workText(ask uint8) string {
 	return [...]string{
-		"nothing", "maintenance", "maintenance of a host whose etcd goes on", "a restart", "a reboot",
-		"a reboot by somebody else", "a command",
+		"nothing", "maintenance", "maintenance with etcd running", "a restart", "a reboot",
+		"an external reboot", "a command",
 	}[ask]
 }
 
@@ -109,7 +109,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 		}
 		h.cycling = cycling{held: h.held}
 	default:
-		panic("rollouts are explored by a walk of their own")
+		panic("rollouts are explored separately")
 	}
 }
 
@@ -132,8 +132,8 @@ func (w *world) cover(i int) {
 	}
 }
 
-// workDone tells whether what a host was taken down for has been done, but for restarts. With its operation released, a
-// reboot is over; not so a maintenance.
+// workDone reports whether what a host was taken down for has been done, but for restarts. With its operation released,
+// a reboot is over; not so a maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
 	return w.isOver(i) || h.did > runs || (h.forReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
@@ -141,8 +141,9 @@ func (w *world) workDone(i int) bool {
 
 func (c *cycling) forReboot() bool { return c.ask == rebooted || c.ask == external }
 
-// keptDown tells whether etcd has to stay down for what a host was taken down for until it is done. For what its agent
-// does by itself it does not where no voter answers, and nobody has asked for the reboot; nor when it runs already.
+// keptDown reports whether etcd has to stay down for what a host was taken down for until it is done. For what its
+// agent does by itself it does not where no voter answers, and nobody has asked for the reboot; nor when it runs
+// already.
 func (w *world) keptDown(i int) bool {
 	h := &w.hosts[i]
 	switch h.ask {
@@ -156,30 +157,30 @@ func (w *world) keptDown(i int) bool {
 	return true
 }
 
-// awaitsPeople tells whether others than its agent go on with what a host is taken down for.
+// awaitsPeople reports whether others than its agent go on with what a host is taken down for.
 func (c *cycling) awaitsPeople() bool {
 	return c.ask == maintenance || c.ask == keeping || c.ask == external
 }
 
-// ranAfterReboot tells whether an etcd that is down ran after the reboot that was asked for: it has started by itself
+// ranAfterReboot reports whether an etcd that is down ran after the reboot that was asked for: it has started by itself
 // then, since it is held back for maintenance only. So it was a person who has stopped it.
 func (h *host) ranAfterReboot() bool {
 	return h.unit == inactive && h.forReboot() && h.begun == begunBefore
 }
 
-// released tells whether a person has released the operation that a host was asked for: it takes no turn any more.
+// released reports whether a person has released the operation that a host was asked for: it takes no turn any more.
 func (w *world) released(i int) bool { return w.hosts[i].seen&w.hosts[i].freed != 0 && !w.cycles(i) }
 
-// noted tells whether the operation of a host stands by its disk only: somebody has deleted the record.
+// noted reports whether the operation of a host stands by its disk only: somebody has deleted the record.
 func (w *world) noted(i int) bool {
 	h := &w.hosts[i]
 	return h.seen != 0 && h.freed == 0 && !w.cycles(i)
 }
 
-// turn tells whether a host says that it is in its turn.
+// turn reports whether a host says that it is in its turn.
 func (c *cycling) turn() bool { return c.seen != 0 && c.freed == 0 }
 
-// isOver tells whether nothing more is taken down for what was asked.
+// isOver reports whether nothing more is taken down for what was asked.
 func (w *world) isOver(i int) bool {
 	s := w.hosts[i].standing()
 	return s.Done() || s.TooLate()
@@ -245,7 +246,7 @@ func (c *cycling) standing() policy.Standing {
 	}
 }
 
-// inMaintenance tells whether etcd was stopped for maintenance that is not over.
+// inMaintenance reports whether etcd was stopped for maintenance that is not over.
 func (h *host) inMaintenance() bool { return h.ask == maintenance && h.stopped != 0 && h.ended == 0 }
 
 // askedIsOver ends what waits for people.
@@ -258,7 +259,7 @@ func (w *world) askedIsOver() {
 	}
 }
 
-// covered tells whether what was asked of a host says what becomes of an etcd that a person stops there: the
+// covered reports whether what was asked of a host says what becomes of an etcd that a person stops there: the
 // end of the work starts it. So it is until that work is done; and as long as a restart is not known to be, for
 // nobody can tell then who has stopped it.
 func (w *world) covered(i int) bool {
@@ -269,10 +270,10 @@ func (w *world) covered(i int) bool {
 	return !w.workDone(i) && (h.ask != restart || !w.cycles(i) || w.opPhase != phaseBack)
 }
 
-// opHosts tells whether an operation of a host, and not of a learner that was left over, is this one's.
+// opHosts reports whether an operation of a host, and not of a learner that was left over, is this one's.
 func (w *world) opHosts(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
 
-// cycles tells whether the operation takes this host down and brings it back.
+// cycles reports whether the operation takes this host down and brings it back.
 func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.opHosts(i) }
 
 // starts starts a unit.

@@ -162,7 +162,7 @@ func (w *world) waits() bool {
 	return true
 }
 
-// mayLead tells whether it matters that a host leads.
+// mayLead reports whether it matters that a host leads.
 func (w *world) mayLead(h int) bool {
 	if w.removes(h) {
 		return w.opPhase == phaseBegun && w.hosts[w.rmWho].list == voter && w.serves(int(w.rmWho))

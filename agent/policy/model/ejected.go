@@ -21,7 +21,7 @@ func (w *world) tidyOut(i int) {
 	}
 }
 
-// mayBeTakenOut tells whether a removal of a voter is recorded, or on its way.
+// mayBeTakenOut reports whether a removal of a voter is recorded, or on its way.
 func (w *world) mayBeTakenOut(i int) bool {
 	if w.op != 0 && w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i || w.hosts[i].lateRemove != 0 {
 		return true
@@ -41,14 +41,14 @@ func (w *world) putOut(step uint8) {
 	}
 }
 
-// unwritten tells whether a voter is replaced of which nothing is written.
+// unwritten reports whether a voter is replaced of which nothing is written.
 func (w *world) unwritten(i int) bool {
 	h := &w.hosts[i]
 	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0 &&
 		!w.replacesItself()
 }
 
-// ejected tells whether a host has been taken out, and must wait.
+// ejected reports whether a host has been taken out, and must wait.
 func (w *world) ejected(i int) bool {
 	return w.hosts[i].out == soiled && w.hosts[i].list == unlisted && w.spare(i)
 }
@@ -73,23 +73,23 @@ func (h *host) soils() {
 func ejectedMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "who was taken out joins at once", breach: ejectedJoins, scope: byStandby(0, 0),
+			Name: "an ejected host joins at once", breach: ejectedJoins, scope: byStandby(0, 0),
 			rules: seeing(func(v *policy.View) { v.Ejections = policy.Ejections{} }),
 		},
 		{
-			Name: "who was taken out is kept out for ever", breach: targetMissed, scope: lively(byStandby(0, 0)),
+			Name: "an ejected host is never readmitted", breach: targetMissed, scope: lively(byStandby(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Ejections.WellFor = 0 }),
 		},
 		{
-			Name: "who is taken out is written down when it is gone", breach: ejectionForgotten,
+			Name: "an ejection is recorded only after the removal", breach: ejectionForgotten,
 			scope: replacements(0, 0), rules: rules{outAfterwards: true},
 		},
 		{
-			Name: "who is taken out is not written down", breach: ejectionForgotten, scope: replacements(0, 0),
+			Name: "an ejection is not recorded", breach: ejectionForgotten, scope: replacements(0, 0),
 			rules: rules{say: func(d *policy.Decision) { d.Notes.Repair = false }},
 		},
 		{
-			Name: "a join that has failed counts as none", breach: joinUncounted, scope: of(3, 2, 1, VerdictChange),
+			Name: "a failed join is not counted", breach: joinUncounted, scope: of(3, 2, 1, VerdictChange),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Notes.Join == policy.JoinFailed {
 					d.Notes.Join = policy.JoinUncounted
@@ -97,7 +97,7 @@ func ejectedMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "who was taken out is said to be ready", breach: readyDiffers, scope: byStandby(0, 0),
+			Name: "an ejected host is reported as ready", breach: readyDiffers, scope: byStandby(0, 0),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Waiting == policy.Ejected {
 					d.Waiting = ""

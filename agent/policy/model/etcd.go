@@ -3,7 +3,7 @@
 
 package model
 
-// runs tells whether a listed member takes part in raft. One that is the only voter needs nobody,
+// runs reports whether a listed member takes part in raft. One that is the only voter needs nobody,
 // so that nothing stops it but its own end.
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
@@ -11,7 +11,7 @@ func (w *world) runs(i int) bool {
 		(h.apart == 0 || w.alone(i))
 }
 
-// alone tells whether a member is the only voter.
+// alone reports whether a member is the only voter.
 func (w *world) alone(i int) bool {
 	for g := range w.n {
 		if (w.hosts[g].list == voter) != (g == i) {
@@ -37,21 +37,21 @@ func (w *world) votes() (voters, running int) {
 // majority is etcd's own arithmetic, which what it judges must not lend it.
 func majority(members int) int { return members/2 + 1 }
 
-// quorum tells whether etcd answers at all. Which member leads is left out: it is open at every look
+// quorum reports whether etcd answers at all. Which member leads is left out: it is open at every look
 // where something depends on it, and a change of leader only lengthens leases, whose end is open anyway.
 func (w *world) quorum() bool {
 	voters, running := w.votes()
 	return voters > 0 && running >= majority(voters)
 }
 
-// serves tells whether a member answers for itself: a voter also a linearizable read. A learner
+// serves reports whether a member answers for itself: a voter also a linearizable read. A learner
 // needs a voter that it hears.
 func (w *world) serves(i int) bool {
 	h := &w.hosts[i]
 	return w.runs(i) && h.unit == active && w.quorum() && (h.list == voter || w.hears(i))
 }
 
-// hears tells whether a host's etcd reaches another member that runs.
+// hears reports whether a host's etcd reaches another member that runs.
 func (w *world) hears(i int) bool {
 	for g := range w.n {
 		if g != i && w.hosts[i].apart == 0 && w.hosts[g].apart == 0 && w.runs(g) {
@@ -61,7 +61,7 @@ func (w *world) hears(i int) bool {
 	return false
 }
 
-// answers tells whether a member looks live. A voter that reaches no other has no linearizable
+// answers reports whether a member looks live. A voter that reaches no other has no linearizable
 // read to give. A learner that is cut off goes on answering for itself, and never notices that
 // its leader is gone.
 func (w *world) answers(i int) bool {
@@ -79,7 +79,7 @@ func (w *world) follows() {
 	}
 }
 
-// allServe tells whether every voter is live.
+// allServe reports whether every voter is live.
 func (w *world) allServe() bool {
 	for i := range w.n {
 		if w.hosts[i].list == voter && !w.serves(i) {
@@ -89,34 +89,34 @@ func (w *world) allServe() bool {
 	return true
 }
 
-// reaches tells whether an agent's calls get to etcd and back.
+// reaches reports whether an agent's calls get to etcd and back.
 func (w *world) reaches(h int) bool { return w.hosts[h].cutOff == 0 && w.quorum() }
 
-// owns tells whether the lock is the one that this agent has the token of.
+// owns reports whether the lock is the one that this agent has the token of.
 func (w *world) owns(h int) bool {
 	return int(w.lock) == h && w.ghost == 0 && w.hosts[h].belief != 0
 }
 
-// present tells whether the others find a host's record: its agent runs and reaches etcd.
+// present reports whether the others find a host's record: its agent runs and reaches etcd.
 func (w *world) present(i int) bool {
 	h := &w.hosts[i]
 	return h.agent == up && h.down == 0 && h.cutOff == 0
 }
 
-// joining tells whether the operation is this host's join. A standby knows which it has not begun itself.
+// joining reports whether the operation is this host's join. A standby knows which it has not begun itself.
 func (w *world) joining(i int) bool {
 	h := &w.hosts[i]
 	return w.opHosts(i) && w.opCycle|w.opRemove == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
 }
 
-// spare tells whether a host is no member that counts.
+// spare reports whether a host is no member that counts.
 func (w *world) spare(i int) bool {
 	h := &w.hosts[i]
 	return !w.joining(i) && (h.list == unlisted || (h.list == learner && h.named == 0))
 }
 
-// ready tells whether nothing of its own keeps a host from joining. A voter has joined, and waits for what was asked of
-// it.
+// ready reports whether nothing of its own keeps a host from joining. A voter has joined, and waits for what was asked
+// of it.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
 	if h.list == voter {
@@ -127,7 +127,7 @@ func (w *world) ready(i int) bool {
 		(w.seesAll(i) || w.awaitsRepair(i))
 }
 
-// seesAll tells whether an agent finds every voter live.
+// seesAll reports whether an agent finds every voter live.
 func (w *world) seesAll(i int) bool {
 	others := 0
 	for g := range w.n {
@@ -138,7 +138,7 @@ func (w *world) seesAll(i int) bool {
 	return w.allServe() && (others == 0 || w.hosts[i].blind == 0)
 }
 
-// learnerAt gives the host of the learner, or -1. etcd has one at most.
+// learnerAt returns the host of the learner, or -1. etcd has one at most.
 func (w *world) learnerAt() int {
 	for i := range w.n {
 		if w.hosts[i].list == learner {

@@ -36,7 +36,7 @@ const (
 	evCommandEnds // arg 1: it has failed
 	evValidityOver
 	evGraceOver // a voter has been dead for the grace
-	evTold      // every voter's agent has told anew what it sees
+	evTold      // every voter's agent has reported again
 	evLeaseOver
 
 	// What heals.
@@ -112,7 +112,7 @@ const (
 	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced: no class of all scopes
 )
 
-// class gives the class of faults that an event belongs to; 0 for none.
+// class returns the class of faults that an event belongs to; 0 for none.
 func (e event) class() Faults {
 	switch e.kind {
 	case evAgentDies:
@@ -163,7 +163,7 @@ func (k kind) global() bool {
 	return false
 }
 
-// args gives the number of variants of an event.
+// args returns the number of variants of an event.
 func (k kind) args() uint8 {
 	switch k {
 	case evRound:

@@ -277,7 +277,7 @@ func (x *explorer) search(ctx context.Context) {
 	x.result.Complete = !x.broken
 }
 
-// ends gives where the shards end.
+// ends returns where the shards end.
 func (x *explorer) ends() (ends [shards]int) {
 	for i := range x.shards {
 		ends[i] = len(x.shards[i].nodes)
@@ -406,7 +406,7 @@ func Explore(ctx context.Context, sc Scenario, workers int) Result {
 // Explore looks for the mistake in the smallest scope in which it shows.
 func (m Mistake) Explore(ctx context.Context) Result { return explore(ctx, m.Scenario(), m.rules, 1) }
 
-// String gives the figures on one line.
+// String returns the figures on one line.
 func (r Result) String() string {
 	end := "bound reached"
 	if r.Complete {

@@ -8,7 +8,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // Where others run etcd, they start it whenever it is down, unless they work on it: evOperatorStarts. They stop it
 // where its host is safe to touch, by the record of its operation, and look at nothing else.
 
-// lent tells whether others may stop the etcd of a host: it is its turn, and it is said to be safe to touch.
+// lent reports whether others may stop the etcd of a host: it is its turn, and it is said to be safe to touch.
 func (w *world) lent(i int) bool {
 	h := &w.hosts[i]
 	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.ask == maintenance
@@ -61,11 +61,11 @@ func externals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
 		{
-			Name: "others run etcd, one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, External: true,
+			Name: "external etcd, one host operation", Hosts: 3, Voters: 3, Target: three, Asks: 1, External: true,
 			Liveness: true,
 		},
 		{
-			Name: "others run etcd, one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Name: "external etcd, one host operation, 1 fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
 			Faults: AllFaults, Budget: 1, External: true, Liveness: true,
 		},
 	}
@@ -75,16 +75,16 @@ func externals() []Scenario {
 func externalMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a join is begun though nobody can start etcd", breach: joinsUnstartable,
+			Name: "a join begins although etcd cannot be started", breach: joinsUnstartable,
 			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.External = 3, 2, true },
 			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Op == nil }),
 		},
 		{
-			Name: "a stop step is issued on an etcd that others run", breach: drivenForOthers, scope: othersRun(0, 0),
+			Name: "a stop step is issued for an external etcd", breach: drivenForOthers, scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Unit.State == policy.UnitActive }),
 		},
 		{
-			Name: "an etcd that others have stopped is started at the end", breach: stoppedStarted,
+			Name: "an external etcd that was stopped externally is started at the end", breach: stoppedStarted,
 			scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
@@ -93,7 +93,7 @@ func externalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the operation ends though the etcd that others run is not back", breach: endedEarly,
+			Name: "the operation ends before the external etcd is back", breach: endedEarly,
 			scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked == nil || !v.Asked.Over {
@@ -104,12 +104,12 @@ func externalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host is safe to touch before it has handed the leadership over", breach: leaderStopped,
+			Name: "a host is reported safe to stop before its leadership transfer", breach: leaderStopped,
 			scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) { eachMember(v, func(m *policy.Member) { m.Leader = false }) }),
 		},
 		{
-			Name: "a host is safe to touch while another voter is down", breach: stopAtRisk,
+			Name: "a host is reported safe to stop while another voter is down", breach: stopAtRisk,
 			scope: othersRun(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) { eachMember(v, func(m *policy.Member) { m.Live = true }) }),
 		},

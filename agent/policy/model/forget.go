@@ -17,9 +17,9 @@ func (h *host) tidyUnit() {
 	}
 }
 
-// settlesLater tells whether nobody asks now whether the last change of the member list has settled: a learner has been
-// added and has not started, or is taken back. Before anybody asks again the list changes anew or the record does, and
-// time may pass after that as well as before. An etcd of a removed member is stopped only then, so none may run.
+// settlesLater reports whether nobody asks now whether the last change of the member list has settled: a learner has
+// been added and has not started, or is taken back. Before anybody asks again the list changes anew or the record does,
+// and time may pass after that as well as before. An etcd of a removed member is stopped only then, so none may run.
 func (w *world) settlesLater() bool {
 	if w.op == 0 || w.opPhase != phaseAdded && w.opPhase != phaseRollback {
 		return false

@@ -59,7 +59,7 @@ func blurs() []blur {
 	}
 }
 
-// alike tells whether two decisions change the same, however they are explained.
+// alike reports whether two decisions change the same, however they are explained.
 func alike(a, b *[ranks]choice) bool {
 	for r := range ranks {
 		x, y := a[r], b[r]

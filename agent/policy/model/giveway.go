@@ -14,7 +14,7 @@ import (
 // voter may lead at every look; so it is judged when it is decided on, beside all that the others do meanwhile. How
 // often it is done is for the walk in giveway_test.go, which knows who leads.
 
-// mayGiveWay tells whether it matters that a host leads which has no operation of its own.
+// mayGiveWay reports whether it matters that a host leads which has no operation of its own.
 func (w *world) mayGiveWay(h int) bool {
 	a := &w.hosts[h]
 	return a.fit == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
@@ -67,7 +67,7 @@ func (s *sight) writesOf(i int) policy.Writes {
 	return policy.Writes{Mean: mean}
 }
 
-// mayCrawl tells whether it matters that nothing is read in time through a host's member.
+// mayCrawl reports whether it matters that nothing is read in time through a host's member.
 func (w *world) mayCrawl(h int) bool { return w.mayGiveWay(h) && w.reaches(h) }
 
 // crawling makes the View of such a look: nothing is known but what this host's member holds, and who follows it.
@@ -133,11 +133,11 @@ func giveWayMistakes() []Mistake {
 	asked := func(sc *Scenario) { of(2, 2, 1, VerdictChange)(sc); sc.Asks = 1 }
 	return []Mistake{
 		{
-			Name: "a leader gives way to a host that is to be taken down", breach: gaveWayToTaken, scope: asked,
+			Name: "leadership goes to a host that is about to be taken down", breach: gaveWayToTaken, scope: asked,
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Wants, h.Waiting = "", "" }),
 		},
 		{
-			Name: "a leader gives way to a member that is being removed", breach: gaveWayToTaken,
+			Name: "leadership goes to a member that is being removed", breach: gaveWayToTaken,
 			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Removals = 1 },
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
@@ -146,12 +146,12 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a leader gives way to another that is sick", breach: gaveWayToWorse,
+			Name: "leadership goes to another unhealthy voter", breach: gaveWayToWorse,
 			scope: of(2, 2, 2, VerdictChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Health = health.OK }),
 		},
 		{
-			Name: "a leader gives way to one of which nothing is known", breach: gaveWayToWorse,
+			Name: "leadership goes to a voter in unknown health", breach: gaveWayToWorse,
 			scope: of(2, 2, 2, VerdictChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Health == health.Unknown {
@@ -174,7 +174,7 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a slow leader compares nothing", breach: gaveWayToSlower, scope: of(2, 2, 1, VerdictChange),
+			Name: "a slow leader does not compare measurements", breach: gaveWayToSlower, scope: of(2, 2, 1, VerdictChange),
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
@@ -185,7 +185,7 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a leader gives way within its own turn", breach: gaveWayInTurn,
+			Name: "a leader transfers leadership during its own operation", breach: gaveWayInTurn,
 			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Asks = 1 },
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
 		},

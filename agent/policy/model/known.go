@@ -10,12 +10,12 @@ const Explored = "explored"
 
 // What is the same in every explored world, so that a reason is never given.
 const (
-	oneVersion  = "constant: all run one known, safe version of etcd"
+	oneVersion  = "constant: all run the same safe version of etcd"
 	enoughSpace = "constant: there is space"
 	noConflict  = "constant: IDs, names and peer URLs are unique"
 	oneCluster  = "constant: endpoints and data are of one cluster"
 	qualified   = "constant: every host is qualified"
-	usable      = "constant: the unit is installed and enabled, and its state known"
+	usable      = "constant: the unit is installed and enabled, and its state is known"
 	compared    = "constant: the clock has been compared"
 	manages     = "constant: every agent manages"
 	comesBack   = "constant: local steps end at once"

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// declared gives the constants of a type in the source of the policy, by value. A table may be
+// declared returns the constants of a type in the source of the policy, by value. A table may be
 // forgotten; the source is what the policy can say.
 func declared(t *testing.T, name string) map[string]string {
 	t.Helper()

@@ -21,7 +21,7 @@ type Mistake struct {
 	scope   func(sc *Scenario) // what it takes beyond one host joining one voter without a fault
 }
 
-// Scenario gives the smallest scope in which the mistake shows.
+// Scenario returns the smallest scope in which the mistake shows.
 func (m Mistake) Scenario() Scenario {
 	sc := Scenario{Name: m.Name, Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1}}
 	if m.scope != nil {
@@ -88,7 +88,7 @@ func Mistakes() []Mistake {
 func membershipMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter that is down is taken for live", breach: voterDown, scope: of(3, 2, 1, EtcdCrash),
+			Name: "a voter that is down counts as live", breach: voterDown, scope: of(3, 2, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
 			}),
@@ -120,7 +120,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the voters become even with nobody to follow", breach: evenVoters, scope: of(2, 1, 0, 0),
+			Name: "the voter count becomes even with no further host to join", breach: evenVoters, scope: of(2, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = append(v.Hosts, policy.Host{
 					ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK,
@@ -129,7 +129,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "another learner is not looked at", breach: secondLearner, scope: of(3, 1, 1, AgentCrash),
+			Name: "another learner is ignored", breach: secondLearner, scope: of(3, 1, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				var keep []policy.Member
 				for _, m := range v.Cluster.Members {
@@ -141,7 +141,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removed learner is taken out without looking whether it votes by now", breach: voterRemoved,
+			Name: "a learner is removed without checking that it has not been promoted", breach: voterRemoved,
 			scope: of(3, 1, 1, LateCall),
 			rules: rules{removeBlindly: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Phase == policy.PhaseRollback {
@@ -150,7 +150,7 @@ func membershipMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a standby is taken for a learner that joins", breach: standbyRemoved, scope: withStandby(1, Forgery),
+			Name: "a standby counts as a joining learner", breach: standbyRemoved, scope: withStandby(1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Standby = false })
 			}),
@@ -165,7 +165,7 @@ func membershipMistakes() []Mistake {
 			}), selfUnnoted),
 		},
 		{
-			Name: "a voter is not found in the list", breach: voterStopped, scope: of(3, 2, 0, 0),
+			Name: "a voter is missing from the member list", breach: voterStopped, scope: of(3, 2, 0, 0),
 			rules: after(seeing(func(v *policy.View) { v.Data.MemberID = goneID }), selfUnnoted),
 		},
 	}
@@ -175,7 +175,7 @@ func membershipMistakes() []Mistake {
 func hostMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "UNKNOWN is taken for OK", breach: unknownJoins, scope: faults(1, VerdictChange),
+			Name: "UNKNOWN counts as OK", breach: unknownJoins, scope: faults(1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Unknown {
 					v.Health.State = health.OK
@@ -183,7 +183,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "UNKNOWN is taken for SLOW", breach: unknownEvicts, scope: faults(1, VerdictChange),
+			Name: "UNKNOWN counts as SLOW", breach: unknownEvicts, scope: faults(1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Unknown {
 					v.Health.State = health.Slow
@@ -191,7 +191,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "SLOW is taken for OK", breach: unfitJoins, scope: faults(1, VerdictChange),
+			Name: "SLOW counts as OK", breach: unfitJoins, scope: faults(1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Slow {
 					v.Health.State = health.OK
@@ -203,7 +203,7 @@ func hostMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a common cause is not looked for", breach: commonCause, scope: of(3, 2, 2, VerdictChange),
+			Name: "a common cause is ignored", breach: commonCause, scope: of(3, 2, 2, VerdictChange),
 			rules: after(seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -211,7 +211,7 @@ func hostMistakes() []Mistake {
 			}), gaveWayToWorse),
 		},
 		{
-			Name: "an etcd that was stopped in order is taken for one that failed", breach: stoppedStarted,
+			Name: "a cleanly stopped etcd counts as failed", breach: stoppedStarted,
 			scope: of(3, 3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitInactive {
@@ -220,7 +220,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the operator's pause is not looked at", breach: stepWhilePaused, scope: of(3, 1, 1, OperatorPause),
+			Name: "a pause is ignored", breach: stepWhilePaused, scope: of(3, 1, 1, OperatorPause),
 			rules: seeing(func(v *policy.View) { v.Pause = nil }),
 		},
 	}
@@ -248,7 +248,7 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a join that makes no progress is never given up", breach: operationStuck,
+			Name: "a stuck join is never aborted", breach: operationStuck,
 			scope: lively(faults(1, MemberCutOff)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
@@ -258,7 +258,7 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a learner that never started is left for ever", breach: targetMissed,
+			Name: "a learner that never started is never removed", breach: targetMissed,
 			scope: lively(of(3, 1, 2, LateCall|Slowness)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
@@ -267,7 +267,7 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the operation is released when its agent starts", breach: recordReleased,
+			Name: "an agent releases its operation at startup", breach: recordReleased,
 			scope: faults(1, AgentCrash),
 			rules: rules{releaseOpOnStart: true},
 		},
@@ -291,7 +291,7 @@ func operationMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "one's own operation is gone on with without its lock", breach: changeWithoutLock,
+			Name: "an agent continues its operation without the lock", breach: changeWithoutLock,
 			scope: faults(1, AgentPause),
 			rules: rules{noConfirm: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
@@ -318,15 +318,15 @@ func lockMistakes() []Mistake {
 			rules: rules{noDeadline: true},
 		},
 		{
-			Name: "the lock is renewed beside the loop", breach: operationStuck, scope: lively(faults(1, AgentPause)),
+			Name: "the lock is renewed outside the control loop", breach: operationStuck, scope: lively(faults(1, AgentPause)),
 			rules: rules{renewedAside: true},
 		},
 		{
-			Name: "a lease that nobody uses is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)),
+			Name: "an unused lease is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)),
 			rules: rules{keptAlive: true},
 		},
 		{
-			Name: "an agent that starts believes a lock that bears its name", breach: holderWithoutLock,
+			Name: "an agent trusts a lock with its own name at startup", breach: holderWithoutLock,
 			scope: faults(1, AgentCrash), rules: rules{lockByName: true},
 		},
 	}

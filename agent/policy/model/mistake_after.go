@@ -34,7 +34,7 @@ func graveMistakes() []Mistake {
 			rules: after(rules{noConfirm: true}, changeWithoutLock, holderWithoutLock),
 		},
 		{
-			Name: "who holds the lock changes the membership without an operation", breach: changeWithoutOp,
+			Name: "the lock holder changes the membership without an operation", breach: changeWithoutOp,
 			scope: of(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil && v.Lock.Mine {
@@ -46,7 +46,7 @@ func graveMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a learner that is down is promoted beside the only voter", breach: quorumLost,
+			Name: "a learner that is down is promoted next to the only voter", breach: quorumLost,
 			scope: of(3, 1, 1, EtcdCrash),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitFailed {
@@ -59,7 +59,7 @@ func graveMistakes() []Mistake {
 			}), voterDown, learnerUnready),
 		},
 		{
-			Name: "an etcd that runs is not seen before its data is moved aside", breach: dataMovedUnderEtcd,
+			Name: "data is moved aside under a running etcd", breach: dataMovedUnderEtcd,
 			scope: faults(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitActive && v.Cluster.Reachable && v.Data.MemberID == goneID {
@@ -68,19 +68,19 @@ func graveMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "two hosts are asked to bootstrap at once, as people must not do", breach: secondCluster,
+			Name: "two hosts are asked to bootstrap at once, against the documentation", breach: secondCluster,
 			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Founders = 3, 0, 2 },
 		},
 		{
-			Name: "a host that becomes a member does not note that", breach: selfUnnoted, scope: of(3, 1, 0, 0),
+			Name: "a host does not record that it became a member", breach: selfUnnoted, scope: of(3, 1, 0, 0),
 			rules: rules{say: func(d *policy.Decision) { d.Notes.Self = policy.SelfNote{} }},
 		},
 		{
-			Name: "it is not said why nothing is done", breach: noReason, scope: of(3, 1, 0, 0),
+			Name: "no reason is reported for doing nothing", breach: noReason, scope: of(3, 1, 0, 0),
 			rules: rules{say: func(d *policy.Decision) { d.Reasons = nil }},
 		},
 		{
-			Name: "a host calls itself ready whatever stands against it", breach: readyDiffers,
+			Name: "a host reports itself ready despite reasons against it", breach: readyDiffers,
 			scope: faults(1, VerdictChange),
 			rules: rules{say: func(d *policy.Decision) { d.Waiting = "" }},
 		},
@@ -100,7 +100,7 @@ func graveCycleMistakes() []Mistake {
 			}), cycleTouched),
 		},
 		{
-			Name: "the next host is taken down although the one before is not back", breach: twoDown,
+			Name: "the next host is taken down before the previous one is back", breach: twoDown,
 			scope: asking2(1, AgentCrash),
 			rules: after(rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
@@ -113,7 +113,7 @@ func graveCycleMistakes() []Mistake {
 			}}, recordOverwritten, stopAtRisk),
 		},
 		{
-			Name: "how long a member has served again is not counted", breach: notBack, scope: lively(asking(3, 0, 0)),
+			Name: "the time since a member serves again is not tracked", breach: notBack, scope: lively(asking(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					ownMember(v, func(m *policy.Member) { m.LiveFor = 0 })
@@ -121,12 +121,12 @@ func graveCycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what was asked stays though its operation was released", breach: notBack,
+			Name: "a request outlives its released operation", breach: notBack,
 			scope: lively(asking(3, 1, OperatorRelease)),
 			rules: requesting(policy.RequestEnds, policy.RequestStays),
 		},
 		{
-			Name: "it is not seen that etcd has been restarted", breach: noRest, scope: lively(asking(3, 0, 0)),
+			Name: "an etcd restart is not detected", breach: noRest, scope: lively(asking(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.Restarted = false

@@ -59,7 +59,7 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host that is to be taken down counts itself", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			Name: "a host counts itself before it is taken down", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				counted := false
 				ownMember(v, func(m *policy.Member) { counted = m.Live })
@@ -67,7 +67,7 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter whose agent tells nothing is taken for well", breach: stopAtRisk,
+			Name: "a voter without a host record counts as healthy", breach: stopAtRisk,
 			scope: asking(3, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = v.Hosts[:0:0]
@@ -80,7 +80,7 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter is taken down while another one is sick", breach: stopAtRisk,
+			Name: "a voter is taken down while another one is unhealthy", breach: stopAtRisk,
 			scope: asking(3, 1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -91,7 +91,7 @@ func stopMistakes() []Mistake {
 		{Name: "one of two voters is taken down", breach: stopAtRisk, scope: asking(2, 0, 0), rules: seeing(phantom)},
 		{Name: "one of four voters is taken down", breach: stopAtRisk, scope: asking(4, 0, 0), rules: seeing(phantom)},
 		{
-			Name: "what has been decided is not looked at again before etcd is stopped", breach: stopAtRisk,
+			Name: "a decision is not rechecked before etcd is stopped", breach: stopAtRisk,
 			scope: asking(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
@@ -243,15 +243,15 @@ func takenForReleased() rules {
 func requestMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "what was asked is forgotten when its record is deleted", breach: forgotten,
+			Name: "a request is dropped when its record is deleted", breach: forgotten,
 			scope: asking(3, 1, Forgery), rules: takenForReleased(),
 		},
 		{
-			Name: "what was asked is forgotten as soon as its operation is in flight", breach: forgotten,
+			Name: "a request is dropped as soon as its operation is in flight", breach: forgotten,
 			scope: asking(3, 0, 0), rules: requesting(policy.RequestSeen, policy.RequestEnds),
 		},
 		{
-			Name: "a maintenance that was released is forgotten while etcd is down", breach: forgotten,
+			Name: "a released maintenance is dropped while etcd is down", breach: forgotten,
 			scope: asking(3, 1, OperatorRelease),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Released {
@@ -260,7 +260,7 @@ func requestMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what is over is forgotten before etcd has started again", breach: forgotten,
+			Name: "a finished request is dropped before etcd runs again", breach: forgotten,
 			scope: asking(3, 2, AgentCrash|OperatorRelease),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Op == nil {
@@ -269,33 +269,33 @@ func requestMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what was asked is forgotten when its turn ends because somebody has stopped etcd", breach: forgotten,
+			Name: "a request is dropped when its operation ends because etcd was stopped externally", breach: forgotten,
 			scope: asking(3, 1, OperatorStop), rules: requesting(policy.RequestRetried, policy.RequestEnding),
 		},
 		{
-			Name: "what was asked is asked for still when its work is done", breach: noRest,
+			Name: "a request stays after its work is done", breach: noRest,
 			scope: lively(asking(3, 0, 0)), rules: requesting(policy.RequestEnding, policy.RequestRetried),
 		},
 		{
-			Name: "it is not noted that the operation begins", breach: cycleUnnoted, scope: asking(3, 0, 0),
+			Name: "the start of an operation is not recorded", breach: cycleUnnoted, scope: asking(3, 0, 0),
 			rules: noting(func(before, after *policy.Standing) { after.Begun = before.Begun }),
 		},
 		{
-			Name: "it is not noted that the operation ends, and what was asked with it", breach: cycleUnnoted,
+			Name: "the end of an operation and its request is not recorded", breach: cycleUnnoted,
 			scope: asking(3, 0, 0),
 			rules: noting(func(before, after *policy.Standing) { after.Ended = before.Ended }),
 		},
 		{
-			Name: "it is not noted that an operation is given up", breach: cycleUnnoted,
+			Name: "the abort of an operation is not recorded", breach: cycleUnnoted,
 			scope: asking(3, 1, OperatorStop),
 			rules: noting(func(before, after *policy.Standing) { after.Begun = after.Begun || before.Begun }),
 		},
 		{
-			Name: "it is not noted that the operation is in flight", breach: turnUnnoted, scope: asking(3, 0, 0),
+			Name: "an operation in flight is not recorded", breach: turnUnnoted, scope: asking(3, 0, 0),
 			rules: requesting(policy.RequestSeen, policy.RequestStays),
 		},
 		{
-			Name: "what is over is not forgotten when its agent has died at its end", breach: notBack,
+			Name: "a finished request stays if its agent crashed at the end", breach: notBack,
 			scope: lively(asking(3, 1, AgentCrash)), rules: requesting(policy.RequestEnds, policy.RequestStays),
 		},
 	}
@@ -305,12 +305,12 @@ func requestMistakes() []Mistake {
 func cyclingMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "an operation of which somebody has deleted the record is taken for released", breach: startedEarly,
+			Name: "an operation counts as released when its record was deleted", breach: startedEarly,
 			scope: asking(3, 1, Forgery),
 			rules: after(takenForReleased(), forgotten),
 		},
 		{
-			Name: "a maintenance is taken for over", breach: startedEarly, scope: asking(3, 0, 0),
+			Name: "a maintenance counts as finished", breach: startedEarly, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Stopped {
 					v.Asked.Over = true
@@ -318,11 +318,11 @@ func cyclingMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)),
+			Name: "stopping etcd is not recorded", breach: notBack, scope: lively(asking(3, 0, 0)),
 			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped && before.Stopped }),
 		},
 		{
-			Name: "that etcd was started is not noted", breach: notBack, scope: lively(asking(3, 1, AgentCrash)),
+			Name: "starting etcd is not recorded", breach: notBack, scope: lively(asking(3, 1, AgentCrash)),
 			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped || before.Stopped }),
 		},
 		{
@@ -334,14 +334,14 @@ func cyclingMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the operation ends before the member has served for a while", breach: endedEarly,
+			Name: "the operation ends before the member has served long enough", breach: endedEarly,
 			scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				ownMember(v, func(m *policy.Member) { m.LiveFor, m.SteadyFor = ages, ages })
 			}),
 		},
 		{
-			Name: "an etcd that is stopping is taken for one that runs", breach: targetMissed,
+			Name: "a stopping etcd counts as running", breach: targetMissed,
 			scope: lively(asking(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitDeactivating {
@@ -350,7 +350,7 @@ func cyclingMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a person's stop is taken for the end of the work", breach: stoppedStarted,
+			Name: "a manual stop counts as the end of the work", breach: stoppedStarted,
 			scope: asking(3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Unit.State == policy.UnitInactive {
@@ -359,7 +359,7 @@ func cyclingMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "it is not seen that the machine has rebooted", breach: rebootedAgain, scope: asking(3, 0, 0),
+			Name: "a reboot is not detected", breach: rebootedAgain, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Asked.Work == policy.WorkReboot {
 					v.Asked.Over, v.Op.SameBoot = false, true

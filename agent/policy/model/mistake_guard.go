@@ -27,11 +27,11 @@ func stepping(kind policy.StepKind, wrong policy.StartGuard) rules {
 func guardMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "etcd is not held back in maintenance", breach: startedEarly, scope: asking(3, 1, HostCrash),
+			Name: "maintenance sets no start guard", breach: startedEarly, scope: asking(3, 1, HostCrash),
 			rules: stepping(policy.StepTakeDown, policy.HoldAsIs),
 		},
 		{
-			Name: "an etcd that is down already is not held back in maintenance", breach: startedEarly,
+			Name: "maintenance sets no start guard for an etcd that is already down", breach: startedEarly,
 			scope: asking(3, 2, HostCrash|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Unit.State != policy.UnitActive {
@@ -40,15 +40,15 @@ func guardMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "etcd is held back for a reboot, a restart or a command as it is in maintenance", breach: heldBack,
+			Name: "a reboot, restart or command sets the start guard", breach: heldBack,
 			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepTakeDown, policy.HoldBack),
 		},
 		{
-			Name: "what holds etcd back is not taken away before it is started", breach: heldBack,
+			Name: "the start guard is not removed before etcd is started", breach: heldBack,
 			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepStartUnit, policy.HoldAsIs),
 		},
 		{
-			Name: "what holds etcd back is taken away only where it is started", breach: heldBack,
+			Name: "the start guard is removed only where etcd is started", breach: heldBack,
 			scope: asking(3, 2, AgentCrash|HostCrash),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Notes.StartGuard == policy.HoldNot {
@@ -58,22 +58,22 @@ func guardMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "what holds etcd back outlives what was asked", breach: heldBack,
+			Name: "the start guard outlives the request", breach: heldBack,
 			scope: asking(3, 1, AgentCrash),
 			rules: rules{say: func(d *policy.Decision) {
 				d.Notes.Request.Guard = policy.HoldAsIs
 			}},
 		},
 		{
-			Name: "the start guard takes what was just read for old", breach: leftLoose,
+			Name: "the start guard treats a fresh reading as old", breach: leftLoose,
 			rules: seeing(func(v *policy.View) { v.Cluster.Fresh = false }),
 		},
 		{
-			Name: "the start guard of a spare is taken away", breach: leftLoose,
+			Name: "the start guard of a spare is removed", breach: leftLoose,
 			rules: guarding(policy.HoldBack, policy.HoldNot),
 		},
 		{
-			Name: "an etcd that starts for ever is not held back where it has no member", breach: leftLoose,
+			Name: "a crash-looping etcd without a member gets no start guard", breach: leftLoose,
 			scope: of(3, 1, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitActivating && v.Op == nil {
@@ -82,11 +82,11 @@ func guardMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a member is held back as a spare is", breach: heldBack,
+			Name: "a member gets the start guard of a spare", breach: heldBack,
 			rules: guarding(policy.HoldNot, policy.HoldBack),
 		},
 		{
-			Name: "the start guard of a maintenance is taken away before it is over", breach: startedEarly,
+			Name: "the start guard is removed before the maintenance ends", breach: startedEarly,
 			scope: asking(3, 1, HostCrash), rules: guarding(policy.HoldAsIs, policy.HoldNot),
 		},
 	}

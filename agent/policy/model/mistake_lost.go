@@ -37,17 +37,17 @@ func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 func lostMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter starts on its empty disk", breach: startedEmpty, scope: swapped(0, 0),
+			Name: "a voter starts on an empty disk", breach: startedEmpty, scope: swapped(0, 0),
 			rules: seesLoss(func(v *policy.View, m policy.Member) {
 				v.Data.State, v.Data.ClusterID, v.Data.MemberID = policy.DataMember, clusterID, m.ID
 			}),
 		},
 		{
-			Name: "a host whose data is gone waits for ever", breach: notBack, scope: lively(swapped(0, 0)),
+			Name: "a host with lost data waits forever", breach: notBack, scope: lively(swapped(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Self.DataMount = "" }),
 		},
 		{
-			Name: "a disk is taken for lost while somebody replaces it", breach: endedEarly, scope: swapped(0, 0),
+			Name: "a disk counts as lost while it is being replaced", breach: endedEarly, scope: swapped(0, 0),
 			rules: seesLoss(func(v *policy.View, _ policy.Member) {
 				if v.Asked != nil {
 					asked := *v.Asked
@@ -57,7 +57,7 @@ func lostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an operation ends with a loss that its host's disk does not tell of", breach: endedEarly,
+			Name: "an operation ends with a loss that the host's disk does not show", breach: endedEarly,
 			scope: swapped(0, 0),
 			rules: seesLoss(func(v *policy.View, m policy.Member) { v.Self.LostID = m.ID }),
 		},
@@ -70,7 +70,7 @@ func lostMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a voter that is down is given up though its data is there", breach: liveReplaced,
+			Name: "a voter that is down is removed although its data is there", breach: liveReplaced,
 			scope: swapped(0, EtcdCrash|OperatorStop),
 			rules: rules{past: []breach{heldBack}, view: func(v *policy.View) {
 				if m, votes := ownVoter(v); votes && v.Asked == nil && !m.Live {
@@ -79,19 +79,19 @@ func lostMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a lost voter is removed though another one is down", breach: removedAtRisk,
+			Name: "a voter with lost data is removed while another one is down", breach: removedAtRisk,
 			scope: swapped(1, EtcdCrash),
 			rules: seesLoss(func(v *policy.View, own policy.Member) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live || m.ID != own.ID })
 			}),
 		},
 		{
-			Name: "a lost voter is removed though its host could not join", breach: replacedForNothing,
+			Name: "a voter with lost data is removed although its host cannot join", breach: replacedForNothing,
 			scope: swapped(1, ClockChange),
 			rules: seesLoss(func(v *policy.View, _ policy.Member) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a lost voter is removed for a standby that is not ready", breach: replacedForNothing,
+			Name: "a voter with lost data is removed for a standby that is not ready", breach: replacedForNothing,
 			scope: func(sc *Scenario) {
 				swapped(1, Slowness)(sc)
 				sc.Hosts, sc.Target.Standbys = 4, 1
@@ -105,7 +105,7 @@ func lostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host forgets that its voter is lost once its operation has ended", breach: targetMissed,
+			Name: "a host forgets that its voter's data is lost when its operation ends", breach: targetMissed,
 			scope: lively(swapped(0, 0)),
 			rules: seesLoss(func(v *policy.View, _ policy.Member) {
 				if v.Asked == nil {

@@ -15,17 +15,17 @@ func calming(change func(v *policy.View)) rules { return rules{calm: change} }
 func quietMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "all is taken for quiet while somebody holds the lock", breach: quietTooEarly,
+			Name: "idle is reported while the lock is held", breach: quietTooEarly,
 			scope: of(3, 1, 0, 0),
 			rules: calming(func(v *policy.View) { v.Lock.Held = false }),
 		},
 		{
-			Name: "all is taken for quiet before the last change has settled", breach: quietTooEarly,
+			Name: "idle is reported before the last change has settled", breach: quietTooEarly,
 			scope: of(3, 1, 0, 0),
 			rules: calming(func(v *policy.View) { v.Cluster.StableFor = ages }),
 		},
 		{
-			Name: "all is taken for quiet while a standby does not answer", breach: quietTooEarly,
+			Name: "idle is reported while a standby is down", breach: quietTooEarly,
 			scope: withStandby(1, EtcdCrash),
 			rules: calming(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -34,7 +34,7 @@ func quietMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "all is taken for quiet while a host waits to be taken down", breach: quietTooEarly,
+			Name: "idle is reported while a host operation is requested", breach: quietTooEarly,
 			scope: asking(3, 0, 0),
 			rules: calming(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -43,12 +43,12 @@ func quietMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "all is taken for quiet on a host that is asked to remove a member", breach: quietTooEarly,
+			Name: "idle is reported while a removal is requested", breach: quietTooEarly,
 			scope: removals(0, 0),
 			rules: calming(func(v *policy.View) { v.Removal = nil }),
 		},
 		{
-			Name: "all is taken for quiet on a host that is not well", breach: quietTooEarly,
+			Name: "idle is reported on an unhealthy host", breach: quietTooEarly,
 			scope: of(3, 3, 1, VerdictChange),
 			rules: calming(func(v *policy.View) { v.Health.State = health.OK }),
 		},

@@ -12,7 +12,7 @@ func removals(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// goes gives the ID of the member that is to be removed, or 0.
+// goes returns the ID of the member that is to be removed, or 0.
 func goes(v *policy.View) uint64 {
 	switch {
 	case v.Op != nil && v.Op.Kind == policy.KindRemove:
@@ -27,13 +27,13 @@ func goes(v *policy.View) uint64 {
 func removalMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter that is to be removed is taken for dead", breach: liveRemoved, scope: removals(0, 0),
+			Name: "a voter with a removal request counts as dead", breach: liveRemoved, scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.DownFor = m.Live && m.ID != goes(v), ages })
 			}),
 		},
 		{
-			Name: "that a voter has only just come back is not looked at before etcd is told", breach: liveRemoved,
+			Name: "a voter's return is not rechecked before its removal", breach: liveRemoved,
 			scope: removals(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindRemove {
@@ -49,7 +49,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal does not look at the operation in flight", breach: recordOverwritten,
+			Name: "a removal ignores the operation in flight", breach: recordOverwritten,
 			scope: func(sc *Scenario) {
 				removals(1, AgentCrash)(sc)
 				sc.Voters = 2
@@ -69,7 +69,7 @@ func removalMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a member is removed at once that was never recorded to go", breach: removedUnasked,
+			Name: "a member is removed without a recorded removal", breach: removedUnasked,
 			scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil && v.Removal.Live && v.Op != nil && v.Op.Kind == policy.KindRemove {
@@ -89,7 +89,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal is withdrawn before its time is over", breach: removalDropped, scope: removals(0, 0),
+			Name: "a removal is cancelled before it expires", breach: removalDropped, scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil {
 					v.Removal.Over = true
@@ -97,7 +97,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal is withdrawn while its operation is in flight", breach: removalDropped,
+			Name: "a removal is cancelled while its operation is in flight", breach: removalDropped,
 			scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil && v.Removal.Begun {
@@ -106,7 +106,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal is taken for one that has not begun", breach: removedAgain,
+			Name: "a running removal counts as not begun", breach: removedAgain,
 			scope: removals(1, OperatorRelease),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil {
@@ -115,7 +115,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what was asked to be removed is never forgotten", breach: removalStands,
+			Name: "a removal request is never dropped", breach: removalStands,
 			scope: lively(removals(0, 0)),
 			rules: rules{say: func(d *policy.Decision) { d.Notes.Removal = policy.RemovalNote{} }},
 		},

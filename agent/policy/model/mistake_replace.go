@@ -33,7 +33,7 @@ func byStandby(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// inReplacement tells whether a replacement is in flight or could begin.
+// inReplacement reports whether a replacement is in flight or could begin.
 func inReplacement(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.KindReplace }
 
 // callDead makes everybody call a member dead, at whatever it does.
@@ -59,7 +59,7 @@ func replacementMistakes() []Mistake {
 func deadMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter whose agent is gone is taken for dead", breach: liveReplaced,
+			Name: "a voter without an agent counts as dead", breach: liveReplaced,
 			scope: replacements(0, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				for _, m := range v.Cluster.Members {
@@ -71,7 +71,7 @@ func deadMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter whose etcd does not run is taken for dead, though its agent is there", breach: liveReplaced,
+			Name: "a voter with a stopped etcd counts as dead although its agent runs", breach: liveReplaced,
 			scope: replacements(0, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				for _, m := range v.Cluster.Members {
@@ -82,7 +82,7 @@ func deadMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "one agent's own look makes a voter dead", breach: liveReplaced,
+			Name: "a single agent can declare a voter dead", breach: liveReplaced,
 			scope: replacements(0, HostCrash|AgentCrash|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -103,7 +103,7 @@ func deadMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a dead voter that is back is not looked at before etcd is told", breach: liveReplaced,
+			Name: "a dead voter's return is not rechecked before its removal", breach: liveReplaced,
 			scope: replacements(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
@@ -112,7 +112,7 @@ func deadMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the words of before the operation are taken for new ones", breach: replacedUntold,
+			Name: "reports from before the operation count as current", breach: replacedUntold,
 			scope: replacements(0, 0),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -121,7 +121,7 @@ func deadMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter of which one contradicts that it is dead is replaced", breach: liveReplaced,
+			Name: "a voter is replaced although one host contradicts that it is dead", breach: liveReplaced,
 			scope: replacements(0, AgentCutOff),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -148,7 +148,7 @@ func ofFour(n int, class Faults) func(sc *Scenario) {
 func surplusMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a dead voter that is one too many stays", breach: notReplaced, scope: lively(ofFour(0, 0)),
+			Name: "a dead surplus voter stays", breach: notReplaced, scope: lively(ofFour(0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
 					v.Limits.DeadGrace = 0
@@ -156,7 +156,7 @@ func surplusMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter too many whose agent is gone is taken for dead", breach: liveReplaced,
+			Name: "a surplus voter without an agent counts as dead", breach: liveReplaced,
 			scope: ofFour(0, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				for _, m := range v.Cluster.Members {
@@ -168,7 +168,7 @@ func surplusMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a dead voter that is one too many is removed though it is back", breach: liveReplaced,
+			Name: "a dead surplus voter is removed although it is back", breach: liveReplaced,
 			scope: ofFour(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
@@ -177,7 +177,7 @@ func surplusMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a dead voter that is one too many is removed on words of before", breach: replacedUntold,
+			Name: "a dead surplus voter is removed on outdated reports", breach: replacedUntold,
 			scope: ofFour(0, 0),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -186,7 +186,7 @@ func surplusMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a dead voter that is one too many is removed while another one is sick", breach: replacedInCommon,
+			Name: "a dead surplus voter is removed while another one is unhealthy", breach: replacedInCommon,
 			scope: ofFour(1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -201,7 +201,7 @@ func surplusMistakes() []Mistake {
 func repairMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a dead voter is replaced while another one is sick", breach: replacedInCommon,
+			Name: "a dead voter is replaced while another one is unhealthy", breach: replacedInCommon,
 			scope: replacements(1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -210,17 +210,17 @@ func repairMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a spare that is sick takes a place", breach: replacedForNothing,
+			Name: "an unhealthy spare replaces a voter", breach: replacedForNothing,
 			scope: replacements(1, VerdictChange),
 			rules: seeing(func(v *policy.View) { v.Health.State = health.OK }),
 		},
 		{
-			Name: "a spare whose clock is off takes a place", breach: replacedForNothing,
+			Name: "a spare with a wrong clock replaces a voter", breach: replacedForNothing,
 			scope: replacements(1, ClockChange),
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a standby that has not caught up takes a place", breach: replacedForNothing,
+			Name: "a standby that has not caught up replaces a voter", breach: replacedForNothing,
 			scope: byStandby(1, Slowness),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -229,7 +229,7 @@ func repairMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the list has changed just now, and a dead voter is replaced", breach: unsettled,
+			Name: "a dead voter is replaced right after a membership change", breach: unsettled,
 			scope: byStandby(0, 0),
 			rules: seeing(func(v *policy.View) { v.Cluster.StableFor, v.IdleFor = ages, ages }),
 		},
@@ -240,7 +240,7 @@ func repairMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "etcd is told of a removal that was never recorded to come", breach: removedUnasked,
+			Name: "a removal is sent to etcd without being recorded first", breach: removedUnasked,
 			scope: replacements(0, 0),
 			rules: after(seeing(func(v *policy.View) {
 				if inReplacement(v) && v.Op.Phase == policy.PhaseBegun {
@@ -253,7 +253,7 @@ func repairMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Limits.DeadGrace = 0 }),
 		},
 		{
-			Name: "a spare that waits for a dead voter to answer counts as one that is not ready", breach: readyDiffers,
+			Name: "a spare that waits for a dead voter counts as not ready", breach: readyDiffers,
 			scope: replacements(0, 0),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Waiting == "" && d.Role == policy.RoleSpare {
@@ -268,7 +268,7 @@ func repairMistakes() []Mistake {
 func givenUpMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a replacement ends while the removal that etcd was told of may land", breach: removalForgotten,
+			Name: "a replacement ends while its removal may still be applied", breach: removalForgotten,
 			scope: replacements(1, LateCall),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
@@ -277,7 +277,7 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a replacement of which etcd may have been told ends as if it were not", breach: removalForgotten,
+			Name: "a replacement ends as if its removal had not been sent", breach: removalForgotten,
 			scope: replacements(1, LateCall),
 			rules: after(seeing(func(v *policy.View) {
 				if inReplacement(v) && v.Op.Phase == policy.PhaseRemoving {
@@ -335,7 +335,7 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what a replacement that is given up waits for never ends", breach: operationStuck,
+			Name: "an aborted replacement waits forever", breach: operationStuck,
 			scope: lively(replacements(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) && v.Op.Phase == policy.PhaseRollback {

@@ -49,11 +49,11 @@ func RollMistakes() []RollMistake {
 func mistakesOfTurns() []RollMistake {
 	return []RollMistake{
 		{
-			Name: "a rollout that is paused goes on", breach: rollHalted, scope: rollWord,
+			Name: "a paused rollout continues", breach: rollHalted, scope: rollWord,
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Runs = true }),
 		},
 		{
-			Name: "what a rollout has asked stands when it is over", breach: rollHalted, scope: rollWord,
+			Name: "a request of a rollout outlives the rollout", breach: rollHalted, scope: rollWord,
 			rules: rollRules{view: func(v *policy.View) {
 				if v.Asked != nil {
 					v.Asked.Rollout = ""
@@ -61,7 +61,7 @@ func mistakesOfTurns() []RollMistake {
 			}},
 		},
 		{
-			Name: "the next host is asked while another one is", breach: rollLeaderFirst,
+			Name: "the next host of a rollout is requested while another one is pending", breach: rollLeaderFirst,
 			rules: seeingRollout(func(v *policy.View, r *policy.Rollout) {
 				for i := range v.Hosts {
 					v.Hosts[i].Wants = ""
@@ -70,7 +70,7 @@ func mistakesOfTurns() []RollMistake {
 			}),
 		},
 		{
-			Name: "nobody knows who leads", breach: rollLeaderFirst,
+			Name: "the leader is unknown", breach: rollLeaderFirst,
 			rules: rollRules{view: func(v *policy.View) {
 				for i := range v.Cluster.Members {
 					v.Cluster.Members[i].Leader = false
@@ -106,7 +106,7 @@ func mistakesOfTurns() []RollMistake {
 func mistakesOfEnds() []RollMistake {
 	return []RollMistake{
 		{
-			Name: "a host does not know that it has had its turn", breach: rollTwice, scope: rollFault,
+			Name: "a host does not record that the rollout has reached it", breach: rollTwice, scope: rollFault,
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),
 		},
 		{
@@ -114,11 +114,11 @@ func mistakesOfEnds() []RollMistake {
 			breach: rollTwice, scope: rollFaultWord, rules: rollRules{released: true},
 		},
 		{
-			Name: "every host's end counts as if the rollout had been let go on", breach: rollTwice, scope: rollFault,
+			Name: "every finished host counts as a resumed rollout", breach: rollTwice, scope: rollFault,
 			rules: rollRules{counted: true},
 		},
 		{
-			Name: "a restart is not seen to have been done", breach: rollTwice,
+			Name: "a completed restart is not detected", breach: rollTwice,
 			rules: rollRules{view: func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.Restarted = false
@@ -126,19 +126,19 @@ func mistakesOfEnds() []RollMistake {
 			}},
 		},
 		{
-			Name: "who is withdrawn from a rollout counts as done", breach: rollEarly, scope: rollWord,
+			Name: "a host that was cancelled in a rollout counts as done", breach: rollEarly, scope: rollWord,
 			rules: rollRules{after: func(_ *policy.RolloutProgress, s *policy.Step) { s.Outcome = policy.Cycled }},
 		},
 		{
-			Name: "a rollout is over with its first host", breach: rollEarly,
+			Name: "a rollout ends with its first host", breach: rollEarly,
 			rules: rollRules{after: func(t *policy.RolloutProgress, _ *policy.Step) { t.Waiting = 0 }},
 		},
 		{
-			Name: "nobody asks which etcd runs afterwards", breach: rollWrong, scope: rollFault,
+			Name: "the etcd version is not checked afterwards", breach: rollWrong, scope: rollFault,
 			rules: rollRules{after: func(t *policy.RolloutProgress, _ *policy.Step) { t.Wants = "" }},
 		},
 		{
-			Name: "the rollout's record is written whatever it says by then", breach: rollOverwritten, scope: rollWord,
+			Name: "the rollout record is written without comparing its revision", breach: rollOverwritten, scope: rollWord,
 			rules: rollRules{unread: true},
 		},
 		{
@@ -154,11 +154,11 @@ func mistakesOfEnds() []RollMistake {
 			rules: rollRules{ends: func(end *policy.RolloutEnd) { end.Done = false }},
 		},
 		{
-			Name: "the queue calls nobody", breach: rollForEver, scope: rollSpare,
+			Name: "the queue never admits a host", breach: rollForEver, scope: rollSpare,
 			rules: rollRules{say: func(d *policy.Decision) { d.Notes.Queue.Queue.Down = nil }},
 		},
 		{
-			Name: "it is not said what a host waits for", breach: rollSilent,
+			Name: "a host does not report what it waits for", breach: rollSilent,
 			rules: rollRules{say: func(d *policy.Decision) { d.Reasons = nil }},
 		},
 	}

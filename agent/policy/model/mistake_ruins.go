@@ -67,19 +67,19 @@ func ruinMistakes() []RuinMistake {
 			},
 		},
 		{
-			Name: "etcd is not stopped before its data are copied", breach: copiedOpen,
+			Name: "data is copied under a running etcd", breach: copiedOpen,
 			rules: plannedStep(func(v policy.View, d policy.Decision) bool {
 				return v.Recovery.Survivor && d.Step.Kind == policy.StepStopForRecovery
 			}, policy.Step{Kind: policy.StepCopyData}),
 		},
 		{
-			Name: "the survivor goes on with its data as they are", breach: oldStarted,
+			Name: "the survivor starts with its old data", breach: oldStarted,
 			rules: plannedStep(func(_ policy.View, d policy.Decision) bool {
 				return d.Step.Kind == policy.StepCopyData
 			}, policy.Step{Kind: policy.StepStartUnit}),
 		},
 		{
-			Name: "a host parts with its data as soon as it has a plan", breach: partsEarly, scope: unequal5,
+			Name: "a host moves its data aside as soon as it has a plan", breach: partsEarly, scope: unequal5,
 			rules: seeingPlan(func(v *policy.View, r *policy.Recovery) {
 				if !r.Survivor && v.Data.ClusterID == r.Old {
 					goesOnAlone(v, r)
@@ -87,7 +87,7 @@ func ruinMistakes() []RuinMistake {
 			}),
 		},
 		{
-			Name: "a host without data takes the plan for carried out", breach: endsEarly,
+			Name: "a host without data treats the plan as done", breach: endsEarly,
 			rules: seeingPlan(func(v *policy.View, r *policy.Recovery) {
 				if !r.Survivor && v.Data.State == policy.DataEmpty {
 					goesOnAlone(v, r)
@@ -95,11 +95,11 @@ func ruinMistakes() []RuinMistake {
 			}),
 		},
 		{
-			Name: "the survivor takes its new data for noted", breach: unnotedStarted,
+			Name: "the survivor treats its new data as recorded", breach: unnotedStarted,
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.Noted = true }),
 		},
 		{
-			Name: "nobody hears that a plan was given up", breach: givenUpGoesOn,
+			Name: "an aborted plan is not announced", breach: givenUpGoesOn,
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.GivenUp = false }),
 		},
 		{
@@ -109,27 +109,27 @@ func ruinMistakes() []RuinMistake {
 			}, policy.Step{Kind: policy.StepTakeLock}),
 		},
 		{
-			Name: "any host copies its data", breach: actsOtherwise, scope: unequal5,
+			Name: "every host copies its data", breach: actsOtherwise, scope: unequal5,
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.Survivor = true }),
 		},
 		{
-			Name: "the shorter log is taken for the longer one", breach: writesLost, scope: unequal5,
+			Name: "the shorter log is chosen", breach: writesLost, scope: unequal5,
 			rules: ruinRules{tell: func(told *policy.HostRemains) { told.Index = 100 - told.Index }},
 		},
 		{
-			Name: "the survivor tells nobody that it goes on", breach: neverBack,
+			Name: "the survivor does not announce the new cluster", breach: neverBack,
 			rules: plannedStep(func(v policy.View, d policy.Decision) bool {
 				return v.Recovery.Survivor && d.Step.Outcome == policy.Recovered
 			}, policy.Step{Kind: policy.StepEndRecovery, Outcome: policy.QuorumBack}),
 		},
 		{
-			Name: "who comes late keeps its data", breach: neverBack,
+			Name: "a late host keeps its old data", breach: neverBack,
 			rules: plannedStep(func(v policy.View, d policy.Decision) bool {
 				return v.Recovery.Late && d.Step.Kind == policy.StepLayAside
 			}, policy.Step{}),
 		},
 		{
-			Name: "it is not said what a host waits for", breach: wordsMissing,
+			Name: "a host does not report what it waits for", breach: wordsMissing,
 			rules: ruinRules{say: func(v policy.View, d *policy.Decision) {
 				if v.Recovery != nil && v.Recovery.Copy.State == policy.CopyRuns {
 					d.Reasons = nil

@@ -100,7 +100,7 @@ func forThoseGone(word health.State) func(v *policy.View) {
 func sickMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
-			Name: "a sick voter that answers no read counts as live", breach: voterDown, scope: sickness(1, EtcdCrash),
+			Name: "an unhealthy voter that fails reads counts as live", breach: voterDown, scope: sickness(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if m.Fsyncs.SlowFor > 0 {
@@ -110,24 +110,24 @@ func sickMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a sick voter that answers is removed as if it did not", breach: removedBeforeJoin,
+			Name: "an unhealthy voter that responds is removed as if it did not", breach: removedBeforeJoin,
 			scope: sickness(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				m.Live, m.DownFor, h.Ails.HangsFor = false, ages, ages
 			}),
 		},
 		{
-			Name: "a sick voter that is too slow to answer is removed as if it hung", breach: removedBeforeJoin,
+			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
 			scope: tardily(sickness(1, EtcdCrash)),
 			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.Ails.HangsFor = ages }),
 		},
 		{
-			Name: "nobody says that it has connections to a sick voter that is too slow to answer", breach: noRest,
+			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,
 			scope: lively(tardily(sickness(0, 0))),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Sees = nil }),
 		},
 		{
-			Name: "where a sick voter is too slow to answer another one that is down is overlooked", breach: voterDown,
+			Name: "a down voter is overlooked while an unhealthy one responds too slowly", breach: voterDown,
 			scope: tardily(sickness(1, EtcdCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -138,24 +138,24 @@ func sickMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a sick voter that leads is removed without a hand-over", breach: leaderRemoved,
+			Name: "an unhealthy leader is removed without a leadership transfer", breach: leaderRemoved,
 			scope: sickness(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) { m.Leader = false }),
 		},
 		{
-			Name: "a sick voter is removed though another one is down", breach: removedAtRisk,
+			Name: "an unhealthy voter is removed while another one is down", breach: removedAtRisk,
 			scope: sickness(1, EtcdCrash),
 			rules: whileItVotes(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
 			}),
 		},
 		{
-			Name: "what the others said of a sick voter before is taken for new", breach: replacedUntold,
+			Name: "outdated reports about an unhealthy voter count as current", breach: replacedUntold,
 			scope: sickness(0, 0),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Answered = true }),
 		},
 		{
-			Name: "a spare that is sick takes the place of a sick voter", breach: replacedForNothing,
+			Name: "an unhealthy spare replaces an unhealthy voter", breach: replacedForNothing,
 			scope: sickness(1, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Health.State = health.OK
@@ -167,16 +167,16 @@ func sickMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a sick voter that is one too many stays while an agent is gone", breach: notReplaced,
+			Name: "an unhealthy surplus voter stays while an agent is down", breach: notReplaced,
 			scope: lively(surplus(1)),
 			rules: seeing(forThoseGone(health.Unknown)),
 		},
 		{
-			Name: "a voter whose agent is gone is taken for well when a sick one goes", breach: removedAtRisk,
+			Name: "a voter without an agent counts as healthy when an unhealthy one is removed", breach: removedAtRisk,
 			scope: surplus(2), rules: after(whileItVotes(forThoseGone(health.OK)), replacedUntold),
 		},
 		{
-			Name: "a voter that is well again is removed while another one is sick", breach: wellRemoved,
+			Name: "a recovered voter is removed while another one is unhealthy", breach: wellRemoved,
 			scope: sickness(1, 0),
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
@@ -187,7 +187,7 @@ func sickMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a sick voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),
+			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Limits.SickGrace = 0 }),
 		},
 	}...)
@@ -197,7 +197,7 @@ func sickMistakes() []Mistake {
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "what a host's own record says is taken for evidence", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a host's own record counts as evidence", breach: liveReplaced, scope: sickness(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if h.Health == health.Slow {
 					m.Fsyncs.SlowFor = ages
@@ -205,7 +205,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter is replaced, reported by its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a voter is replaced on the metrics of its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor > 0 {
 					h.Health, h.Ails.For, h.Recovers = health.Slow, ages, false
@@ -213,7 +213,8 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a sick voter is replaced while another one is sick", breach: replacedInCommon, scope: sickness(1, 0),
+			Name: "an unhealthy voter is replaced while another one is unhealthy", breach: replacedInCommon,
+			scope: sickness(1, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor == 0 {
 					h.Health, h.Strained = health.OK, false
@@ -221,12 +222,12 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a sick voter is replaced though another one was WARM lately", breach: replacedInCommon,
+			Name: "an unhealthy voter is replaced although another one was recently WARM", breach: replacedInCommon,
 			scope: sickness(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Strained = h.Health == health.Slow }),
 		},
 		{
-			Name: "a voter that is SLOW by the past alone counts as slow now", breach: liveReplaced,
+			Name: "a voter that is SLOW only from past samples counts as slow now", breach: liveReplaced,
 			scope: sickness(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) {
 				if h.Recovers {
@@ -235,7 +236,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host votes in the place of a voter that is well again", breach: wellReplaced,
+			Name: "a recovered voter is replaced", breach: wellReplaced,
 			scope: sickness(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.UnhealthySince{For: ages}

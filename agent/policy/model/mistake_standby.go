@@ -30,11 +30,11 @@ func strays(v *policy.View, where func(m *policy.Member) bool) {
 func standbyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a standby that follows is let go", breach: standbyLetGo, scope: withSpare(0, 0),
+			Name: "a standby that keeps up is removed", breach: standbyLetGo, scope: withSpare(0, 0),
 			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return m.Standby }) }),
 		},
 		{
-			Name: "a standby of which nothing is known is let go as one that is sick", breach: standbyLetGo,
+			Name: "a standby in unknown health is removed as unhealthy", breach: standbyLetGo,
 			scope: withSpare(1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -45,12 +45,12 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby whose etcd starts again is let go, though its agent is there", breach: standbyLetGo,
+			Name: "a standby with a restarting etcd is removed although its agent runs", breach: standbyLetGo,
 			scope: withSpare(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return !m.Live }) }),
 		},
 		{
-			Name: "a standby is let go when its agent alone is gone", breach: standbyLetGo,
+			Name: "a standby is removed when only its agent is down", breach: standbyLetGo,
 			scope: withSpare(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				strays(v, func(m *policy.Member) bool {
@@ -64,7 +64,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby that has fallen behind just now is let go", breach: standbyLetGo,
+			Name: "a standby that has just fallen behind is removed", breach: standbyLetGo,
 			scope: withSpare(1, Slowness),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -75,7 +75,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby is let go, though no other host is ready", breach: standbyForNothing,
+			Name: "a standby is removed although no other host is ready", breach: standbyForNothing,
 			scope: withSpare(1, HostCrash|VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -84,7 +84,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby that is back is removed all the same", breach: standbyLetGo,
+			Name: "a standby is removed although it is back", breach: standbyLetGo,
 			scope: withSpare(1, HostCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Outcome == policy.StandbyLost {
@@ -93,7 +93,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby that is lost stays for ever", breach: notReplaced, scope: lively(withSpare(1, HostCrash)),
+			Name: "a lost standby is never removed", breach: notReplaced, scope: lively(withSpare(1, HostCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.AgentGoneFor, m.StalledFor = 0, 0 })
 			}),

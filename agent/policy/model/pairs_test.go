@@ -68,7 +68,7 @@ func etcdOnly(w *world) world {
 	return c
 }
 
-// clusterOf gives the state that all worlds have which differ only in which host is which, and
+// clusterOf returns the state that all worlds have which differ only in which host is which, and
 // the order of hosts in it: host order[i] stands at place i.
 func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
 	word := func(i uint8) uint16 {
@@ -101,7 +101,7 @@ func (c cluster) world(n int) world {
 	return w
 }
 
-// text gives a state on one line.
+// text returns a state on one line.
 func (c cluster) text() string {
 	w := c.world(maxHosts)
 	var parts []string

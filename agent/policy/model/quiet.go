@@ -8,8 +8,8 @@ import "github.com/quorumd/quorumd/agent/policy"
 // What a host asks less often while all is quiet changes no state here: no step is taken on what is carried over. So it
 // is judged when a host may say so.
 
-// quiet tells whether a host that has decided would ask the members in every second turn only. The queue is as whoever
-// keeps it has written it last: it is no part of a sight.
+// quiet reports whether a host that has decided would ask the members in every second turn only. The queue is as
+// whoever keeps it has written it last: it is no part of a sight.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.AtRest {
 		return false

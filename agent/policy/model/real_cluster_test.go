@@ -122,7 +122,7 @@ func (b *bench) spawn(i int) {
 	h.member = m
 }
 
-// runs tells whether the etcd process of a host runs.
+// runs reports whether the etcd process of a host runs.
 func (h *realHost) runs() bool {
 	if h.member == nil {
 		return false
@@ -159,7 +159,7 @@ func (b *bench) ended(i int) error {
 	return nil
 }
 
-// hangs tells whether an etcd may never end by itself, nor when it is told to.
+// hangs reports whether an etcd may never end by itself, nor when it is told to.
 func (b *bench) hangs(i int) bool { return b.w.mayHang(i) && !b.hosts[i].ready }
 
 // killHanging does what systemd does to a unit that does not stop.
@@ -168,7 +168,7 @@ func (b *bench) killHanging(i int) error {
 	return b.end(i, (*testbed.Member).Kill9)
 }
 
-// processes tells which members run, and how their logs end.
+// processes returns which members run, and how their logs end.
 func (b *bench) processes() string {
 	var text strings.Builder
 	for i, h := range b.hosts {
@@ -193,7 +193,7 @@ func (b *bench) close() {
 	}
 }
 
-// conn gives a client of one member alone.
+// conn returns a client of one member alone.
 func (b *bench) conn(i int) *clientv3.Client {
 	h := b.hosts[i]
 	if h.conn == nil {
@@ -227,7 +227,7 @@ func (b *bench) until(bound time.Duration, ask func(ctx context.Context) error) 
 	}
 }
 
-// voterToAsk gives a voter that serves, another one than i if there is one.
+// voterToAsk returns a voter that serves, another one than i if there is one.
 func (b *bench) voterToAsk(i int) int {
 	found := -1
 	for g := range b.w.n {

@@ -56,7 +56,7 @@ func (b *bench) compareVoters() error {
 	return nil
 }
 
-// leads tells what is wrong with a leader.
+// leads returns what is wrong with a leader.
 func (b *bench) leads(id uint64) error {
 	for i, h := range b.hosts {
 		if h.id == id && id != 0 && b.w.hosts[i].list == voter && b.w.runs(i) {
@@ -69,7 +69,7 @@ func (b *bench) leads(id uint64) error {
 	return fmt.Errorf("%x leads", id)
 }
 
-// listed tells what is wrong with a member list.
+// listed returns what is wrong with a member list.
 func (b *bench) listed(list map[int]*member) error {
 	for i := range b.w.n {
 		h, got := &b.w.hosts[i], list[i]

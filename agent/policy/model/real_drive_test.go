@@ -283,7 +283,7 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
 
-// givenOldList tells whether an etcd has ended because the list that it was given is not the one that it was started
+// givenOldList reports whether an etcd has ended because the list that it was given is not the one that it was started
 // with: it has more or fewer members, or others, such as a learner that was removed before this one was added.
 func givenOldList(log string) bool {
 	return strings.Contains(log, "member count is unequal") ||

@@ -144,7 +144,7 @@ func lies() []lie {
 	}
 }
 
-// showing gives the pairs in which a lie differs from what the model says.
+// showing returns the pairs in which a lie differs from what the model says.
 func (l lie) showing(met map[pair]int) map[pair]bool {
 	honest, lying := ofTheModel(), ofTheModel()
 	l.tell(&lying)

@@ -78,7 +78,7 @@ func attempts() (list []attempt) {
 	return list
 }
 
-// claimed tells whether the call succeeds in the model, by its own functions.
+// claimed reports whether the call succeeds in the model, by its own functions.
 func (a attempt) claimed() bool {
 	const me, other = 1, 2
 	w := world{n: 3, lock: -1}
@@ -167,7 +167,7 @@ func newAgents(client *clusterclient.Client, name string) *agents {
 	return s
 }
 
-// revision gives the revision of the record, or 0.
+// revision returns the revision of the record, or 0.
 func (s *agents) revision(ctx context.Context) (int64, error) {
 	got, err := s.store.Read(ctx, clusterclient.Span{Start: s.keys.Op()})
 	if err != nil || len(got.Pairs) == 0 {

@@ -57,7 +57,7 @@ func replacementScopes() []Scenario {
 	return slices.Concat(smallReplacements(), smallSickness())
 }
 
-// met gives the pairs that explorations meet, and the states that they begin in.
+// met returns the pairs that explorations meet, and the states that they begin in.
 func met(t *testing.T) (map[pair]int, map[cluster]int) {
 	t.Helper()
 	p, states := watched(t, scopes())

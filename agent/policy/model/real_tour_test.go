@@ -130,7 +130,7 @@ func (o operation) cost(w *world) int {
 	return 50
 }
 
-// after gives the state that an operation leads to.
+// after returns the state that an operation leads to.
 func (q pair) after() cluster {
 	w := q.at.world(maxHosts)
 	q.do(&w)
@@ -174,7 +174,7 @@ type spot struct {
 	place int  // among the open ones
 }
 
-// way gives what leads here.
+// way returns what leads here.
 func (s *spot) way(reached map[cluster]*spot) (list []pair) {
 	for ; s.by != (pair{}); s = reached[s.by.at] {
 		list = append(list, s.by)

@@ -87,7 +87,7 @@ func (w *world) noteRemovalBegins(step uint8) {
 	}
 }
 
-// removes tells whether the operation is a removal that this host was asked for.
+// removes reports whether the operation is a removal that this host was asked for.
 func (w *world) removes(h int) bool { return w.opRemove != 0 && w.opHosts(h) }
 
 // putRemoval is what a write makes of the record of a removal.
@@ -103,8 +103,8 @@ func (w *world) putRemoval(h int, step uint8) {
 	}
 }
 
-// removalSeen gives what an agent sees of a removal: all that reach etcd see the operation, only its own host what was
-// asked.
+// removalSeen returns what an agent sees of a removal: all that reach etcd see the operation, only its own host what
+// was asked.
 func (w *world) removalSeen(h int) removing {
 	var r removing
 	if w.opRemove != 0 && w.reaches(h) {
@@ -160,16 +160,16 @@ func (s *sight) leaves() uint8 {
 	return s.self
 }
 
-// rmWants tells whether the member of a host is to be removed. It has been silent for long, if it is: for how long is
+// rmWants reports whether the member of a host is to be removed. It has been silent for long, if it is: for how long is
 // left open.
 func (s *sight) rmWants(i int) bool {
 	return s.rm|s.opRemove != 0 && int(s.rmWho) == i && s.rmGone == 0
 }
 
-// held tells whether a removal that etcd may have been told of is in flight: it is its host's alone.
+// held reports whether a removal that etcd may have been told of is in flight: it is its host's alone.
 func (w *world) held() bool { return w.opRemove != 0 && w.opPhase == phaseReady && w.rmGone == 0 }
 
-// spares tells whether the other voters can do without one for good.
+// spares reports whether the other voters can do without one for good.
 func (w *world) spares(who int) bool {
 	if w.hosts[who].list != voter {
 		return true

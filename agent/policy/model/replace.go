@@ -79,13 +79,13 @@ func (w *world) tidyReplacement() {
 	}
 }
 
-// mayBeDead tells whether a host has a voter or a standby, which may be called dead.
+// mayBeDead reports whether a host has a voter or a standby, which may be called dead.
 func (w *world) mayBeDead(i int) bool {
 	h := &w.hosts[i]
 	return h.list == voter || h.list == learner && h.named != 0
 }
 
-// seemsDead tells whether nobody is to be found on a host: neither its agent, nor an etcd that anybody reaches.
+// seemsDead reports whether nobody is to be found on a host: neither its agent, nor an etcd that anybody reaches.
 func (w *world) seemsDead(i int) bool {
 	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
@@ -122,7 +122,7 @@ func (w *world) told() bool {
 	return true
 }
 
-// replaces tells whether the operation is a replacement by this host.
+// replaces reports whether the operation is a replacement by this host.
 func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
 
 // putReplacement records that a host takes the place of another.
@@ -134,10 +134,10 @@ func (w *world) putReplacement(h int, step uint8, gone bool) {
 	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginLeave)
 }
 
-// replacesItself tells whether the host of the replacement takes its own place.
+// replacesItself reports whether the host of the replacement takes its own place.
 func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpWho == w.opHost }
 
-// calledDead tells whether a host, by all that it sees, must find that the one that is called dead is.
+// calledDead reports whether a host, by all that it sees, must find that the one that is called dead is.
 func (w *world) calledDead(h int) bool {
 	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false
@@ -155,7 +155,7 @@ func (w *world) calledDead(h int) bool {
 	return speakers >= 2
 }
 
-// awaitsRepair tells whether the only voter that a host does not see live is called dead, or too slow to answer.
+// awaitsRepair reports whether the only voter that a host does not see live is called dead, or too slow to answer.
 func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false
@@ -200,7 +200,7 @@ func (s *sight) replacementOp() *policy.Op {
 		op.Phase = policy.PhaseRemoving
 	case phaseRollback:
 		op.WrittenFor = long(s.opTold)
-		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
+		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was aborted"
 	}
 	return op
 }
@@ -305,7 +305,7 @@ func (w *world) judgeOwnPlace(h int, c choice) breach {
 	return fine
 }
 
-// isDead tells whether a voter is the one that is called dead, and it is.
+// isDead reports whether a voter is the one that is called dead, and it is.
 func (w *world) isDead(i int) bool {
 	return !w.answers(i) && !w.present(i) && w.witness == 0 && int(w.dead) == i+1
 }
@@ -330,7 +330,7 @@ func (w *world) endsReplacement() breach {
 	return fine
 }
 
-// unreplaced tells whether a world shows that a voter stays dead: nothing but its host is down, and another one could
+// unreplaced reports whether a world shows that a voter stays dead: nothing but its host is down, and another one could
 // have taken its place, by which as many vote as did. A host that is about to stop its etcd for somebody else's work,
 // or has, may cost the quorum beside a dead one, and people bring it back; for any other work it starts its etcd again.
 func (w *world) unreplaced(target policy.Target) bool {
@@ -385,21 +385,21 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 func repairPromises() map[breach]promise {
 	return map[breach]promise{
 		liveReplaced: {
-			"P2", "a voter is replaced that answers, or whose agent does, or that not all others call dead",
+			"P2", "a voter is replaced that responds, whose agent responds, or that not all others report dead",
 		},
-		replacedUntold:     {"P2", "a voter is removed on words that are older than the record of its replacement"},
-		replacedInCommon:   {"P7", "a voter is replaced, though another one looks sick, or did when it is sick itself"},
-		replacedForNothing: {"P2", "a voter is removed, and nobody stands ready to take its place"},
+		replacedUntold:     {"P2", "a voter is removed on reports older than the record of its replacement"},
+		replacedInCommon:   {"P7", "a voter is replaced while another one is unhealthy, or recently was"},
+		replacedForNothing: {"P2", "a voter is removed and no host is ready to replace it"},
 		ejectedJoins: {
-			"P2", "a host begins to join that was taken out, and has not been well for its time since",
+			"P2", "an ejected host begins to join before it has been healthy long enough",
 		},
-		ejectionForgotten: {"P2", "a voter is replaced, and nothing says that its host was taken out"},
+		ejectionForgotten: {"P2", "a voter is replaced without recording the ejection of its host"},
 		standbyLetGo: {
-			"P2", "a standby is let go whose host is there and which follows, or could",
+			"P2", "a standby is removed although its host is up and it keeps up, or could",
 		},
-		standbyForNothing: {"P2", "a standby is let go, and nobody stands ready to take its place"},
+		standbyForNothing: {"P2", "a standby is removed and no host is ready to replace it"},
 		notReplaced: {
-			"liveness", "a voter stays dead, all else is healed and time passes, and no host replaces it",
+			"liveness", "a voter stays dead, all else is healed, time passes, and no host replaces it",
 		},
 	}
 }
@@ -416,7 +416,7 @@ func smallReplacements() []Scenario {
 			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		{
-			Name: "a dead voter that is one too many", Hosts: 4, Voters: 4, Target: policy.Target{Voters: 3},
+			Name: "a dead surplus voter", Hosts: 4, Voters: 4, Target: policy.Target{Voters: 3},
 			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		{
@@ -445,11 +445,11 @@ func Replacements() []Scenario {
 			Target: policy.Target{Voters: 3}, Repair: true, Asks: 1, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "a dead voter that is one too many, a late call or crash", Hosts: 4, Voters: 4,
+			Name: "a dead surplus voter, a late call or crash", Hosts: 4, Voters: 4,
 			Target: policy.Target{Voters: 3}, Repair: true, Faults: late, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "a dead voter that is one too many, a spare, any fault", Hosts: 5, Voters: 4,
+			Name: "a dead surplus voter, a spare, any fault", Hosts: 5, Voters: 4,
 			Target: policy.Target{Voters: 3}, Repair: true, Faults: AllFaults, Budget: 1, Liveness: true,
 		},
 		Scenario{
@@ -457,7 +457,7 @@ func Replacements() []Scenario {
 			Target: policy.Target{Voters: 5}, Repair: true, Faults: AllFaults, Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "a standby that is lost", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
+			Name: "a lost standby", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
 			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 	)

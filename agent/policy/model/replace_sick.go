@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isSick tells whether a voter is sick by its own host's verdict and by a witness. One that is called so is the only
+// isSick reports whether a voter is sick by its own host's verdict and by a witness. One that is called so is the only
 // one: of several that are sick only a whole failure domain is replaced, which is no part of the model.
 func (w *world) isSick(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].fit == slow && w.present(i)
@@ -17,7 +17,7 @@ func (s *sight) speaksAgainst(i int) uint8 { return bit(s.witness != 0 && int(s.
 // tardy is the witness against one that is too slow to answer, and counts all the same.
 const tardy = 2
 
-// besideTardy tells whether the voter whose place is taken is the only one that does not answer, and is too slow to;
+// besideTardy reports whether the voter whose place is taken is the only one that does not answer, and is too slow to;
 // and with the one that takes it the others are a quorum of one voter more.
 func (w *world) besideTardy() bool {
 	who := int(w.rpWho)
@@ -55,8 +55,8 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	return fine
 }
 
-// sickTooMany tells whether a world shows that a sick voter goes which is one too many, whichever agents are gone: all
-// serve, and those of which it is known that they are well are a quorum of what is left.
+// sickTooMany reports whether a world shows that a sick voter goes which is one too many, whichever agents are gone:
+// all serve, and those of which it is known that they are well are a quorum of what is left.
 func (w *world) sickTooMany(target policy.Target) bool {
 	voters, sick, known := 0, 0, 0
 	for i := range w.n {
@@ -92,13 +92,13 @@ func sickPromises() map[breach]promise {
 	return map[breach]promise{
 		wellReplaced: {
 			"P2",
-			"a host votes in the place of one that not both its own verdict and another witness call sick",
+			"a voter is replaced as unhealthy without both its own health state and another witness",
 		},
 		wellRemoved: {
-			"P2", "a voter that is well is removed as one too many, though another one is sick",
+			"P2", "a healthy voter is removed as surplus although another one is unhealthy",
 		},
-		removedBeforeJoin: {"P2", "a sick voter that answers is removed before another votes in its place"},
-		leaderRemoved:     {"P2", "a voter that leads is removed, and its leadership was not moved first"},
+		removedBeforeJoin: {"P2", "an unhealthy voter that responds is removed before its replacement votes"},
+		leaderRemoved:     {"P2", "a leader is removed without a leadership transfer"},
 	}
 }
 
@@ -106,19 +106,19 @@ func sickPromises() map[breach]promise {
 func smallSickness() []Scenario {
 	return []Scenario{
 		{
-			Name: "a sick voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
+			Name: "an unhealthy voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
 			Faults: VerdictChange, Budget: 1, Liveness: true,
 		},
 		{
-			Name: "a sick voter that is one too many, and an agent gone", Hosts: 4, Voters: 4,
+			Name: "an unhealthy surplus voter, and an agent down", Hosts: 4, Voters: 4,
 			Target: policy.Target{Voters: 3}, Sick: true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		{
-			Name: "a sick voter replaced by a standby", Hosts: 4, Voters: 3,
+			Name: "an unhealthy voter replaced by a standby", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: VerdictChange, Budget: 1, Liveness: true,
 		},
 		{
-			Name: "a sick voter replaced that is too slow to answer", Hosts: 4, Voters: 3,
+			Name: "an unhealthy voter that responds too slowly, replaced", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3}, Sick: true, Tardy: true, Faults: VerdictChange | EtcdCrash, Budget: 2,
 			Liveness: true,
 		},
@@ -131,15 +131,15 @@ func Sickness() []Scenario {
 	second := VerdictChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallSickness(),
 		Scenario{
-			Name: "a sick voter replaced, and an agent gone", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
+			Name: "an unhealthy voter replaced, and an agent down", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
 			Sick: true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		Scenario{
-			Name: "a sick voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
+			Name: "an unhealthy voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
 			Faults: second, Budget: 2, Long: true,
 		},
 		Scenario{
-			Name: "a sick voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
+			Name: "an unhealthy voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: second, Budget: 2, Long: true,
 		},
 	)

@@ -58,7 +58,7 @@ func (m *machine) comesToRest(from *world) breach {
 	return fine
 }
 
-// end gives the world in which faults have ended.
+// end returns the world in which faults have ended.
 func (m *machine) end(from *world, e ending) world {
 	w := *from
 	w.forget(!e.landed)
@@ -182,8 +182,8 @@ func hashOf(w *world, e ending) uint64 {
 	return h
 }
 
-// isTakenDown tells whether a host is down in its turn, or for what it was asked: only it and people end that, so that
-// it comes back in every run.
+// isTakenDown reports whether a host is down in its turn, or for what it was asked: only it and people end that, so
+// that it comes back in every run.
 func (w *world) isTakenDown(i int) bool { return w.cycles(i) || w.hosts[i].stopped != 0 }
 
 // pass gives everybody one turn, and tells whether anything has moved.
@@ -276,7 +276,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 	return fine
 }
 
-// tellsSurplus tells whether every voter's host tells people that one votes too many.
+// tellsSurplus reports whether every voter's host tells people that one votes too many.
 func (m *machine) tellsSurplus(w *world) bool {
 	for i := range w.n {
 		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.VotersSurplus {
@@ -286,7 +286,7 @@ func (m *machine) tellsSurplus(w *world) bool {
 	return true
 }
 
-// tended tells whether there is an agent whose duty it is to free an operation that stands still:
+// tended reports whether there is an agent whose duty it is to free an operation that stands still:
 // one of a live voter.
 func (w *world) tended() bool {
 	for i := range w.n {

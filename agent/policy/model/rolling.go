@@ -27,9 +27,9 @@ type Roll struct {
 func Rolls() []Roll {
 	return []Roll{
 		{Name: "a rollout of restarts", Work: policy.WorkRestart},
-		{Name: "a rollout of restarts, two words of people", Work: policy.WorkRestart, People: 2},
+		{Name: "a rollout of restarts, two operator commands", Work: policy.WorkRestart, People: 2},
 		{Name: "a rollout of restarts, a fault", Work: policy.WorkRestart, Budget: 1},
-		{Name: "a rollout of reboots with a spare, a word", Work: policy.WorkReboot, Spares: 1, People: 1},
+		{Name: "a rollout of reboots with a spare, one operator command", Work: policy.WorkReboot, Spares: 1, People: 1},
 	}
 }
 
@@ -37,7 +37,7 @@ func Rolls() []Roll {
 func LongRolls() []Roll {
 	return []Roll{
 		{Name: "a rollout of reboots with a spare, a fault", Work: policy.WorkReboot, Spares: 1, Budget: 1},
-		{Name: "a rollout of restarts, a fault, a word", Work: policy.WorkRestart, People: 1, Budget: 1},
+		{Name: "a rollout of restarts, 1 fault, one operator command", Work: policy.WorkRestart, People: 1, Budget: 1},
 	}
 }
 
@@ -45,11 +45,12 @@ func LongRolls() []Roll {
 func DeepRolls() []Roll {
 	return []Roll{
 		{
-			Name: "a rollout of reboots with a spare, a fault, a word", Work: policy.WorkReboot, Spares: 1, People: 1,
+			Name: "a rollout of reboots with a spare, 1 fault, one operator command", Work: policy.WorkReboot, Spares: 1,
+			People: 1,
 			Budget: 1,
 		},
-		{Name: "a rollout of restarts, a fault, two words", Work: policy.WorkRestart, People: 2, Budget: 1},
-		{Name: "a rollout of restarts, 2 faults, a word", Work: policy.WorkRestart, People: 1, Budget: 2},
+		{Name: "a rollout of restarts, 1 fault, two operator commands", Work: policy.WorkRestart, People: 2, Budget: 1},
+		{Name: "a rollout of restarts, 2 faults, one operator command", Work: policy.WorkRestart, People: 1, Budget: 2},
 	}
 }
 
@@ -156,7 +157,7 @@ func (w *rolling) quorum() bool {
 	return n >= policy.Quorum(rollVoters)
 }
 
-// reaches tells whether a host's agent reaches the cluster.
+// reaches reports whether a host's agent reaches the cluster.
 func (w *rolling) reaches(i int) bool {
 	h := &w.hosts[i]
 	return h.dead|h.off|h.apart == 0 && w.quorum()
@@ -164,7 +165,7 @@ func (w *rolling) reaches(i int) bool {
 
 func (w *rolling) owns(i int) bool { return int(w.op) == i+1 }
 
-// called tells whether a host looks at the cluster in every turn.
+// called reports whether a host looks at the cluster in every turn.
 func (w *rolling) called(i int) bool {
 	named := false
 	for _, d := range w.down {

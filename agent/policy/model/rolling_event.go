@@ -39,7 +39,7 @@ const (
 	rollWithdrawn
 )
 
-// rollStep gives the number of a step, and what it is to know.
+// rollStep returns the number of a step, and what it is to know.
 func rollStep(s policy.Step) (step, arg uint8, known bool) {
 	switch s.Kind {
 	case policy.StepSetPhase:
@@ -74,7 +74,7 @@ func rollOutcome(code policy.ReasonCode) uint8 {
 
 type rollAdder func(to rolling, found rollBreach, what string, args ...any)
 
-// follow gives all worlds that may follow one.
+// follow returns all worlds that may follow one.
 func (m *rollMachine) follow(w *rolling) []next[rolling] {
 	var all []next[rolling]
 	add := func(to rolling, found rollBreach, what string, args ...any) {

@@ -23,15 +23,15 @@ const (
 
 func rollPromises() map[rollBreach]promise {
 	return map[rollBreach]promise{
-		rollAtOnce:      {"P1", "a host is taken down for a rollout while another one is"},
-		rollTwice:       {"P1", "a host is taken down twice in one stretch of a rollout"},
-		rollHalted:      {"P4", "a rollout that is paused or over takes a host down"},
-		rollLeaderFirst: {"P2", "the leader has its turn while a host waits that is well and follows"},
-		rollEarly:       {"P8", "a host, or all, are written as done whose work was not"},
-		rollWrong:       {"P8", "a rollout goes on past a host that came back with another version than is wanted"},
-		rollOverwritten: {"P1", "the record of a rollout is written over what somebody else has written there"},
+		rollAtOnce:      {"P1", "a rollout takes down two hosts at once"},
+		rollTwice:       {"P1", "a rollout takes a host down twice without being resumed"},
+		rollHalted:      {"P4", "a paused or finished rollout takes a host down"},
+		rollLeaderFirst: {"P2", "a rollout takes the leader before a healthy follower"},
+		rollEarly:       {"P8", "a host or the rollout is recorded as done although it is not"},
+		rollWrong:       {"P8", "a rollout continues after a host came back with the wrong version"},
+		rollOverwritten: {"P1", "a rollout record overwrites a concurrent write"},
 		rollStray:       {"P4", "an agent takes a step that no rollout needs"},
-		rollForEver:     {"liveness", "all is healed, and a rollout neither ends nor says why it stops"},
+		rollForEver:     {"liveness", "all is healed, and a rollout neither ends nor reports why it stopped"},
 		rollSilent:      {"P8", "a decision has neither a step nor a reason"},
 	}
 }
@@ -58,7 +58,7 @@ func (m *rollMachine) judgeDecision(w *rolling, i int, d policy.Decision) rollBr
 	return 0
 }
 
-// othersFirst tells whether another host waits for its turn that is there.
+// othersFirst reports whether another host waits for its turn that is there.
 func (m *rollMachine) othersFirst(w *rolling, i int) bool {
 	for k := range m.hosts() {
 		h := &w.hosts[k]

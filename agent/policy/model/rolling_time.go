@@ -58,7 +58,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	})
 	fault("is elected", runs && i < rollVoters && int(w.leader) != i && w.quorum() && h.unit == active,
 		func(to *rolling, _ *rolled) { to.leader = uint8(i) })
-	fault("has the record of its operation deleted", w.owns(i), func(to *rolling, h *rolled) {
+	fault("has its operation record deleted", w.owns(i), func(to *rolling, h *rolled) {
 		to.op = 0
 		if i >= rollVoters {
 			h.low = 0

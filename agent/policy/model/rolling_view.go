@@ -22,7 +22,7 @@ type rollSight struct {
 	queued  uint8
 }
 
-// look gives what a host sees.
+// look returns what a host sees.
 func (r Roll) look(w *rolling, h int) rollSight {
 	own := &w.hosts[h]
 	s := rollSight{sight: sight{
@@ -94,7 +94,7 @@ func (s *rollSight) view(r Roll) policy.View {
 	return v
 }
 
-// hostAt gives the number of a host.
+// hostAt returns the number of a host.
 func (r Roll) hostAt(id string) int {
 	return slices.IndexFunc([]string{"A", "B", "C", "D"}, func(name string) bool { return name == id })
 }

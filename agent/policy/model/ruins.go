@@ -31,7 +31,7 @@ type Ruin struct {
 // Ruins are the scopes that every test run explores.
 func Ruins() []Ruin {
 	return []Ruin{
-		{Name: "2 of 3 lost, one of them comes back", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 1},
+		{Name: "2 of 3 lost, one returns", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 1},
 		{Name: "2 of 3 lost for good, two plans", Voters: 3, Wiped: 2, Plans: 2, Reused: true},
 		{Name: "none lost: a plan for a healthy cluster", Voters: 3, Budget: 1, Plans: 1},
 	}
@@ -40,9 +40,9 @@ func Ruins() []Ruin {
 // DeepRuins are larger ones, which need memory and time: each ends at its bound or at its fixpoint.
 func DeepRuins() []Ruin {
 	return []Ruin{
-		{Name: "2 of 3 lost, one comes back, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 2},
+		{Name: "2 of 3 lost, one returns, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 2},
 		{
-			Name: "3 of 5 lost, one of them comes back", Voters: 5, Wiped: 2, Away: 1, Behind: 1, Plans: 1,
+			Name: "3 of 5 lost, one returns", Voters: 5, Wiped: 2, Away: 1, Behind: 1, Plans: 1,
 		},
 		{Name: "2 of 3 lost, 3 crashes, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 3, Plans: 2},
 		{Name: "3 of 5 lost, a crash", Voters: 5, Wiped: 2, Away: 1, Behind: 1, Budget: 1, Plans: 1},
@@ -120,13 +120,13 @@ func (r Ruin) first() (w ruins) {
 	return w
 }
 
-// together tells whether two hosts reach each other.
+// together reports whether two hosts reach each other.
 func (w *ruins) together(a, b int) bool {
 	x, y := &w.hosts[a], &w.hosts[b]
 	return x.off|y.off == 0 && (a == b || x.apart|y.apart == 0)
 }
 
-// serves tells whether a cluster has a quorum that a host reaches.
+// serves reports whether a cluster has a quorum that a host reaches.
 func (r Ruin) serves(w *ruins, cluster uint8, from int) bool {
 	voters, up := 0, 0
 	for i := range r.Voters {
@@ -137,7 +137,7 @@ func (r Ruin) serves(w *ruins, cluster uint8, from int) bool {
 	return up > 0 && up >= policy.Quorum(voters)
 }
 
-// seen gives the cluster that a host reaches; nowhere when none has a quorum there.
+// seen returns the cluster that a host reaches; nowhere when none has a quorum there.
 func (r Ruin) seen(w *ruins, from int) uint8 {
 	for c := made(maxPlans); c >= oldCluster; c-- {
 		if r.serves(w, c, from) {
@@ -147,7 +147,7 @@ func (r Ruin) seen(w *ruins, from int) uint8 {
 	return nowhere
 }
 
-// serving gives the clusters that serve anywhere, a bit each.
+// serving returns the clusters that serve anywhere, a bit each.
 func (r Ruin) serving(w *ruins) (all uint8) {
 	for i := range r.Voters {
 		for c := oldCluster; c <= made(maxPlans); c++ {
@@ -157,7 +157,7 @@ func (r Ruin) serving(w *ruins) (all uint8) {
 	return all
 }
 
-// late tells whether the cluster that a host reaches says that it goes on in the place of the host's.
+// late reports whether the cluster that a host reaches says that it goes on in the place of the host's.
 func (w *ruins) late(i int, seen uint8) bool {
 	h := &w.hosts[i]
 	if seen <= oldCluster || w.told[seen-made(1)] == 0 {

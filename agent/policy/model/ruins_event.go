@@ -43,7 +43,7 @@ func ruinStep(s policy.Step) (step uint8, known bool) {
 	return step, known
 }
 
-// follow gives all worlds that may follow one.
+// follow returns all worlds that may follow one.
 func (m *ruinMachine) follow(w *ruins) []next[ruins] {
 	var all []next[ruins]
 	add := func(to ruins, found ruinBreach, what string, args ...any) {
@@ -62,7 +62,7 @@ func (m *ruinMachine) follow(w *ruins) []next[ruins] {
 		m.peopleDo(w, i, add)
 	}
 	if to, ok := m.plan(w, 0); ok {
-		add(to, m.judgePlan(&to), "people make a plan")
+		add(to, m.judgePlan(&to), "operators make a plan")
 	}
 	return all
 }
@@ -122,7 +122,7 @@ func (m *ruinMachine) copied(w *ruins, i int) (to ruins, ok bool) {
 	return to, true
 }
 
-// act gives what becomes of a step: all of it, or what a death in the middle has left.
+// act returns what becomes of a step: all of it, or what a death in the middle has left.
 func (m *ruinMachine) act(w *ruins, i int) []ruins {
 	to := *w
 	h := &to.hosts[i]
@@ -255,11 +255,11 @@ func (m *ruinMachine) peopleDo(w *ruins, i int, add adder) {
 	}
 	for k := range uint8(maxPlans) {
 		if to, ok := m.apply(w, i, k+1); ok {
-			add(to, 0, "%s is to obey plan %d", hostName(i), k+1)
+			add(to, 0, "%s receives plan %d", hostName(i), k+1)
 		}
 	}
 	if to, ok := w.giveUp(i); ok {
-		add(to, 0, "%s is to give its plan up", hostName(i))
+		add(to, 0, "%s aborts its plan", hostName(i))
 	}
 }
 

@@ -29,15 +29,15 @@ const (
 func ruinPromises() map[ruinBreach]promise {
 	return map[ruinBreach]promise{
 		twoServe:       {"P2", "two clusters serve at once"},
-		actsOtherwise:  {"P4", "an agent acts otherwise than by its plan, or without one"},
-		partsEarly:     {"P3", "a host parts with its data before the recovered cluster serves"},
-		copiedOpen:     {"P3", "data are copied that an etcd has open"},
-		oldStarted:     {"P4", "an etcd is started on its old data while a plan stands"},
-		unnotedStarted: {"P4", "an etcd is started on new data before its host has noted to which cluster it belongs"},
-		endsEarly:      {"P4", "a host belongs to a recovered cluster that does not serve, and may never be"},
-		givenUpGoesOn:  {"P4", "a plan that was given up is carried on"},
-		writesLost:     {"P3", "a plan goes on with less than the most advanced host has"},
-		neverBack:      {"liveness", "all is healed and people do their part, and not everybody is a voter again"},
+		actsOtherwise:  {"P4", "an agent acts against its plan or without one"},
+		partsEarly:     {"P3", "a host moves its data aside before the recovered cluster serves"},
+		copiedOpen:     {"P3", "data is copied while an etcd has it open"},
+		oldStarted:     {"P4", "an etcd is started on its old data while a plan is in force"},
+		unnotedStarted: {"P4", "an etcd is started on new data before its host has recorded its cluster"},
+		endsEarly:      {"P4", "a host belongs to a recovered cluster that does not serve and may never do so"},
+		givenUpGoesOn:  {"P4", "an aborted plan is continued"},
+		writesLost:     {"P3", "a plan uses a survivor whose log is not the most advanced"},
+		neverBack:      {"liveness", "all is healed, operators have done their part, and not every host is a voter again"},
 		wordsMissing:   {"P8", "a decision has neither a step nor a reason"},
 	}
 }

@@ -105,7 +105,7 @@ func (m *ruinMachine) peopleGoOn(w *ruins) {
 	}
 }
 
-// atRest tells whether everybody is a voter of what serves, and nobody has a plan left.
+// atRest reports whether everybody is a voter of what serves, and nobody has a plan left.
 func (m *ruinMachine) atRest(w *ruins) bool {
 	c := m.seen(w, 0)
 	for i := range m.Voters {

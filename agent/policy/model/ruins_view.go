@@ -43,7 +43,7 @@ func (r Ruin) look(w *ruins, i int) outlook {
 	return o
 }
 
-// mayJoin tells whether a host is a spare of that cluster.
+// mayJoin reports whether a host is a spare of that cluster.
 func (w *ruins) mayJoin(i int, cluster uint8) bool {
 	h := &w.hosts[i]
 	return h.data == nowhere && h.plan == 0 && (h.noted == nowhere || h.noted == cluster)

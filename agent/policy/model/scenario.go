@@ -15,15 +15,15 @@ func small() []Scenario {
 	spare := policy.Target{Voters: 3, Standbys: 1}
 	return []Scenario{
 		{Name: "a bootstrap and two joins", Hosts: 3, Target: three, Liveness: true},
-		{Name: "a third voter, a standby, and one spare more", Hosts: 5, Voters: 2, Target: spare, Liveness: true},
+		{Name: "a third voter, a standby, and a further spare", Hosts: 5, Voters: 2, Target: spare, Liveness: true},
 		{Name: "one join, one fault", Hosts: 3, Voters: 2, Target: three, Faults: AllFaults, Budget: 1, Liveness: true},
 		{
-			Name: "a standby, and an operation that nobody has begun", Hosts: 4, Voters: 3, Target: spare,
+			Name: "a standby, and a forged operation", Hosts: 4, Voters: 3, Target: spare,
 			Faults: Forgery,
 			Budget: 1, Liveness: true,
 		},
 		{
-			Name: "one join, sick voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2,
+			Name: "one join, unhealthy voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2,
 			Liveness: true,
 		},
 	}
@@ -73,7 +73,7 @@ func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(slices.Concat(smallCycles(), externals(), alarms()),
 		Scenario{
-			Name: "members may differ while a dead one is replaced", Hosts: 4, Voters: 3, Target: three, Repair: true,
+			Name: "CORRUPT alarm while a dead voter is replaced", Hosts: 4, Voters: 3, Target: three, Repair: true,
 			Faults: Alarm | HostCrash, Budget: 2, Corrupt: true, Liveness: true, Long: true,
 		},
 		Scenario{

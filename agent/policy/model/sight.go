@@ -66,7 +66,7 @@ type sight struct {
 	removing // of whoever asked it: what only its host knows is not there otherwise
 }
 
-// look gives what host h sees of the world at this moment.
+// look returns what host h sees of the world at this moment.
 func (w *world) look(h int) sight {
 	own := &w.hosts[h]
 	s := sight{
@@ -243,7 +243,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	return v
 }
 
-// environment gives the one that etcd is to be started with.
+// environment returns the one that etcd is to be started with.
 func environment(v policy.View) uint8 {
 	if policy.EnvironmentOf(v) == policy.EnvironmentNew {
 		return newEnv
@@ -368,7 +368,7 @@ func (s *sight) role(i int) policy.Role {
 	return policy.RoleSpare
 }
 
-// joins tells whether a host is in a join; a standby knows which it has not begun itself.
+// joins reports whether a host is in a join; a standby knows which it has not begun itself.
 func (s *sight) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
@@ -404,7 +404,7 @@ func (s *sight) opView() *policy.Op {
 	}
 	s.lockedID(op)
 	if s.opPhase == phaseRollback {
-		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
+		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was aborted"
 		if s.opLeft&s.opStandby != 0 {
 			op.Outcome = policy.StandbyLost
 		}

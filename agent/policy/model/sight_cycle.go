@@ -35,8 +35,8 @@ func (s *sight) cycleView(v *policy.View) {
 	}
 }
 
-// ran tells whether etcd has run since the machine booted, where the model knows it: one that was stopped for what was
-// asked may have been stopped before or after the boot.
+// ran reports whether etcd has run since the machine booted, where the model knows it: one that was stopped for what
+// was asked may have been stopped before or after the boot.
 func (s *sight) ran() bool {
 	return s.unit != taken && s.data == current
 }

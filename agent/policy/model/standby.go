@@ -3,7 +3,7 @@
 
 package model
 
-// strayed tells whether a standby is lost: nobody is to be found on its host, it does not get on, or it is sick.
+// strayed reports whether a standby is lost: nobody is to be found on its host, it does not get on, or it is sick.
 func (w *world) strayed(i int) bool {
 	if w.present(i) && w.hosts[i].fit == slow {
 		return true

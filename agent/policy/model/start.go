@@ -56,13 +56,13 @@ func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 	return true, fine
 }
 
-// mayJoin tells whether an etcd starts on an empty directory as the member that it is listed as.
+// mayJoin reports whether an etcd starts on an empty directory as the member that it is listed as.
 func (w *world) mayJoin(i int) bool {
 	h := &w.hosts[i]
 	return h.data != current && h.env == joinEnv && h.list == learner && w.hears(i)
 }
 
-// asksOldList tells whether one that joins may yet be given a list that it is not in, and end with
+// asksOldList reports whether one that joins may yet be given a list that it is not in, and end with
 // "error validating peerURLs": it takes the first answer, be it from a follower that has not heard of
 // it, or from a member that has just started and is not yet at the end of its log.
 func (w *world) asksOldList(i int) bool {
@@ -75,7 +75,7 @@ func (w *world) asksOldList(i int) bool {
 	return false
 }
 
-// mayHang tells whether an etcd that starts may wait for ever: one that was removed is told so by
+// mayHang reports whether an etcd that starts may wait for ever: one that was removed is told so by
 // the members that it knows of, and one that was killed at its first start knows of none.
 func (w *world) mayHang(i int) bool {
 	h := &w.hosts[i]

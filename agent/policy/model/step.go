@@ -96,7 +96,7 @@ func namesTarget(step uint8) bool {
 	return false
 }
 
-// kindOf gives the policy's name of a step.
+// kindOf returns the policy's name of a step.
 func kindOf(step uint8) policy.StepKind {
 	return [...]policy.StepKind{
 		policy.StepNone, policy.StepTakeLock, policy.StepReleaseLock, policy.StepBeginJoin, policy.StepBeginJoin,
@@ -200,7 +200,7 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 	case policy.StepEndOp:
 		return s.endStep(step.Outcome, d.Notes.Request.Change), 0
 	}
-	panic(fmt.Sprintf("the model does not know the step %+v", step))
+	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
 // guarded tells the steps apart that are taken with and without the start guard.
@@ -210,7 +210,7 @@ func guarded(step policy.Step) uint8 {
 			return kind
 		}
 	}
-	panic(fmt.Sprintf("the model does not know the step %+v", step))
+	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
 // guardOf tells what becomes of the start guard before a step begins.
@@ -260,5 +260,5 @@ func setPhaseStep(v *policy.View, step policy.Step) uint8 {
 	case policy.PhaseRemoving:
 		return setRemoving
 	}
-	panic(fmt.Sprintf("the model does not know the step %+v", step))
+	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }

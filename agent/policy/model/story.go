@@ -73,7 +73,7 @@ func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
 			continue
 		}
 		fmt.Fprintf(b,
-			"     From here on no fault comes, and everybody gets a turn. All is healed: %t, but hosts that are "+
+			"     From here on no fault occurs, and every host runs. All is healed: %t, but hosts that are "+
 				"down: %t; late calls land: %t.\n", e.healed, e.stays, e.landed)
 		m.rest = map[uint64]struct{}{}
 		for range 40 {
@@ -122,31 +122,31 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("%s's late %s lands", n, kindOf(a.lateWrite))
 	case evUp:
 		if e.arg != 0 && a.data != old {
-			return fmt.Sprintf("etcd on %s is told an old list, and ends", n)
+			return fmt.Sprintf("etcd on %s receives an outdated member list, and exits", n)
 		}
-		return fmt.Sprintf("etcd on %s comes up, or ends if it cannot", n)
+		return fmt.Sprintf("etcd on %s starts, or exits if it cannot", n)
 	case evUnfit:
 		return fmt.Sprintf("fault: %s becomes %s", n,
-			[...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
+			[...]string{"fit", "SLOW", "UNKNOWN", "wrong in its clock"}[e.arg])
 	case evCommandEnds:
-		return fmt.Sprintf("the command on %s %s", n, [...]string{"has done its work", "fails, or is missing"}[e.arg])
+		return fmt.Sprintf("the command on %s %s", n, [...]string{"succeeds", "fails, or is missing"}[e.arg])
 	case evAsk:
-		return fmt.Sprintf("%s is asked to be taken down: %s", n, workText(e.arg))
+		return fmt.Sprintf("%s receives a request: %s", n, workText(e.arg))
 	case evAskRemove:
-		return fmt.Sprintf("%s is asked to remove %s%s", n, hostName(int(e.arg/2)),
+		return fmt.Sprintf("%s receives a removal request for %s%s", n, hostName(int(e.arg/2)),
 			[...]string{"", ", live or not"}[e.arg%2])
 	case evRemoveOver:
-		return "the time of the removal that was asked for is over"
+		return "the removal request expires"
 	case evMissed:
-		return "the learner does not follow for the settle time"
+		return "the learner does not catch up within the settle time"
 	case evSettled:
 		return "the settle time passes"
 	case evCooled:
 		return "the cool-down passes"
 	case evStalled:
-		return "the learner has made no progress for its time"
+		return "the learner makes no progress until its timeout"
 	case evTold:
-		return "every voter's agent has told anew what it sees"
+		return "every voter's agent has reported again"
 	case evOrphaned:
 		return "the operation has been without its lock for the grace time"
 	case evLeaseOver:
@@ -160,14 +160,14 @@ func eventText() map[kind]string {
 		evLateAdd:      "the late add-learner of %s lands",
 		evLatePromote:  "the late promotion of %s lands",
 		evLateRemove:   "the late removal of %s lands",
-		evGraceOver:    "%s has been dead, by all voters' word, or something has spoken against it, for the grace",
-		evProgress:     "the learner on %s catches up and stays so for a while",
+		evGraceOver:    "%s has been dead in all voters' reports, or contradicted, for the grace time",
+		evProgress:     "the learner on %s catches up and keeps up for a while",
 		evTriedOver:    "%s's failed promotion is a while ago",
 		evBackoffOver:  "%s's backoff is over",
-		evClean:        "%s, which was taken out, has been well for long enough",
-		evValidityOver: "%s's lock is not valid any more by its own clock",
+		evClean:        "ejected %s has been healthy long enough",
+		evValidityOver: "%s's lock has expired by its own clock",
 		evAgentStarts:  "%s's agent starts",
-		evAgentResumes: "%s's agent runs on",
+		evAgentResumes: "%s's agent resumes",
 		evHostBoots:    "%s boots",
 		evLinkHeals:    "%s's agent reaches etcd again",
 		evMemberHeals:  "%s's member reaches the others again",
@@ -176,11 +176,11 @@ func eventText() map[kind]string {
 		evAlarm:        "etcd raises its alarm (%s)", evAlarmEnds: "the alarm is ended (%s)",
 		evOperatorResumes:  "the operator resumes (%s)",
 		evOperatorStarts:   "the operator starts etcd on %s",
-		evServed:           "the member of the host that was taken down has served for a while (%s)",
-		evWaits:            "the record of the operation stays as it is for long (%s)",
-		evOver:             "a person says that what was asked of %s is over",
-		evReboots:          "%s is rebooted, as was asked",
-		evOthersStop:       "others stop etcd on %s, which is safe to touch",
+		evServed:           "the member has served for a while after its operation (%s)",
+		evWaits:            "the operation record stays unchanged for long (%s)",
+		evOver:             "an operator ends the request of %s",
+		evReboots:          "%s reboots as requested",
+		evOthersStop:       "etcd on %s, reported safe to stop, is stopped externally",
 		evAgentDies:        "fault: %s's agent dies",
 		evAgentPauses:      "fault: %s's agent is stopped (SIGSTOP)",
 		evEtcdDies:         "fault: etcd on %s dies",
@@ -193,8 +193,8 @@ func eventText() map[kind]string {
 		evOperatorPauses:   "the operator pauses the cluster (%s)",
 		evOperatorReleases: "the operator releases the operation by force (%s)",
 		evOperatorStops:    "the operator stops etcd on %s",
-		evForged:           "fault: somebody writes the record of a join of %s that is to be taken back",
-		evDeleted:          "fault: somebody deletes the record of the operation (%s)",
+		evForged:           "fault: a forged record of a join of %s that is rolling back",
+		evDeleted:          "fault: the operation record is deleted (%s)",
 		evSwapped:          "fault: the disk of %s is replaced by an empty one",
 	}
 }
@@ -213,7 +213,7 @@ func (c choice) targetText() string {
 	return ""
 }
 
-// text says what a host sees.
+// text returns what a host sees.
 func (s *sight) text() string {
 	if s.reachable == 0 {
 		return "reaches no voter"
@@ -239,7 +239,7 @@ func (s *sight) text() string {
 	return "sees " + strings.Join(parts, ", ") + "; " + lock
 }
 
-// text gives a world on one line.
+// text returns a world on one line.
 func (w *world) text() string {
 	var parts []string
 	for i := range w.n {
@@ -289,7 +289,7 @@ func (h *host) text() string {
 		{h.ended != 0, "ended"},
 		{h.stopped != 0, "noted as stopped"},
 		{h.held != 0, "held"},
-		{h.out != 0, [...]string{"", "taken out", "taken out, and well since"}[h.out]},
+		{h.out != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.out]},
 	} {
 		if mark.on {
 			text += "," + mark.text

@@ -131,10 +131,10 @@ func (h *host) noteSelf(note policy.SelfNote) {
 	}
 }
 
-// bereft tells whether a host is listed as a voter whose data is gone. known says then that its disk says so.
+// bereft reports whether a host is listed as a voter whose data is gone. known says then that its disk says so.
 func (h *host) bereft() bool { return h.list == voter && h.data != current && h.data != old }
 
-// gaveUp tells whether its disk says so.
+// gaveUp reports whether its disk says so.
 func (h *host) gaveUp() bool { return h.bereft() && h.known != 0 }
 
 // world is a state of the model.
@@ -368,7 +368,7 @@ func (w *world) unpackRest(v uint64) {
 	w.unpackVotes()
 }
 
-// pack gives the world's key as its hosts stand.
+// pack returns the world's key as its hosts stand.
 func (w *world) pack() (k key) {
 	for i := range w.n {
 		k[i] = w.hosts[i].pack()
@@ -387,7 +387,7 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical gives the key that all worlds have which differ only in which host is which. It is
+// canonical returns the key that all worlds have which differ only in which host is which. It is
 // sound because nothing in the model depends on a host's number: the order in which hosts rank
 // alike is left open wherever it decides something.
 func (w *world) canonical() key {
@@ -440,7 +440,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	return p
 }
 
-// anyNoted tells whether the operation of any host stands by its disk only.
+// anyNoted reports whether the operation of any host stands by its disk only.
 func (w *world) anyNoted() bool {
 	for i := range w.n {
 		if w.noted(i) {

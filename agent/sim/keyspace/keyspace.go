@@ -55,10 +55,10 @@ const kept = 256
 // New makes an empty store.
 func New() *Store { return &Store{now: state{revision: 1}, leases: map[int64]*Lease{}} }
 
-// Revision gives the last revision.
+// Revision returns the last revision.
 func (s *Store) Revision() int64 { return s.now.revision }
 
-// Get gives the pair of a key, or nil.
+// Get returns the pair of a key, or nil.
 func (s *Store) Get(key string) *mvccpb.KeyValue {
 	if at, found := s.now.find([]byte(key)); found {
 		return s.now.pairs[at]
@@ -66,7 +66,7 @@ func (s *Store) Get(key string) *mvccpb.KeyValue {
 	return nil
 }
 
-// Prefix gives the pairs whose keys begin so, by their keys.
+// Prefix returns the pairs whose keys begin so, by their keys.
 func (s *Store) Prefix(prefix string) []*mvccpb.KeyValue {
 	from, _ := s.now.find([]byte(prefix))
 	to := from
@@ -82,7 +82,7 @@ func (s state) find(key []byte) (at int, found bool) {
 	})
 }
 
-// span gives the pairs from a key up to but without end, or that of the key alone.
+// span returns the pairs from a key up to but without end, or that of the key alone.
 func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	from, found := s.find(key)
 	to := from
@@ -97,7 +97,7 @@ func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	return s.pairs[from:max(from, to)]
 }
 
-// Restored gives a store of its own with the same pairs and leases, as one is that was made of this one's data: its
+// Restored returns a store of its own with the same pairs and leases, as one is that was made of this one's data: its
 // revision is raised, all before it is compacted, and every lease has its full time again.
 func (s *Store) Restored(bump int64) *Store {
 	out := &Store{
@@ -111,7 +111,7 @@ func (s *Store) Restored(bump int64) *Store {
 	return out
 }
 
-// Leases gives the IDs of all leases, in order.
+// Leases returns the IDs of all leases, in order.
 func (s *Store) Leases() []int64 { return slices.Sorted(maps.Keys(s.leases)) }
 
 // Range reads.
@@ -148,7 +148,7 @@ func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 
 func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: s.now.revision} }
 
-// IsTrue tells whether a condition of a transaction is true.
+// IsTrue reports whether a condition of a transaction is true.
 func (s *Store) IsTrue(c *pb.Compare) (bool, error) {
 	kv := s.Get(string(c.Key))
 	if kv == nil {
@@ -252,10 +252,10 @@ func (s *Store) Grant(ttl time.Duration) *Lease {
 	return l
 }
 
-// Lease gives a lease, or nil.
+// Lease returns a lease, or nil.
 func (s *Store) Lease(id int64) *Lease { return s.leases[id] }
 
-// Renew gives a lease its full time again.
+// Renew returns a lease its full time again.
 func (s *Store) Renew(id int64) (*Lease, error) {
 	l := s.leases[id]
 	if l == nil || !time.Now().Before(l.Ends) {

@@ -75,7 +75,7 @@ func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct{ name, dir, as, message, remedy string }{
 		{"file", file, asChild, "not a directory", "create the directory"},
 		{"closed", closed, asNobodyChild, "permission denied", "run it as the user of etcd, or as root"},
-		{"too large", t.TempDir(), asSmallChild, "file too large", "free some space or raise the limit"},
+		{"too large", t.TempDir(), asSmallChild, "file too large", "free space or raise the limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

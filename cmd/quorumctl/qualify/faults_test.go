@@ -66,7 +66,7 @@ func TestABrokenDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	_, err := on(t, "fsync * err=EIO", Options{For: time.Minute})
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !strings.HasSuffix(e.Message, ": input/output error") ||
-		!strings.HasPrefix(e.Remedy, "look into the kernel log and the drive's SMART data") {
+		!strings.HasPrefix(e.Remedy, "check the kernel log and the drive's SMART data") {
 		t.Errorf("%#v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestAFullDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	_, err := Examine(t.Context(), Options{Child: command(asChild), Dir: dir, For: time.Minute})
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Message != "cannot write in "+dir+": wal rotate: no space left on device" ||
-		e.Remedy != "free some space or raise the limit" {
+		e.Remedy != "free space or raise the limit" {
 		t.Errorf("%#v", err)
 	}
 	empty(t, dir)

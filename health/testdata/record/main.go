@@ -7,7 +7,7 @@
 //
 // DIR is a directory on the disk that is probed. "12 direct 812" is a write of the direct lane in second 12 that took
 // 812 µs, with an "!" while the processor was short; "20 machine 61.5 0 4.2 1.1" are the percentages of memory that is
-// available, of time in which all wait for memory, in which one waits for the processor and all for the disk; "-" is
+// available, of time stalled on memory, in which one waits for the processor and all for the disk; "-" is
 // one that is not known.
 package main
 

@@ -45,10 +45,10 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.dir, "dir", ".cache/lab", "where labs and the hosts' root file system lie")
+	flag.StringVar(&s.dir, "dir", ".cache/lab", "directory for labs and the hosts' root file system")
 	flag.StringVar(&s.etcd, "etcd", ".cache/etcd/v3.6/etcd", "the etcd behind the distribution's unit")
 	flag.StringVar(&s.faultfs, "faultfs", "", "the file system with faults, for slow disks")
-	flag.StringVar(&s.deb, "deb", "", "the package of quorumd, for up")
+	flag.StringVar(&s.deb, "deb", "", "quorumd package, for up")
 	flag.IntVar(&s.hosts, "hosts", 5, "how many hosts")
 	flag.Parse()
 	dir, err := filepath.Abs(s.dir)
@@ -67,7 +67,7 @@ func main() {
 
 func (s settings) run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("cannot tell what to do: use up, shell, do or down")
+		return errors.New("no command: use up, shell, do or down")
 	}
 	switch command, rest := args[0], args[1:]; {
 	case command == "up" && len(rest) == 0:
@@ -81,10 +81,10 @@ func (s settings) run(args []string) error {
 	case command == "down" && len(rest) == 0:
 		return s.down(context.Background())
 	}
-	return fmt.Errorf("cannot understand %q: use up, shell HOST, do WHAT HOST or down", strings.Join(args, " "))
+	return fmt.Errorf("unknown command %q: use up, shell HOST, do WHAT HOST or down", strings.Join(args, " "))
 }
 
-// find gives the directory of the lab that this command keeps.
+// find returns the directory of the lab that this command keeps.
 func (s settings) find() (string, error) {
 	running, err := lab.Running(s.dir)
 	for _, run := range running {
