@@ -22,7 +22,7 @@ const (
 	CauseEtcd       Cause = "etcd"
 )
 
-// Attribution says when a cause is named.
+// Attribution is the condition for naming a cause.
 type Attribution struct {
 	Cause Cause
 	When  string
@@ -353,7 +353,7 @@ func (w *circumstances) attributed(v *Verdict) {
 	}
 }
 
-// etcdAlone tells whether etcd's writes are slow where the probe's are not.
+// etcdAlone attributes slow writes of etcd while the probe's are fast.
 func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	f := w.facts(v, false)
 	wal := f.lanes[LaneWAL]

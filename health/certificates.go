@@ -38,7 +38,7 @@ const (
 	HolderMember    Holder = "member"    // a member shows it to its clients, or to its peers
 )
 
-// CertificateReading are the certificates that were seen. The zero value says that nobody has looked.
+// CertificateReading are the certificates that were seen. The zero value means not measured.
 type CertificateReading struct {
 	// Known says that some were, and Absent otherwise why not, without numbers that change.
 	Known  bool
@@ -111,7 +111,7 @@ type certificates struct {
 	clock Figure // by how much the wall clock may be off, in seconds
 }
 
-// urgency says how little is left of a certificate.
+// urgency is how close a certificate is to its expiry.
 type urgency int
 
 const (

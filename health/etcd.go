@@ -5,7 +5,7 @@ package health
 
 import "time"
 
-// EtcdReading is what the local etcd tells of itself, at one moment. The zero value says that nothing is known.
+// EtcdReading is what the local etcd tells of itself, at one moment. The zero value means unknown.
 // Counters count since that etcd has started.
 type EtcdReading struct {
 	// At is the moment it was asked, on the clock of [Input].

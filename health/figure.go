@@ -5,7 +5,7 @@ package health
 
 import "cmp"
 
-// Figure is a number that may not be there. The zero value says that nobody has looked.
+// Figure is a number that may not be there. The zero value means not measured.
 type Figure struct {
 	Value float64
 	// Known says that there is one, and Absent otherwise why not, without numbers that change.
@@ -13,7 +13,7 @@ type Figure struct {
 	Absent string
 }
 
-// notYet says why there is no figure before the first look.
+// notYet is the reason before the first measurement.
 const notYet = "not measured yet"
 
 // absent returns why there is no figure; empty when there is.

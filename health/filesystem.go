@@ -115,7 +115,7 @@ func declareDamage() declaration {
 	}
 }
 
-// damage tells of the errors that it has noted, by what of etcd lies on it.
+// damage describes the recorded errors, with the name of the etcd data on it.
 func (s FileSystem) damage(of string) string {
 	text := fmt.Sprintf("%s of %s has recorded %s, limit 0", s.Type, of, plural(int(s.Errors.Value), "error"))
 	if !s.LastError.IsZero() {

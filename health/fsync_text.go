@@ -36,7 +36,7 @@ func (f *fsync) text() string {
 	}
 }
 
-// aged says that a verdict that outlives its data does so.
+// aged marks a state that outlives its data.
 func (f *fsync) aged() string {
 	if !f.silent() {
 		return ""

@@ -24,7 +24,7 @@ func SilentHardware(why string) HardwareReading {
 	}
 }
 
-// Several is what was read of things of one kind. The zero value says that nobody has looked.
+// Several is what was read of things of one kind. The zero value means not measured.
 type Several[T any] struct {
 	All []T
 	// Known says that somebody told, and Absent otherwise why not, without numbers that change.

@@ -39,7 +39,7 @@ type Input struct {
 	reset bool // an operator wants FAILED gone
 }
 
-// DiskReading is what the probe has to say since the reading before. The zero value says that nothing is known.
+// DiskReading is what the probe has to say since the reading before. The zero value means unknown.
 type DiskReading struct {
 	// Samples are the writes that came back since the reading before, oldest first, each given once. One that failed is
 	// no sample; it shows in Err.
@@ -65,7 +65,7 @@ type DiskReading struct {
 	LastCompletion time.Duration
 }
 
-// Lane tells how a sample was written.
+// Lane is how a sample was written.
 type Lane uint8
 
 // The lanes.

@@ -54,7 +54,7 @@ func Silent(why string) MachineReading {
 	}
 }
 
-// Part are two counters of which one is a part of the other. The zero value says that nobody has looked.
+// Part are two counters of which one is a part of the other. The zero value means not measured.
 type Part struct {
 	Of, Among float64
 	Known     bool

@@ -19,7 +19,7 @@ type ExternalCheck struct {
 	Interval time.Duration
 }
 
-// ExternalCheckReading is what a plugin has said last. The zero value says that nothing is known.
+// ExternalCheckReading is what a plugin has said last. The zero value means unknown.
 type ExternalCheckReading struct {
 	Name string
 	// Runs counts those that told how things are: each counts once.

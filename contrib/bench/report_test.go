@@ -99,9 +99,9 @@ func TestAComparisonShowsWhatHasChangedAndWhatOnlyOneReportHas(t *testing.T) {
 	newer.add(row{name: "probe"}, nil, nil, "")
 	var out strings.Builder
 	compare(&out, older, newer)
-	want := `different machine: {Cores:2 Arch:amd64 Kernel:6.1 Go:go1.26}, and now {Cores:8 Arch:amd64 Kernel:6.1 Go:go1.26}
-different etcd: 3.6.16, and now 3.7.0
-different quorumd timings: shipped, and now quick
+	want := `different machine: was {Cores:2 Arch:amd64 Kernel:6.1 Go:go1.26}, now {Cores:8 Arch:amd64 Kernel:6.1 Go:go1.26}
+different etcd: was 3.6.16, now 3.7.0
+different quorumd timings: was shipped, now quick
 ROW         FIGURE                     BEFORE               NOW                  CHANGE  PLAIN BEFORE  NOW    CHANGE
 join/empty  worst write gap            20 ms (worst 20)     41 ms                +100 %  30 ms         15 ms  -50 %
             of an idle etcd meanwhile  30 ms                30 ms                same    –             –      –

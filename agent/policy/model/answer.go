@@ -18,7 +18,7 @@ const (
 	answers
 )
 
-// refusesAdd gives etcd's answer to a MemberAddAsLearner. The member that is asked looks whether
+// refusesAdd returns etcd's answer to a MemberAddAsLearner. The member that is asked looks whether
 // there would be a quorum without the new one; whatever has passed that is checked once more by
 // every member when it applies the entry.
 func (w *world) refusesAdd(i int, late bool) answer {
@@ -34,7 +34,7 @@ func (w *world) refusesAdd(i int, late bool) answer {
 	return accepted
 }
 
-// refusesPromote gives etcd's answer to a MemberPromote. etcd asks neither whether the learner is
+// refusesPromote returns etcd's answer to a MemberPromote. etcd asks neither whether the learner is
 // alive nor, but for a tenth of the log, whether it has caught up; only one that has never
 // started is always refused.
 func (w *world) refusesPromote(i int) answer {
@@ -50,7 +50,7 @@ func (w *world) refusesPromote(i int) answer {
 	return accepted
 }
 
-// refusesRemove gives etcd's answer to a MemberRemove. A learner may always go, and a voter that
+// refusesRemove returns etcd's answer to a MemberRemove. A learner may always go, and a voter that
 // the member asked does not reach, if of those that stay enough have ever started.
 func (w *world) refusesRemove(i int, late bool) answer {
 	h := &w.hosts[i]

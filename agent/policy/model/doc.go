@@ -1,85 +1,76 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model explores the real policy.Decide exhaustively: in a world of two to five hosts,
-// every order of events that the model allows is walked through, breadth first and without
-// chance, until there is no state more. It promises:
+// Package model explores the real policy.Decide exhaustively. In a cluster of two to five hosts it walks through
+// every order of events, breadth first, until there is no new state. It promises:
 //
-//   - What breaks a promise of the design within a scope is found, with the shortest story that
-//     leads to it.
-//   - From every state the agents come to rest at their target when the faults are healed and what was
-//     asked is over, and free the operation of a join also when they are not. That of a host that was taken
-//     down is its own to end.
-//   - The exploration can fail: each of a table of seeded mistakes in the policy and in the
-//     protocol of the lock is found, as the breach of the promise that it breaks; and there is one
-//     for every promise, also where a lesser one breaks first, which is let pass then.
+//   - It finds every violation of a promise of the design within a scope, with the shortest story that leads to it.
+//   - From every state the agents reach their target and become idle once faults are healed and requests are
+//     finished. They free the operation of a join even without that. The operation of a host that is down is ended by
+//     that host.
+//   - The exploration can fail: it finds every mistake in a table of mistakes seeded into the policy and the lock
+//     protocol, as a violation of the promise that it breaks. Every promise has one. If a lesser promise breaks
+//     first, that one is ignored.
 //   - Every step and every reason of the policy is listed in known.go with how it is modelled.
-//   - What it says about etcd is what etcd does: every pair of a state of etcd and an operation that
-//     an exploration meets, and every change that could be refused there, is tried on real members,
-//     and so is every write under the lock; a table of lies shows that a difference is reported.
+//   - The model of etcd matches etcd: every pair of an etcd state and an operation that an exploration meets, every
+//     change that etcd could reject there, and every write under the lock is tried on real members. A table of lies
+//     proves that differences are reported.
 //
-// A world (world.go) is a few bytes per host, with its agent, its unit, its data and its calls
-// that are on their way, and a few for etcd: the lock, the operation, what time has passed. An
-// agent's turn is cut where something may come between: it looks and decides; it confirms its
-// lock and sends; the call lands and is answered, or lands late, or never. A write of the record
-// is one transaction, so only its answer can be missing; a change of membership cannot be fenced,
-// so it may land at any later time, with none but the checks that etcd makes when it applies it.
+// A world (world.go) takes a few bytes per host: its agent, its unit, its data and its calls in flight. A few more
+// describe etcd: the lock, the operation, and elapsed times. An agent's round is split where another event may come
+// between: it looks and decides; it confirms its lock and sends; the call is applied and answered, applied late, or
+// lost. A write of the record is one transaction, so only its answer can be lost. A membership change cannot be
+// fenced: it may be applied at any later time, subject only to the checks of etcd at that time.
 //
-// A host that is asked to be taken down (asked.go, cycle.go) has that on its disk, with how far it is: that its
-// operation was begun, that its etcd was stopped, and what holds that etcd back at a boot. Each of these is
-// written before what it speaks of is done, and the agent may die between; so it may between what it does to a unit
-// and what it notes of that. Which voter leads is open at every look, so that a move of leadership that lands late,
-// or never, makes no difference to any later one. Who was asked first is open as well. The promises that these
-// cycles must keep are held against the world as it is at the moment of the view, which is all that an agent can
-// know: when a running etcd is told to stop, every other voter was live, well and known to be so at that view, the
-// voters were odd and at least three, and unless a fault has come since, all the others run at that moment still
-// and the operation is this host's.
+// Host operations (asked.go, cycle.go): the host records its request on disk, and its progress: operation begun, etcd
+// stopped, start guard set. Each record is written before the action. The agent may crash in between, and also
+// between an action on a unit and the record of its result. Which voter leads is open in every view, so a leadership
+// transfer that lands late or never makes no difference. The order of requests is open as well. The promises are
+// checked against the world at the time of the view, which is all that an agent can know: when a running etcd is
+// stopped, every other voter was live, healthy and known to be so in that view, and the voter count was odd and at
+// least three. Unless a fault has occurred since, all others still run and the operation is this host's.
 //
-// The program of a command is one that runs, and may end well or badly at any moment, from when it was started: the
-// moment at which it begins is none of its own. One that runs when its machine goes down has failed, and one may be
-// found to be missing. As long as it runs its etcd is not started, and as long as etcd runs it is not run.
+// The program of a command may succeed or fail at any time after its start, fails if its machine goes down, and may
+// be missing. Etcd is not started while it runs, and it is not run while etcd runs.
 //
-// Whoever was taken out by a replacement (ejected.go) joins again after a while that is an event, and that a bad
-// verdict or a cut begins anew, and its agent's death, after which it may be over at once; how long it is, and that it
-// doubles, is no part of the model.
+// An ejected host (ejected.go) joins again after a while, which is an event. An unhealthy state or a cut restarts
+// that time, and so does the agent's death, after which it may be over at once. Its length, and that it doubles, is
+// not modelled.
 //
-// What etcd answers to a change of membership stands in answer.go, and what becomes of an etcd that
-// starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose
-// connections are younger than 5 s, a new leader takes a learner that it has not heard of for one
-// that is not in sync, and a member that is added again within a second gets the ID that was
-// removed. Such a refusal is an event of its own, and so is the end of an etcd that joins and is told
-// an old list by the member that it asks first: one that is behind, or has just started itself. The
-// tests with the tag realetcd compare all this with etcd 3.5 and 3.6, along a few thousand paths. What
-// they leave out are the times (but for those of leases), one-way partitions, and other moments in
-// which member lists differ. Two things that were seen stay outside of the model: an etcd that was
-// removed before it was ever ready may run on, also when it is told to stop, until it is killed, as
-// systemd does; and of two voters the one that stays, if killed at once, may start with the old list
-// and wait for the other for ever (quorumd never removes a voter of two).
+// Etcd's answers to a membership change are in answer.go, and its behaviour at start in start.go. Some answers depend
+// on what no world holds: etcd reports a cluster as unhealthy while connections are younger than 5 s; a new leader
+// treats a learner without contact as not in sync; a member that is added again within a second gets the removed ID.
+// Such a rejection is an event of its own. So is the exit of a joining etcd that received an outdated member list,
+// from a member that is behind or has just started. The tests with the tag realetcd compare all this with etcd 3.5
+// and 3.6 along a few thousand paths. They leave out times (except those of leases), one-way partitions, and other
+// moments at which member lists differ. Two observations are not modelled. An etcd that was removed before it was
+// ever ready may keep running, even after a stop, until it is killed, as systemd does. And of two voters the
+// remaining one, if killed at once, may start with the old list and wait for the other forever; quorumd never removes
+// one of two voters.
 //
-// What a host sees is a sight (sight.go), from which alone its View is made; the decision for a
-// sight is asked of the policy once and remembered. Every duration in a View is either 0 or longer
-// than every limit: which of the two is an event of its own. The one rule about time is that of
-// the lock: its lease does not end at the server before the holder's validity has ended.
+// A host's view is built from a sight (sight.go) only. The policy is asked once per sight, and the decision is
+// cached. Every duration in a View is either 0 or longer than every limit; which one is an event. The only rule about
+// time is that of the lock: its lease does not expire at the server before the holder's validity has ended.
 //
-// A cluster that has lost its majority for good is a walk of its own (ruins.go), over worlds that know of which cluster
-// each host's data are: hosts with new disks, and one that was taken for gone and comes back; people who make a plan of
-// what they reach, have it obeyed in any order, give it up and make another; agents, etcds and hosts that crash at
-// every moment, also between the parts of a step; and a healthy cluster for which somebody wants a plan. No agent takes
-// a step there but by its plan or where a cluster goes on without it; no two clusters serve at once; and from every
-// world everybody comes to be a voter again. What it takes for granted is that there are never enough old data for a
-// quorum beside those that the survivor has parted with: a majority that comes back whole is for people to keep off.
+// Quorum loss is explored separately (ruins.go), in worlds that track the cluster of each host's data: hosts with new
+// disks, one that counted as gone and comes back, operators who plan from what they can reach, apply plans in any
+// order, abort them and make new ones, crashes of agents, etcds and hosts at every moment, and a plan for a healthy
+// cluster. No agent takes a step there except by its plan, or where a cluster continues without one. Two clusters
+// never serve at once, and from every world every host can become a voter again. The model assumes that there is
+// never enough old data for a quorum besides the data that the survivor replaced: operators must keep off a majority
+// that returns intact.
 //
-// What nothing can read any more, or tell apart, a world forgets (forget.go), each with the reason why that hides
-// nothing; and the policy is asked whether it decides alike. It is what brings a dead voter, its standby and a second
-// fault of every class to their fixpoint: 6 million worlds.
+// A world forgets what no one can read or tell apart any more (forget.go), each with the reason why that hides
+// nothing; the policy is checked to decide alike. This is what lets a dead voter, its standby and a second fault of
+// every class be explored completely: 6 million worlds.
 //
-// A rollout is a walk of its own, too (rolling.go), over worlds in which nobody joins or leaves: the rollout's record
-// and that of the operation, the queue, and what each host's disk says of its turn, which is written beside the steps
-// and may be lost between them. Agents die between the disk and the record and between the record and the disk; people
-// pause, resume and abort, withdraw a host and release its operation; somebody deletes a record or writes the rollout
-// over. At most one host is down for it at a time, each at most once between two starts of the rollout; one that is
-// paused or over takes nobody down; the leader goes last; and it ends, or says why it stops.
+// Rollouts are explored separately, too (rolling.go), in worlds where no host joins or leaves: the records of the
+// rollout and the operation, the queue, and each host's record on disk, which is written apart from the steps and may
+// be lost in between. Agents crash between disk and record and between record and disk; operators pause, resume and
+// abort, cancel a host and release its operation; records are deleted or overwritten. At most one host is down for
+// the rollout at a time, each at most once between two starts. A paused or finished rollout takes no host down, the
+// leader goes last, and the rollout ends or reports why it stopped.
 //
-// Hosts are interchangeable. Where hosts rank alike it is left open who goes first, so that
-// worlds which differ only in which host is which are explored once.
+// Hosts are interchangeable. If hosts rank alike, the order is open, so worlds that differ only in the names of their
+// hosts are explored once.
 package model

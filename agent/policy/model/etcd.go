@@ -200,7 +200,7 @@ func (w *world) remove(i int, late bool) {
 	}
 }
 
-// namesOwn tells the steps that name this host's own member.
+// namesOwn reports whether the step names this host's own member.
 func namesOwn(step uint8) bool {
 	switch step {
 	case promote, setAdded, setStarted, setPromoted, rollBackOwn:

@@ -152,7 +152,7 @@ func (e event) class() Faults {
 	return 0
 }
 
-// global tells the events that belong to no host.
+// global reports whether the event belongs to no host.
 func (k kind) global() bool {
 	switch k {
 	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evTold, evLeaseOver,
@@ -224,7 +224,7 @@ func (m *machine) expand(w *world, emit func(e event, next *world, found breach)
 	}
 }
 
-// possible tells at a glance the events that cannot happen.
+// possible rules out most impossible events cheaply.
 func (w *world) possible(k kind, i int) bool {
 	h := &w.hosts[i]
 	switch k {

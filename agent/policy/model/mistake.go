@@ -113,7 +113,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a learner that is cut off is taken for one that follows", breach: learnerUnready,
+			Name: "a learner that is cut off counts as keeping up", breach: learnerUnready,
 			scope: of(3, 1, 1, MemberCutOff),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.StillFor = 0 })

@@ -100,7 +100,7 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a learner that is being filled is not looked at", breach: stopAtRisk,
+			Name: "a learner that is catching up is ignored", breach: stopAtRisk,
 			scope: func(sc *Scenario) {
 				asking(3, 1, OperatorRelease)(sc)
 				sc.Hosts, sc.Target.Standbys = 4, 1
@@ -110,7 +110,7 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the leadership is not moved before its etcd is stopped", breach: leaderStopped,
+			Name: "leadership is not transferred before the leader's etcd is stopped", breach: leaderStopped,
 			scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Leader = false })
@@ -155,7 +155,7 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "it is not seen that the machine has rebooted since a command was started", breach: ranTwice,
+			Name: "a reboot during a command is not detected", breach: ranTwice,
 			scope: asking(3, 1, HostCrash),
 			rules: seeing(func(v *policy.View) {
 				if p := program(lost); v.Asked != nil && v.Asked.Command == p.State() {
@@ -165,7 +165,7 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a command that has failed is taken for one that has done its work", breach: notRun,
+			Name: "a failed command counts as successful", breach: notRun,
 			scope: asking(3, 0, 0),
 			rules: state(policy.HooksFailed, policy.HooksDone),
 		},
@@ -176,7 +176,7 @@ func commandMistakes() []Mistake {
 func cycleMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a host is taken down while another one is in its operation", breach: recordOverwritten,
+			Name: "a host is taken down during another host's operation", breach: recordOverwritten,
 			scope: asking2(0, 0),
 			rules: rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
@@ -199,7 +199,7 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host is taken down while another one says that it is in its turn", breach: secondTurn,
+			Name: "a host is taken down while another one reports its own operation", breach: secondTurn,
 			scope: asking2(1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {

@@ -102,7 +102,7 @@ const (
 	begunInAlarm
 )
 
-// promise says which promise of the design a breach breaks, and how.
+// promise is the promise of the design that a breach breaks, and how.
 type promise struct{ name, text string }
 
 func promises() map[breach]promise {

@@ -267,7 +267,7 @@ func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 // member is a line of the member list.
 type member struct{ named, learner bool }
 
-// listed tells what a member is to the list; nil is none.
+// listed returns the role of a member in the list; nil is none.
 func (m *member) listed() uint8 {
 	switch {
 	case m == nil:
@@ -278,7 +278,7 @@ func (m *member) listed() uint8 {
 	return voter
 }
 
-// data tells what lies in a host's directory.
+// data returns the contents of a host's directory.
 func (b *bench) data(i int) uint8 {
 	found := datadir.Inspect(filepath.Join(b.hosts[i].dir, "data"), "")
 	switch {

@@ -51,7 +51,7 @@ func (q pair) edge() edge {
 	return edge{q.operation, q.essence(), q.after(), q.cost(&w)}
 }
 
-// free tells the operations that only prepare others.
+// free reports whether the operation only prepares others.
 func (o operation) free() bool { return o.kind == opEnv || o.kind == opAside }
 
 // logs stands between a difference and how the logs of the members end.

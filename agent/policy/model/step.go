@@ -58,7 +58,7 @@ const (
 	beginLeave   // a replacement by which a host has its own lost member removed, and a standby votes next
 )
 
-// writesRecord tells the steps that are one fenced write of the operation record.
+// writesRecord reports whether the step is one fenced write of the operation record.
 func writesRecord(step uint8) bool {
 	switch step {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
@@ -70,13 +70,13 @@ func writesRecord(step uint8) bool {
 	return false
 }
 
-// begins tells the steps that write a record where there was none.
+// begins reports whether the step creates a record.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
 		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginLeave
 }
 
-// changesMembership tells the steps that no transaction can fence.
+// changesMembership reports whether the step cannot be fenced by a transaction.
 func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
@@ -203,7 +203,7 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
-// guarded tells the steps apart that are taken with and without the start guard.
+// guarded distinguishes steps with and without the start guard.
 func guarded(step policy.Step) uint8 {
 	for _, kind := range []uint8{takeDown, takeDownHeld, startUnit, startAsIs} {
 		if kindOf(kind) == step.Kind && guardOf(kind) == step.Guard {
@@ -213,7 +213,7 @@ func guarded(step policy.Step) uint8 {
 	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
-// guardOf tells what becomes of the start guard before a step begins.
+// guardOf returns what happens to the start guard before a step begins.
 func guardOf(step uint8) policy.StartGuard {
 	switch step {
 	case startUnit:

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// story tells how a breach comes about. States in the table have their hosts sorted, so the way
+// story describes how a breach comes about. States in the table have their hosts sorted, so the way
 // is walked again from the beginning, with every host keeping its name.
 func (x *explorer) story(f find) *Breach {
 	var way []key
@@ -61,7 +61,7 @@ func (x *explorer) story(f find) *Breach {
 	return &Breach{Promise: p.name, Text: p.text, Story: b.String()}
 }
 
-// tellRest tells the run that does not end as it shall.
+// tellRest describes a run that does not end as required.
 func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
 	for _, e := range m.endings() {
@@ -87,7 +87,7 @@ func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
 	}
 }
 
-// text tells an event as a sentence.
+// text describes an event in a sentence.
 func (m *machine) text(e event, w *world) string {
 	h := int(e.host)
 	a := &w.hosts[h]

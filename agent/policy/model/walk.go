@@ -64,7 +64,7 @@ func (k walk[W]) explore(ctx context.Context, most int, r *Result) {
 	r.Complete = true
 }
 
-// breach tells how it came to one.
+// breach describes the way to a breach.
 func (k walk[W]) breach(found map[W]from[W], at W, last string, b uint8) *Breach {
 	lines := []string{last}
 	for {
