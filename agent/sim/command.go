@@ -100,6 +100,6 @@ func (p *promises) beginCommand(h *host, id string) {
 	}
 	p.commands[id] = true
 	if h.unit.process && h.unit.byAgent {
-		p.breach("P2", h, "a command is run beside an etcd that its agent has started")
+		p.breach("P2", h, "a command runs while an etcd that its agent started is running")
 	}
 }

@@ -127,7 +127,7 @@ func (e *etcd) crawls() bool { return e.leader != nil && e.leader.host.disk.stat
 func (e *etcd) settle() {
 	e.advance()
 	if e.leader != nil && !e.leads() {
-		e.w.happen(e.leader.host, happenedEtcd, 1, "etcd: %x leads no more", e.leader.id)
+		e.w.happen(e.leader.host, happenedEtcd, 1, "etcd: %x lost its leadership", e.leader.id)
 		e.leader = nil
 	}
 	if e.leader == nil && !e.electing && e.candidate(0) != nil {

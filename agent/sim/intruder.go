@@ -27,18 +27,18 @@ func intruders() []fault {
 		}
 	}
 	return []fault{
-		moment("somebody deletes the record of the operation", func(w *world, _ *host) {
+		moment("the operation record is deleted", func(w *world, _ *host) {
 			if op := w.promises.currentOp(); op != nil {
 				w.intrude(clientv3.OpDelete(w.keys.Op()))
 			}
 		}),
-		moment("somebody deletes the record of the operation, and what its host says of itself",
+		moment("the operation record and the host record are deleted",
 			func(w *world, _ *host) {
 				if op := w.promises.currentOp(); op != nil {
 					w.intrude(clientv3.OpDelete(w.keys.Op()), clientv3.OpDelete(w.keys.Host(op.Host)))
 				}
 			}),
-		moment("somebody writes a join of a standby that is to be taken back", func(w *world, _ *host) {
+		moment("a forged join of a standby, to be rolled back, is written", func(w *world, _ *host) {
 			for _, m := range w.etcd.learners() {
 				note, err := m.host.files.read(stateDir + "/cluster.json")
 				if w.promises.currentOp() != nil || err != nil || !bytes.Contains(note, []byte(`"standby"`)) {

@@ -136,6 +136,6 @@ func (w *world) serves(e *etcd) {
 	w.counts.WentOn++
 	w.promises.decoded, w.promises.decodedAt = nil, 0
 	w.promises.hostsChanged = w.now()
-	w.happen(nil, happenedEtcd, 70, "etcd: cluster %x goes on", e.clusterID)
+	w.happen(nil, happenedEtcd, 70, "etcd: cluster %x continues", e.clusterID)
 	w.promises.afterEffect()
 }

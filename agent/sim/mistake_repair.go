@@ -77,7 +77,7 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "the probe's measurement counts as etcd's own metrics", Promise: "P2",
-			Says: "nothing but its own verdict says that it is sick", sick: 5 * time.Minute,
+			Says: "only its own health state reports it as unhealthy", sick: 5 * time.Minute,
 			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
 			parts: func(_ *process, opt *agent.Options) {
 				told := opt.MemberMetrics

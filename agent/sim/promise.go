@@ -410,7 +410,7 @@ func (p *promises) overtaken(after time.Duration) bool {
 // beforeAdd judges an addition as it is applied, so long after it was sent.
 func (p *promises) beforeAdd(by *process, after time.Duration) {
 	if !p.overtaken(after) && len(p.w.etcd.learners()) > 0 {
-		p.breach("P2", by.host, "a learner is added beside another one")
+		p.breach("P2", by.host, "a second learner is added")
 	}
 }
 

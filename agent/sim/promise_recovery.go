@@ -73,7 +73,7 @@ func (p *promises) byPlan(by *process, step policy.Step) {
 		}
 	case policy.StepCopyData, policy.StepPlaceCopy:
 		if k == nil || !k.Alone {
-			p.breach("P4", h, fmt.Sprintf("%s is begun on a host that is not to go on alone", step.Kind))
+			p.breach("P4", h, fmt.Sprintf("%s begins on a host that is not the survivor", step.Kind))
 		}
 	case policy.StepStartUnit, policy.StepWriteEnv: // which are judged by what they do
 	default:

@@ -164,7 +164,7 @@ func (w *world) makePlan() {
 	}
 	r.plan, r.applied, r.refused = &plan, map[int]bool{}, 0
 	r.plans++
-	w.happen(nil, happenedFault, 78, "plan %s is made: %s goes on as %x; gone: %v", plan.ID,
+	w.happen(nil, happenedFault, 78, "plan %s: survivor %s continues as %x; gone: %v", plan.ID,
 		plan.Of(plan.Survivor).Host, uint64(plan.New), plan.Gone)
 	w.promises.planned(plan)
 }

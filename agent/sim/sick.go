@@ -184,11 +184,11 @@ func (p *promises) notSick(m *member) string {
 	said, ill := p.ill[m.host]
 	switch since := w.now() - said.since + p.stale(); {
 	case !ill:
-		return "by its own verdict it is well"
+		return "its own health state is healthy"
 	case said.worst == health.Slow && since < w.plan.Sick, since < time.Minute && said.worst == health.Stalled:
 		return fmt.Sprintf("which has been sick for %s of %s", w.now()-said.since, w.plan.Sick)
 	case d.ails == 0 && w.now()-d.ailed > witnessed+p.stale():
-		return "nothing but its own verdict says that it is sick"
+		return "only its own health state reports it as unhealthy"
 	}
 	return ""
 }

@@ -51,7 +51,7 @@ func deads() []row {
 				name: "dead/" + string(ready) + size.name,
 				about: fmt.Sprintf("the leader of three%s dies with all that runs on its host, under 50 writes/s that "+
 					"retry for 5 s", size.about),
-				plainly: fmt.Sprintf("nobody helps; watched for %v", plainDeadFor),
+				plainly: fmt.Sprintf("no intervention; watched for %v", plainDeadFor),
 				ours: fmt.Sprintf("a %s takes its place after a grace of %v, or of %v with -quick", ready, deadFor,
 					quickDeadFor),
 				figures: []figure{

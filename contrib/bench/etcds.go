@@ -134,7 +134,7 @@ type watched struct {
 func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 	bystander, err := s.etcds("idle", 1)
 	if err != nil {
-		return nil, fmt.Errorf("the etcd that stands by: %w", err)
+		return nil, fmt.Errorf("the standby etcd: %w", err)
 	}
 	w := &watched{}
 	if w.load, err = testbed.StartWriteLoad(s.ctx, o); err != nil {

@@ -57,7 +57,7 @@ func probes() []row {
 	} {
 		all = append(all, row{
 			name:    "probe/" + load.name,
-			about:   "what the probe says of a disk, beside what etcd measures of its own log on it, at a load",
+			about:   "the probe's fsync latency compared with etcd's own WAL fsync on the same disk, under load",
 			plainly: fmt.Sprintf("%s, under %d writes/s of %d bytes%s", etcdFsync, load.rate, load.value, load.disk()),
 			ours:    probeFsync + " of the lane \"wal\", in the same minute, every 200 ms",
 			figures: []figure{

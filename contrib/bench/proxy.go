@@ -46,7 +46,7 @@ const (
 
 func proxies() row {
 	return row{
-		name: "proxy", about: "a forwarder of local clients' connections to three servers, both in turn in one run",
+		name: "proxy", about: "a proxy for local clients to three servers, both sides alternating in one run",
 		plainly: "haproxy, mode tcp, balance leastconn, otherwise defaults",
 		ours:    "quorumd proxy",
 		figures: []figure{

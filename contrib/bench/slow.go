@@ -40,9 +40,9 @@ func slowLeaders() []row {
 			name: "slow-leader/" + delay.String(),
 			about: fmt.Sprintf("each fsync of the leader of three takes %v longer; what clients of the other two see, "+
 				"under 50 writes/s", delay),
-			plainly: fmt.Sprintf("nobody helps; looked at %v after the fault, for %v", slowLeads+slowSettled,
+			plainly: fmt.Sprintf("no intervention; measured %v after the fault, for %v", slowLeads+slowSettled,
 				slowBefore),
-			ours: fmt.Sprintf("the leader gives way; looked at %v after that for %v", slowSettled, slowBefore),
+			ours: fmt.Sprintf("leadership transfer; measured %v after that for %v", slowSettled, slowBefore),
 			figures: []figure{
 				{name: leadFor, unit: "s", digits: 1, ours: true},
 				{name: tailBefore, unit: "ms", basis: true},

@@ -113,6 +113,6 @@ func (d *demo) end(err error) error {
 	if err == nil {
 		return d.giveBack()
 	}
-	return errors.Join(fmt.Errorf("%w\nThe logs stay until the next demo: %s, and etcd.log beside each",
+	return errors.Join(fmt.Errorf("%w\nThe logs stay until the next demo: %s, and etcd.log next to each",
 		err, filepath.Join(here(d.dir), "n*", "quorumd.log")), d.mark.Close())
 }

@@ -146,7 +146,7 @@ func readKnown(path string) (map[string]string, error) {
 		}
 		name, reason, found := strings.Cut(line, " # ")
 		if !found || strings.TrimSpace(reason) == "" {
-			return nil, fmt.Errorf("%s: %q gives no reason: write \"MUTANT # reason\"", path, line)
+			return nil, fmt.Errorf("%s: %q has no reason: write \"MUTANT # reason\"", path, line)
 		}
 		known[strings.TrimSpace(name)] = reason
 	}

@@ -43,8 +43,8 @@ func ToldToReadAnew(ctx context.Context, client *clientv3.Client, revision int64
 	defer cancel()
 	told := <-client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))
 	if !errors.Is(told.Err(), rpctypes.ErrCompacted) {
-		return fmt.Errorf("a watcher that resumes at revision %d is told no compaction: %w", revision,
-			cmp.Or(told.Err(), errors.New("it is told of changes")))
+		return fmt.Errorf("a watcher that resumes at revision %d receives no compaction error: %w", revision,
+			cmp.Or(told.Err(), errors.New("it receives changes")))
 	}
 	return nil
 }

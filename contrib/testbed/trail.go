@@ -114,7 +114,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			killed = true // perhaps it has begun all the same, and nobody was told
 		case begins:
 			if began != "" {
-				wrong = append(wrong, fmt.Errorf("history: %s began an operation while that of %s went on", l.Name,
+				wrong = append(wrong, fmt.Errorf("history: %s began an operation during that of %s", l.Name,
 					began))
 			}
 			began = l.Name

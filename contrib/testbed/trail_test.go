@@ -86,7 +86,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	refused.Text, refused.Outcome = record.FailedStep+refused.Text+": cannot begin", record.StepError
 	expectWrong(t, CheckHistory([]record.Line{refused, begin("a"), end("a"), begin("b"), end("b")}, false))
 	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false),
-		"b began an operation while that of a went on")
+		"b began an operation during that of a")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, false), "a ended an operation that has not begun")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, true))
 	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the operation of a has not ended")
@@ -96,7 +96,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	}
 	expectWrong(t, CheckHistory([]record.Line{letGo, end("the standby b"), begin("c"), letGo, end("c")}, false))
 	expectWrong(t, CheckHistory([]record.Line{letGo, begin("c"), end("c")}, false),
-		"c began an operation while that of a went on")
+		"c began an operation during that of a")
 	down := record.Line{
 		Name: "a", Kind: "step", Code: string(policy.StepBeginCycle),
 		Text: "recording that this host is taken down: restart: new version",
@@ -107,7 +107,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	}
 	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))
 	expectWrong(t, CheckHistory([]record.Line{down, begin("b"), end("b")}, false),
-		"b began an operation while that of a went on")
+		"b began an operation during that of a")
 	released := record.Line{
 		Name: "b", Kind: "operator", Code: "RELEASED",
 		Text: "cycle of a in phase ready released by root: it is gone",

@@ -178,7 +178,7 @@ func giveWayMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
-			Name:   "a leader reads the wrong way round which other voters are down, and gives way to one that is",
+			Name:   "a leader inverts which voters are down, and transfers leadership to one that is",
 			breach: gaveWayToDead, scope: of(3, 3, 2, VerdictChange|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live == (m.PeerURL == v.Self.PeerURL) })

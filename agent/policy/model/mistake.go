@@ -282,7 +282,7 @@ func operationMistakes() []Mistake {
 			rules: rules{noTokenFence: true},
 		},
 		{
-			Name:   "the lock is taken whatever operation there is, and whoever has it takes that over",
+			Name:   "the lock is taken despite an operation, and its holder adopts that operation",
 			breach: adoptedEarly, scope: faults(2, AgentPause|AgentCrash),
 			rules: rules{takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Lock.Mine {

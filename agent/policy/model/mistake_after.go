@@ -134,7 +134,7 @@ func graveCycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an etcd that a person stops after a reboot is taken for one that has not started",
+			Name:   "an etcd that an operator stops after a reboot counts as not started",
 			breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) { v.Unit.Ran = false }),
 		},

@@ -138,7 +138,7 @@ func commandMistakes() []Mistake {
 			rules: state(policy.HooksRunning, policy.HooksDone),
 		},
 		{
-			Name:   "etcd is started when a person says that it is over, though the command runs",
+			Name:   "etcd is started when an operator ends the request, although the command runs",
 			breach: startedMeanwhile, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Asked.Work == policy.WorkCommand {

@@ -78,7 +78,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "a removal that etcd may have been told of is given up when its member is back",
+			Name:   "a removal that may have been sent is aborted when its member is back",
 			breach: removalForgotten, scope: removals(2, EtcdCrash|LateCall),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {

@@ -110,7 +110,7 @@ func mistakesOfEnds() []RollMistake {
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),
 		},
 		{
-			Name:   "a turn of which a person has released the operation counts as none",
+			Name:   "a released operation does not count as done",
 			breach: rollTwice, scope: rollFaultWord, rules: rollRules{released: true},
 		},
 		{

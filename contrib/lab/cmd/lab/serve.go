@@ -118,8 +118,8 @@ func commands() []command {
 			},
 		},
 		{"isolate", "HOST", "cut it off from all others", part((*lab.Lab).Isolate)},
-		{"mute", "HOST", "nobody hears it, and it hears all", part((*lab.Lab).Mute)},
-		{"deafen", "HOST", "it hears nobody, and all hear it", part((*lab.Lab).Deafen)},
+		{"mute", "HOST", "it receives everything, but its packets are lost", part((*lab.Lab).Mute)},
+		{"deafen", "HOST", "its packets arrive, but it receives nothing", part((*lab.Lab).Deafen)},
 		{"heal", "", "end all cuts", func(ctx context.Context, l *lab.Lab, _ []*lab.Host, _ []string) (string, error) {
 			return "", l.Heal(ctx)
 		}},
