@@ -284,14 +284,14 @@ func TestADeclarationThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	fine := func() declaration { return (&heat{code: heatHigh}).declared("heat", Everything) }
 	for want, spoil := range map[string]func(*declaration){
-		"heat is vital and gates nothing":        func(d *declaration) { d.Vital, d.Gates = true, Nothing },
-		"heat is optional and starts as":         func(d *declaration) { d.start = Unknown },
-		"HEAT_HIGH makes the verdict UNKNOWN":    func(d *declaration) { d.Problems[0].State = Unknown },
-		"and HEAT_HIGH about the disk":           func(d *declaration) { d.Problems[0].Component = Disk },
-		"cpu is declared twice":                  func(d *declaration) { d.Name = "cpu" },
-		"CPU_STARVED, which is a code of cpu":    func(d *declaration) { d.Problems[0].Code = CPUStarved },
-		"heat stands behind fan":                 func(d *declaration) { d.Behind = []string{"fan"} },
-		"a rule to WARM \"HEAT_HIGH\", which it": func(d *declaration) { d.Problems[0].State = Slow },
+		"heat is vital but gates nothing":          func(d *declaration) { d.Vital, d.Gates = true, Nothing },
+		"heat is optional and starts as":           func(d *declaration) { d.start = Unknown },
+		"HEAT_HIGH makes the health state UNKNOWN": func(d *declaration) { d.Problems[0].State = Unknown },
+		"but HEAT_HIGH is about the disk":          func(d *declaration) { d.Problems[0].Component = Disk },
+		"cpu is declared twice":                    func(d *declaration) { d.Name = "cpu" },
+		"reuses CPU_STARVED of cpu":                func(d *declaration) { d.Problems[0].Code = CPUStarved },
+		"heat is behind fan":                       func(d *declaration) { d.Behind = []string{"fan"} },
+		"undeclared finding WARM \"HEAT_HIGH\"":    func(d *declaration) { d.Problems[0].State = Slow },
 	} {
 		d := fine()
 		spoil(&d)

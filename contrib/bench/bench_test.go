@@ -52,9 +52,9 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ rows, sizes, want string }{
-		{"jion", "", `cannot measure "jion"`},
-		{"join", "7", `cannot measure "7"`},
-		{"join/1GB", "empty", "no row is of that name and that size"},
+		{"jion", "", `unknown row or size "jion"`},
+		{"join", "7", `unknown row or size "7"`},
+		{"join/1GB", "empty", "no row has that name and size"},
 	} {
 		if _, err := choose(rows(), c.rows, c.sizes); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("rows %q, sizes %q: got %v, want %q", c.rows, c.sizes, err, c.want)

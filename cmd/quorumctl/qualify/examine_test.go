@@ -73,7 +73,7 @@ func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, dir, as, message, remedy string }{
-		{"file", file, asChild, "not a directory", "create the directory"},
+		{"file", file, asChild, "not a directory", "create its parent directory"},
 		{"closed", closed, asNobodyChild, "permission denied", "run it as the user of etcd, or as root"},
 		{"too large", t.TempDir(), asSmallChild, "file too large", "free space or raise the limit"},
 	} {
