@@ -97,7 +97,7 @@ func TestAMutantThatIsKnownToDoTheSameNeedsAReason(t *testing.T) {
 	if err := os.WriteFile(path, []byte("p.go f: < → <= in: if a < b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readKnown(path); err == nil || !strings.Contains(err.Error(), "gives no reason") {
+	if _, err := readKnown(path); err == nil || !strings.Contains(err.Error(), "has no reason") {
 		t.Errorf("got %v", err)
 	}
 }
