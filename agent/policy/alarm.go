@@ -5,9 +5,9 @@ package policy
 
 import "fmt"
 
-// An alarm of etcd's stands in the cluster until a person ends it, and each member names all of them. Which member's
-// data is the wrong one an alarm does not prove, so that CORRUPT has nobody removed, and nobody copied from; and at
-// its quota etcd takes no record of what would be begun.
+// An etcd alarm lasts until an operator disarms it, and each member reports all alarms. CORRUPT does not prove which
+// member's data is wrong, so no member is removed and none is copied from; at its quota etcd rejects the records of new
+// operations.
 
 func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
@@ -25,8 +25,8 @@ func noSpace(v View) (string, bool) {
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
 }
 
-// refusedAsFull tells why a step that writes was refused. What is in flight goes before an alarm, and tries its steps
-// while it stands; the members may not have told of it yet.
+// refusedAsFull explains why a writing step was refused. An operation in flight is not stopped by an alarm, and retries
+// its steps; the members may not have reported the alarm yet.
 func refusedAsFull(v View) Reason {
 	if r, stands := vetoNoSpace().reason(v); stands {
 		return r
@@ -34,13 +34,13 @@ func refusedAsFull(v View) Reason {
 	return Reason{EtcdNoSpace, v.Failed.Text}
 }
 
-// corruption has nothing begun while members may differ.
+// corruption begins nothing while members may differ.
 func corruption(v View) (Decision, bool) { return alarmed(v, vetoCorrupt) }
 
-// fullDatabase has nothing begun that needs room.
+// fullDatabase begins nothing that needs space.
 func fullDatabase(v View) (Decision, bool) { return alarmed(v, vetoNoSpace) }
 
-// alarmed waits for the end of an alarm. A pause goes before it, and is named first.
+// alarmed waits for the end of an alarm. A pause comes first, and is named first.
 func alarmed(v View, by func() veto) (Decision, bool) {
 	r, stands := by().reason(v)
 	if !stands {

@@ -33,8 +33,7 @@ func ownMemberDown(v View, m Member) Decision {
 		v.Data.State, m.label())
 }
 
-// dataGone tells whether this host's member can never come back, because what it has acknowledged does not lie here any
-// more.
+// dataGone reports whether this host's member can never come back, because the data it acknowledged is gone from here.
 func dataGone(v View, m Member) (string, bool) {
 	said := fmt.Sprintf("this host is listed as %s %s (%x)", kindOf(m), m.label(), m.ID)
 	switch {
@@ -58,7 +57,7 @@ func kindOf(m Member) string {
 	return "voter"
 }
 
-// voterDown tells which voters a cluster is short of, since when, and what that leaves.
+// voterDown describes which voters are down, since when, and the remaining fault tolerance.
 func voterDown(v View) (string, bool) {
 	var down []string
 	var since time.Duration

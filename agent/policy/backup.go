@@ -10,39 +10,39 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Backup is what is known of the cluster's snapshots.
+// Backup is what is known about the cluster's snapshots.
 type Backup struct {
-	Stored bool          // there is a place for them
-	Every  time.Duration // how old the newest may get; 0 when none is taken by itself
-	Spread time.Duration // less than a tenth of that, another for each cluster: not all are due at once
-	Open   bool          // by the windows of the configuration one may be taken now
+	Stored bool          // there is a store for them
+	Every  time.Duration // the interval; 0 if none is taken automatically
+	Spread time.Duration // less than a tenth of that, different for each cluster: not all are due at once
+	Open   bool          // the configured windows allow one now
 	Saved  bool          // there is one
-	Age    time.Duration // of the newest, by wall clocks; without one, since this agent looks
+	Age    time.Duration // of the newest, by wall clocks; without one, since this agent observes
 	Failed *BackupFailure
 	Drill  RestoreTest
 }
 
-// BackupFailure is a snapshot that was tried in vain since the last one that was saved.
+// BackupFailure is a failed attempt since the last snapshot that was saved.
 type BackupFailure struct {
 	Host string
 	Text string
 	Age  time.Duration
 }
 
-// BackupNote says what is to be done about snapshots. It is no step: it takes no lock, and changes nothing.
+// BackupNote is what to do about snapshots. It is no step: it takes no lock and changes nothing.
 type BackupNote struct {
 	Take   bool   // now, by this host
-	Member uint64 // of which
-	By     string // the name of the host that takes the next one; empty when nobody can
+	Member uint64 // the source
+	By     string // the host that takes the next one; empty if none can
 	Due    time.Duration
-	Text   string // when the next is due and who takes it, or what keeps it
+	Text   string // when the next is due and which host takes it, or what blocks it
 }
 
-// backupRetry is between two tries after one that failed, unless snapshots are due more often.
+// backupRetry is the time between two attempts after a failed one, unless snapshots are due more often.
 const backupRetry = 10 * time.Minute
 
-// noteBackup decides who takes the next snapshot, and when: the host of the member that it costs least, so that the
-// database does not cross the network to be written elsewhere. A pause does not keep it: that is when one is wanted.
+// noteBackup decides which host takes the next snapshot, and when: the host of the member where it costs least, so that
+// the database does not cross the network. A pause does not prevent it: that is when one is wanted.
 func noteBackup(v View) BackupNote {
 	_, first := snapshotFirst(v)
 	if v.Backup.Every == 0 && !first {
@@ -66,7 +66,7 @@ func noteBackup(v View) BackupNote {
 	return n
 }
 
-// backupSource gives the member of which a snapshot is taken by its own host, or tells why there is none.
+// backupSource returns the member whose host takes a snapshot of it, or why there is none.
 func (v View) backupSource() (Member, string) {
 	m, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage && h.Stores })
 	if why != "" && v.Backup.Stored {
@@ -77,8 +77,8 @@ func (v View) backupSource() (Member, string) {
 	return m, why
 }
 
-// backupDue gives in how long the next one is due. One that seems to come from the future was taken by a host whose
-// clock is wrong: it counts for no longer than one that is as old.
+// backupDue returns when the next one is due. One from the future was taken by a host whose clock is wrong: it counts
+// like one that is as old.
 func (v View) backupDue() time.Duration {
 	b := v.Backup
 	_, first := snapshotFirst(v)
@@ -89,7 +89,7 @@ func (v View) backupDue() time.Duration {
 	return max(due, b.retry())
 }
 
-// retry gives in how long one that failed is tried again; nothing, or less, when it may be now.
+// retry returns when a failed one is retried; zero or less if it may be now.
 func (b Backup) retry() time.Duration {
 	switch {
 	case b.Failed == nil:
@@ -100,7 +100,7 @@ func (b Backup) retry() time.Duration {
 	return min(b.Every, backupRetry) - b.Failed.Age.Abs()
 }
 
-// backupOld tells that the newest snapshot is twice as old as it should get, which leaves time for one that fails.
+// backupOld reports that the newest snapshot is twice as old as the interval, which leaves time for one failure.
 func backupOld(v View) (string, bool) {
 	b := v.Backup
 	switch {
@@ -113,7 +113,7 @@ func backupOld(v View) (string, bool) {
 		durationfmt.Text(b.Age.Truncate(b.Every)), durationfmt.Text(b.Every)), true
 }
 
-// backupFailed tells that the last snapshot that was tried was not saved.
+// backupFailed reports that the last attempt at a snapshot failed.
 func backupFailed(v View) (string, bool) {
 	f := v.Backup.Failed
 	if f == nil {

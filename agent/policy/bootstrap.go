@@ -5,8 +5,8 @@ package policy
 
 import "fmt"
 
-// bootstrap makes a new cluster of one member. It happens once, at an operator's word; a cluster
-// that answers or has ever answered, or a host that has ever belonged to one, ends the request.
+// bootstrap creates a new single-member cluster. It happens once, on an operator's request; a cluster that answers or
+// has ever answered, or a host that has ever belonged to one, ends the request.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
@@ -27,11 +27,11 @@ func bootstrap(v View) (Decision, bool) {
 			Why: "this host has belonged to a cluster before",
 		}), true
 	}
-	if v.Data.State == DataMember { // made by us before a crash
+	if v.Data.State == DataMember { // created by quorumd before a crash
 		if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
-		// one that has crashed is failed; after a reboot it has not run yet
+		// after a crash it is failed; after a reboot it has not run yet
 		if v.Unit.State == UnitInactive && v.Unit.Ran {
 			return stopped(v), true
 		}
@@ -62,9 +62,9 @@ func bootstrap(v View) (Decision, bool) {
 	return bringUp(v), true
 }
 
-// AgainstBootstrap says why no new cluster is to be made of this host at a person's word, or gives nil: there is some
-// sign of a cluster, and "new" happens once. Its texts name where etcd's data lie, and where this host has noted which
-// cluster it has seen.
+// AgainstBootstrap returns why no new cluster may be created on this host on request, or nil: there is some sign of a
+// cluster, and "new" happens once. Its texts name etcd's data directory, and the file that records which cluster this
+// host has seen.
 func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
@@ -103,8 +103,8 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	return nil
 }
 
-// startLater waits between two starts of etcd. If the last one was refused, that is the reason, and not how etcd ended
-// before.
+// startLater waits between two starts of etcd. If the last one was refused, that is the reason, not the earlier exit of
+// etcd.
 func startLater(v View, format string, args ...any) Decision {
 	if v.Failed.Kind == StepStartUnit {
 		return wait(StepFailed, "%s", v.Failed.Text)

@@ -3,8 +3,8 @@
 
 package policy
 
-// cautions declares what keeps nobody from anything and does not go away by itself: it is told beside the reason for
-// as long as it is so, whatever the mode, on a host that is a member or may become one.
+// cautions declares what blocks nothing and does not pass by itself: it is reported alongside the reason for as long as
+// it lasts, in any mode, on a host that is a member or may become one.
 func cautions() []veto {
 	return []veto{
 		vetoTooOld(),
@@ -24,7 +24,7 @@ func cautions() []veto {
 	}
 }
 
-// caution adds those that hold and were not said.
+// caution adds those that hold and were not reported yet.
 func caution(v View, reasons []Reason) []Reason {
 	for _, c := range cautions() {
 		r, holds := c.reason(v)
@@ -45,12 +45,12 @@ func said(reasons []Reason, code ReasonCode) bool {
 	return false
 }
 
-// Cautions gives those of a decision's reasons that keep nobody from anything.
+// Cautions returns those of a decision's reasons that block nothing.
 func (d Decision) Cautions() []Reason {
 	var list []Reason
 	for i, r := range d.Reasons {
 		for _, c := range cautions() {
-			if i > 0 && c.code == r.Code { // the first is the one that counts
+			if i > 0 && c.code == r.Code { // the first one counts
 				list = append(list, r)
 			}
 		}

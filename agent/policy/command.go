@@ -3,26 +3,26 @@
 
 package policy
 
-// Program is what is known of the program of a command. The agent makes it of its disk and of what it asks the side
-// that runs programs, the model of its world: both ask it how the program is doing.
+// Program is what is known about the program of a command. The agent builds it from its disk and from what the process
+// that runs programs reports, the model from its world: both derive the program's state from it.
 type Program struct {
 	Name string
-	// Noted is what this host's disk says: running, when it was started; done or failed; or nothing.
+	// Noted is what this host's disk records: running, once it was started; done or failed; or nothing.
 	Noted     HookState
 	NotedText string
-	OtherBoot bool // it was started in another boot of the machine than this one
+	OtherBoot bool // it was started in an earlier boot of the machine
 	Able      bool // this agent can run programs
-	Begun     bool // the operation has begun that it is for
-	// Found is how it was found by who looked: due, when it has told nothing; Unseen is why nobody could look.
+	Begun     bool // the operation that it is for has begun
+	// Found is the state that was observed: due if it has reported nothing; Unseen is why it could not be observed.
 	Found    Hooks
 	Unseen   string
-	NotBegun bool // the time is over within which it had to begin
-	Killed   bool // the time is over within which it had to end, killed if need be
-	Launched bool // this agent has had it started so short a time ago that it would change nothing to do so again
+	NotBegun bool // the time within which it had to begin is over
+	Killed   bool // the time within which it had to end is over, and it would have been killed
+	Launched bool // this agent started it so recently that starting it again would change nothing
 }
 
-// Settled gives how it is doing where nobody has to look for that. As long as the host waits for its turn nobody does:
-// the disk on which the program lies may hang, and the loop with it.
+// Settled returns its state if that needs no observation. As long as the host waits for its turn, it is not observed:
+// the disk with the program may hang, and the loop with it.
 func (p Program) Settled() (Hooks, bool) {
 	started := p.Noted == HooksRunning
 	switch {
@@ -39,8 +39,8 @@ func (p Program) Settled() (Hooks, bool) {
 	return Hooks{}, false
 }
 
-// State tells how it is doing. One that was started is taken for one that runs until its end is known, or it can have
-// none any more: etcd must not start beside it, and it runs once.
+// State returns its state. Once started it counts as running until its end is known or no end is possible any more:
+// etcd must not start next to it, and it runs only once.
 func (p Program) State() Hooks {
 	if settled, is := p.Settled(); is {
 		return settled

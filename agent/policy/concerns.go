@@ -3,15 +3,15 @@
 
 package policy
 
-// concern is one thing that a host may have to see to.
+// concern is one thing that a host may have to handle.
 type concern struct {
 	name string
 	part func(View) (Decision, bool)
 }
 
-// concerns declares what goes before what. Whatever is under way is brought to its end before anything is begun; a dead
-// or sick voter is replaced before the cluster grows. A pause, and what holds all like one, comes after what is under
-// way on this host only in that it keeps down no etcd that its agent has stopped: see held.
+// concerns declares the priorities. Whatever is in progress is finished before anything begins; a dead or unhealthy
+// voter is replaced before the cluster grows. A pause, and what works like one, comes after what is in progress on this
+// host only in that it keeps down no etcd that its agent has stopped: see held.
 func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},

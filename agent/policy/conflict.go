@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Conflict says which other host claims to be this one, or has its name or its peer URL. Of two with
-// one name or URL neither joins: which of them is meant, only a person knows. Of two with one ID, the
-// one that came first goes on, and the other takes no step. It is empty when there is none.
+// Conflict returns which other host claims to be this one, or has its name or its peer URL. Of two with one name or URL
+// neither joins: only an operator knows which one is meant. Of two with one ID, the first one continues, and the other
+// takes no step. It is empty if there is none.
 func Conflict(v View) string {
 	if text := wrongName(v); text != "" {
 		return text

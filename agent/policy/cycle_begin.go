@@ -10,56 +10,56 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Asked is what was asked of this host: to be taken down, and brought back. It lies on the host's own
-// disk, so that it is known there while no etcd answers.
+// Asked is this host's request: to be taken down and brought back. It is stored on the host's own disk, so that it is
+// known there while no etcd answers.
 type Asked struct {
 	Work       Work
 	By, Reason string
 
-	// Program is the name of the one that WorkCommand runs, and Command how it is doing.
+	// Program is the name of the program that WorkCommand runs, and Command its state.
 	Program string
 	Command Hooks
 
-	KeepRunning bool // only the turn is wanted, etcd goes on
-	External    bool // somebody else reboots the machine
-	Hurried     bool // within seconds, whatever is decided here: only what is about safety keeps it from its turn
-	Over        bool // nothing more is to be taken down for it
-	// OverFor is since when that has been so, as this agent has seen it; 0 while it is not.
+	KeepRunning bool // only the permission is wanted, etcd keeps running
+	External    bool // something else reboots the machine
+	Hurried     bool // it goes down within seconds in any case: only safety delays its operation
+	Over        bool // it no longer needs to be taken down
+	// OverFor is since when that has been so, as observed by this agent; 0 while it is not.
 	OverFor  time.Duration
-	Ended    bool   // a person has said that it is over, or its operation is about to be ended
-	TooLate  bool   // somebody else was to reboot the machine, and has, before its turn had come
+	Ended    bool   // an operator has ended it, or its operation is about to end
+	TooLate  bool   // something else was to reboot the machine, and did so before the operation began
 	Seen     bool   // its operation was seen in etcd
 	Unbegun  bool   // its operation has not begun
-	Rollout  string // the one that has asked for it; empty when none has
-	Overdue  bool   // it has lasted longer than was said; that is told, and changes nothing
+	Rollout  string // the rollout that requested it; empty if none
+	Overdue  bool   // it has exceeded its announced duration; that is only reported
 	Retimed  bool   // the record of its operation names another end
 	Stopped  bool   // this agent has stopped etcd for it, and has not started it since
-	Released bool   // a person has released its operation: it takes no turn any more
-	// its operation stands by this host's disk, and etcd shows none, or another's: somebody has deleted its record
+	Released bool   // an operator has released its operation: it does not begin again
+	// its operation is in flight by this host's disk, but etcd has no record of it, or another host's: the record was
+	// deleted
 	Noted    bool
 	Rebooted bool // the machine has rebooted since its operation began
-	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
+	// RebootFor is since when this agent has requested a reboot; Never if it has not.
 	RebootFor time.Duration
 	WaitedFor time.Duration // since this agent has known of it
 	Before    Hooks
 	After     Hooks
-	Waived    bool // a person has said that it is over although the hooks have failed that run after it
+	Waived    bool // an operator ended it although the hooks that run after it failed
 }
 
-// Hooks is how the operator's own programs are doing that run before etcd is stopped, after it is back, or,
-// a single one, while it is down.
+// Hooks is the state of the operator's programs that run before etcd is stopped, after it is back, or, a single one,
+// while it is down.
 type Hooks struct {
 	State HookState
 	Text  string // for people
-	// Launched tells that this agent has had them started so short a time ago that it would change nothing to do so
-	// again.
+	// Launched reports that this agent started them so recently that starting them again would change nothing.
 	Launched bool
 }
 
-// Ended tells whether they have come to an end, well or not.
+// Ended reports whether they have ended, successfully or not.
 func (h Hooks) Ended() bool { return h.State == HooksDone || h.State == HooksFailed }
 
-// HookTime says which hooks of a host's own operation are run.
+// HookTime is when hooks of a host's own operation run.
 type HookTime uint8
 
 // The times of hooks.
@@ -69,7 +69,7 @@ const (
 	HooksAfter
 )
 
-// HooksIn gives which are run in a phase of its operation.
+// HooksIn returns which hooks run in a phase of the operation.
 func HooksIn(phase OpPhase) HookTime {
 	switch phase {
 	case PhaseBegun:
@@ -93,8 +93,8 @@ const (
 	HooksFailed   HookState = "failed"
 )
 
-// cycle begins the operation that this host was asked for, if nothing is against it. Whatever else the
-// host has to do meanwhile for its member, it does.
+// cycle begins the requested operation, if nothing speaks against it. Meanwhile the host does whatever else its member
+// needs.
 func cycle(v View) (Decision, bool) {
 	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
 		v.foreign() {
@@ -145,8 +145,8 @@ func cycleVetoes() []veto {
 	}
 }
 
-// restartOfStopped keeps a restart, or what a command ends with, from starting an etcd that somebody has stopped, and
-// may work on.
+// restartOfStopped keeps a restart, or the end of a command, from starting an etcd that an operator has stopped and may
+// be working on.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
 	if !listed || !v.Asked.Work.info().alone || v.Asked.Stopped || v.Unit.State != UnitInactive {
@@ -158,8 +158,8 @@ func restartOfStopped(v View) (string, bool) {
 	return "etcd was stopped cleanly; the restart waits until it is started again", true
 }
 
-// strangerRuns keeps a command from being run beside an etcd that is no member of this host's which could be stopped in
-// order: a learner that has never started, and is to be taken out, or one of another cluster.
+// strangerRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member: a
+// learner that has never started and will be removed, or an etcd of another cluster.
 func strangerRuns(v View) (string, bool) {
 	m, listed := v.member()
 	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
@@ -168,7 +168,7 @@ func strangerRuns(v View) (string, bool) {
 	return "etcd is " + string(v.Unit.State) + " here, and is not a member that could be stopped cleanly", true
 }
 
-// neverStarted tells whether a member is a learner that has not served yet. It is none that counts.
+// neverStarted reports whether a member is a learner that has never served. Such a learner does not count.
 func neverStarted(m Member) bool { return m.Learner && m.Name == "" }
 
 func memberUnitUnusable(v View) (string, bool) {
@@ -182,8 +182,8 @@ func memberUnitUnusable(v View) (string, bool) {
 	return unitUnusable(v)
 }
 
-// quorumAtRisk tells whether stopping this voter would put quorum at risk. It asks nothing of this host's own
-// member, which may be the broken one.
+// quorumAtRisk reports whether stopping this voter would put quorum at risk. This host's own member may be the broken
+// one and is not checked.
 func quorumAtRisk(v View) (string, bool) {
 	m, listed := v.member()
 	if !listed || m.Learner || (v.Asked != nil && v.Asked.KeepRunning) {
@@ -211,7 +211,8 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// doubt says why a voter is not known to be live, and healthy enough for what its findings may gate; empty when it is.
+// doubt explains why a voter is not known to be live and healthy enough for what its findings may block; empty if it
+// is.
 func (v View) doubt(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
@@ -229,10 +230,10 @@ func (v View) doubt(m Member, to health.Gate) string {
 	return ""
 }
 
-// learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it all it has. One
-// that is caught up, or that is dead, is in nobody's way; nor is one that has never started and that has come since
-// this host's operation began: it belongs to no join, and only goes when that has ended. This host's own that has not
-// started is taken out before the host is taken down, or its etcd would run beside whoever works there.
+// learnerUnsettled reports whether a learner has not started, or is catching up: the leader sends it everything. A
+// learner that is caught up or dead does not matter; nor does one that never started and was added after this host's
+// operation began: it belongs to no join, and is removed once that operation has ended. This host's own learner that
+// never started is removed before the host is taken down, or its etcd would run during the work.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -248,8 +249,8 @@ func learnerUnsettled(v View) (string, bool) {
 	return "", false
 }
 
-// notSettled tells whether it is too soon after what happened before. That is a pace, and none for a machine that does
-// not wait: it would go down all the same, and with its leadership.
+// notSettled reports whether it is too soon after the last change. This only sets the pace and does not bind a machine
+// that goes down anyway, with its leadership.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -257,7 +258,7 @@ func notSettled(v View) (string, bool) {
 	return settling(v)
 }
 
-// cycleQueued tells whether another host that was asked earlier goes first.
+// cycleQueued reports whether another host has an older request.
 func cycleQueued(v View) (string, bool) {
 	if v.Asked.Hurried {
 		return "", false
@@ -276,17 +277,17 @@ func cycleQueued(v View) (string, bool) {
 	return line[0].Name + " has an older request and goes first", true
 }
 
-// queued gives the hosts that wait to be taken down, in the order in which they were asked.
+// queued returns the hosts that wait to be taken down, oldest request first.
 func queued(v View) []Host {
 	line := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Wants == "" || !h.Manage })
 	slices.SortStableFunc(line, askedEarlier)
 	return line
 }
 
-// again says when a host that waits to be taken down looks again before its next round of the loop, and the IDs of the
-// hosts that it then looks at beside itself. Only the next in the line does, so that it follows within a second: it is
-// the first, or the one before it has its turn or has just had it, and has perhaps not told yet that it wants no other.
-// It knows when a pause ends.
+// again returns when a host that waits to be taken down looks again before its next round, and the IDs of the other
+// hosts that it reads then. Only the next one in the queue does, so that it follows within a second: it is the first,
+// or the one before it is in its operation or has just ended it and may not have published that yet. It knows when a
+// pause ends.
 func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
@@ -312,6 +313,6 @@ func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 	return 0, nil
 }
 
-// lookSoon is how often the next in the line looks whether the one before has come back, and a host whether programs
-// that were started have begun.
+// lookSoon is how often the next host in the queue checks whether the one before has come back, and a host whether
+// started programs have begun.
 const lookSoon = 500 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// cycles is the operation that takes a host down and brings it back. Nobody ends it but that host or a person: only
-// they know whether somebody works there.
+// cycles is the operation that takes a host down and brings it back. Only that host or an operator ends it: only they
+// know whether work is in progress there.
 func cycles() operation {
 	return operation{
 		kind:   KindCycle,
@@ -26,21 +26,21 @@ func cycles() operation {
 	}
 }
 
-// ownCycle carries on the operation that takes this host down and brings it back, from whatever point
-// it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
+// ownCycle continues the operation that takes this host down and brings it back, from any point. Steps down happen
+// under the lock; starting etcd again needs none.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
-	// another than this operation takes it out
+	// a different operation removes it
 	listed = listed && !neverStarted(m)
-	// what is on its way back is not taken down once more, whatever its etcd does
+	// a returning member is not taken down once more, whatever its etcd does
 	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
 }
 
-// worked tells whether what the host was taken down for has been done. Maintenance is done when a
-// person says so.
+// worked reports whether the work that the host was taken down for is done. Maintenance is done when an operator ends
+// it.
 func worked(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
@@ -53,7 +53,7 @@ func worked(v View) bool {
 	return false
 }
 
-// takeDown stops this host's member in order.
+// takeDown stops this host's member cleanly.
 func takeDown(v View, m Member, listed bool) Decision {
 	if d, decided := underLock(v, "to continue the "+string(v.Asked.Work)); decided {
 		return d
@@ -73,22 +73,22 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	// later, an end that is not answered could land after the stop that is decided next
+	// later, an unanswered end could take effect after the stop that is decided next
 	case leave && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
-	case !v.Self.Drives: // others have stopped it, and start it
-	case v.Asked.Work == WorkReboot: // it starts with the machine, if whoever has stopped it wants that
+	case !v.Self.Drives: // it is stopped and started externally
+	case v.Asked.Work == WorkReboot: // it starts with the machine, if it is enabled
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
-	case !v.Asked.Stopped: // from now on it is this operation's: it is held back, and started again at the end
+	case !v.Asked.Stopped: // from now on this operation owns it: the start guard holds it, and it is started again at the end
 		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
 	return touchable(v)
 }
 
-// touchable is a host whose turn it is and whose etcd is where it shall be: now the work is done.
+// touchable is a host in its operation whose etcd is in the required state: now the work is done.
 func touchable(v View) Decision {
 	a := v.Asked
 	stranger, busy := strangerRuns(v)
@@ -113,8 +113,7 @@ func touchable(v View) Decision {
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
 
-// start has programs started. That shows only once they have begun: until then it is waited for, and not done over and
-// over.
+// start launches programs. They show only once they have begun: until then it waits, and does not launch them again.
 func start(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
@@ -124,13 +123,13 @@ func start(h Hooks, code ReasonCode, s Step) Decision {
 	return d
 }
 
-// mayRun tells whether the program of a command runs, or may begin to at any moment. As long as that is so, etcd is not
-// started, whoever says that it is over.
+// mayRun reports whether the program of a command runs, or may begin at any moment. Until that is over etcd is not
+// started, even if an operator ends the request.
 func mayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
 
-// bringBack starts the member again, and ends the operation once it is demonstrably well.
+// bringBack starts the member again, and ends the operation once the member is known to be healthy.
 func bringBack(v View, m Member, listed bool) Decision {
 	untouched := untouched(v)
 	keeps := v.Asked != nil && v.Asked.KeepRunning
@@ -149,7 +148,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return stopped(v)
 	case !unitRuns(v):
 		return startMember(v, m)
-	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // nothing may be left that holds it back
+	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // the start guard must not stay behind
 		return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 	}
 	if d, decided := underLock(v, "to end this host's operation"); decided {
@@ -166,8 +165,8 @@ func bringBack(v View, m Member, listed bool) Decision {
 	return returned(v, m)
 }
 
-// diskGivenUp reports whether the disk of a member that is to come back has been FAILED for too long since the work
-// ended. Its etcd was started: whatever becomes of it needs no operation.
+// diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its
+// etcd was started: its future needs no operation.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
 	if v.Asked != nil && v.Asked.Over {
@@ -187,35 +186,35 @@ func endUnfit(v View) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: HealthBad, Why: why})
 }
 
-// untouched tells whether nothing has been done yet to this host's etcd. One that is on its way up or has
-// failed may have been restarted just now: it is brought back first, whatever the reason.
+// untouched reports whether nothing has been done to this host's etcd yet. One that is starting or has failed may have
+// been restarted just now: it is brought back first, for any reason.
 func untouched(v View) bool {
 	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
 	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
 	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
 }
 
-// stoppedSince tells whether it was a person who stopped an etcd that was stopped in order: either it had run
-// again since this operation stopped it, or this operation never did.
+// stoppedSince reports whether an operator stopped an etcd that was stopped cleanly: either it had run again since this
+// operation stopped it, or this operation never did.
 func stoppedSince(v View) bool {
 	switch a := v.Asked; {
-	case a == nil || a.Work == WorkRestart: // nobody knows; or one that was restarted is not left stopped
+	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
 		return true
 	case a.Work.info().byWord:
 		return !a.Stopped
-	default: // after a reboot it has started by itself, while it is still noted as stopped
+	default: // after a reboot it has started by itself, while still recorded as stopped
 		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
 	}
 }
 
-// stoppedAfterReboot tells whether a person has stopped an etcd that this agent had stopped for a reboot: it has
-// started by itself since, with the machine, and been stopped again. The agent may not have run meanwhile, and still
-// have it noted as stopped.
+// stoppedAfterReboot reports whether an operator stopped an etcd that this agent had stopped for a reboot: it has
+// started with the machine since, and was stopped again. If the agent did not run meanwhile, it still has it recorded
+// as stopped.
 func stoppedAfterReboot(v View) bool {
 	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
 }
 
-// returned ends the operation of a member that has been well again for long enough.
+// returned ends the operation of a member that has been healthy again for long enough.
 func returned(v View, m Member) Decision {
 	var why string
 	switch {
@@ -239,8 +238,8 @@ func returned(v View, m Member) Decision {
 	return wait(Returning, "%s", why)
 }
 
-// wellAgain runs the hooks that come after, and ends the operation. Hooks that fail keep the turn, so
-// that no other host is taken down, until a person says that it is over all the same.
+// wellAgain runs the hooks that come after, and ends the operation. Failed hooks keep the operation, so that no other
+// host is taken down, until an operator ends it anyway.
 func wellAgain(v View) Decision {
 	if v.Asked != nil && !v.Asked.Waived {
 		switch h := v.Asked.After; h.State {
@@ -255,9 +254,8 @@ func wellAgain(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is where it shall be. A command that was to be run and has not done its
-// work is told, whatever else went well; so is a reboot that a person
-// has called off.
+// end ends the operation of a host whose etcd is in the required state. A command that did not do its work is reported
+// even if all else succeeded; so is a reboot that an operator cancelled.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
@@ -294,7 +292,7 @@ func startMember(v View, m Member) Decision {
 }
 
 // dataMayBeSwapped reports whether the data directory was last read before an operator ended the work on this machine.
-// The disk may have been replaced since: an etcd that is started on an empty one has forgotten what it acknowledged.
+// The disk may have been replaced since: an etcd that starts on an empty one has forgotten what it acknowledged.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
 	return a != nil && a.Work.info().byWord && a.Stopped && a.Over && v.Data.Age > a.OverFor
@@ -306,12 +304,12 @@ func dataAwaited() Decision {
 	return d
 }
 
-// taken is what is to be said and done about an etcd that this agent has stopped, on a host that does
-// not see its operation: no voter answers, or a person has released the record. With that, a reboot is over, which
-// quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
-// Where no voter answers, another one may have died when this one had just been stopped, and this one's vote is what
-// brings the quorum back: a machine that quorumd has not had rebooted goes on, and is rebooted when its turn allows it
-// again. Somebody else who reboots the machine was told that it is safe to do so.
+// taken decides about an etcd that this agent has stopped, on a host that does not see its operation: no voter answers,
+// or an operator has released it. A release ends a reboot, which quorumd would no longer request, but not a
+// maintenance, during which an operator may be working on the machine. If no voter answers, another voter may have died
+// just after this one was stopped, and this one's vote restores the quorum: a machine that has not been rebooted yet
+// starts etcd, and is rebooted in a later operation. Where something else reboots the machine, it was already allowed
+// to.
 func taken(v View) Decision {
 	a := v.Asked
 	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)

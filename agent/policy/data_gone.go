@@ -11,17 +11,16 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A voter that has lost its data never comes back as itself: it has forgotten what it acknowledged. Once the work is
-// over for which its host was taken down, and the data is gone, its own host gives the member up: it notes that on its
-// disk, ends the operation with MEMBER_LOST, and takes its own place. It removes the member, if the others allow that,
-// and joins as a learner; where a standby is ready, that one votes next. Gone means that the file systems which held
-// the data are mounted, can be read and hold no member, seen after the work has ended. Not mounted is not gone.
+// A voter that has lost its data never comes back as itself: it has forgotten what it acknowledged. Once the work on
+// its host is over and the data is gone, its own host gives the member up: it records that on its disk, ends the
+// operation with MEMBER_LOST, and replaces itself. It removes the member, if the others allow that, and joins as a
+// learner; if a standby is ready, that one votes next. Gone means that the file systems that held the data are mounted,
+// can be read and hold no member, as observed after the work has ended. Not mounted is not gone.
 
-// placed tells whether the file systems are mounted on which the member's data was last seen.
+// placed reports whether the file systems are mounted on which the member's data was last seen.
 func (d Data) placed(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
-// Mounted makes of what was found in a data directory what is known of the member's data: where the file system is not
-// mounted that held it, nothing is.
+// Mounted returns what is known about the member's data: unknown if the file system that held it is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
 	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.placed(self) {
@@ -32,27 +31,27 @@ func (d Data) Mounted(self Self) Data {
 	return d
 }
 
-// workUnderWay tells whether this host is in an operation whose work is not over, or which somebody else holds: a disk
-// that is out comes back with it, or does not.
+// workUnderWay reports whether this host is in an operation whose work is not over, or that is managed externally: a
+// removed disk may come back with its end.
 func (v View) workUnderWay() bool {
 	a := v.Asked
 	begun := a != nil && (!a.Unbegun || a.Stopped)
 	return begun && !a.Over && !a.Released && !worksAlone(v)
 }
 
-// worksAlone tells whether the work of this host's operation is done, or is done with the start of its etcd.
+// worksAlone reports whether the work of this host's operation is done, or is done once its etcd starts.
 func worksAlone(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
 }
 
-// givesUp tells whether this host gives up its own member now, which was taken down in order: the work is over, and the
-// data was looked at since then and is gone.
+// givesUp reports whether this host gives up its own member now, which was taken down cleanly: the work is over, and
+// the data was read since then and is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
 	if m.Learner || m.Live || !gone || !v.Data.placed(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also once a person has released its operation
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also once its operation was released
 	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workUnderWay() {
 		return false
 	}
@@ -60,7 +59,7 @@ func (v View) givesUp(m Member) bool {
 		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
 }
 
-// gaveUp tells whether this host's disk says that its own member is given up.
+// gaveUp reports whether this host's disk records that its own member is given up.
 func (v View) gaveUp(m Member) bool {
 	return v.Self.LostID != 0 && m.ID == v.Self.LostID && m.PeerURL == v.Self.PeerURL && !m.Learner && !m.Live
 }
@@ -70,8 +69,8 @@ func gaveUpText(m Member) string {
 		m.label(), m.ID)
 }
 
-// endLost ends the operation of a host whose data is gone, once its disk says so: whatever data comes back is not
-// started then.
+// endLost ends the operation of a host whose data is gone, once its disk records that: data that comes back later is
+// not started.
 func endLost(v View, m Member) Decision {
 	if !v.gaveUp(m) {
 		return wait(MemberLost, "the data of voter %s (%x) is gone; this host records that first", m.label(), m.ID)
@@ -83,7 +82,7 @@ func endLost(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: MemberLost, Why: why})
 }
 
-// rejoin begins the operation by which this host takes its own place, if nothing is against it.
+// rejoin begins the operation by which this host replaces its own member, if nothing speaks against it.
 func rejoin(v View) (Decision, bool) {
 	m, listed := v.member()
 	if !listed || v.Op != nil || !v.Cluster.Reachable || v.foreign() || !v.gaveUp(m) {
@@ -104,8 +103,8 @@ func rejoin(v View) (Decision, bool) {
 	return Decision{Reasons: append([]Reason{lost}, reasons...)}, true
 }
 
-// rejoinTarget says as what this host joins in its own place, and what keeps it from having its member removed. Where a
-// standby stands ready, the place is that one's.
+// rejoinTarget returns the role in which this host replaces its own member, and what keeps that member from being
+// removed. If a standby is ready, it gets the place.
 func rejoinTarget(v View) (Role, []veto) {
 	common := slices.Concat(repairVetoes(), []veto{
 		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),
@@ -116,7 +115,7 @@ func rejoinTarget(v View) (Role, []veto) {
 	return RoleVoter, slices.Concat(common, unfit(), []veto{vetoLearnerPresent()})
 }
 
-// standbyReady tells whether a standby of another host could vote at once.
+// standbyReady reports whether a standby of another host could vote at once.
 func (v View) standbyReady() bool {
 	for m := range v.Cluster.learners() {
 		h, present := v.hostOf(m)
@@ -128,13 +127,13 @@ func (v View) standbyReady() bool {
 	return false
 }
 
-// removeLost has this host's own member removed, whose data was lost. Nobody else needs to say that it is dead.
+// removeLost removes this host's own member, whose data was lost. No other host needs to report it dead.
 func removeLost(v View, m Member) Decision {
 	code, text := lostStays(v, m)
 	switch {
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
-	case code != "": // etcd may have been told
+	case code != "": // the removal may have reached etcd
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
 	}
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk); holds {
@@ -146,12 +145,12 @@ func removeLost(v View, m Member) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
 }
 
-// lostStays tells why this host's own member is not removed, if there is a reason.
+// lostStays returns why this host's own member is not removed, if there is a reason.
 func lostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
-	case !v.gaveUp(m) || unitRuns(v): // whoever can write the record could else have members removed
+	case !v.gaveUp(m) || unitRuns(v): // otherwise anyone who can write the record could get members removed
 		return Disowned, "this host's disk has no record that the data of " + m.label() + " was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
@@ -163,8 +162,8 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 	return "", ""
 }
 
-// againstLost says why this host is not to be taken down for that work, or gives nil: the data of its member is
-// gone, so that its etcd would not come back. Maintenance is how a disk is replaced.
+// againstLost returns why this host may not be taken down for that work, or nil: the data of its member is gone, so
+// that its etcd would not come back. Maintenance is how a disk is replaced.
 func againstLost(v View, work Work) *Refusal {
 	m, listed := v.member()
 	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet

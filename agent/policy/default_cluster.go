@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// An etcd that starts on an empty disk without an environment makes a cluster of one. Its member and its cluster have
-// the same IDs on every host, because etcd derives them from the default peer URL and the default token.
+// An etcd that starts on an empty disk without an environment creates a single-member cluster. Its member and cluster
+// IDs are the same on every host, because etcd derives them from the default peer URL and the default token.
 const (
 	defaultMemberID  = 0x8e9e05c52164694d
 	defaultClusterID = 0xcdf818194e3a8c32
 	defaultPeerURL   = "http://localhost:2380"
 )
 
-// hasDefaultData reports whether data are those of such a cluster, or of one that has grown out of it: a member keeps
-// its ID when its peer URL changes.
+// hasDefaultData reports whether data belongs to such a cluster, or to one that has grown from it: a member keeps its
+// ID when its peer URL changes.
 func hasDefaultData(member, cluster uint64) bool {
 	return member == defaultMemberID && cluster == defaultClusterID
 }
 
-// strayDefault reports whether etcd has made a cluster of its own here, to which no configured URL leads. One that
-// quorumd has known as this host's is none, nor one that its etcd lists at another peer URL.
+// strayDefault reports whether etcd has created a cluster of its own here that no configured URL leads to. A cluster
+// that quorumd has known as this host's is not meant, nor one whose etcd lists it at another peer URL.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {
@@ -51,8 +51,8 @@ func ownDefault(v View) (Decision, bool) {
 	return wait(DefaultCluster, "%s", text), true
 }
 
-// strayRemains finds hosts whose data are such clusters. They are no copies of each other, although their members have
-// the same ID.
+// strayRemains finds hosts whose data belongs to such clusters. They are no copies of each other, although their
+// members have the same ID.
 func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	var strays []string
 	unlisted := 0
@@ -69,7 +69,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		}
 		strays = append(strays, r.Host)
 	}
-	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // of one alone nothing shows what it is
+	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // a single one does not prove what it is
 		return "", ""
 	}
 	return fmt.Sprintf("on %s etcd was started without settings and created a single-member cluster (member %x, %s), "+

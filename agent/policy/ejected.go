@@ -11,25 +11,25 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Ejections says how often this host's member was replaced within the last 30 days. The host joins again only after a
-// clean stretch, which doubles each time: one that comes and goes changes the membership ever more seldom.
+// Ejections is how often this host's member was replaced within the last 30 days. The host joins again only after a
+// healthy period, which doubles each time: a host that comes and goes changes the membership ever less often.
 type Ejections struct {
 	Times   int
-	Ago     time.Duration // since the last time, for people: it compares clocks of two hosts
-	WellFor time.Duration // since when it has been well without a break, as this agent has seen it since then
+	Ago     time.Duration // since the last time, for texts: it compares clocks of two hosts
+	WellFor time.Duration // since when it has been healthy without a break, as observed by this agent since then
 
-	Member uint64 // that was taken out last
-	// NotedFor is the same as WellFor as this host's disk says, and NotedAgo how long ago it was last known there to go
-	// on; 0 and 0 when the disk says nothing.
+	Member uint64 // the member that was ejected last
+	// NotedFor is WellFor as recorded on this host's disk, and NotedAgo how long ago that was last recorded; 0 and 0 if
+	// the disk records nothing.
 	NotedFor, NotedAgo time.Duration
 }
 
-// noteStretch is how often it is noted that the stretch goes on: an agent that is back sooner than it could miss a
-// break goes on with it.
+// noteStretch is how often the healthy period is recorded: an agent that returns sooner than it could miss a break
+// continues it.
 const noteStretch = time.Minute
 
-// notesClean tells whether the disk is to say anew for how long this host has been well, if it was taken out: an agent
-// that starts anew goes on with that. Of a host of which nothing is known what stands there stays, and grows old.
+// notesClean reports whether to record again for how long an ejected host has been healthy: a restarted agent continues
+// from that. If the host's health is unknown, the record stays and ages.
 func notesClean(v View) bool {
 	t := v.Ejections
 	switch {
@@ -44,7 +44,7 @@ func notesClean(v View) bool {
 // longestClean is where the doubling of [Limits.CleanFor] ends.
 const longestClean = 24 * time.Hour
 
-// clean is for how long this host must have been well before it joins again.
+// clean is how long this host must have been healthy before it joins again.
 func (v View) clean() time.Duration {
 	d := v.Limits.CleanFor
 	for i := 1; i < v.Ejections.Times && d < longestClean; i++ {
@@ -53,14 +53,14 @@ func (v View) clean() time.Duration {
 	return min(d, longestClean)
 }
 
-// Well tells whether a verdict leaves the stretch clean that a host which was taken out waits for. Unknown is not well.
+// Well reports whether a health state continues the healthy period that an ejected host waits for. Unknown does not.
 func (h Health) Well() bool { return h.State == health.Warm || !h.gates(health.Joins) }
 
-// Judged tells whether there is a verdict. An agent that has just started has none for a moment.
+// Judged reports whether a health state is known. An agent that has just started has none for a moment.
 func (h Health) Judged() bool { return h.State != health.Unknown && h.State != health.Qualifying }
 
-// ejected keeps a host from joining that was taken out. Of a member, or of one that is joining, the stretch is over: an
-// agent that starts anew has forgotten it.
+// ejected keeps an ejected host from joining. For a member, or a joining host, the period is over: a restarted agent
+// has forgotten it.
 func ejected(v View) (string, bool) {
 	left := v.clean() - v.Ejections.WellFor
 	if v.Ejections.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {

@@ -5,19 +5,18 @@ package policy
 
 import "iter"
 
-// Environment says of which cluster etcd's environment is to tell: what etcd is started with.
+// Environment is the kind of environment that etcd is started with.
 type Environment uint8
 
-// The environments. The zero value makes no cluster.
+// The environments. The zero value creates no cluster.
 const (
-	EnvironmentListed Environment = iota // of the one that lists its members: this host joins it, or belongs to it
-	EnvironmentNew                       // of a new one, of this host alone
-	EnvironmentAlone                     // of this host alone, and not as a new one: its data are the cluster
+	EnvironmentListed Environment = iota // for the listed cluster: this host joins it, or belongs to it
+	EnvironmentNew                       // for a new cluster, of this host alone
+	EnvironmentAlone                     // for this host alone, but not as new: its data is the cluster
 )
 
-// EnvironmentOf tells with which environment etcd is to be started as things are. A snapshot that this host goes on
-// with goes before all else: it brings the data, and should they be gone one day, etcd must not make a new cluster of
-// nothing.
+// EnvironmentOf returns the environment to start etcd with. A snapshot to restore comes first: it brings the data, and
+// should that be lost later, etcd must not create a new cluster from nothing.
 func EnvironmentOf(v View) Environment {
 	switch {
 	case v.Recovery != nil && v.Recovery.Snapshot:
@@ -28,13 +27,13 @@ func EnvironmentOf(v View) Environment {
 	return EnvironmentListed
 }
 
-// MakesNewCluster tells whether an etcd that starts now may make a new cluster: no other may answer then, and none did
-// when the operator asked.
+// MakesNewCluster reports whether an etcd that starts now may create a new cluster: no other cluster may answer now,
+// and none answered when the operator requested it.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstAutomaticBootstrap says why it is not certain that no etcd runs at the other endpoints, or gives nil. others
-// gives what a connection meets at one after the other: nil where somebody takes it. Each must refuse: silence proves
-// nothing, since a cluster may be behind it, and neither does a list that may lack some; missing says why.
+// AgainstAutomaticBootstrap returns why it is not certain that no etcd runs at the other endpoints, or nil. others
+// yields the result of connecting to each: nil if the connection is accepted. Each must refuse: silence proves nothing,
+// since a cluster may be behind it, and neither does an incomplete list; missing is why it is incomplete.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),

@@ -10,36 +10,36 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Where others run etcd, such as a kubelet, and no hook of the operator's starts and stops it, quorumd does neither:
-// no step that does is taken (see held). What is left is whatever needs no start and no stop, and the turn: this host
-// gets it, hands the leadership over, and is safe to touch while its etcd still runs. Others stop and start it then,
-// and how it goes is seen from its ports.
+// If etcd is managed externally, such as by a kubelet, and no operator's hook starts and stops it, quorumd does
+// neither: it takes no such step (see held). It does whatever needs no start or stop, and coordinates the operation:
+// this host gets its turn, transfers leadership, and is safe to touch while its etcd still runs. The external manager
+// then stops and starts etcd, and quorumd observes that from its ports.
 
-// runByOthers says so.
+// runByOthers returns that reason.
 func (v View) runByOthers() Reason {
 	return Reason{EtcdExternal, fmt.Sprintf("this host's etcd is managed externally and is %s: quorumd neither "+
 		"starts nor "+
 		"stops it", cmp.Or(string(v.Unit.State), "unknown"))}
 }
 
-// MayBeAsked tells whether a host can ever be taken down for that work, as far as who runs its etcd decides it.
+// MayBeAsked reports whether a host can be taken down for that work, as far as the management of its etcd decides.
 func MayBeAsked(v View, w Work) bool {
 	_, listed := v.member()
 	return v.Self.Drives || !listed || !w.info().alone
 }
 
-// ExternallyManaged tells whether others stop this host's etcd for what was asked of it.
+// ExternallyManaged reports whether this host's etcd is stopped externally for its request.
 func ExternallyManaged(v View) bool {
 	_, listed := v.member()
 	return listed && v.Asked != nil && v.othersStop() && !v.Asked.KeepRunning
 }
 
-// othersStop tells whether others may stop etcd for what was asked of this host. A restart and a command are all the
+// othersStop reports whether etcd may be stopped externally for this host's request. A restart and a command are the
 // agent's own work.
 func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }
 
-// lentOut is a host whose turn it is and whose etcd others stop: it is safe to touch from now on, and no longer when
-// the other voters cannot spare it any more.
+// lentOut is a host in its operation whose etcd is stopped externally: it is safe to touch from now on, until the other
+// voters no longer tolerate its loss.
 func lentOut(v View) Decision {
 	if v.Asked.Work.info().alone {
 		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.runByOthers().Text})
@@ -53,7 +53,7 @@ func lentOut(v View) Decision {
 	return d
 }
 
-// notSafe takes back that this host is safe to touch, while its etcd still runs.
+// notSafe revokes that this host is safe to touch, while its etcd still runs.
 func notSafe(v View, m Member, r Reason) (Decision, bool) {
 	if v.Self.Drives || v.Op.Phase != PhaseDown {
 		return Decision{}, false
@@ -62,7 +62,7 @@ func notSafe(v View, m Member, r Reason) (Decision, bool) {
 		true
 }
 
-// othersStart waits for others to start etcd.
+// othersStart waits for etcd to be started externally.
 func othersStart(v View) Decision {
 	d := because(v, vetoUnitUnusable)
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
@@ -72,7 +72,7 @@ func othersStart(v View) Decision {
 	return d
 }
 
-// etcdExternal is told for as long as it is so, on a host that is a member or may become one.
+// etcdExternal is reported as long as it lasts, on a host that is a member or may become one.
 func etcdExternal(v View) (string, bool) {
 	return "this host's etcd is managed externally: quorumd neither starts nor stops it", !v.Self.Drives
 }

@@ -5,23 +5,23 @@ package policy
 
 import "time"
 
-// JoinNote says whether a step ends a try of this host to join, which is noted with it.
+// JoinNote is whether a step ends an attempt of this host to join, which is recorded with it.
 type JoinNote uint8
 
-// What a step is to a host's tries to join. The zero value is none.
+// The results of an attempt. The zero value is none.
 const (
 	JoinUncounted JoinNote = iota
-	JoinFailed             // the next one waits, the longer the more have failed in a row
-	JoinWorked             // those that failed before are forgotten
+	JoinFailed             // the next one waits, longer with each failure in a row
+	JoinWorked             // earlier failures are forgotten
 )
 
-// noteJoin counts the end of an operation by which this host was to become a member. A replacement that has ended
-// before etcd was told of anything is no try, unless it has used up its time: it would begin again at once.
+// noteJoin counts the end of an operation that was to make this host a member. A replacement that ended before anything
+// was sent to etcd is no attempt, unless it timed out: it would begin again at once.
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {
 	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == Disowned,
-		op.Kind == KindReplace && op.Target != RoleVoter, // nobody was to join
+		op.Kind == KindReplace && op.Target != RoleVoter, // no host was to join
 		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTooLong:
 		return JoinUncounted
 	case s.Outcome == Joined:
@@ -30,10 +30,10 @@ func noteJoin(v View, s Step) JoinNote {
 	return JoinFailed
 }
 
-// maxBackoff is the longest time between two tries to join.
+// maxBackoff is the longest time between two attempts to join.
 const maxBackoff = time.Hour
 
-// JoinBackoff gives how long after the last of so many joins that failed in a row the next may begin: base after the
+// JoinBackoff returns how long after the last of so many failed joins in a row the next may begin: base after the
 // first, twice as long after each further one, at most an hour.
 func JoinBackoff(failed int, base time.Duration) time.Duration {
 	if failed == 0 {
@@ -46,10 +46,10 @@ func JoinBackoff(failed int, base time.Duration) time.Duration {
 	return wait
 }
 
-// countsRepair tells whether a step is the one from which on etcd may be told that the member goes whose place this
-// host takes: with it is written that it does, once for a member, since the agent may die in between.
+// countsRepair reports whether a removal may be sent to etcd from this step on: the replacement is counted with it,
+// once for a member, since the agent may die in between.
 func countsRepair(v View, s Step) bool {
 	m, _ := v.member()
 	return s.Kind == StepSetPhase && s.Phase == PhaseRemoving && v.Op.Replaces != 0 && v.Op.Phase != PhaseRemoving &&
-		m.ID != v.Op.Replaces // a host that takes its own place was not taken out by another
+		m.ID != v.Op.Replaces // a host that replaces its own member was not ejected by another
 }

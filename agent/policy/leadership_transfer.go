@@ -13,52 +13,53 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A leader that is merely slow leads for ever: etcd votes out only one that is silent. So the agent of a leader whose
-// own verdict keeps it from being given the leadership hands it over, to a voter whose verdict does not. It takes
-// nothing from the quorum, and needs no lock, whose own writes would have to go through the slow leader.
+// A slow leader leads forever: etcd only votes out a silent one. So if the health state of a leader's host rules out
+// leading, its agent transfers leadership to a voter that may lead. That costs no quorum and needs no lock, whose
+// writes would have to pass the slow leader.
 //
-// The others' verdicts are those that they have published: one that became sick with this host has to have had time to
-// say so, or the leadership would go from one slow disk to the next. One whose agent has ended within the last
-// presence lease counts by its last word.
+// The others' health states are the published ones. A host that became unhealthy at the same time must have had time to
+// report so, or leadership would move from one slow disk to the next. If an agent ended within its record's last TTL,
+// its last record counts.
 //
-// Where the disk is far too slow, no linearizable read comes back in time, on any host. So it rests on the word of this
-// host's own member, that it leads, and what it holds: nobody else holds anything newer while a quorum says that it
-// follows. The others need longer then to tell their verdicts.
+// If the disk is far too slow, no linearizable read returns in time, on any host. Then this host's own member is the
+// source: it leads, and no host has newer data while a quorum reports that it follows. The others need longer to
+// publish their health states then.
 //
-// A leader that only writes slowly transfers the leadership to a voter that measures at least 1.5 times better now: a
-// finding looks back over minutes, and two disks of one model differ by chance. A voter whose figure is unknown or old
-// is no target. A leader whose write hangs or fails, or through which no read comes back in time, needs no comparison:
-// it serves nothing, no figure can be exchanged through it, and a voter that is OK by its own record does better.
+// A leader that only writes slowly transfers leadership to a voter that measures at least 1.5 times better now: a
+// finding looks back over minutes, and two disks of one model differ by chance. A voter with an unknown or old
+// measurement is no target. A leader whose write hangs or fails, or through which no read returns in time, needs no
+// comparison: it serves nothing, no measurement can be exchanged through it, and a voter that is OK by its own record
+// does better.
 //
-// It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
-// the memory of the one before waits twice as long. One that came to nothing took the leadership from nobody: the next
-// try comes sooner, and each waits twice as long as the one before.
+// Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and each further transfer
+// within the memory of the previous one waits twice as long. A failed attempt took leadership from no host: the next
+// one comes sooner, and each waits twice as long as the one before.
 
-// LeadershipTransfers is what this agent knows of its own member's leadership, and of when it has handed it over.
+// LeadershipTransfers is what this agent knows about its own member's leadership and its transfers.
 type LeadershipTransfers struct {
-	LeadsFor time.Duration // since when its member has led without break; 0 when it does not
-	BadFor   time.Duration // since when its verdict has kept it from leading without break; 0 when it does not
-	LastFor  time.Duration // since it last asked to hand over; if it never has, since it began to look
-	InRow    int           // so many times it has, each within the memory of the one before
+	LeadsFor time.Duration // since when its member has led without a break; 0 if it does not
+	BadFor   time.Duration // since when its health state has ruled out leading without a break; 0 if it does not
+	LastFor  time.Duration // since it last requested a transfer; if it never has, since it began to observe
+	InRow    int           // how many transfers it requested, each within the memory of the one before
 }
 
-// giveWayDoublings bounds the wait for another try: 32 times the first.
+// giveWayDoublings bounds the wait for another attempt: 32 times the first.
 const giveWayDoublings = 5
 
-// pace is how long after the last time it is handed over again.
+// pace is how long after the last transfer the next one may follow.
 func (g LeadershipTransfers) pace(l Limits) time.Duration {
 	longest, before := l.GiveWay<<giveWayDoublings, max(g.InRow-1, 0)
 	if g.InRow == 0 || g.LeadsFor <= g.LastFor {
 		return min(l.GiveWay<<min(before, giveWayDoublings), longest)
 	}
-	wait := min(l.Settle, l.GiveWay) // the last came to nothing
+	wait := min(l.Settle, l.GiveWay) // the last attempt failed
 	for ; before > 0 && wait < longest; before-- {
 		wait *= 2
 	}
 	return min(wait, longest)
 }
 
-// Again gives how many times in a row it is when one more comes now. It is forgotten after twice the longest wait.
+// Again returns how many transfers in a row another one would make now. The count expires after twice the longest wait.
 func (g LeadershipTransfers) Again(l Limits) int {
 	if g.LastFor > l.GiveWay<<(giveWayDoublings+1) {
 		return 1
@@ -66,7 +67,7 @@ func (g LeadershipTransfers) Again(l Limits) int {
 	return g.InRow + 1
 }
 
-// leading gives the view by which a leader is judged: its own member's word if that was asked, or what all agree on.
+// leading returns the view that judges a leader: its own member's if that was read, or the common one.
 func (v View) leading() View {
 	if v.Led == nil {
 		return v
@@ -74,8 +75,8 @@ func (v View) leading() View {
 	return *v.Led
 }
 
-// giveWay hands the leadership over, if this host leads, should not, and nothing is against it. While reads outlast
-// their time that is what is told: that no quorum answers is only what follows from it.
+// giveWay transfers leadership if this host leads, should not, and nothing speaks against it. While reads time out, the
+// slow leader is reported, not the missing quorum that follows from it.
 func giveWay(view View) (Decision, bool) {
 	v := view.leading()
 	if !leadsBadly(v) {
@@ -92,7 +93,8 @@ func giveWay(view View) (Decision, bool) {
 	return do(Step{Kind: StepGiveWay, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
 }
 
-// giveWayVetoes declares what keeps a leader that is not well from handing over, in the order in which they are named.
+// giveWayVetoes declares what keeps an unhealthy leader from transferring leadership, in the order in which they are
+// named.
 func giveWayVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
@@ -104,7 +106,7 @@ func giveWayVetoes() []veto {
 	}
 }
 
-// leaderSlow is what people are told of a leader that is not well and leads on.
+// leaderSlow reports an unhealthy leader that still leads.
 func leaderSlow(v View) (Reason, bool) {
 	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
@@ -112,8 +114,8 @@ func leaderSlow(v View) (Reason, bool) {
 	return vetoed(v, vetoNotFollowed, vetoAllSick, vetoNoneBetter, vetoGaveWay)
 }
 
-// dueIn gives how long it takes until the leadership may be handed over, if nothing else is against it; 0 when it may,
-// or when something is.
+// dueIn returns how long it takes until leadership may be transferred, if nothing else speaks against it; 0 if it may
+// now, or if something does.
 func dueIn(v View) time.Duration {
 	if v = v.leading(); !leadsBadly(v) || len(against(v, giveWayVetoes())) != 1 {
 		return 0
@@ -121,15 +123,15 @@ func dueIn(v View) time.Duration {
 	return v.giveWayIn()
 }
 
-// TransfersLeadershipSoon tells whether this host's leadership is handed over within the time that a look at the
-// cluster may take through a slow leader, if nothing changes: such a look would only put it off.
+// TransfersLeadershipSoon reports whether this host's leadership will be transferred before a read of the cluster
+// through a slow leader would return, if nothing changes: such a read would only delay it.
 func TransfersLeadershipSoon(v View) bool {
 	due := dueIn(v)
 	return due > 0 && due <= v.Limits.Word
 }
 
-// notFollowed tells whether too few voters say that they follow this host's member: another may lead by now, so that
-// what it holds may be old.
+// notFollowed reports whether too few voters report that they follow this host's member: another may lead by now, and
+// its data may be old.
 func notFollowed(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	if !v.Cluster.Led || live >= Quorum(voters) {
@@ -139,38 +141,37 @@ func notFollowed(v View) (string, bool) {
 		Quorum(voters)), true
 }
 
-// leaderSlowText is that beside another reason.
+// leaderSlowText is the text of leaderSlow as a caution.
 func leaderSlowText(v View) (string, bool) {
 	r, holds := leaderSlow(v)
 	return r.Text, holds && r.Code == LeaderSlow
 }
 
-// leadsBadly tells whether this host's member leads, and its verdict keeps it from being given the leadership. One
-// that nothing is known of leads on.
+// leadsBadly reports whether this host's member leads although its health state rules that out. A host of unknown
+// health keeps leading.
 func leadsBadly(v View) bool {
 	m, listed := v.member()
 	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && UnfitToLead(v.Health)
 }
 
-// UnfitToLead tells whether a host with that verdict should not lead.
+// UnfitToLead reports whether a host with that health state should not lead.
 func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || sick(h.State)) && h.gates(health.Leadership)
 }
 
-// leads says that of this host.
+// leads describes this host as a leader.
 func (v View) leads() string {
 	return fmt.Sprintf("%s leads and is %s (%s)", v.Self.Name, v.Health.State, v.Health.Text)
 }
 
-// ownTurn tells whether this host is about to begin an operation, or in one of which the record is gone: those move the
-// leadership themselves. One whose record is there goes before.
+// ownTurn reports whether this host is about to begin an operation, or is in one whose record is gone: those transfer
+// leadership themselves. An operation with a record comes first.
 func ownTurn(v View) (string, bool) {
 	return "this host is in an operation, or about to begin one",
 		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.Noted || v.Asked.Stopped)
 }
 
-// allSick tells whether all voters are sick together: what they share is the cause, and to move the leadership would
-// mend nothing.
+// allSick reports whether all voters are unhealthy together: the cause is shared, and a transfer would not help.
 func allSick(v View) (string, bool) {
 	others := 0
 	for m := range v.Cluster.voters() {
@@ -186,7 +187,7 @@ func allSick(v View) (string, bool) {
 		others > 0 && sick(v.Health.State)
 }
 
-// noneBetter tells that there is nobody to hand over to, and why not.
+// noneBetter reports that there is no voter to transfer leadership to, and why.
 func noneBetter(v View) (string, bool) {
 	if _, found := betterVoter(v); found {
 		return "", false
@@ -209,8 +210,8 @@ func noneBetter(v View) (string, bool) {
 	return v.leads() + none + strings.Join(why, ", "), true
 }
 
-// tooSoonAgain tells whether the last time is too short a time ago, or that this host has led at all, or that its
-// verdict keeps it from that: the others have to tell theirs first.
+// tooSoonAgain reports whether the last transfer, the start of the leadership or the bad health state is too recent:
+// the others must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
 	left := v.giveWayIn()
 	if left <= 0 {
@@ -226,7 +227,7 @@ func tooSoonAgain(v View) (string, bool) {
 	return text, true
 }
 
-// giveWayIn gives for how long it is too soon.
+// giveWayIn returns for how much longer it is too soon.
 func (v View) giveWayIn() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
@@ -235,13 +236,13 @@ func (v View) giveWayIn() time.Duration {
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.BadFor)
 }
 
-// betterVoter gives the best of the voters that this host may hand its leadership over to.
+// betterVoter returns the best voter that may take over leadership from this host.
 func betterVoter(v View) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool { return m.PeerURL != v.Self.PeerURL && v.notBetter(m) == "" })
 }
 
-// notBetter says why the leadership is not handed over to a voter; empty when it may be. One that is taken down, or is
-// to be, would have to move it again.
+// notBetter explains why leadership is not transferred to a voter; empty if it may be. A voter that is or will be taken
+// down would have to transfer it again.
 func (v View) notBetter(m Member) string {
 	if !m.Live && v.Cluster.Led {
 		return "does not follow it"
@@ -257,7 +258,7 @@ func (v View) notBetter(m Member) string {
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
 	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
 	switch {
-	case gates(h.Health, h.Spares, health.Leadership): // WARM is no doubt elsewhere
+	case gates(h.Health, h.Spares, health.Leadership): // WARM is no obstacle elsewhere
 		return "is " + h.Health.String()
 	case h.Turn, v.Op.names(h, m):
 		return "is in an operation"
@@ -269,7 +270,8 @@ func (v View) notBetter(m Member) string {
 	return v.noFaster(h)
 }
 
-// writesOldest is how old a host's figure of its writes may be: it publishes one a minute while the leader is slow.
+// writesOldest is how old a host's measurement of its writes may be: it publishes one a minute while the leader is
+// slow.
 const writesOldest = 150 * time.Second
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.
@@ -318,7 +320,7 @@ func PublishesWrites(v View) bool {
 	return false
 }
 
-// names tells whether an operation is one of that host, or of its member.
+// names reports whether an operation is one of that host, or of its member.
 func (op *Op) names(h Host, m Member) bool {
 	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)
 }

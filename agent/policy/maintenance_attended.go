@@ -3,18 +3,18 @@
 
 package policy
 
-// RoundNeeds is what a host knows, before it asks the members and has a view, of whether it may have to act. A fact
-// that is not known is false.
+// RoundNeeds is what a host knows, before it asks the members and has a view, about whether it may have to act. An
+// unknown fact is false.
 type RoundNeeds struct {
-	Bootstraps bool // it was told to make a cluster
-	Removes    bool // it was asked to remove a member
+	Bootstraps bool // it has a request to create a cluster
+	Removes    bool // it has a request to remove a member
 	HoldsLock  bool
-	Steps      bool // a step of its own is under way
-	Silent     bool // nobody says how the cluster is
-	Attended   bool // it was attentive before
+	Steps      bool // a step of its own is running
+	Silent     bool // the cluster state is unknown
+	Attended   bool // it looked in every round before
 	Listed     bool // it is a member
 	Called     bool // the queue names it
-	GoesFirst  bool // it has seen for itself that nobody else goes first
+	GoesFirst  bool // it has observed itself that no host goes before it
 	Operated   bool // the operation in flight is its own
 }
 

@@ -5,11 +5,11 @@ package policy
 
 import "fmt"
 
-// An operation that takes a host down is in flight as long as that host's own disk says so: until it has ended there or
-// a person has released it. Its record in etcd tells the others, and can be deleted by anybody who can write there; so
-// the host says it of itself, too, and records it again.
+// An operation that takes a host down is in flight as long as that host's own disk records it: until it has ended there
+// or an operator has released it. Its record in etcd informs the others, and anyone who can write there can delete it;
+// so the host also publishes it in its host record, and records it again.
 
-// turnElsewhere tells whether another host is in its turn by its own word, and the record of that is gone.
+// turnElsewhere reports whether another host publishes an operation of its own whose record is gone.
 func turnElsewhere(v View) (Host, bool) {
 	for _, h := range v.Hosts {
 		if h.Turn && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
@@ -19,8 +19,8 @@ func turnElsewhere(v View) (Host, bool) {
 	return Host{}, false
 }
 
-// recordAgain writes the record of this host's operation anew, under the lock. As long as that cannot be, the host does
-// what it has to do for its member meanwhile.
+// recordAgain writes the record of this host's operation again, under the lock. Until that is possible, the host does
+// what its member needs.
 func recordAgain(v View) Decision {
 	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
 	switch {

@@ -5,13 +5,13 @@ package policy
 
 import "github.com/quorumd/quorumd/health"
 
-// Permission says what a verdict allows a host to be.
+// Permission is what a health state allows a host to be.
 type Permission struct {
 	Join bool // may become a learner, and then a voter
-	Hold bool // a join that has begun may go on waiting
+	Hold bool // a join that has begun may keep waiting
 }
 
-// Permits declares what each verdict allows. Unknown never adds a member and never gives one up.
+// Permits returns what each health state allows. Unknown never adds a member and never gives one up.
 func Permits(s health.State) Permission {
 	switch s { //exhaustive:enforce
 	case health.OK:
@@ -21,11 +21,11 @@ func Permits(s health.State) Permission {
 	case health.Slow, health.Stalled, health.Failed:
 		return Permission{}
 	}
-	return Permission{Hold: true} // a verdict this agent does not know is unknown
+	return Permission{Hold: true} // a health state that this agent does not know is unknown
 }
 
-// gates tells whether a verdict keeps something from happening. One that nothing is known of, or that is being made,
-// has no findings that could spare it.
+// gates reports whether a health state blocks something. One that is unknown or still being determined has no findings
+// that could spare it.
 func gates(s health.State, spares, what health.Gate) bool {
 	switch s { //exhaustive:enforce
 	case health.OK:
@@ -37,13 +37,13 @@ func gates(s health.State, spares, what health.Gate) bool {
 	return true
 }
 
-// gates tells whether this host's verdict keeps something from happening.
+// gates reports whether this host's health state blocks something.
 func (h Health) gates(what health.Gate) bool { return gates(h.State, h.Spares, what) }
 
-// Unhealthy reports whether a health state says that the host harms the cluster.
+// Unhealthy reports whether a health state means that the host harms the cluster.
 func Unhealthy(s health.State) bool { return sick(s) }
 
-// sick tells whether a verdict says that the host harms the cluster.
+// sick reports whether a health state means that the host harms the cluster.
 func sick(s health.State) bool {
 	return s == health.Slow || s == health.Stalled || s == health.Failed
 }

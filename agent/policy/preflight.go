@@ -12,18 +12,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A veto is a condition that keeps a host from something: to join, to go down, to take another's place. check tells
-// whether it holds, and gives the text of the reason.
+// A veto is a condition that keeps a host from joining, going down or replacing another. check reports whether it
+// holds, and returns the text of the reason.
 type veto struct {
 	code ReasonCode
-	// own vetoes are the host's own affair: while one holds, the host does not count as ready and
-	// the others do not wait for it.
+	// own vetoes concern only the host itself: while one holds, the host does not count as ready and the others do not
+	// wait for it.
 	own   bool
 	check func(v View) (text string, holds bool)
 }
 
-// reason is what people are told when the veto holds. One that holds because something is not known is told under
-// a code of its own: what helps against a full disk does not help against one that does not answer.
+// reason returns the reason if the veto holds. One that holds because something is unknown has a code of its own: the
+// remedy for a full disk does not help against one that does not answer.
 func (k veto) reason(v View) (Reason, bool) {
 	text, holds := k.check(v)
 	if !holds {
@@ -37,7 +37,7 @@ func (k veto) reason(v View) (Reason, bool) {
 	return Reason{k.code, text}, true
 }
 
-// A blank is a veto that holds for want of knowledge.
+// A blank is a veto that holds because data is missing.
 type blank struct {
 	of, code ReasonCode
 	holds    func(v View) bool
@@ -52,7 +52,7 @@ func blanks() []blank {
 	}
 }
 
-// vetoed gives the first of these vetoes that holds.
+// vetoed returns the first of these vetoes that holds.
 func vetoed(v View, list ...func() veto) (Reason, bool) {
 	for _, veto := range list {
 		if r, holds := veto().reason(v); holds {
@@ -62,7 +62,7 @@ func vetoed(v View, list ...func() veto) (Reason, bool) {
 	return Reason{}, false
 }
 
-// because is the decision to wait for what a veto says.
+// because is the decision to wait for a veto.
 func because(v View, by func() veto) Decision {
 	r, holds := by().reason(v)
 	if !holds {
@@ -71,8 +71,8 @@ func because(v View, by func() veto) Decision {
 	return Decision{Reasons: []Reason{r}}
 }
 
-// vetoes declares what keeps a host from joining, in the order in which they are named: the first
-// that holds is the reason.
+// vetoes declares what keeps a host from joining, in the order in which they are named: the first that holds is the
+// reason.
 func vetoes() []veto {
 	return slices.Concat([]veto{
 		vetoNoQuorum(),
@@ -84,8 +84,7 @@ func vetoes() []veto {
 		vetoAwaitsTurn(),
 		vetoCorrupt(),
 		vetoNoSpace(),
-		// Own, although it is about others: a host that alone cannot reach a voter must not keep the
-		// next one waiting.
+		// own, although it concerns others: a host that alone cannot reach a voter must not delay the next one
 		vetoVoterNotLive(),
 		vetoTargetMet(),
 	}, unfit(), []veto{
@@ -99,10 +98,10 @@ func vetoes() []veto {
 	})
 }
 
-// unfit declares what keeps a host from becoming a member, whatever place it would take.
+// unfit declares what keeps a host from becoming a member in any place.
 func unfit() []veto {
 	return []veto{
-		vetoVersionUnknown(), // before a qualifying run, which takes a while
+		vetoVersionUnknown(), // before the qualifying run, which takes a while
 		vetoVersionUnsafe(),
 		vetoVersionIncompatible(),
 		vetoVersionUntested(),
@@ -122,10 +121,10 @@ func unfit() []veto {
 	}
 }
 
-// preflight gives all reasons why this host may not begin a join now.
+// preflight returns all reasons why this host may not begin a join now.
 func preflight(v View) []Reason { return against(v, vetoes()) }
 
-// against gives all of these vetoes that hold.
+// against returns the reasons of all these vetoes that hold.
 func against(v View, list []veto) []Reason {
 	var out []Reason
 	for _, veto := range list {
@@ -139,8 +138,8 @@ func against(v View, list []veto) []Reason {
 	return out
 }
 
-// waiting gives the first of the host's own reasons not to join, or an empty code when it is
-// ready. A voter has joined: it waits for what was asked of it, if anything was.
+// waiting returns the first of the host's own reasons not to join, or an empty code if it is ready. A voter has joined:
+// it waits for its request, if it has one.
 func waiting(v View) ReasonCode {
 	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {
@@ -148,7 +147,7 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// others go before it: nobody waits for it; or it is to replace that voter
+		// others go before it, so no host waits for it; or it is to replace that voter
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -167,8 +166,7 @@ func noQuorum(v View) (string, bool) {
 	return v.unreachable(), !v.Cluster.Reachable && v.knowsCluster()
 }
 
-// knowsCluster tells whether there is a cluster for this host, also while none answers: it would be wrong to make
-// another.
+// knowsCluster reports whether a cluster exists for this host, even if it does not answer: it must not create another.
 func (v View) knowsCluster() bool {
 	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.Seen != 0 ||
 		v.Data.State == DataMember
@@ -180,7 +178,7 @@ func silent(v View) Decision {
 	return Decision{Reasons: []Reason{r}}
 }
 
-// unreachable says why the cluster cannot be reached.
+// unreachable explains why the cluster cannot be reached.
 func (v View) unreachable() string {
 	if v.Cluster.Error == "" {
 		return "no voter has answered yet"
@@ -188,13 +186,12 @@ func (v View) unreachable() string {
 	return v.Cluster.Error
 }
 
-// Foreign tells whether the endpoints lead to another cluster than this host's.
+// Foreign reports whether the endpoints lead to another cluster than this host's.
 func (c Cluster) Foreign() bool { return c.Reachable && c.ExpectedID != 0 && c.ExpectedID != c.ID }
 
 func (v View) foreign() bool { return v.Cluster.Foreign() }
 
-// inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was
-// released.
+// inMaintenance holds once the host's operation has begun, even if no voter answers or the operation was released.
 func inMaintenance(v View) (string, bool) {
 	a := v.Asked
 	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Over && !a.Released && !a.Noted {
@@ -203,7 +200,7 @@ func inMaintenance(v View) (string, bool) {
 	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true
 }
 
-// awaitsTurn keeps a host that is to be taken down from joining before.
+// awaitsTurn keeps a host that is to be taken down from joining first.
 func awaitsTurn(v View) (string, bool) {
 	if _, in := inMaintenance(v); in || v.Asked == nil {
 		return "", false
@@ -212,7 +209,7 @@ func awaitsTurn(v View) (string, bool) {
 		true
 }
 
-// maintenanceOverdue is told apart, so that the other hosts can tell too.
+// maintenanceOverdue has a code of its own, so that the other hosts can report it.
 func maintenanceOverdue(v View) (string, bool) {
 	text, asked := inMaintenance(v)
 	return text, asked && v.Asked.Overdue
@@ -228,7 +225,7 @@ func idMismatch(v View) (string, bool) {
 	return fmt.Sprintf("the endpoints answer for cluster %x, this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
-// joinTarget says what this host would join as, if there is a place.
+// joinTarget returns the role this host would join as, if there is a place.
 func joinTarget(v View) (Role, bool) {
 	voters, _ := v.Cluster.Counts()
 	role := roleOf(v)
@@ -243,7 +240,7 @@ func joinTarget(v View) (Role, bool) {
 	return "", false
 }
 
-// PlaceFree tells whether this host is no voter and there is a place for it.
+// PlaceFree reports whether this host is no voter and there is a place for it.
 func PlaceFree(v View) bool {
 	_, place := joinTarget(v)
 	return v.Cluster.Reachable && place
@@ -265,9 +262,9 @@ func healthUnknown(v View) (string, bool) {
 	return v.Health.Text, true
 }
 
-// notQualified asks for a qualifying run before a host becomes a member. A learner that has lost its
-// qualification, as it does when its host reboots, cannot pass another: the disk of a member must not
-// be written to in bursts. It has passed one before, and its verdict of now says whether it may vote.
+// notQualified requires a qualifying run before a host becomes a member. A learner that has lost its qualification, as
+// after a reboot, cannot repeat it: a member's disk must not be written to in bursts. It has passed one before, and its
+// current health state decides whether it may vote.
 func notQualified(v View) (string, bool) {
 	if v.Health.Qualified || v.Health.State == health.Unknown || v.isLearner() {
 		return "", false
@@ -275,7 +272,7 @@ func notQualified(v View) (string, bool) {
 	return v.Health.Text, true
 }
 
-// isLearner tells whether this host holds a learner that has started, or that it is just joining as.
+// isLearner reports whether this host holds a learner that has started, or is joining as one.
 func (v View) isLearner() bool {
 	_, listed := v.member()
 	role := roleOf(v)
@@ -342,7 +339,7 @@ func tooNew(v View) (string, bool) {
 	return "", false
 }
 
-// lowest gives the lowest version of the members that have told theirs.
+// lowest returns the lowest known version of the members.
 func (c Cluster) lowest() Version {
 	var low Version
 	for _, m := range c.Members {
@@ -362,7 +359,7 @@ func versionIncompatible(v View) (string, bool) {
 		v.startsAnother()), true
 }
 
-// startsAnother is what people are told of a version that was not that of the program which the unit starts.
+// startsAnother reports that a version is not that of the program which the unit starts.
 func (v View) startsAnother() string {
 	if v.Unit.Program == "" {
 		return ""
@@ -403,7 +400,7 @@ func spaceLow(v View) (string, bool) {
 	return "", false
 }
 
-// unitUnusable holds, too, where others run etcd: it is told then under a code of its own.
+// unitUnusable also holds if etcd is managed externally, which has a code of its own.
 func unitUnusable(v View) (string, bool) {
 	switch {
 	case v.Unit.State == UnitUnknown:
@@ -470,7 +467,7 @@ func lockHeld(v View) (string, bool) {
 }
 
 func commonCause(v View) (string, bool) {
-	if v.owns(KindReplace) { // which may go on where all that are down stand in one domain
+	if v.owns(KindReplace) { // a replacement may continue if all that are down are in one domain
 		return severalDown(v)
 	}
 	n := 0
@@ -489,7 +486,7 @@ func voterNotLive(v View) (string, bool) {
 	if mayChange(v.Cluster.Counts()) {
 		return "", false
 	}
-	if v.owns(KindReplace) && v.allDead() { // of several in one failure domain one is replaced after the other
+	if v.owns(KindReplace) && v.allDead() { // several in one failure domain are replaced one after the other
 		return "", false
 	}
 	if v.owns(KindReplace) && v.besideSlow() {
@@ -517,7 +514,7 @@ func learnerPresent(v View) (string, bool) {
 	return "", false
 }
 
-// settlingFor is how long nothing is begun because something has changed.
+// settlingFor is how much longer nothing begins because something has changed.
 func settlingFor(v View) time.Duration {
 	return max(v.Limits.Settle-v.Cluster.StableFor, v.Limits.Cooldown-v.IdleFor)
 }
@@ -546,13 +543,12 @@ func notMyTurn(v View) (string, bool) {
 	return list[0].Name + " goes first", true
 }
 
-// selfReady tells whether this host counts as ready: it has no reason of its own, or is on its way
-// already.
+// selfReady reports whether this host counts as ready: it has no reason of its own to wait, or is joining already.
 func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "" }
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	keeps := v.Op.joins() && v.Op.info().out != nil && v.Op.Host == v.Self.ID // what takes a place keeps the number
+	keeps := v.Op.joins() && v.Op.info().out != nil && v.Op.Host == v.Self.ID // a replacement keeps the number
 	if !place || target != RoleVoter || keeps {
 		return "", false
 	}

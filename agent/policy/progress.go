@@ -5,7 +5,7 @@ package policy
 
 import "time"
 
-// CountedWait is what a reason waits for where that is counted: Now is to come to Goal, from below or from above.
+// CountedWait is what a reason waits for, if that is counted: Now moves to Goal, from below or from above.
 type CountedWait struct {
 	Now, Goal float64
 	Unit      CountUnit
@@ -17,11 +17,10 @@ type CountUnit string
 // What is counted.
 const (
 	CountEntries CountUnit = "entries" // of raft's log, that this host's member is behind the leader
-	CountSeconds CountUnit = "seconds" // that it has been well without a break
+	CountSeconds CountUnit = "seconds" // that it has been healthy without a break
 )
 
-// Progress gives the count that a reason of this host's tells of in its text; false where it tells of none. Nothing is
-// decided by it.
+// Progress returns the count in the text of one of this host's reasons; false if there is none. It decides nothing.
 func Progress(v View, code ReasonCode) (CountedWait, bool) {
 	m, listed := v.member()
 	if !listed || !m.Live {

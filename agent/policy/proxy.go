@@ -5,28 +5,28 @@ package policy
 
 import "fmt"
 
-// A host without a voter may forward its clients to the voters of others. Which of them serve is decided here, from the
-// same view as everything else; which one a connection goes to is the forwarder's, who knows how many each has.
+// A host without a voter may proxy its clients to the voters of others. Which of them serve is decided here, from the
+// same view as everything else; the proxy picks one for each connection, since it knows how many each has.
 //
-// What is wanted is a voter that lives, is not sick, and does not leave. It is no promise that there is one: when none
-// is left, voters that live serve, however slow, because a slow answer is better than none; and when none seems to
-// live they all do, because then it may well be this host that does not see them.
+// A voter should be live, healthy and not about to leave. There may be none: then live voters serve, however slow,
+// because a slow answer is better than none; and if none seems live, all do, because this host may be the one that is
+// cut off.
 
-// ProxyTarget is a voter as a place for clients of hosts without one.
+// ProxyTarget is a voter as a target for clients of hosts without one.
 type ProxyTarget struct {
 	Member uint64 // its ID
-	Name   string // of the member; empty until that has started once
-	Use    bool   // new connections may go there, and those that are there may stay
-	Why    string // for people, what speaks against it, even where it is used for want of a better one; or empty
+	Name   string // of the member; empty until it has started once
+	Use    bool   // new connections may go there, and existing ones may stay
+	Why    string // what speaks against it, even if it is used for lack of a better one; or empty
 }
 
 // forwardBar speaks against sending clients to a voter.
 type forwardBar struct {
-	grave bool // a voter of which it holds is of no use to anybody, as far as this host knows
+	grave bool // such a voter is of no use, as far as this host knows
 	holds func(v View, m Member) string
 }
 
-// forwardBars are looked at in this order; the first that holds is told.
+// forwardBars are checked in this order; the first that holds is reported.
 func forwardBars() []forwardBar {
 	return []forwardBar{
 		{true, func(_ View, m Member) string {
@@ -45,7 +45,7 @@ func forwardBars() []forwardBar {
 	}
 }
 
-// leaves tells whether the operation in flight takes a voter down or out.
+// leaves reports whether the operation in flight takes a voter down or removes it.
 func leaves(v View, m Member) string {
 	if v.Op == nil {
 		return ""
@@ -60,9 +60,9 @@ func leaves(v View, m Member) string {
 	return ""
 }
 
-// ProxyTargets tells which voters clients may be sent to, in the order of the member list. There is one to use whenever
-// there is a voter. What a view says of a cluster that is not reachable, or not this host's, is no ground to send
-// anybody anywhere: then ok is false, and what was last known stays.
+// ProxyTargets returns which voters clients may be sent to, in the order of the member list. There is one to use
+// whenever there is a voter. A view of a cluster that is unreachable, or not this host's, is no ground to change
+// anything: then ok is false, and the last targets stay.
 func ProxyTargets(v View) (all []ProxyTarget, ok bool) {
 	if !v.Cluster.Reachable || v.Cluster.Foreign() {
 		return nil, false

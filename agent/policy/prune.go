@@ -9,33 +9,32 @@ import (
 	"time"
 )
 
-// BackupKeep says which snapshots are kept: the newest so many, and all that are younger.
+// BackupKeep is which snapshots are kept: the newest so many, and all younger ones.
 type BackupKeep struct {
 	Count int
 	Age   time.Duration
 }
 
-// StoredSnapshot is a snapshot that lies in the store. Ages are negative where the clock of its host was ahead.
+// StoredSnapshot is a snapshot in the store. Ages are negative if the clock of its host was ahead.
 type StoredSnapshot struct {
 	Name      string
-	ClusterID string // etcd's: a cluster that was made anew begins with small revisions
+	ClusterID string // etcd's: a new cluster begins with small revisions
 	Revision  int64
 	Age       time.Duration
 	Verified  bool
-	// VerifiedAge is since when; of one that was verified.
+	// VerifiedAge is since when, if it was verified.
 	VerifiedAge time.Duration
 	Proven      bool // an etcd has served it
-	// ProvenAge is since when; of one that was proven.
+	// ProvenAge is since when, if it passed a restore test.
 	ProvenAge time.Duration
 }
 
-// StrayAge is how old what belongs to no snapshot must be before it is taken away: until then somebody may be writing
-// it.
+// StrayAge is how old an orphaned object must be before it is removed: until then a host may still be writing it.
 const StrayAge = 24 * time.Hour
 
-// Prune gives the names of the snapshots that may be removed. What is among the newest by its revision, or by its age,
-// is kept, so that neither a wrong clock nor a cluster that was made anew costs the good ones; and so are, of each
-// cluster, the last that was verified and the last that was proven to restore.
+// Prune returns the names of the snapshots that may be removed. It keeps the newest by revision and by age, so that
+// neither a wrong clock nor a new cluster costs good snapshots, and for each cluster the last one that was verified and
+// the last one that passed a restore test.
 func Prune(all []StoredSnapshot, keep BackupKeep) []string {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(a, b StoredSnapshot) int { return cmp.Compare(a.Age, b.Age) })
@@ -58,7 +57,7 @@ func Prune(all []StoredSnapshot, keep BackupKeep) []string {
 	return out
 }
 
-// keepLast adds, of each cluster, the one of which something was done last.
+// keepLast adds the latest one per cluster.
 func keepLast(kept map[string]bool, all []StoredSnapshot, done func(StoredSnapshot) (bool, time.Duration)) {
 	last := map[string]StoredSnapshot{} // by cluster
 	for _, k := range all {

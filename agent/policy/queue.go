@@ -8,15 +8,14 @@ import (
 	"slices"
 )
 
-// QueueLength is how many spares are called: one that goes, one that makes the number of voters odd
-// again if it must be, and one in reserve.
+// QueueLength is how many spares are called: one that goes, one that makes the number of voters odd again if necessary,
+// and one in reserve.
 const QueueLength = 3
 
-// DownLength is how many hosts without a member are called that wait to be taken down: the next, and one in
-// reserve.
+// DownLength is how many hosts without a member that wait to be taken down are called: the next, and one in reserve.
 const DownLength = 2
 
-// Queue names the hosts without a member that look at the cluster in every round, since they may have to act. The
+// Queue names the hosts without a member that observe the cluster in every round, since they may have to act. The
 // others rest.
 type Queue struct {
 	Hosts int      // how many are present, as SizeClass has it
@@ -24,17 +23,16 @@ type Queue struct {
 	Down  []string // and of the hosts that are taken down, in their order
 }
 
-// QueueNote is what this host writes of the queue into etcd.
+// QueueNote is what this host writes about the queue into etcd.
 type QueueNote struct {
 	Keeps bool  // this host keeps it
-	News  bool  // it is to be another than the one that lies there
-	Queue Queue // as it is to be
+	News  bool  // it differs from the one in etcd
+	Queue Queue // the new one
 }
 
-// noteQueue gives the queue as it is to be, on the host that keeps it: the first voter whose agent is present. Two that
-// both take themselves for the first do no harm, since the queue only says who looks. While a voter does not answer
-// nobody can join, and those that are called say so and count as not ready: calling others then would go through the
-// whole fleet.
+// noteQueue returns the new queue on the host that keeps it: the first voter whose agent is present. If two hosts keep
+// it, that does no harm, since the queue only names which hosts look. While a voter does not answer no host can join,
+// and called hosts report that and count as not ready: calling others then would go through the whole fleet.
 func noteQueue(v View, role Role) QueueNote {
 	if !v.Looked || v.foreign() || !keepsQueue(v, role) {
 		return QueueNote{}
@@ -59,7 +57,7 @@ func noteQueue(v View, role Role) QueueNote {
 	return QueueNote{Keeps: true, News: !same, Queue: q}
 }
 
-// keepsQueue tells whether this is the first voter, by host ID, whose agent is present.
+// keepsQueue reports whether this is the first voter, by host ID, whose agent is present.
 func keepsQueue(v View, role Role) bool {
 	if role != RoleVoter || v.Self.Conflict != "" {
 		return false

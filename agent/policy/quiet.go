@@ -9,18 +9,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// QuietRounds is in how many rounds of the loop a host asks the members who they are and how, once, while all is quiet.
-// It reads the records in each round, and asks the members at once when they say anything else.
+// QuietRounds is how many rounds of the loop share one request to the members while all is quiet. A host reads the
+// records in each round, and asks the members at once if anything has changed.
 const QuietRounds = 2
 
-// unrest is something by which a cluster is not quiet, though nothing is to do.
+// unrest is activity in a cluster even if there is nothing to do.
 type unrest struct {
 	name  string
 	holds func(View) bool
 }
 
-// unrests are all that there are. Where none holds, what members have answered a round ago says no less than what they
-// would answer now, until one of them falls silent: that is seen a round later.
+// unrests lists all activity. If there is none, the members' answers of a round ago are as good as new ones, unless one
+// has fallen silent: that is observed a round later.
 func unrests() []unrest {
 	return []unrest{
 		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
@@ -45,12 +45,12 @@ func unrests() []unrest {
 	}
 }
 
-// unsettled tells of a member that is not as it should be, or has only just become so.
+// unsettled reports a member that is not healthy, or has only just become so.
 func unsettled(v View, m Member) bool {
 	return !m.Live || m.Errors || m.LiveFor < v.Limits.Settle || !m.LagKnown || m.BehindFor > 0 || m.AgentGoneFor > 0
 }
 
-// quiet tells whether a member's host has decided that nothing is to do, in a cluster in which nothing is going on.
+// quiet reports whether a member's host has nothing to do, in a cluster without activity.
 func quiet(v View, d Decision) bool {
 	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == AtRest
 	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||

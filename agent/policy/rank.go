@@ -12,11 +12,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// candidates gives the hosts that are ready to become voters, or to become the standby, best
-// first. This host is judged by what it knows of itself now, the others by what they have
-// published, so that all hosts rank alike.
+// candidates returns the hosts that are ready to become voters, or the standby, best first. This host is judged by its
+// own current values, the others by what they have published, so that all hosts rank alike.
 func candidates(v View, target Role, selfReady bool) []Host {
-	voting := map[string]int{} // voters by failure domain, without those that are to go
+	voting := map[string]int{} // voters by failure domain, without those to be replaced
 	for _, h := range v.Hosts {
 		if h.Role == RoleVoter && !v.goes(h) {
 			voting[h.Domain]++
@@ -41,8 +40,8 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	return list
 }
 
-// goes tells whether the voter of a host is one in whose place another is to come: by what was seen last, so that
-// whoever looks seldom ranks as the others do.
+// goes reports whether the voter of a host is to be replaced: by the last observations, so that hosts that look rarely
+// rank alike.
 func (v View) goes(h Host) bool {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL != h.PeerURL {
@@ -56,8 +55,8 @@ func (v View) goes(h Host) bool {
 	return false
 }
 
-// Next gives the IDs of the spares that go first when a place is free, best first, at most n. It is
-// for a host that is no spare itself.
+// Next returns the IDs of the spares that go first when a place is free, best first, at most n. It is for a host that
+// is no spare itself.
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
@@ -73,9 +72,9 @@ func Next(v View, n int) []string {
 	return out
 }
 
-// JoinQueue gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a
-// voter is replaced. It is the same on every host that sees the same records, but for the moment in which one has
-// called a voter dead or sick and another has not yet: the lock decides then.
+// JoinQueue returns the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or
+// a voter is replaced. It is the same on every host that observes the same records, except while one has reported a
+// voter dead or unhealthy and another has not yet: the lock decides then.
 func JoinQueue(v View) []string {
 	var out []string
 	for _, h := range candidates(v, RoleVoter, selfReady(v)) {
@@ -84,13 +83,13 @@ func JoinQueue(v View) []string {
 	return out
 }
 
-// askedEarlier orders hosts by when they were asked to be taken down. It is an order of turns and
-// decides nothing else, so the hosts' wall clocks are good enough.
+// askedEarlier orders hosts by the age of their request to be taken down. It decides nothing but this order, so the
+// hosts' wall clocks are good enough.
 func askedEarlier(a, b Host) int {
 	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// betterLeader tells whether a voter is the better one to lead than another.
+// betterLeader reports whether a voter is a better leader than another.
 func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	wants := func(h Host) int {
 		if h.Wants != "" {
@@ -108,11 +107,10 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	) < 0
 }
 
-// distance gives how far a member is away, in steps of which each is twice as far, from 2 ms on: what differs in one
-// room is chance.
+// distance returns how far away a member is, in steps that double from 2 ms on: differences within one room are noise.
 func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
 
-// leadershipRank puts a host behind the others whose verdict keeps it from being given the leadership.
+// leadershipRank ranks a host last whose health state rules out leading.
 func leadershipRank(h Host) int {
 	if gates(h.Health, h.Spares, health.Leadership) {
 		return 1
@@ -120,17 +118,17 @@ func leadershipRank(h Host) int {
 	return 0
 }
 
-// patience is for how long a host in that place of a line waits for those before it: one that is first
-// and does not act, for a reason that it does not know itself, does not keep the others waiting for ever.
+// patience is how long a host at that position of a queue waits for those before it: a first host that does not act,
+// for a reason unknown to it, does not block the others forever.
 func patience(v View, position int) time.Duration {
 	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*turnShare*v.Limits.LockTTL
 }
 
-// turnShare is for how many times the lock's time to live each host in the line is waited for.
+// turnShare is how many lock TTLs each host in the queue is waited for.
 const turnShare = 2
 
-// NextInRollout gives the IDs of the hosts without a member that are taken down next, in their order, at most
-// n; waiting are those of a rollout. Members look closely in any case.
+// NextInRollout returns the IDs of the hosts without a member that are taken down next, in order, at most n; waiting
+// are those of a rollout. Members observe closely in any case.
 func NextInRollout(v View, waiting []string, n int) []string {
 	var out []string
 	for _, h := range queued(v) {
@@ -144,7 +142,7 @@ func NextInRollout(v View, waiting []string, n int) []string {
 	return out
 }
 
-// known puts a figure that is not known behind all that are.
+// known ranks an unknown figure behind all known ones.
 func known(figure time.Duration) time.Duration {
 	if figure == 0 {
 		return Never
@@ -159,9 +157,8 @@ func roleRank(r Role) int {
 	return 0
 }
 
-// voterTurn gives this host's place among the live voters, by member ID: work that any voter may
-// do is tried by the first, then after one lock's time by the next. It is negative for a host that
-// is no live voter.
+// voterTurn returns this host's position among the live voters, by member ID: work that any voter may do is tried by
+// the first, then after one lock TTL by the next. It is negative for a host that is no live voter.
 func voterTurn(v View) int {
 	turn := 0
 	for _, m := range v.Cluster.Members { // by ID

@@ -10,20 +10,20 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// RebootableHost is what one sees of a host that may be rebooted by itself, at times that its operator allows.
+// RebootableHost is the state of a host that may be rebooted automatically, at times that its operator allows.
 type RebootableHost struct {
-	Required string        // why its packages want a reboot; empty: they do not
-	Veto     string        // who is against it and why; empty: nobody
+	Required string        // why its packages need a reboot; empty: they do not
+	Veto     string        // what vetoes it and why; empty: nothing
 	Up       time.Duration // since the boot
-	Blackout string        // the one that it is in; empty: none
+	Blackout string        // the current blackout; empty: none
 	Open     bool          // a window is open
-	Opens    time.Time     // when the next one does; zero: none soon
-	Asked    bool          // the host was asked to be taken down, for whatever it is
-	Own      bool          // and that was for such a reboot
-	Waiting  bool          // its turn has not come yet
+	Opens    time.Time     // when the next one opens; zero: none soon
+	Asked    bool          // the host has a request, for any work
+	Own      bool          // and it is for such a reboot
+	Waiting  bool          // it has not begun
 }
 
-// RebootMove is what to do about a reboot that nobody asks for by hand.
+// RebootMove is what to do about an automatic reboot.
 type RebootMove uint8
 
 // The moves.
@@ -31,14 +31,14 @@ const (
 	RebootNone     RebootMove = iota // none is required
 	RebootBeside                     // it, or something else, is on its way
 	RebootWait                       // until it is allowed
-	RebootAsk                        // for its turn, as everybody does
-	RebootWithdraw                   // what was asked for: its time is over, or there is a veto
+	RebootAsk                        // request its turn, as any other reboot
+	RebootWithdraw                   // cancel the request: its time is over, or there is a veto
 )
 
 // rebootsApart is the least time between two boots, if the second is an automatic one.
 const rebootsApart = 24 * time.Hour
 
-// Move tells what to do now, and why it is not to ask.
+// Move returns what to do now, and why no reboot is requested.
 func (s RebootableHost) Move() (move RebootMove, why string) {
 	why = s.against()
 	allowed := s.Required != "" && why == ""
@@ -55,7 +55,7 @@ func (s RebootableHost) Move() (move RebootMove, why string) {
 	return RebootNone, ""
 }
 
-// against tells why a reboot that is required is not to be asked for now.
+// against explains why a required reboot is not requested now.
 func (s RebootableHost) against() string {
 	switch {
 	case s.Required == "" || s.Veto == "" && s.Up >= rebootsApart && s.Blackout == "" && s.Open:

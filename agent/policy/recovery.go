@@ -3,20 +3,20 @@
 
 package policy
 
-// Recovery is the plan by which a cluster is brought back that has lost its majority for good, as far as it concerns
-// this host. While there is one this host does nothing else.
+// Recovery is the part of a recovery plan after quorum loss that concerns this host. While there is one, this host does
+// nothing else.
 type Recovery struct {
 	Plan     string
 	By       string
 	Old, New uint64 // cluster IDs
-	Survivor bool   // this host continues alone; else it lays its data aside and joins again
-	Snapshot bool   // it does so with a snapshot, whatever its data are
-	Member   uint64 // of the data that the plan was made for; 0 when this host had none
-	GivenUp  bool   // a person has given the plan up, before this host has parted with its data
-	Noted    bool   // this host's disk says that it belongs to the new cluster
+	Survivor bool   // this host continues alone; otherwise it moves its data aside and joins again
+	Snapshot bool   // it restores a snapshot, whatever its data
+	Member   uint64 // of the data that the plan was made for; 0 if this host had none
+	GivenUp  bool   // an operator gave the plan up before this host moved its data
+	Noted    bool   // this host's disk records that it belongs to the new cluster
 	// Late: there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
-	// OldServes tells of a late host that its own member still has a quorum of the old cluster behind it.
+	// OldServes reports that a late host's own member still has a quorum of the old cluster.
 	OldServes bool
 	Copy      Copy // of the survivor's data
 }
@@ -24,7 +24,7 @@ type Recovery struct {
 // CopyState is how far the copy of the survivor's data is.
 type CopyState string
 
-// The states of the copy. The zero value means that this agent has begun none, whatever one before it has done.
+// The states of the copy. The zero value: this agent has begun none, whatever an earlier one did.
 const (
 	CopyNone   CopyState = ""
 	CopyRuns   CopyState = "running"
@@ -35,14 +35,14 @@ const (
 // Copy is the copy of the survivor's data.
 type Copy struct {
 	State CopyState
-	Text  string // why it has failed
+	Text  string // why it failed
 }
 
-// Old tells whether the data directory still holds what the plan was made for.
+// Old reports whether the data directory still holds what the plan was made for.
 func (r *Recovery) old(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
 
-// outOfService tells whether this host's etcd must not start at a boot: under a plan that stands it would serve the old
-// cluster beside the new one, or with no data a cluster that nobody knows. Where the old cluster answers, the plan
+// outOfService reports whether this host's etcd must not start at a boot: under a plan in force it would serve the old
+// cluster next to the new one, or, without data, a cluster unknown to the others. If the old cluster answers, the plan
 // ends.
 func (r *Recovery) outOfService(v View) bool {
 	there := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -50,7 +50,7 @@ func (r *Recovery) outOfService(v View) bool {
 	return v.Self.Mode == Manage && !r.GivenUp && !r.Late && !there && !back && v.Data.State != DataUnknown
 }
 
-// recovery does what a plan asks of this host, one small step after the other. Each is safe to be taken again.
+// recovery does this host's part of a plan in small steps. Each is safe to repeat.
 func recovery(v View) (Decision, bool) {
 	r := v.Recovery
 	if r == nil {
@@ -81,8 +81,8 @@ func recovery(v View) (Decision, bool) {
 	return layAside(v), true
 }
 
-// keepData ends a plan that a person has given up: etcd is started on the data that it had, whether it finds a quorum
-// then or not. Who has none stays as he is.
+// keepData ends a plan that was given up: etcd starts on the data that it had, with or without a quorum. A host without
+// data stays as it is.
 func keepData(v View) Decision {
 	r := v.Recovery
 	failed := v.Unit.State == UnitFailed && v.Unit.SinceStart >= v.Limits.StartRetry
@@ -99,13 +99,13 @@ func keepData(v View) Decision {
 	return do(Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp})
 }
 
-// surviveAlone makes of this host's data a cluster of one: on a copy, which takes the place of the old data once it is
-// whole.
+// surviveAlone turns this host's data into a single-member cluster: on a copy, which replaces the old data once it is
+// complete.
 func surviveAlone(v View) Decision {
 	r := v.Recovery
 	if v.Data.State == DataMember && v.Data.ClusterID == r.New {
 		switch {
-		case !r.Noted: // the agent has died in between
+		case !r.Noted: // the agent died in between
 			return do(Step{Kind: StepPlaceCopy})
 		case v.Cluster.Reachable && v.Cluster.ID == r.New:
 			return do(Step{Kind: StepEndRecovery, Outcome: Recovered})
@@ -129,19 +129,19 @@ func surviveAlone(v View) Decision {
 		}
 	case CopyNone:
 	}
-	// A move that was cut short leaves what cannot be read, or nothing: the copy is whole then, and found to be.
+	// An interrupted move leaves unreadable data, or nothing: the copy is complete then, and is found.
 	if v.Data.State == DataMember && !r.old(v.Data) {
 		return wait(DataUnusable, "the data belongs to cluster %x, the plan was made for %x", v.Data.ClusterID, r.Old)
 	}
 	return do(Step{Kind: StepCopyData})
 }
 
-// retried tells whether a copy that has failed was begun too short a time ago to begin again.
+// retried reports whether it is too soon to retry a failed copy.
 func (r *Recovery) retried(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
-// layAside puts this host's old data out of the way, and leaves the rest to the ordinary join. It does so only once the
-// recovered cluster answers: until then this may be the data that people need, should the survivor's be no use. Who has
-// no data waits as well: were the plan given up, this host would belong to a cluster that nobody ever makes.
+// layAside moves this host's old data aside and leaves the rest to the ordinary join. It does so only once the
+// recovered cluster answers: until then operators may need this data, should the survivor's be unusable. A host without
+// data waits as well: if the plan were given up, it would belong to a cluster that is never created.
 func layAside(v View) Decision {
 	r := v.Recovery
 	newer := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -163,7 +163,7 @@ func layAside(v View) Decision {
 	return do(Step{Kind: StepEndRecovery, Outcome: Recovered})
 }
 
-// stopForRecovery stops etcd and keeps it from starting by itself.
+// stopForRecovery stops etcd and sets the start guard.
 func stopForRecovery(v View) (Decision, bool) {
 	switch v.Unit.State {
 	case UnitActive, UnitActivating:

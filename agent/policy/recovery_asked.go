@@ -3,8 +3,8 @@
 
 package policy
 
-// AgainstRecovery says why no plan is to be put in force on this host, or gives nil. wants is the ID of the cluster
-// that its configuration wants; empty: any. Whether the plan fits what this host knows package recovery says.
+// AgainstRecovery returns why no plan may be put in force on this host, or nil. wants is the cluster ID in its
+// configuration; empty: any. Package recovery checks whether the plan fits this host.
 func AgainstRecovery(v View, wants string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
@@ -17,8 +17,8 @@ func AgainstRecovery(v View, wants string) *Refusal {
 	return nil
 }
 
-// AgainstSnapshot says why this host does not go on with a snapshot that it has to fetch, or gives nil: placed tells
-// whether its configuration says from where.
+// AgainstSnapshot returns why this host cannot restore a snapshot that it has to fetch, or nil: placed reports whether
+// its configuration names a store.
 func AgainstSnapshot(fetched, placed bool) *Refusal {
 	if !fetched || placed {
 		return nil
@@ -27,7 +27,7 @@ func AgainstSnapshot(fetched, placed bool) *Refusal {
 		"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
 }
 
-// AgainstPlan says why another plan is not to be put in force beside that which is, or gives nil.
+// AgainstPlan returns why another plan may not be put in force next to this one, or nil.
 func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	if r == nil || r.Plan == plan {
 		return nil
@@ -35,8 +35,8 @@ func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	return conflicts("", "plan "+r.Plan+" is in force here already, by "+r.By, "quorumctl recover status")
 }
 
-// AgainstGivingUp says why the plan is not to be given up, or gives nil: there is none, or this host has begun to part
-// with its data.
+// AgainstGivingUp returns why the plan may not be given up, or nil: there is none, or this host has begun to move its
+// data.
 func (r *Recovery) AgainstGivingUp(parted bool) *Refusal {
 	switch {
 	case r == nil:

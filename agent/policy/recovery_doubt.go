@@ -18,26 +18,26 @@ import (
 const (
 	MaxRecoveryHosts = 32
 	MaxFactsAge      = time.Hour
-	MaxClockAhead    = 5 * time.Minute // of a host's clock, before that of who plans
+	MaxClockAhead    = 5 * time.Minute // of a host's clock, ahead of the planning host's
 )
 
 // RecoveryDoubt is a reason why no plan is made.
 type RecoveryDoubt struct {
 	Name string
 	Text string // what was found
-	Ends string // what ends it
+	Ends string // what resolves it
 }
 
-// String gives it as one text.
+// String returns it as one text.
 func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Ends }
 
-// RecoveryPlan is what comes of the facts: who continues alone, or the doubt that stands against it.
+// RecoveryPlan is the result of the facts: the survivor, or the doubt that prevents a plan.
 type RecoveryPlan struct {
-	Survivor int // its place in what was given
+	Survivor int // its index in the input
 	Doubt    *RecoveryDoubt
 }
 
-// PlanRecovery decides whether a cluster is brought back, and from whose data.
+// PlanRecovery decides whether a cluster is recovered, and from which host's data.
 func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	for _, d := range recoveryDoubts() {
 		if text, about := d.of(all, w); text != "" {
@@ -47,14 +47,14 @@ func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	return RecoveryPlan{Survivor: survivor(all, w)}
 }
 
-// recoveryDoubt declares one. of tells what was found, or nothing, and what stands for {} in what ends it.
+// recoveryDoubt declares one. of returns what was found, if anything, and the value of {} in the remedy.
 type recoveryDoubt struct {
 	name string
 	of   func(all []HostRemains, w RecoveryChoice) (text, about string)
 	ends string
 }
 
-// recoveryDoubts declares them, in the order in which they are told: each may rely on those before it.
+// recoveryDoubts declares them in the order in which they are reported: each may rely on those before it.
 func recoveryDoubts() []recoveryDoubt {
 	return []recoveryDoubt{
 		{
@@ -217,7 +217,7 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// dataLeft keeps a snapshot from taking the place of what is newer than every snapshot.
+// dataLeft keeps a snapshot from replacing data that is newer than every snapshot.
 func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if !w.Snapshot || w.Survivor != "" {
 		return "", ""
@@ -237,7 +237,7 @@ func nobodyAble(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "no host has a voter's data, so nothing can be recovered from these hosts", ""
 }
 
-// couldComeBack finds a majority among the hosts that are there: they need to be started, and lose nothing.
+// couldComeBack finds a majority among the available hosts: starting them loses nothing.
 func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {
@@ -270,7 +270,7 @@ func voterMissing(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if len(open) == 0 {
 		return "", ""
 	}
-	slices.Sort(open) // the order of the list is that of random IDs
+	slices.Sort(open) // the list is ordered by random IDs
 	return "facts are missing from " + strings.Join(open, " and "),
 		strings.Join(slices.Concat(w.Gone, open), ",")
 }

@@ -3,17 +3,17 @@
 
 package policy
 
-// Successor is what tells whether the cluster that answers was recovered without this host.
+// Successor shows whether the cluster that answers was recovered without this host.
 type Successor struct {
-	Old, New uint64 // the cluster says that New goes on in the place of Old; 0 where it says nothing
-	Answers  uint64 // the cluster; 0 when none does
-	Noted    uint64 // the one that this host belongs to by its disk; 0 for none
-	Pinned   bool   // its configuration says which cluster it wants
+	Old, New uint64 // the cluster reports that New replaced Old; 0 if it reports nothing
+	Answers  uint64 // the cluster that answers; 0 if none does
+	Noted    uint64 // the cluster that this host belongs to by its disk; 0 for none
+	Pinned   bool   // its configuration pins the cluster ID
 	Planned  bool   // a plan is in force here
 }
 
-// Late tells whether it was: the cluster says of itself that it goes on in the place of the one that this host knows. A
-// host with a plan obeys that, and where the configuration names a cluster people have to change it.
+// Late reports whether it was: the cluster reports that it replaced the one that this host knows. A host with a plan
+// follows that, and if the configuration pins a cluster, operators have to change it.
 func (s Successor) Late() bool {
 	return !s.Planned && !s.Pinned && s.Answers != 0 && s.Answers == s.New && s.Noted != 0 && s.Noted == s.Old
 }

@@ -3,17 +3,17 @@
 
 package policy
 
-// RecoveryNote says what the end of a plan leaves behind.
+// RecoveryNote is what the end of a plan records.
 type RecoveryNote uint8
 
-// What is left behind. The zero value is nothing: the plan was not carried out.
+// The records. The zero value is none: the plan was not carried out.
 const (
 	RecoveryLeavesNothing RecoveryNote = iota
-	RecoveryTold                       // etcd tells who comes late that this cluster goes on in the old one's place
-	RecoveryJoins                      // this host belongs to the new cluster, though not yet as a member of it
+	RecoveryTold                       // etcd records for late hosts that this cluster replaced the old one
+	RecoveryJoins                      // this host belongs to the new cluster, though not yet as a member
 )
 
-// noteRecovery gives what goes with the step that ends a plan.
+// noteRecovery returns what is recorded with the step that ends a plan.
 func noteRecovery(v View, s Step) RecoveryNote {
 	switch {
 	case s.Kind != StepEndRecovery || s.Outcome != Recovered:

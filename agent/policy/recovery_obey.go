@@ -11,19 +11,19 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// MaxPlanAge is how long after it was made a plan is obeyed.
+// MaxPlanAge is how old a plan may be when it is applied.
 const MaxPlanAge = 24 * time.Hour
 
-// OfferedPlan is a plan as it is shown to a host that is to obey it.
+// OfferedPlan is a plan as offered to a host.
 type OfferedPlan struct {
 	ID      string
 	Cluster string        // its name
-	Age     time.Duration // negative where this host's clock is behind
-	Own     *HostRemains  // what it was made of, of this host; nil for nothing
-	Now     HostRemains   // what this host has in this moment
+	Age     time.Duration // negative if this host's clock is behind
+	Own     *HostRemains  // the facts of this host that it was made from; nil for none
+	Now     HostRemains   // what this host has now
 }
 
-// PlanRefused tells why this host does not obey a plan, or nothing.
+// PlanRefused returns why this host does not apply a plan, if it does not.
 func PlanRefused(p OfferedPlan) string {
 	for _, r := range planRefusals() {
 		if text := r.of(p); text != "" {
@@ -33,13 +33,13 @@ func PlanRefused(p OfferedPlan) string {
 	return ""
 }
 
-// planRefusal declares one reason. What ends it is for all the same: the facts taken anew, and another plan.
+// planRefusal declares one reason. The remedy is the same for all: collect the facts again and make another plan.
 type planRefusal struct {
 	name string
 	of   func(p OfferedPlan) string
 }
 
-// planRefusals declares them, in the order in which they are told: each may rely on those before it.
+// planRefusals declares them in the order in which they are reported: each may rely on those before it.
 func planRefusals() []planRefusal {
 	return []planRefusal{
 		{"another cluster's plan", func(p OfferedPlan) string {
@@ -73,7 +73,7 @@ func planRefusals() []planRefusal {
 				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
 				p.Own.Index, p.Own.Term)
 		}},
-		// made of the same facts as this one, it may be carried out on another host
+		// made from the same facts as this one, it may be carried out on another host
 		{"another plan since", func(p OfferedPlan) string {
 			for _, told := range p.Now.Plans {
 				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == told.ID })

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A plan that was applied somewhere is carried out there also when people have made another one meanwhile: the host
-// that continues alone by it may be off, and come back. Then two clusters would serve.
+// An applied plan is carried out even if operators have made another one meanwhile: its survivor may be off, and come
+// back. Then two clusters would serve.
 
-// planInForce finds a host that continues alone by a plan that was made before.
+// planInForce finds a survivor of an earlier plan.
 func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
@@ -24,7 +24,7 @@ func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// planAbroad finds a plan that was told to a host, and of whose survivor nothing says that it has given it up.
+// planAbroad finds a plan that a host received and that its survivor is not known to have given up.
 func planAbroad(all []HostRemains, w RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
@@ -40,9 +40,9 @@ func planAbroad(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// gaveUp tells whether the facts of a plan's survivor show that it does not carry the plan out any more: they name it
-// as given up, or do not name it and were taken after another host was told. Older ones may be of before it was applied
-// there. A host tells of the last two plans only, so that an older one is not named though it was given up.
+// gaveUp reports whether the facts of a plan's survivor show that it no longer carries the plan out: they list it as
+// given up, or do not list it and were collected after another host received it. Older facts may precede its
+// application there. A host lists only its last two plans, so an older one is not listed even if it was given up.
 func gaveUp(all []HostRemains, p KnownPlan) bool {
 	return slices.ContainsFunc(all, func(o HostRemains) bool {
 		ended := slices.ContainsFunc(o.Plans, func(q KnownPlan) bool { return q.ID == p.ID && q.GivenUp })

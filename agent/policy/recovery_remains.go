@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// HostRemains is what one host has left of a cluster that has lost its majority, as the host's facts tell.
+// HostRemains is what one host has left of a cluster after quorum loss, by its facts.
 type HostRemains struct {
 	HostID, Host string
 	Cluster      string // its name
 	PeerURL      string
-	Age          time.Duration // of the facts; negative where the host's clock is ahead
+	Age          time.Duration // of the facts; negative if the host's clock is ahead
 	Quorum       bool          // it sees one
-	Empty        bool          // nothing of etcd lies in its data directory; else:
+	Empty        bool          // its data directory holds nothing of etcd; else:
 	ClusterID    uint64
 	MemberID     uint64
 	Term, Index  uint64 // of the last entry of its log
-	Commit       uint64 // the last entry of which it knows that it is committed
+	Commit       uint64 // the last entry known to be committed
 	InData       []ListedMember
-	LastSeen     []ListedMember // as an etcd has last listed them to it
-	Plans        []KnownPlan    // that it was told and has not carried out to the end
+	LastSeen     []ListedMember // the members last listed to it by etcd
+	Plans        []KnownPlan    // plans it received and has not completed
 }
 
-// KnownPlan is an earlier plan that a host was told.
+// KnownPlan is an earlier plan that a host received.
 type KnownPlan struct {
 	ID, Survivor string        // the host that continues alone by it, by name
-	GivenUp      bool          // on the host that was told
-	Age          time.Duration // since the host was told
+	GivenUp      bool          // on the host that received it
+	Age          time.Duration // since the host received it
 }
 
 // ListedMember is an entry of a member list that a host remembers.
@@ -42,25 +42,25 @@ type ListedMember struct {
 	Learner bool
 }
 
-// RecoveryChoice is what a person says of the plan that is to be made.
+// RecoveryChoice is an operator's input for a plan.
 type RecoveryChoice struct {
-	Cluster  string   // its name, as it was typed
+	Cluster  string   // its name, as typed
 	Gone     []string // voters that never come back, by name or ID in hexadecimal
 	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
-	Survivor string   // the host that is to go on alone, by name; empty for the most advanced
+	Survivor string   // the host that is to continue alone, by name; empty for the most advanced
 	Snapshot bool     // with a snapshot, instead of data
 }
 
-// RankedHost is how a host stands beside the others.
+// RankedHost is a host's rank among the others.
 type RankedHost struct {
-	Place  int    // in what was given
-	Behind uint64 // entries that the most advanced has beyond it; at least one where its term is older
-	Chosen bool   // it is the one that would go on
+	Place  int    // its index in the input
+	Behind uint64 // entries that the most advanced host is ahead; at least one if its term is older
+	Chosen bool   // it is the one that would continue
 	No     string // why it cannot be the survivor
 }
 
-// RankHosts puts hosts side by side, the most advanced first: by the term of the last entry, then its index, as raft
-// itself compares logs.
+// RankHosts orders hosts, the most advanced first: by the term of the last entry, then its index, as raft compares
+// logs.
 func RankHosts(all []HostRemains) []RankedHost {
 	out, voters := byLog(all), RecoveryVoters(all)
 	for i := range out {
@@ -97,12 +97,12 @@ func byLog(all []HostRemains) []RankedHost {
 	return out
 }
 
-// is tells whether the data are that member's.
+// is reports whether the data are that member's.
 func (r HostRemains) is(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
 
 func able(s RankedHost) bool { return s.No == "" }
 
-// learner tells whether the host's own member is listed as one that does not vote.
+// learner reports whether the host's own member is listed as a learner.
 func (r HostRemains) learner() bool {
 	for _, m := range slices.Concat(r.InData, r.LastSeen) {
 		if m.ID == r.MemberID {
@@ -112,7 +112,7 @@ func (r HostRemains) learner() bool {
 	return false
 }
 
-// RecoveryVoters gives the voters that the host with the newest log lists; nil when nobody lists any.
+// RecoveryVoters returns the voters that the host with the newest log lists; nil if no host lists any.
 func RecoveryVoters(all []HostRemains) []ListedMember {
 	for _, s := range byLog(all) {
 		for _, list := range [][]ListedMember{all[s.Place].InData, all[s.Place].LastSeen} {
@@ -125,7 +125,7 @@ func RecoveryVoters(all []HostRemains) []ListedMember {
 	return nil
 }
 
-// RecoveryMissing gives the voters of whose hosts there are no facts.
+// RecoveryMissing returns the voters whose hosts have no facts.
 func RecoveryMissing(all []HostRemains) []ListedMember {
 	return slices.DeleteFunc(RecoveryVoters(all), func(m ListedMember) bool {
 		return slices.ContainsFunc(all, func(r HostRemains) bool {
@@ -134,8 +134,8 @@ func RecoveryMissing(all []HostRemains) []ListedMember {
 	})
 }
 
-// survivor gives the place of the host that continues alone, when no doubt is left. With a snapshot and no name it is one
-// that has no data, if there is any.
+// survivor returns the index of the host that continues alone once no doubt is left. With a snapshot and no name, it is
+// a host without data, if there is one.
 func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {
 		return named(all, w)
@@ -157,7 +157,7 @@ func survivor(all []HostRemains, w RecoveryChoice) int {
 	return list[0].Place
 }
 
-// named gives the place of the host that a person has named, or -1.
+// named returns the index of the host that an operator has named, or -1.
 func named(all []HostRemains, w RecoveryChoice) int {
 	return slices.IndexFunc(all, func(r HostRemains) bool { return r.Host == w.Survivor })
 }

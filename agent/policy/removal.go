@@ -11,19 +11,19 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Removal is what a person has asked on this host: that a member is taken out of etcd for good. It lies on the host's
-// own disk and ends by itself.
+// Removal is an operator's request on this host to remove a member from etcd for good. It is stored on the host's own
+// disk and ends by itself.
 type Removal struct {
 	MemberID   uint64
-	Name       string // of the member, for people
+	Name       string // of the member, for texts
 	By, Reason string
 	Live       bool // also a voter that answers
-	Over       bool // its time is over: it does not begin any more
-	Begun      bool // its operation was, or may have been: it begins no second time
+	Over       bool // it has expired: it does not begin any more
+	Begun      bool // its operation has begun, or may have: it begins only once
 }
 
-// removal begins the operation that takes a member out, if nothing is against it. It is asked for where a member is
-// lost, and goes before what that keeps waiting. Whatever else this host has to do meanwhile, it does.
+// removal begins the operation that removes a member, if nothing speaks against it. It is requested when a member is
+// lost, and goes before what waits for that. Meanwhile this host does whatever else it has to do.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
 	if v.Asked != nil && v.Asked.Noted { // its own operation is recorded again first
@@ -52,15 +52,15 @@ func removal(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
-// RemovalNote is what this host's disk is to say of the removal that it was asked for.
+// RemovalNote is what this host's disk records about its removal request.
 type RemovalNote struct {
 	Ends bool
 	Code ReasonCode // with which it ends
 	Text string
 }
 
-// noteRemoval ends what was asked when the member is gone, when its operation is and the member is not, or when its
-// time is over before it has begun. While it is not seen whether its operation is in flight it stands.
+// noteRemoval ends the request when the member is gone, when its operation is gone and the member is not, or when it
+// expires before it has begun. While its operation's state is unknown it stays.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
 	switch {
@@ -79,7 +79,7 @@ func noteRemoval(v View) RemovalNote {
 	return RemovalNote{}
 }
 
-// lastAgainst tells what still keeps a removal from beginning whose time is over.
+// lastAgainst explains why an expired removal never began.
 func lastAgainst(v View) string {
 	r := *v.Removal
 	r.Over, v.Removal = false, &r
@@ -103,7 +103,7 @@ func removalVetoes() []veto {
 	}
 }
 
-// AgainstRemovals says why this host is to be asked for no removal now, or gives nil.
+// AgainstRemovals returns why this host accepts no removal now, or nil.
 func AgainstRemovals(v View) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
@@ -121,9 +121,9 @@ func AgainstRemovals(v View) *Refusal {
 	return nil
 }
 
-// AgainstRemoval says why this host is not to be asked for a removal, or gives nil. A person is told at once what no
-// waiting ends: it is this host's own member, the voter answers, or the others would have no quorum without it; and
-// that a snapshot is wanted first, unless it is to go bare.
+// AgainstRemoval returns why this host rejects a removal, or nil. It rejects at once what waiting does not resolve: the
+// member is this host's own, the voter answers, the others would have no quorum without it, or a snapshot is required
+// first, unless it was waived.
 func AgainstRemoval(v View, r Removal, bare bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
 		return conflicts("", "it is this host's own member", "ask on another host")
@@ -138,8 +138,8 @@ func AgainstRemoval(v View, r Removal, bare bool) *Refusal {
 	return nil
 }
 
-// Against says why a removal that stands makes no way for that of another member, or gives nil: only one that is out of
-// time, and whose operation is not in flight, does. Of the same member it is renewed.
+// Against returns why a pending removal does not yield to that of another member, or nil: only one that has expired,
+// and whose operation is not in flight, does. For the same member it is renewed.
 func (r Removal) Against(member uint64, runs bool) *Refusal {
 	if r.MemberID == member || r.Over && !runs {
 		return nil
@@ -157,13 +157,13 @@ func (v View) memberByID(id uint64) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// DomainOf gives the failure domain of a member's host, as that was last heard of; empty when it is not known.
+// DomainOf returns the failure domain of a member's host, as last reported; empty if unknown.
 func (v View) DomainOf(id uint64) string {
 	m, _ := v.memberByID(id)
 	return m.Domain
 }
 
-// removesLive tells whether a voter that answers would be removed, and nobody has said that it may be.
+// removesLive reports whether a voter that answers would be removed without permission.
 func removesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)
 	if !listed || m.Learner || v.Removal.Live || !m.Live {
@@ -172,8 +172,8 @@ func removesLive(v View) (string, bool) {
 	return "voter " + m.label() + " answers", true
 }
 
-// removesEarly tells of a voter that has only just fallen silent, and may be starting again; or whose silence this
-// agent has only just begun to watch, since it was started itself.
+// removesEarly reports a voter that has only just fallen silent, and may be restarting; or that this agent has only
+// just begun to observe, since it was started itself.
 func removesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)
 	if !listed || m.Learner || v.Removal.Live || m.Live || m.DownFor >= v.Limits.LockTTL {
@@ -183,11 +183,11 @@ func removesEarly(v View) (string, bool) {
 		durationfmt.Tenths(m.DownFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
-// removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure
+// removalAtRisk reports whether the remaining voters would have no quorum of their own, or lose their fault tolerance
 // while another one is down.
 func removalAtRisk(v View) (string, bool) { return v.lossAtRisk(v.Removal.MemberID, true) }
 
-// lossAtRisk tells that of a member. With well, where a live one is to go, the others must also be known to be well.
+// lossAtRisk reports that for a member. With well, if a live one is to go, the others must also be known to be healthy.
 func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 	m, listed := v.memberByID(id)
 	if !listed || m.Learner {
@@ -218,7 +218,7 @@ func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 		why), true
 }
 
-// listUnsettled tells whether the member list has changed just now.
+// listUnsettled reports whether the member list has changed just now.
 func listUnsettled(v View) (string, bool) {
 	left := v.Limits.Settle - v.Cluster.StableFor
 	if left <= 0 {
@@ -228,9 +228,9 @@ func listUnsettled(v View) (string, bool) {
 		durationfmt.Tenths(left), durationfmt.Text(v.Limits.Settle)), true
 }
 
-// removals is the operation that takes a member out for good. The host that was asked carries it on. Another ends it
-// when the member is gone, or etcd was not told yet. Any other is for its own host alone, which knows from its disk
-// that a person has asked for it: whoever can write the record could else have members removed.
+// removals is the operation that removes a member for good. The requested host carries it out. Another ends it when the
+// member is gone, or the removal was not sent to etcd yet. Otherwise only its own host may touch it, which knows the
+// request from its disk: else anyone who can write the record could get members removed.
 func removals() operation {
 	return operation{
 		kind:   KindRemove,
@@ -254,8 +254,8 @@ func removals() operation {
 	}
 }
 
-// carryRemoval takes the member out. Once etcd may have been told, nobody can take that back: it is told again until
-// the member is gone, and nothing else begins before. Until then what has changed meanwhile ends it.
+// carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be taken back: it is repeated
+// until the member is gone, and nothing else begins before. Until then, changed conditions end it.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal
@@ -283,7 +283,7 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that was started again meanwhile counts the silence anew. That ends nothing: a voter's return does.
+	// An agent that was restarted meanwhile counts the silence from zero. That ends nothing: a voter's return does.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// MemberNamed gives the member that a person means by a name or an ID, or says why nobody knows which. removed: this
-// host has removed one that was called so. Where none is left, nothing is to be done, and it gives none.
+// MemberNamed returns the member that matches a name or an ID, or why that is ambiguous or unknown. removed: this host
+// has removed one with that name. If none is left, there is nothing to do, and it returns none.
 func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	var found []Member
 	var names []string

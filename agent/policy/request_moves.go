@@ -3,11 +3,11 @@
 
 package policy
 
-// The transitions of a request, each by its own name. A step was decided on a request that may have been withdrawn
-// since: those that begin something tell whether it stands for that still.
+// The transitions of a request, one method each. A step was decided on a request that may have been cancelled since:
+// transitions that begin something report whether it still holds.
 
-// AgainstAsking says why this host is not to be asked for what is wished, or gives nil. reboots tells whether its agent
-// can reboot the machine.
+// AgainstAsking returns why this host rejects a request, or nil. reboots reports whether its agent can reboot the
+// machine.
 func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
@@ -30,9 +30,9 @@ func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
 	return nil
 }
 
-// Renewed is a wish beside a request that stands. One for the same renews it. Any other is refused, and so is one for
-// what is over, or for a command that has been started: it runs once. That the machine goes down now is noted all the
-// same where the request allows for that.
+// Renewed handles a new request next to a pending one. One for the same work renews it. Any other is refused, and so is
+// one for work that is over, or for a command that has been started: it runs once. That the machine goes down now is
+// recorded anyway if the request allows for that.
 func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 	same := s.Work == wish.Work && s.Program == wish.Program && s.KeepRunning == wish.KeepRunning &&
 		s.External == wish.External
@@ -55,9 +55,9 @@ func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 	return s, nil
 }
 
-// Finished is a person's word that it is over: what nothing was done for is withdrawn, a host that is down is brought
-// back. waives: the programs have failed that run after it, and nobody waits for them. rolls: the rollout that runs
-// would come to it again at once, and stop.
+// Finished handles an operator's end of a request: if nothing was done for it, it is cancelled; a host that is down is
+// brought back. waives: the programs that run after it have failed, and are not waited for. rolls: the running rollout
+// would request it again at once, and stop.
 func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
@@ -70,41 +70,40 @@ func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, r
 	return s, true, nil
 }
 
-// Waives tells whether a person's word that it is over says, too, that nobody waits for the programs that run after it:
-// they have failed.
+// Waives reports whether the operator's end also waives the programs that run after it: they have failed.
 func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
 
-// Unhurried is the word that the machine does not go down after all, and it waits for its turn as any other.
+// Unhurried records that the machine does not go down after all, and it waits for its turn as any other.
 func (s Standing) Unhurried() Standing {
 	s.Hurried = false
 	return s
 }
 
-// Begins notes that its operation is about to be recorded, in this boot.
+// Begins records that its operation is about to be recorded, in this boot.
 func (s Standing) Begins() Standing {
 	s.Begun, s.OtherBoot = true, false
 	return s
 }
 
-// Recorded notes that its operation is in etcd. One that is gone later was released.
+// Recorded records that its operation is in etcd. One that is gone later was released.
 func (s Standing) Recorded() Standing {
 	s.Seen = true
 	return s
 }
 
-// StopsEtcd notes that etcd is about to be stopped for it. What becomes of the start guard then, guardOf says.
+// StopsEtcd records that etcd is about to be stopped for it. guardOf decides about the start guard.
 func (s Standing) StopsEtcd() (next Standing, stands bool) {
 	s.Stopped = s.Stopped || !s.Ended
 	return s, !s.Ended
 }
 
-// EtcdStarted notes that etcd was started again.
+// EtcdStarted records that etcd was started again.
 func (s Standing) EtcdStarted() Standing {
 	s.Stopped = false
 	return s
 }
 
-// StartsProgram notes that its program is about to be started, if it was not before.
+// StartsProgram records that its program is about to be started, if it was not before.
 func (s Standing) StartsProgram() (next Standing, stands bool) {
 	if !s.Ended && s.Ran == HooksNone {
 		s.Ran = HooksRunning
@@ -112,21 +111,21 @@ func (s Standing) StartsProgram() (next Standing, stands bool) {
 	return s, !s.Ended
 }
 
-// ProgramEnded notes that its program is done, or has failed.
+// ProgramEnded records that its program is done, or has failed.
 func (s Standing) ProgramEnded(how HookState) Standing {
 	s.Ran = how
 	return s
 }
 
-// OperationEnds notes that its operation is about to be ended, and it with that. A crash in between must not do it all
-// again.
+// OperationEnds records that its operation is about to end, and the request with it. A crash in between must not repeat
+// it.
 func (s Standing) OperationEnds() Standing {
 	s.Seen, s.Ended = false, true
 	return s
 }
 
-// GivenUp notes that its operation is about to be ended, and that it waits for another. A crash in between must not
-// look like a release.
+// GivenUp records that its operation is about to end, and that it waits for another. A crash in between must not look
+// like a release.
 func (s Standing) GivenUp() Standing {
 	s.Seen, s.Begun = false, false
 	return s

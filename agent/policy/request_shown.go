@@ -3,7 +3,7 @@
 
 package policy
 
-// RequestState is how far what was asked of a host has come, for people and for programs that wait for it.
+// RequestState is how far a host's request has come, for operators and for programs that wait for it.
 type RequestState string
 
 // The states of a request, in order.
@@ -15,8 +15,8 @@ const (
 	RequestReturning RequestState = "returning"
 )
 
-// StateOf gives how far what was asked of this host has come. While nobody answers, and when somebody has deleted the
-// record of its operation, this host's own disk and unit tell whether etcd is down for it.
+// StateOf returns how far this host's request has come. While no voter answers, or if the record of its operation was
+// deleted, this host's own disk and unit show whether etcd is down for it.
 func StateOf(v View) RequestState {
 	a := v.Asked
 	if a == nil {

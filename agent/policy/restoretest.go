@@ -14,29 +14,29 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// RestoreTest is what is known of the restores that were proven: a snapshot that an etcd of its own has served.
+// RestoreTest is what is known about passed restore tests: a snapshot that an etcd of its own has served.
 type RestoreTest struct {
-	Every  time.Duration // how old the last one may get; 0 when none is proven by itself
+	Every  time.Duration // the interval; 0 if none runs automatically
 	Proven bool          // there is one
-	Age    time.Duration // of the last one, by wall clocks; without one, since this agent looks
+	Age    time.Duration // of the last one, by wall clocks; without one, since this agent observes
 	Failed *BackupFailure
 }
 
-// RestoreTestAbility says whether a host can test a restore.
+// RestoreTestAbility is whether a host can test a restore.
 type RestoreTestAbility string
 
-// The abilities. The zero value means that it cannot.
+// The abilities. The zero value: it cannot.
 const (
 	DrillReady  RestoreTestAbility = "ready"
-	DrillSealed RestoreTestAbility = "sealed"  // but for the key to decrypt snapshots with
-	DrillNoRoom RestoreTestAbility = "no-room" // but for free bytes
+	DrillSealed RestoreTestAbility = "sealed"  // except for the key to decrypt snapshots
+	DrillNoRoom RestoreTestAbility = "no-room" // except for free space
 )
 
 // Spool is the directory on this host in which a restore is tested.
 type Spool struct {
 	Known   bool
 	Free    uint64 // bytes on its file system
-	Shared  bool   // that file system holds etcd's data or log, too
+	Shared  bool   // that file system also holds etcd's data or log
 	Testing bool   // a restore test runs there now
 }
 
@@ -99,20 +99,20 @@ func (v View) hasDrillRoom() bool {
 	return v.Spool.Free >= begin
 }
 
-// RestoreTestNote says what is to be done about restore tests. It is no step: it takes no lock, and touches no member.
+// RestoreTestNote is what to do about restore tests. It is no step: it takes no lock and touches no member.
 type RestoreTestNote struct {
 	Run    bool   // now, by this host
-	By     string // the name of the host that runs the next one; empty when none can
-	Sealed bool   // none can, for lack of a key alone
+	By     string // the host that runs the next one; empty if none can
+	Sealed bool   // none can, only for lack of a key
 	Due    time.Duration
-	Text   string // when the next is due and whose it is, or what keeps it
-	// End is why any restore test that runs on this host is ended, scheduled or not; empty when none has to be.
+	Text   string // when the next is due and on which host, or what blocks it
+	// End is why any restore test that runs on this host is ended, scheduled or not; empty if it may run.
 	End string
-	// EndDue is why one is ended that runs by schedule. An operator's own is left: its host was chosen.
+	// EndDue is why a scheduled one is ended. An operator's own continues: its host was chosen.
 	EndDue string
 }
 
-// drillRetry is between two tries after one that failed, unless drills are due more often.
+// drillRetry is the time between two attempts after a failed one, unless restore tests are due more often.
 const drillRetry = time.Hour
 
 // noteDrill decides about the next restore test, and about one that runs here.
@@ -123,8 +123,8 @@ func noteDrill(v View) RestoreTestNote {
 	return n
 }
 
-// endDrill returns why no restore test may run on this host any longer. It takes processor, memory and disk, which this
-// host's etcd needs.
+// endDrill returns why no restore test may run on this host any longer. It takes CPU, memory and disk that this host's
+// etcd needs.
 func (v View) endDrill() string {
 	switch {
 	case v.Op != nil && v.Op.Host == v.Self.ID:
@@ -147,7 +147,7 @@ func (v View) endDueDrill() string {
 	return ""
 }
 
-// nextDrill decides which host tests the next restore, and when: the one that it costs the cluster least.
+// nextDrill decides which host runs the next restore test, and when: the one where it costs the cluster least.
 func nextDrill(v View) RestoreTestNote {
 	d := v.Backup.Drill
 	switch {
@@ -287,8 +287,7 @@ func (v View) memberOf(h Host) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// drillDue gives in how long the next one is due. A time that seems to come from the future counts like one that is as
-// old.
+// drillDue returns when the next one is due. A time from the future counts like one that is as old.
 func (v View) drillDue() time.Duration {
 	d := v.Backup.Drill
 	due := time.Duration(0)
@@ -301,11 +300,11 @@ func (v View) drillDue() time.Duration {
 	return due
 }
 
-// unprovenAfter is after how many intervals people are told: one that failed is tried again many times until then.
+// unprovenAfter is after how many intervals it is reported: a failed one is retried many times until then.
 const unprovenAfter = 3
 
-// restoreUnproven tells that no restore was proven for long, unless nobody has the key: that is told where the next one
-// is, and an alarm would never end.
+// restoreUnproven reports that no recent restore test passed, unless no host has the key: that is reported with the
+// next one, and an alarm would never end.
 func restoreUnproven(v View) (string, bool) {
 	d := v.Backup.Drill
 	if d.Every == 0 || d.Age < unprovenAfter*d.Every || noteDrill(v).Sealed {
@@ -323,7 +322,7 @@ func restoreUnproven(v View) (string, bool) {
 	), true
 }
 
-// restoreFailed tells that the last drill did not prove its snapshot.
+// restoreFailed reports that the last restore test failed.
 func restoreFailed(v View) (string, bool) {
 	f := v.Backup.Drill.Failed
 	if f == nil {

@@ -12,24 +12,23 @@ import (
 // Rollout takes one host after another down for the same work.
 type Rollout struct {
 	ID      string
-	Work    Work     // one that this agent may not know
+	Work    Work     // this agent may not know it
 	Runs    bool     // it is neither paused nor stopped, aborted or done
-	Waiting []string // the hosts that wait for their turn
-	Due     bool     // by its own disk this host has not had its turn since the rollout was last let go on
-	Upgrade string   // the version of etcd that shall run afterwards; empty when it is for something else
-	Bare    bool     // a person wants no snapshot before it
+	Waiting []string // the hosts that have not had their turn
+	Due     bool     // by its own disk this host has not had its turn since the rollout was last resumed
+	Upgrade string   // the etcd version to reach; empty if it is for something else
+	Bare    bool     // an operator waived the snapshot
 	Began   time.Duration
 }
 
-// CountedInRollout tells whether a request of a rollout that has ended was its host's turn, where a person has let the
-// rollout go on so often then, and so often by now: each time everybody has a turn again. However it ended, it was: one
-// whose operation a person has released may have had the host down.
+// CountedInRollout reports whether a finished request of a rollout was its host's turn, given how often the rollout had
+// been resumed then and by now: each resume gives every host a turn again. Any end counts: a released operation may
+// have had the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
-// RolloutNext gives the host of a rollout that is taken down next, among those that wait: first the
-// sick ones, then those without a vote, then voters that follow, and the leader last. Hosts that are
-// not present are passed over. It is empty when none can be next, or when one of them was asked
-// already.
+// RolloutNext returns the host of a rollout that is taken down next: first unhealthy hosts, then those without a vote,
+// then followers, and the leader last. Hosts that are not present are skipped. It is empty if none can be next, or if
+// one of them has a request already.
 func RolloutNext(v View, waiting []string) string {
 	var next Host
 	found := false
@@ -38,7 +37,7 @@ func RolloutNext(v View, waiting []string) string {
 			continue
 		}
 		if h.Wants != "" {
-			return "" // one at a time, also in the line
+			return "" // one at a time, also in the queue
 		}
 		if !found || cmp.Or(cmp.Compare(v.rolloutRank(h), v.rolloutRank(next)), cmp.Compare(h.Name, next.Name),
 			cmp.Compare(h.ID, next.ID)) < 0 {

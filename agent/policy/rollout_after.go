@@ -5,26 +5,26 @@ package policy
 
 import "fmt"
 
-// RolloutProgress is a rollout as the host sees it that has just had its turn in it.
+// RolloutProgress is a rollout as observed by the host that has just had its turn in it.
 type RolloutProgress struct {
 	Host    string // the name of this host
-	Goes    bool   // it runs, or is paused: nobody has stopped or aborted it
-	Waiting int    // hosts that wait for their turn, this one not among them
-	// Wants is the version that etcd shall report afterwards, empty for any, and Runs what this host's member reports,
-	// empty when that is not known. Both are texts: what cannot be read as a version is not like every other such text.
+	Goes    bool   // it runs or is paused, and was not stopped or aborted
+	Waiting int    // how many other hosts have not had their turn
+	// Wants is the etcd version to reach, empty for any, and Runs what this host's member reports, empty if unknown.
+	// Both are texts: two unparsable versions are not equal.
 	Wants, Runs string
 	Member      bool // this host is a member
 }
 
-// RolloutEnd is what becomes of a rollout. The zero value leaves it as it is: the host is asked for still.
+// RolloutEnd is what happens to a rollout. The zero value leaves it as it is: the host's request stays.
 type RolloutEnd struct {
 	HostDone bool   // this host has had its turn
 	Done     bool   // it was the last one
-	Stopped  string // why the rollout stops before the next host; empty when it does not
+	Stopped  string // why the rollout stops before the next host; empty if it does not
 }
 
-// RolloutAfter gives what becomes of a rollout when the operation of one of its hosts ends with that step. A host that
-// did not come back as it should stops it.
+// RolloutAfter returns what happens to a rollout when the operation of one of its hosts ends with that step. A host
+// that did not come back as required stops it.
 func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Withdrawn:

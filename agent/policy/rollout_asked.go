@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// RolloutState is how a rollout stands by its record.
+// RolloutState is the state of a rollout by its record.
 type RolloutState string
 
-// The states of a rollout. A stopped one may go on, at a person's word.
+// The states of a rollout. An operator may resume a stopped one.
 const (
 	RolloutRunning RolloutState = "running"
 	RolloutPaused  RolloutState = "paused"
@@ -20,10 +20,10 @@ const (
 	RolloutDone    RolloutState = "done"
 )
 
-// Goes tells whether it runs, or is paused: nobody has stopped it, and it is not over.
+// Goes reports whether it runs or is paused: it is neither stopped nor over.
 func (s RolloutState) Goes() bool { return s == RolloutRunning || s == RolloutPaused }
 
-// AgainstRollout says why no rollout is to be started beside the last one, or gives nil.
+// AgainstRollout returns why no rollout may start next to the last one, or nil.
 func AgainstRollout(last RolloutState, by, reason string) *Refusal {
 	if !last.Goes() {
 		return nil
@@ -32,7 +32,7 @@ func AgainstRollout(last RolloutState, by, reason string) *Refusal {
 		"quorumctl rollout status; quorumctl rollout abort ends it")
 }
 
-// AgainstChange says why a person does not let a rollout go on, pause or abort it any more, or gives nil.
+// AgainstChange returns why a rollout can no longer be resumed, paused or aborted, or nil.
 func (s RolloutState) AgainstChange() *Refusal {
 	if s != RolloutDone && s != RolloutAborted {
 		return nil
@@ -40,8 +40,8 @@ func (s RolloutState) AgainstChange() *Refusal {
 	return conflicts("", "it is "+string(s), "quorumctl rollout start starts another")
 }
 
-// AgainstUnread says why no rollout is to be started while the record of a host cannot be read, or gives nil: all hosts
-// are meant, and that is one. Of named ones it is said which are not present.
+// AgainstUnread returns why no rollout of all hosts may start while a host record cannot be read, or nil. A rollout of
+// named hosts reports which of them are not present.
 func AgainstUnread(u Unreadable, named bool) *Refusal {
 	if named {
 		return nil
@@ -49,8 +49,8 @@ func AgainstUnread(u Unreadable, named bool) *Refusal {
 	return conflicts(RecordUnreadable, u.Key+": "+u.Why, u.Hint()+"; or name the hosts: --hosts")
 }
 
-// AgainstProgram says why no program is to be run while etcd is down, or gives nil: it cannot be run for that cause;
-// empty: it can. where begins the text, which says on which host that is where people may not know.
+// AgainstProgram returns why no program may run while etcd is down, or nil: cause is why it cannot run, empty if it
+// can. where begins the text with the host, if that is not obvious.
 func AgainstProgram(where, cause string) *Refusal {
 	if cause == "" {
 		return nil
@@ -67,7 +67,7 @@ func AgainstReboot(where, cause string) *Refusal {
 	return conflicts("", where+cause, "quorumctl maintenance on, and reboot by hand")
 }
 
-// RolloutBegins gives how a rollout for which so many hosts wait stands when it is recorded, with a text for people.
+// RolloutBegins returns the initial state of a rollout for so many hosts, with a text.
 func RolloutBegins(waiting int) (RolloutState, string) {
 	if waiting > 0 {
 		return RolloutRunning, ""
@@ -75,17 +75,17 @@ func RolloutBegins(waiting int) (RolloutState, string) {
 	return RolloutDone, "no host had to be taken down"
 }
 
-// RolloutHost is a host that a rollout may be for.
+// RolloutHost is a host that a rollout may include.
 type RolloutHost struct {
 	ID, Name string
 	Manage   bool   // its agent may act
 	Member   bool   // it holds one
-	Etcd     string // that its member runs, as it tells; a text: see RolloutTurn
-	Skipped  bool   // it runs what is wanted already
+	Etcd     string // the version that its member reports; a text: see RolloutTurn
+	Skipped  bool   // it already runs the wanted version
 }
 
-// RolloutHosts gives those of all present hosts that a rollout is for: the named ones, or all that its work concerns. A
-// member that runs the wanted version already is skipped.
+// RolloutHosts returns the present hosts that a rollout includes: the named ones, or all that its work concerns. A
+// member that already runs the wanted version is skipped.
 func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]RolloutHost, *Refusal) {
 	var out []RolloutHost
 	left := slices.Clone(named)
@@ -114,8 +114,8 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 	return out, nil
 }
 
-// ReleaseStops tells whether a rollout stops when a person releases an operation: the next host must not go as if the
-// one were back that was in its turn. op is nil where nobody can read whose operation it was.
+// ReleaseStops reports whether a rollout stops when an operator releases an operation: the next host must not go as if
+// the released one were back. op is nil if the operation's record cannot be read.
 func (s RolloutState) ReleaseStops(op *Op, waiting []string) bool {
 	return s == RolloutRunning && (op == nil || op.info().down && slices.Contains(waiting, op.Host))
 }

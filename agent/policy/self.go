@@ -5,22 +5,21 @@ package policy
 
 import "slices"
 
-// SelfNote is what this host's disk is to say of the cluster and of what this host is to it. The zero value leaves it
-// as it is.
+// SelfNote is what this host's disk records about the cluster and this host's part in it. The zero value leaves it as
+// it is.
 type SelfNote struct {
 	Met      bool // that this cluster has answered
-	Member   bool // that this host is MemberID of it; with 0, that it is none any more
+	Member   bool // that this host is MemberID of it; with 0, that it is no longer a member
 	MemberID uint64
-	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
-	Domains  bool   // in which failure domain each member's host is, as the view says
+	Standby  uint64 // the learner that is its standby, from now on until this host begins a join itself
+	Domains  bool   // the failure domain of each member's host, by the view
 	Lost     uint64 // the listed member that this host gives up: its data is gone, and it never starts again
 	Mount    string // where the file systems are mounted that hold the member's data
-	Clean    bool   // for how long it has been well since it was taken out, as the view says; 0: that it is not
+	Clean    bool   // for how long it has been healthy since it was ejected, by the view; 0: it is not
 }
 
-// noteSelf tells what is to be remembered of a cluster that has answered in this very round. A cluster that this host
-// is making itself, at an operator's word, is none that was there before. A learner is a standby when no operation is
-// in flight.
+// noteSelf returns what to remember about a cluster that has answered in this round. A cluster that this host is
+// creating on request did not exist before. A learner is a standby if no operation is in flight.
 func noteSelf(v View) SelfNote {
 	c, data := v.Cluster, v.Data
 	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
@@ -39,7 +38,7 @@ func noteSelf(v View) SelfNote {
 	}
 	m, listed := v.memberByID(data.MemberID)
 	known := v.Self.ClusterID == c.ID && v.Self.MemberID == m.ID || v.Self.ClusterID == 0 && !listed
-	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) { // a person may have started it with its old disk
+	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) { // an operator may have started it with its old disk
 		n.Member, n.MemberID = true, m.ID
 	}
 	if v.Op == nil && !v.cannotRead(RecordOp) && m.Learner && m.Name != "" && m.ID != v.Self.StandbyID {
@@ -48,7 +47,7 @@ func noteSelf(v View) SelfNote {
 	return n
 }
 
-// newDomain tells whether a member's host is in another failure domain than this host's disk names.
+// newDomain reports whether a member's host is in another failure domain than this host's disk records.
 func newDomain(v View) bool {
 	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
 	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// SnapshotSource gives the member to take a snapshot of: the standby, as no voter pays for it then; otherwise the
-// healthiest follower; the leader only when it is the only voter. Without one it tells why not.
+// SnapshotSource returns the member to take a snapshot of: the standby, as no voter pays for it then; otherwise the
+// healthiest follower; the leader only if it is the only voter. Without one it returns why.
 func SnapshotSource(v View) (Member, string) {
 	return snapshotSource(v, func(Member, Host) bool { return true })
 }

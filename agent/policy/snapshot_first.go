@@ -14,9 +14,9 @@ import (
 // freshFor is how old a snapshot may be when a rollout to another etcd version begins.
 const freshFor = time.Hour
 
-// snapshotFirst tells that a rollout to another version of etcd waits for a snapshot: of a database that a newer etcd
-// has changed nothing else leads back. It waits until there is one, or a person starts it without. What mends the
-// cluster never waits for one.
+// snapshotFirst reports that a rollout to another version of etcd waits for a snapshot: nothing else leads back from a
+// database that a newer etcd has changed. It waits until there is one, or an operator starts it without. Repairs never
+// wait for one.
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout
 	switch {
@@ -49,8 +49,8 @@ func waitsForSnapshot(v View) bool {
 	return waits
 }
 
-// removalWants tells a person who asks for a voter to be removed that is well that no snapshot is of late. What is
-// sick or lost goes without one, as that mends the cluster, and so does a learner.
+// removalWants rejects the requested removal of a healthy voter if there is no recent snapshot. An unhealthy or lost
+// voter is removed without one, as that repairs the cluster, and so is a learner.
 func removalWants(v View, r Removal) (string, bool) {
 	m, _ := v.memberByID(r.MemberID)
 	h, _ := v.hostOf(m)

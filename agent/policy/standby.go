@@ -11,11 +11,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The standby is kept: one that is lost is let go, and another host replaces it. etcd allows one learner at a time,
-// so that one which nobody keeps up would hold back every join and every replacement for ever. A learner's removal
-// costs no quorum; it costs the next host a copy of the database, so that it waits until one stands ready for that.
+// The standby is maintained: a lost one is removed, and another host replaces it. etcd allows one learner at a time, so
+// an unattended one would block every join and every replacement forever. Removing a learner costs no quorum, but costs
+// the next host a copy of the database, so it waits until a host is ready for that.
 
-// letGo lets a voter's agent begin the removal of a standby that is lost.
+// letGo lets a voter's agent begin the removal of a lost standby.
 func letGo(v View) (Decision, bool) {
 	return dismiss(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
 		if v.strayHeld() != "" {
@@ -26,23 +26,22 @@ func letGo(v View) (Decision, bool) {
 	})
 }
 
-// strayed gives for how long a standby has been lost, by what was seen last, and by what: no agent is on its host and
-// no live voter's host reaches it, as with a voter that is dead; or it answers, and says itself that it does not get
-// on, or that it is sick: then it replaces nobody, and would keep a spare from replacing a voter that is dead; while a
-// voter is down that may be back it stays. One whose agent is there and whose etcd is not was stopped in order, or is
-// about to be started.
+// strayed returns for how long a standby has been lost by the last observations, and why: its host has no agent and no
+// live voter's host reaches it, as with a dead voter; or it answers, and reports no progress or that it is unhealthy:
+// then it replaces no voter, and would keep a spare from replacing a dead one; it stays while a voter is down that may
+// come back. If its agent is present and its etcd is not, it was stopped on purpose, or is about to be started.
 func (v View) strayed(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
 	}
 	gone, _ := v.calledDead(m)
-	stalled := min(m.StalledFor, m.BehindFor) // while it did not answer it was not asked to get on
+	stalled := min(m.StalledFor, m.BehindFor) // while it did not answer, no progress was expected
 	h, present := v.hostOf(m)
 	switch {
 	case gone > 0:
 		return gone, fmt.Sprintf("no quorumd is known on its host, and no voter's host has reached it for %s",
 			durationfmt.Seconds(gone))
-	case present && !h.Manage: // whoever looks after it does so by hand
+	case present && !h.Manage: // it is managed by hand
 		return 0, ""
 	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
@@ -55,7 +54,7 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 	return 0, ""
 }
 
-// strayedNow is strayed for deciding: what was not seen in this round proves nothing.
+// strayedNow is strayed for decisions: what was not observed in this round proves nothing.
 func (v View) strayedNow(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
 		return 0, ""
@@ -63,13 +62,13 @@ func (v View) strayedNow(m Member) (since time.Duration, why string) {
 	return v.strayed(m)
 }
 
-// isStray tells whether a standby has been lost for so long that it may be let go.
+// isStray reports whether a standby has been lost for so long that it may be removed.
 func (v View) isStray(m Member) bool {
 	since, _ := v.strayedNow(m)
 	return since >= v.Limits.LearnerStall
 }
 
-// doubted gives for how long a standby has been silent, and why it is not lost all the same: not all say so who must.
+// doubted returns for how long a standby has been silent, and why it is not lost: not all required hosts report it.
 func (v View) doubted(m Member) (since time.Duration, why, held string) {
 	if _, held = v.calledDead(m); held == "" || m.Live || m.Name == "" {
 		return 0, "", ""
@@ -79,7 +78,7 @@ func (v View) doubted(m Member) (since time.Duration, why, held string) {
 		durationfmt.Seconds(since)), held
 }
 
-// notStray says why a standby is let go no more.
+// notStray explains why a standby is no longer to be removed.
 func (v View) notStray(m Member) string {
 	_, why := v.calledDead(m)
 	if why == "" {
@@ -88,7 +87,7 @@ func (v View) notStray(m Member) string {
 	return "the standby " + m.label() + " is not removed: " + why
 }
 
-// strayHeld says why no standby is let go, however lost it is; empty when one may be.
+// strayHeld explains why no standby is removed, however lost it is; empty if one may be.
 func (v View) strayHeld() string {
 	if text, several := severalDown(v); several {
 		return text
@@ -102,7 +101,7 @@ func (v View) strayHeld() string {
 	return ""
 }
 
-// standbyLost tells people of a standby that is lost, and what becomes of it.
+// standbyLost reports a lost standby, and what happens to it.
 func standbyLost(v View) (string, bool) {
 	for m := range v.Cluster.learners() {
 		since, why := v.strayed(m)

@@ -3,27 +3,26 @@
 
 package policy
 
-// StartGuard says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is
-// anybody to ask: on a host that holds no member of the cluster it would make one of its own, or come back as a member
-// that was removed.
+// StartGuard keeps etcd's unit from starting by itself. At a boot it would start before any voter can be asked: on a
+// host without a member it would create a cluster of its own, or come back as a member that was removed.
 type StartGuard uint8
 
-// What becomes of the start guard. The zero value leaves it as it is. A step carries one, too: what the guard is to be
-// before the step begins.
+// The changes of the start guard. The zero value leaves it as it is. A step carries one as well: how the guard must be
+// set before the step begins.
 const (
-	HoldAsIs StartGuard = iota // it cannot be told now
-	HoldBack                   // it lies there, and the unit does not start
-	HoldNot                    // it does not
+	HoldAsIs StartGuard = iota // unknown now
+	HoldBack                   // it is set, and the unit does not start
+	HoldNot                    // it is not set
 )
 
-// wantHold tells whether etcd may start by itself. It holds back only a unit that does not run, on the word of the
-// cluster in this very round; or on a host that has no data and never knew a cluster, which may reboot before there is
-// one. A unit that starts on a host that no member of the cluster belongs to does not get far: etcd of a member whose
-// disk was replaced ends at once, and systemd starts it again for ever. What runs is not stopped by that.
+// wantHold decides whether etcd may start by itself. It only guards a unit that does not run, based on what the cluster
+// reported in this round; or a host that has no data and never knew a cluster, which may reboot before there is one. An
+// etcd that starts on a host without a member does not get far: if a member's disk was replaced, it exits at once, and
+// systemd restarts it forever. A running etcd is not stopped by the guard.
 //
-// It lets go only where the data of a listed member lie: until a join has started etcd, which lets go as well, the
-// unit's environment is not that of the join. What was asked of the host decides while it stands, and no longer: with
-// its end goes the start guard, or a boot right then would find a guard of which nobody knows why it lies there.
+// It removes the guard only where the data of a listed member is: until a join has started etcd, which removes it as
+// well, the unit's environment is not that of the join. A request decides while it exists, and its guard ends with it:
+// otherwise a boot at that moment would find a guard that no request explains.
 func wantHold(v View, request RequestNote) StartGuard {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
@@ -31,18 +30,18 @@ func wantHold(v View, request RequestNote) StartGuard {
 	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
 	m, listed := v.member()
 	switch {
-	case v.Recovery != nil && down && v.Recovery.outOfService(v): // where etcd was down before, no step is due
+	case v.Recovery != nil && down && v.Recovery.outOfService(v): // if etcd was down before, no step is due
 		return HoldBack
-	case v.Recovery != nil: // its steps say it: see guardOf
+	case v.Recovery != nil: // its steps set it: see guardOf
 		return HoldAsIs
 	case listed && v.gaveUp(m) && v.Self.Mode == Manage && !v.foreign() && (down || futile):
-		return HoldBack // its etcd would vote, and has forgotten what it acknowledged
+		return HoldBack // its etcd would vote, but has forgotten what it acknowledged
 	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
-		// its steps say it
+		// its steps set it
 		return HoldAsIs
 	case v.Self.Mode != Manage || v.foreign() || v.Data.State == DataUnknown:
 		return HoldAsIs
-	case v.Cluster.Reachable && !v.Cluster.Fresh: // what was carried over is not the cluster's word of now
+	case v.Cluster.Reachable && !v.Cluster.Fresh: // carried-over observations are not the cluster's current state
 		return HoldAsIs
 	case v.Cluster.Reachable && v.Data.State == DataMember && v.listed(v.Data.MemberID),
 		v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
@@ -55,9 +54,9 @@ func wantHold(v View, request RequestNote) StartGuard {
 	return HoldAsIs
 }
 
-// guardOf tells what the start guard is to be before a step begins. For work that only a person ends, a reboot must not
-// start etcd under someone's hands; for any other, etcd starts with the machine. Where a request, or a plan that was
-// given up, ends with the step, its guard goes first: nobody would know after that whose it was.
+// guardOf returns how the start guard must be set before a step begins. During work that only an operator ends, a
+// reboot must not start etcd while the operator works; for any other work, etcd starts with the machine. If a request,
+// or an abandoned plan, ends with the step, its guard is removed first: afterwards no record would explain it.
 func guardOf(v View, s Step, request RequestNote, hold StartGuard) StartGuard {
 	switch {
 	case s.Kind == StepTakeDown && v.Asked.Work.info().byWord:
@@ -71,7 +70,7 @@ func guardOf(v View, s Step, request RequestNote, hold StartGuard) StartGuard {
 	return s.Kind.Info().Guard
 }
 
-// loosened has a request end without its start guard: once the request is gone, nothing says whose that was.
+// loosened ends a request with its start guard: once the request is gone, nothing explains the guard.
 func loosened(request RequestNote, hold StartGuard) RequestNote {
 	if request.Change == RequestEnds && hold == HoldNot {
 		request.Guard = hold

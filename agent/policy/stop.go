@@ -10,17 +10,17 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
+// stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
 		// nothing is done yet: others may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
-		// Another one is in its turn that needs the lock to come to its end; or the others cannot spare this host for
-		// so long that their words are old: what makes them more may be a join or a replacement, which wait for this
-		// turn. An end from here, if it were not answered, could land after etcd is stopped; a step back first makes
-		// it void then.
+		// Another host's operation needs the lock to end; or the others have not tolerated this host's loss for so long
+		// that their reports are stale: a join or a replacement may be needed first, and waits for this operation. An
+		// end from here, if it were not answered, could take effect after etcd is stopped; a step back first makes it
+		// void then.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.HandOver
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || mayRun(v):
@@ -46,8 +46,8 @@ func stopMember(v View, m Member) Decision {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
 	}
 	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
-		// That it was restarted, the operation tells and nothing else: if its record is deleted before it stands by
-		// this disk, it would be restarted once more.
+		// Only the operation shows that it was restarted: if its record were deleted before this disk records it, it
+		// would be restarted once more.
 		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
 			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
 	}
@@ -68,18 +68,18 @@ func stopMember(v View, m Member) Decision {
 	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
 }
 
-// hearOthers waits until every other voter's host has told how it is since this one was ready. Words that have grown
-// old meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of
-// the hand-over anew: it is not used up by the waiting. An etcd that its agent has started in the phase after, because
-// no voter answered, is asked about anew: what is known of the others may be of before. One that a person has started
-// under a maintenance is not, it was to be down; nor does a machine ask that goes down within seconds whatever it
-// hears.
+// hearOthers waits until every other voter's host has published its health state since this host was ready. Reports
+// that have become stale meanwhile, in a pause or while something else was in the way, are requested again, which also
+// restarts the time for the leadership transfer: waiting does not use it up. If the agent has started etcd in the phase
+// after, because no voter answered, they are requested again as well: what is known about the others may be older. Not
+// so if an operator has started it during maintenance, since it was to be down, or if the machine goes down within
+// seconds in any case.
 func hearOthers(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false
 	}
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().byWord
-	if v.Op.Phase == PhaseDown && own && !mayRun(v) { // beside a program that runs it is stopped at once
+	if v.Op.Phase == PhaseDown && own && !mayRun(v) { // while a program runs it is stopped at once
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
 				"asked again",
@@ -104,9 +104,9 @@ func hearOthers(v View, m Member) (Decision, bool) {
 	}), true
 }
 
-// unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped.
-// Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone. The member
-// with that peer URL is not asked, nor is this host, which answers nobody but others.
+// unheard returns the hosts of the other voters that have not published their health state since this host was ready to
+// be stopped. Until they have, their health states may be as old as a hanging agent's record. The member with that peer
+// URL is not asked, nor is this host, which only answers others.
 func unheard(v View, but string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		asked := m.PeerURL != but && m.PeerURL != v.Self.PeerURL
@@ -117,7 +117,7 @@ func unheard(v View, but string) (ids, names []string) {
 	return ids, names
 }
 
-// listed gives names as people write them.
+// listed joins names for a text.
 func listed(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -126,8 +126,8 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// handOver moves leadership to the best voter. Where that fails again and again, the reason decides:
-// a person who stands at the machine is not kept waiting for it, a restart that nobody waits for is.
+// handOver transfers leadership to the best voter. If that fails repeatedly, the work decides: an operator at the
+// machine is not kept waiting for it, an automatic restart is.
 func handOver(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver
@@ -136,7 +136,7 @@ func handOver(v View) (Decision, bool) {
 		return Decision{}, false
 	case failing:
 		d := wait(LeaderStays, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), v.Failed.Text)
-		if v.Op.WrittenFor > 2*v.Limits.HandOver { // what is written next starts the time anew
+		if v.Op.WrittenFor > 2*v.Limits.HandOver { // the next write restarts the time
 			d = do(Step{
 				Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
 				Why: "the leadership transfer is retried",
@@ -144,20 +144,20 @@ func handOver(v View) (Decision, bool) {
 		}
 		return d, true
 	case !found:
-		return Decision{}, false // quorumAtRisk has let pass that there is none
+		return Decision{}, false // quorumAtRisk has allowed that there is none
 	}
 	return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()}), true
 }
 
-// bestVoter gives the voter that leadership is best moved to before the one with that peer URL stops or goes: one that
-// is not to be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
+// bestVoter returns the best voter to transfer leadership to before the one with that peer URL stops or is removed: one
+// that is not about to be taken down itself, in good health, with the faster disk, nearer, connected the longest.
 func bestVoter(v View, leaves string) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool {
 		return m.PeerURL != leaves && v.doubt(m, health.Leadership) == ""
 	})
 }
 
-// bestVoterOf gives that of the voters that may, whose agents are present.
+// bestVoterOf returns the best of the allowed voters whose agents are present.
 func bestVoterOf(v View, may func(Member) bool) (Member, bool) {
 	var best Member
 	var bestHost Host

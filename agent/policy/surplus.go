@@ -9,10 +9,9 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// surplus tells people that more hosts vote than are wanted, and that nobody goes by itself: the voter in whose place
-// another one votes by now is well again, and that one's agent has not had it removed. Which of them is to go no record
-// says any more, and a voter that is well is removed by nobody but a person. What else is wrong with one of them is
-// told first, with what becomes of it.
+// surplus reports that there are more voters than wanted, and that none is removed automatically: a replaced voter is
+// healthy again, and was not removed by the host that replaced it. No record shows which of them is to go, and only an
+// operator removes a healthy voter. Any other fault of one of them is reported first, with its consequences.
 func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	several := v.Cluster.Reachable && !v.foreign() && live == voters && voters > v.Target.Voters
@@ -27,8 +26,8 @@ func surplus(v View) (string, bool) {
 	return text, true
 }
 
-// removeSurplus carries on what a host that votes has begun: a voter that is dead or sick, and one too many, is
-// removed, and nobody joins. Nobody has voted beside it for that, so that one which is back, or well again, stays.
+// removeSurplus continues what a voter's host has begun: a dead or unhealthy surplus voter is removed, and no host
+// joins. No replacement was added for that, so one that is back, or healthy again, stays.
 func removeSurplus(v View, who Member, there bool) Decision {
 	if !there {
 		return do(Step{Kind: StepEndOp, Outcome: Removed})
@@ -37,13 +36,13 @@ func removeSurplus(v View, who Member, there bool) Decision {
 	switch {
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
-	case code != "": // etcd may have been told
+	case code != "": // the removal may have reached etcd
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
 	}
 	return removeBeside(v, who)
 }
 
-// surplusStays tells why that voter is not removed, if there is a reason. It is looked for anew in every round.
+// surplusStays returns why that voter is not removed, if there is a reason. It is checked in every round.
 func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
 		return Disowned, "this host is no longer a voter and removes no other"
@@ -64,8 +63,8 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	return "", ""
 }
 
-// looksAnew tells whether this host has looked at the voter that is to go since the record of that stands as it does,
-// where its word counts: it votes itself, and the other is dead and not sick.
+// looksAnew reports whether this host has probed the voter to be removed since its record was last written, if its
+// report counts: it votes itself, and the other is dead and not unhealthy.
 func (v View) looksAnew() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isSick(who) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// RecordKind says what a record in etcd is about.
+// RecordKind is what a record in etcd is about.
 type RecordKind string
 
 // The kinds of records.
@@ -29,10 +29,10 @@ type Unreadable struct {
 	Why  string
 }
 
-// recordInfo declares what waits for a kind of record, and what a person does about one that cannot be read.
+// recordInfo declares what waits for a kind of record, and the remedy for one that cannot be read.
 type recordInfo struct {
 	kind    RecordKind
-	holds   bool // everything: nobody knows what is in flight, or whether anything may be begun
+	holds   bool // everything: what is in flight, and whether anything may begin, is unknown
 	meaning string
 	remedy  string // %s is the key
 }
@@ -51,12 +51,12 @@ func records() []recordInfo {
 	}
 }
 
-// cannotRead tells whether there is a record of that kind which cannot be read.
+// cannotRead reports whether a record of that kind cannot be read.
 func (v View) cannotRead(kind RecordKind) bool {
 	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.Kind == kind })
 }
 
-// Hint says what a person does about a record of that kind which cannot be read.
+// Hint returns the remedy for a record of that kind that cannot be read.
 func (u Unreadable) Hint() string {
 	for _, info := range records() {
 		if info.kind == u.Kind && strings.Contains(info.remedy, "%s") {
@@ -75,15 +75,15 @@ func (u Unreadable) info() recordInfo {
 			return info
 		}
 	}
-	return recordInfo{kind: u.Kind, holds: true} // what is not known is waited for
+	return recordInfo{kind: u.Kind, holds: true} // unknown kinds are waited for
 }
 
-// holdsAll tells whether a record that cannot be read keeps everything back, as a pause does.
+// holdsAll reports whether an unreadable record blocks everything, as a pause does.
 func (v View) holdsAll() bool {
 	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().holds })
 }
 
-// unreadable gives the reason that names the records which cannot be read, the weightiest first.
+// unreadable returns the reason that names the unreadable records, the most important first.
 func (v View) unreadable() (Reason, bool) {
 	if len(v.Unreadable) == 0 {
 		return Reason{}, false
@@ -99,7 +99,7 @@ func (v View) unreadable() (Reason, bool) {
 	return Reason{RecordUnreadable, text}, true
 }
 
-// tell adds to a decision what cannot be read, which is a reason of its own whatever is done.
+// tell adds the unreadable records to a decision, as a reason of their own.
 func (v View) tell(d Decision) Decision {
 	said := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == RecordUnreadable })
 	switch r, holds := v.unreadable(); {

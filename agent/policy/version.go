@@ -21,10 +21,10 @@ func ParseVersion(s string) Version {
 	return Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}
 }
 
-// Known tells whether the version is known.
+// Known reports whether the version is known.
 func (v Version) Known() bool { return v != Version{} }
 
-// String gives "3.6.16", or "unknown".
+// String returns "3.6.16", or "unknown".
 func (v Version) String() string {
 	if !v.Known() {
 		return "unknown"
@@ -32,10 +32,10 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
 
-// Safe tells whether membership may be managed with this version. Below 3.5.31 and 3.6.12 a
-// member update silently turns a learner into something that can never be promoted, and older
-// patches lose promotions on upgrade, keep removed members, or renew revoked leases (etcd
-// changelogs of 3.5 and 3.6). All of 3.7 has the fixes; a version that is not tested is not known to be safe.
+// Safe reports whether membership may be managed with this version. Below 3.5.31 and 3.6.12 a member update silently
+// turns a learner into something that can never be promoted, and older patches lose promotions on upgrade, keep removed
+// members, or renew revoked leases (etcd changelogs of 3.5 and 3.6). All of 3.7 has the fixes; an untested version is
+// not known to be safe.
 func (v Version) Safe() bool {
 	if v.Major != 3 || !v.Tested() {
 		return false
@@ -49,26 +49,25 @@ func (v Version) Safe() bool {
 	return v.Minor > 6
 }
 
-// newestTested is the newest minor version that quorumd is tested with. A later one may keep its data, or answer, in
-// ways that nobody has tried: no host joins with it, and members that run it are left alone. Raise it with the versions
-// of `make etcd-all`.
+// newestTested is the newest minor version that quorumd is tested with. A later one may store data or answer in
+// untested ways: no host joins with it, and members that run it are left alone. Raise it with the versions of `make
+// etcd-all`.
 func newestTested() Version { return Version{Major: 3, Minor: 7} }
 
-// Tested reports whether the version is none of a minor after the newest that quorumd is tested with.
+// Tested reports whether the version is not of a minor after the newest that quorumd is tested with.
 func (v Version) Tested() bool {
 	newest := newestTested()
 	return v.Major < newest.Major || v.Major == newest.Major && v.Minor <= newest.Minor
 }
 
-// mayJoin tells whether a member of this version may join a cluster whose lowest member has the
-// other one: the same minor version, or the next. An older one refuses to start. A newer one by
-// two can be let in and then crash the leader, as 3.6 does to 3.4, and the entry in the log
-// crashes it again at every start.
+// mayJoin reports whether a member of this version may join a cluster whose lowest member has the other one: the same
+// minor version, or the next. An older one refuses to start. One newer by two can be admitted and then crash the
+// leader, as 3.6 does to 3.4, and the log entry crashes it again at every start.
 func (v Version) mayJoin(lowest Version) bool {
 	return v.Major == lowest.Major && (v.Minor == lowest.Minor || v.Minor == lowest.Minor+1)
 }
 
-// Less tells whether v is older than o.
+// Less reports whether v is older than o.
 func (v Version) Less(o Version) bool {
 	if v.Major != o.Major {
 		return v.Major < o.Major

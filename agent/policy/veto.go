@@ -3,8 +3,8 @@
 
 package policy
 
-// Each veto is declared once, here or beside what it is about, and handed on as this function: one that is declared
-// nowhere does not compile, where a code that no list holds would mean that nothing is against a step.
+// Each veto is declared once, here or next to its subject, and passed as this function: an undeclared one does not
+// compile, while an unknown code would mean that nothing speaks against a step.
 
 func vetoNoQuorum() veto            { return veto{NoQuorum, false, noQuorum} }
 func vetoUnreachable() veto         { return veto{ClusterUnreachable, false, unreachable} }
