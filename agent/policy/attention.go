@@ -71,9 +71,9 @@ func voterDown(v View) (string, bool) {
 		return "", false
 	}
 	voters, live := v.Cluster.Counts()
-	fates, _ := v.fates()
-	return fmt.Sprintf("%s for %s: %d of %d voters are live, fault tolerance %d%s", unanswered(down), durationfmt.Seconds(since),
-		live, voters, max(0, Tolerance(voters, live)), fates), true
+	summary, _ := v.deadVoterSummary()
+	return fmt.Sprintf("%s for %s: %d of %d voters are live, fault tolerance %d%s", unanswered(down),
+		durationfmt.Seconds(since), live, voters, max(0, Tolerance(voters, live)), summary), true
 }
 
 func unanswered(names []string) string {

@@ -27,7 +27,7 @@ func concerns() []concern {
 		{"CORRUPT alarm", corruption},
 		{"NOSPACE alarm", fullDatabase},
 		{"leftover learners", leftover},
-		{"lost standby", letGo},
+		{"lost standby", removeLostStandby},
 		{"this host's member without data", rejoin},
 		{"replacement of a dead or unhealthy voter", replace},
 		{"join", join},

@@ -82,7 +82,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case v.Asked.Work == WorkReboot: // it starts with the machine, if it is enabled
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
-	case !v.Asked.Stopped: // from now on this operation owns it: the start guard holds it, and it is started again at the end
+	case !v.Asked.Stopped: // from now on this operation owns it: guarded now, started again at the end
 		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
 	return touchable(v)

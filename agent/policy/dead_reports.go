@@ -180,9 +180,9 @@ func fateOfSurplus(heir, held string, in, grace time.Duration, after string) str
 	return "; it is about to be removed" + why
 }
 
-// fates describes which of the voters that do not answer are dead, and what happens to them. If dead voters are
-// replaced, it also explains why another one does not count as dead.
-func (v View) fates() (text string, dead bool) {
+// deadVoterSummary describes which of the voters that do not answer are dead, and what happens to them. If dead voters
+// are replaced, it also explains why another one does not count as dead.
+func (v View) deadVoterSummary() (text string, dead bool) {
 	for _, d := range DeadVoters(v) {
 		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true
 	}

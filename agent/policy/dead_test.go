@@ -295,11 +295,11 @@ func TestADeadVoterWhoseHeirIsAtWorkSaysWhoThatIsAndAnotherOperationEndsFirst(t 
 	t.Parallel()
 	v := besideDead()
 	v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3}
-	if got, _ := v.fates(); !strings.HasSuffix(got, ", reported by n1, n2; n4 is replacing it") {
+	if got, _ := v.deadVoterSummary(); !strings.HasSuffix(got, ", reported by n1, n2; n4 is replacing it") {
 		t.Error(got)
 	}
 	v.Op.Kind, v.Op.Replaces = KindJoin, 0
-	if got, _ := v.fates(); !strings.HasSuffix(got, "but: the join of n4 must end first") {
+	if got, _ := v.deadVoterSummary(); !strings.HasSuffix(got, "but: the join of n4 must end first") {
 		t.Error(got)
 	}
 }

@@ -134,7 +134,7 @@ func rest(v View) Decision {
 	}
 	if text, down := voterDown(v); down { // not at rest: every host reports a voter that is down
 		code := VoterNotLive
-		if _, dead := v.fates(); dead {
+		if _, dead := v.deadVoterSummary(); dead {
 			code = VoterDead
 		}
 		return Decision{Reasons: []Reason{{code, text}}, Again: v.wordAwaited()}

@@ -59,7 +59,7 @@ func carryJoin(v View) Decision {
 	}
 	m, listed := v.member()
 	if listed && m.Standby {
-		return disown(m)
+		return abandonForeignOp(m)
 	}
 	if v.Op.Phase == PhaseRollback {
 		return rollBack(v)
@@ -299,9 +299,9 @@ func orUnknown(s DataState) string {
 	return string(s)
 }
 
-// disown ends a join that the learner's own host has not begun: otherwise anyone who can write the record could get a
-// standby removed or started again.
-func disown(m Member) Decision {
+// abandonForeignOp ends a join that the learner's own host has not begun: otherwise anyone who can write the record
+// could get a standby removed or started again.
+func abandonForeignOp(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
@@ -324,7 +324,7 @@ func rollBack(v View) Decision {
 		case v.Op.Outcome == StandbyLost && !v.isStray(m):
 			return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: v.notStray(m)})
 		case m.Standby && v.Op.Outcome != StandbyLost:
-			return disown(m)
+			return abandonForeignOp(m)
 		}
 		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})
 	}

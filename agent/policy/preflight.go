@@ -29,7 +29,7 @@ func (k veto) reason(v View) (Reason, bool) {
 	if !holds {
 		return Reason{}, false
 	}
-	for _, b := range blanks() {
+	for _, b := range unknownVetoes() {
 		if b.of == k.code && b.holds(v) {
 			return Reason{b.code, text}, true
 		}
@@ -37,14 +37,14 @@ func (k veto) reason(v View) (Reason, bool) {
 	return Reason{k.code, text}, true
 }
 
-// A blank is a veto that holds because data is missing.
-type blank struct {
+// unknownVeto is a veto that holds because data is missing.
+type unknownVeto struct {
 	of, code ReasonCode
 	holds    func(v View) bool
 }
 
-func blanks() []blank {
-	return []blank{
+func unknownVetoes() []unknownVeto {
+	return []unknownVeto{
 		{SpaceLow, SpaceNotKnown, func(v View) bool { return !v.Data.FreeKnown }},
 		{UnitUnusable, UnitNotKnown, func(v View) bool { return v.Unit.State == UnitUnknown }},
 		{UnitUnusable, EtcdExternal, func(v View) bool { return !v.Self.Drives }},

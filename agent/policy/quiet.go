@@ -13,16 +13,16 @@ import (
 // records in each round, and asks the members at once if anything has changed.
 const QuietRounds = 2
 
-// unrest is activity in a cluster even if there is nothing to do.
-type unrest struct {
+// activity is something in progress in a cluster, even if this host has nothing to do.
+type activity struct {
 	name  string
 	holds func(View) bool
 }
 
-// unrests lists all activity. If there is none, the members' answers of a round ago are as good as new ones, unless one
-// has fallen silent: that is observed a round later.
-func unrests() []unrest {
-	return []unrest{
+// activities lists all activity. If there is none, the members' answers of a round ago are as good as new ones, unless
+// one has fallen silent: that is observed a round later.
+func activities() []activity {
+	return []activity{
 		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
 		{"this host has a request", func(v View) bool { return v.Asked != nil || v.Removal != nil }},
 		{"the lock is held", func(v View) bool { return v.Lock.Held }},
@@ -57,5 +57,5 @@ func quiet(v View, d Decision) bool {
 		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.Drill.Run {
 		return false
 	}
-	return !slices.ContainsFunc(unrests(), func(u unrest) bool { return u.holds(v) })
+	return !slices.ContainsFunc(activities(), func(u activity) bool { return u.holds(v) })
 }

@@ -55,7 +55,7 @@ func TestAClusterIsQuietOnlyWhileNothingGoesOnInIt(t *testing.T) {
 			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Unsure: true}} },
 		},
 	}
-	for _, u := range unrests() {
+	for _, u := range activities() {
 		if len(goesOn[u.name]) == 0 {
 			t.Errorf("%s: it is not tried", u.name)
 		}

@@ -44,7 +44,7 @@ func replace(v View) (Decision, bool) {
 		}
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	}
-	if d, decided := join(v); decided && d.Step.Kind != StepNone { // an unhealthy voter does not keep a host from a free place
+	if d, decided := join(v); decided && d.Step.Kind != StepNone { // a free place comes first
 		d.Reasons = append(d.Reasons, reasons...)
 		return d, true
 	}
@@ -54,9 +54,9 @@ func replace(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
-// RecordedURL returns the peer URL for the record of a replacement by a host that had this role when it began: the
-// host that ends the operation removes the learner that was added under it. A standby stays one on its disk until it votes: none
-// is recorded.
+// RecordedURL returns the peer URL for the record of a replacement by a host that had this role when it began: the host
+// that ends the operation removes the learner that was added under it. A standby stays one on its disk until it votes:
+// none is recorded.
 func (r Role) RecordedURL(own string) string {
 	if r == RoleStandby {
 		return ""
@@ -352,7 +352,7 @@ func carryReplace(v View) Decision {
 	code, text := giveUp(v, m, listed)
 	beside := there && v.joinsFirst(who)
 	if there && !beside && code == "" {
-		code, text = spared(v)
+		code, text = abortReason(v)
 	}
 	switch {
 	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // it has been added since
@@ -373,10 +373,10 @@ func carryReplace(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// spared returns why the voter to be replaced is not removed, if there is a reason. It is checked in every round until
-// the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end it, and
-// [removeDead] waits.
-func spared(v View) (ReasonCode, string) {
+// abortReason returns why the voter to be replaced is not removed, if there is a reason. It is checked in every round
+// until the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end it,
+// and [removeDead] waits.
+func abortReason(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 || v.Op.Target != RoleVoter {
 		return Disowned, "this host's configuration does not allow this replacement"
 	}

@@ -315,12 +315,12 @@ func TestAReplacementOfAVoterThatIsDeadTooShortlyDoesNotEndAsIfItAnswered(t *tes
 	for _, phase := range []OpPhase{PhaseBegun, PhaseRemoving} {
 		v := replacing(deadView, phase)()
 		v.Hosts[1].Sees[0].For = time.Minute
-		code, text := spared(v)
+		code, text := abortReason(v)
 		if code != VoterDead || text != "n3 has been dead for 1m of 10m" {
 			t.Errorf("%s: it ends with %s: %s", phase, code, text)
 		}
 		v.Hosts[1].Sees[0].Lost = false
-		if code, text = spared(v); code != MemberLive || text != "n3 is not dead: n2 reaches it" {
+		if code, text = abortReason(v); code != MemberLive || text != "n3 is not dead: n2 reaches it" {
 			t.Errorf("%s: it ends with %s: %s", phase, code, text)
 		}
 	}

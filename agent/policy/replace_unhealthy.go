@@ -139,7 +139,7 @@ func complete(v View, m, who Member) Decision {
 		}
 	}
 	why := "it votes, and " + who.label() + " still does"
-	other, worse := v.worse(who)
+	other, worse := v.otherUnfit(who)
 	if worse {
 		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
 	}
@@ -156,8 +156,8 @@ func complete(v View, m, who Member) Decision {
 	return removeBeside(v, who)
 }
 
-// worse returns another voter that is dead or unhealthy while this one is neither.
-func (v View) worse(than Member) (Member, bool) {
+// otherUnfit returns another voter that is dead or unhealthy while this one is neither.
+func (v View) otherUnfit(than Member) (Member, bool) {
 	if !than.Live || v.isSick(than) {
 		return Member{}, false
 	}

@@ -15,22 +15,22 @@ import (
 // an unattended one would block every join and every replacement forever. Removing a learner costs no quorum, but costs
 // the next host a copy of the database, so it waits until a host is ready for that.
 
-// letGo lets a voter's agent begin the removal of a lost standby.
-func letGo(v View) (Decision, bool) {
+// removeLostStandby lets a voter's agent begin the removal of a lost standby.
+func removeLostStandby(v View) (Decision, bool) {
 	return dismiss(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
 		if v.strayHeld() != "" {
 			return 0, "", ""
 		}
-		since, why = v.strayedNow(m)
+		since, why = v.lostForNow(m)
 		return since, why, "to remove the standby " + m.label() + ": " + why
 	})
 }
 
-// strayed returns for how long a standby has been lost by the last observations, and why: its host has no agent and no
+// lostFor returns for how long a standby has been lost by the last observations, and why: its host has no agent and no
 // live voter's host reaches it, as with a dead voter; or it answers, and reports no progress or that it is unhealthy:
 // then it replaces no voter, and would keep a spare from replacing a dead one; it stays while a voter is down that may
 // come back. If its agent is present and its etcd is not, it was stopped on purpose, or is about to be started.
-func (v View) strayed(m Member) (since time.Duration, why string) {
+func (v View) lostFor(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
 	}
@@ -54,17 +54,17 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 	return 0, ""
 }
 
-// strayedNow is strayed for decisions: what was not observed in this round proves nothing.
-func (v View) strayedNow(m Member) (since time.Duration, why string) {
+// lostForNow is lostFor for decisions: what was not observed in this round proves nothing.
+func (v View) lostForNow(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
 		return 0, ""
 	}
-	return v.strayed(m)
+	return v.lostFor(m)
 }
 
 // isStray reports whether a standby has been lost for so long that it may be removed.
 func (v View) isStray(m Member) bool {
-	since, _ := v.strayedNow(m)
+	since, _ := v.lostForNow(m)
 	return since >= v.Limits.LearnerStall
 }
 
@@ -104,7 +104,7 @@ func (v View) strayHeld() string {
 // standbyLost reports a lost standby, and what happens to it.
 func standbyLost(v View) (string, bool) {
 	for m := range v.Cluster.learners() {
-		since, why := v.strayed(m)
+		since, why := v.lostFor(m)
 		held := ""
 		if since == 0 {
 			since, why, held = v.doubted(m)
