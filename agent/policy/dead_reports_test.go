@@ -49,7 +49,8 @@ func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
 			standbyOfDead, func(v *View) { v.Hosts[2] = ready("n5", RoleSpare) }, "n4 is a learner, and etcd allows",
 		},
 		"a spare does not call it dead": {
-			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive }, "n4 has not reported it dead for long enough",
+			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive },
+			"n4 has not reported it dead for long enough",
 		},
 		"a spare may call it dead in time": {
 			deadView, func(v *View) { soon(v); v.Hosts[2].Waiting = VoterNotLive }, "",

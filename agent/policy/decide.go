@@ -199,7 +199,8 @@ func ownUnit(v View) (Decision, bool) {
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
 		// Whether this member still is one is unknown now. A removed member could form the old quorum with others like
 		// it.
-		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member", v.unreachable()), true
+		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member",
+			v.unreachable()), true
 	}
 	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
 	if down && v.Asked != nil && v.Asked.Stopped {

@@ -137,7 +137,8 @@ func notFollowed(v View) (string, bool) {
 	if !v.Cluster.Led || live >= Quorum(voters) {
 		return "", false
 	}
-	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leads(), voters, live,
+	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leads(), voters,
+		live,
 		Quorum(voters)), true
 }
 

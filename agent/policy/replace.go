@@ -34,7 +34,8 @@ func replace(v View) (Decision, bool) {
 		why := fmt.Sprintf("in place of %s, which has been %s", who.label(), who.why)
 		step := Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: who.ID, Why: why}
 		if role == RoleVoter {
-			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and there is one voter too many", who.label(), who.why)
+			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and there is one voter too many",
+				who.label(), who.why)
 		}
 		return do(step), true
 	case len(reasons) == 0:
@@ -465,7 +466,8 @@ func removeTold(v View, who Member) Decision {
 func giveBack(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
-		return wait(Settling, "a removal of %s may be pending in etcd; it takes effect within %s or never", dead.label(),
+		return wait(Settling, "a removal of %s may be pending in etcd; it takes effect within %s or never",
+			dead.label(),
 			durationfmt.Tenths(left))
 	}
 	if v.Op.Target != RoleVoter { // no host was to join

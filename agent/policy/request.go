@@ -36,7 +36,7 @@ func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(step.Outcome)}
 	}
-	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // whose operation is in flight is unknown then
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // the operation in flight is unknown
 		return RequestNote{}
 	}
 	a := v.Asked
