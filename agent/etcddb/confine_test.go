@@ -116,11 +116,3 @@ func TestAConfinedChildEndsWhenItComputesForTooLong(t *testing.T) {
 		t.Errorf("it ended with %v after %s: %.200s", err, used, out)
 	}
 }
-
-func TestWhatAConfinedProcessStartsCanBeUnbound(t *testing.T) {
-	t.Parallel()
-	_, out, err := confinedChild(t, "child")
-	if err != nil || out != "false false\ntrue true\n" {
-		t.Errorf("%v: the limits of the child, and of its parent: %s", err, out)
-	}
-}

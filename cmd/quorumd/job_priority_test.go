@@ -1,6 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package main
 
 import (
@@ -19,7 +21,8 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 )
 
-// TestEveryThreadOfAJobWithSnapshotsGivesWay has one ask a store that does not answer, and looks at it meanwhile.
+// TestEveryThreadOfAJobWithSnapshotsGivesWay is not run with the race detector, which needs more memory than a job may
+// have. It has one ask a store that does not answer, and looks at it meanwhile.
 func TestEveryThreadOfAJobWithSnapshotsGivesWay(t *testing.T) {
 	t.Parallel()
 	asked, done := make(chan struct{}, 100), make(chan struct{})
