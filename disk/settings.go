@@ -98,7 +98,8 @@ func (s settings) check() error {
 		value time.Duration
 	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
 		if d.value < MinInterval {
-			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear out the disk; use %s or more", d.name, d.value,
+			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear out the disk; use %s or more", d.name,
+				d.value,
 				MinInterval))
 		}
 	}

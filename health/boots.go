@@ -60,7 +60,8 @@ func declareUnexpectedReboot() declaration {
 				spell: spell{code: UnexpectedReboot, track: at, wellFor: time.Minute}, limit: limit,
 				of: func(in Input) Figure { return in.Machine.BootsUnexpected },
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("%s in the last day, limit %.0f", plural(int(f.Value), "unclean reboot"), l.Enter)
+					return fmt.Sprintf("%s in the last day, limit %.0f", plural(int(f.Value), "unclean reboot"),
+						l.Enter)
 				},
 			}
 		})

@@ -68,7 +68,8 @@ func declareCertificates() declaration {
 	return declaration{
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,
-			Source: "the files of cluster.tls, the readable ones of etcd.tls and etcd.environment, and the certificates " +
+			Source: "the files of cluster.tls, the readable ones of etcd.tls and etcd.environment, and the " +
+				"certificates " +
 				"that members present at their client and peer URLs",
 			Limits: []Limit{
 				limit("remaining validity, or a quarter of the lifetime", certificateEnds),

@@ -28,7 +28,8 @@ func declareDurability() declaration {
 			Source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
 				"latency of the probe's direct writes",
 			Limits: []Limit{{
-				Of: "median write latency of a drive that must flush its cache", Unit: "s", Enter: fastestFlush.Seconds(),
+				Of: "median write latency of a drive that must flush its cache", Unit: "s",
+				Enter: fastestFlush.Seconds(),
 				Leave: fastestFlush.Seconds(), Below: true,
 			}},
 			Problems: []Problem{

@@ -73,9 +73,12 @@ func risks() []risk {
 			"remove it",
 		},
 		{"pre-vote", is(false), "a member that rejoins forces a leader election", "remove it"},
-		{"quota-backend-bytes", beyond(0, most), "etcd supports up to 8 GiB, and a negative value disables the quota",
+		{
+			"quota-backend-bytes", beyond(0, most),
+			"etcd supports up to 8 GiB, and a negative value disables the quota",
 			"set 8 GiB once the database is smaller: without the setting the quota is 2 GiB, and etcd rejects writes " +
-				"beyond it"},
+				"beyond it",
+		},
 		{
 			"max-wals", beyond(1, unlimited), "old WAL files are never deleted and fill the disk",
 			"remove it",
@@ -167,7 +170,8 @@ func declareHeartbeatSet() declaration {
 					return seen.heartbeatUsed()
 				},
 				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("round-trip time to the farthest voter %s, %.0f %% of the heartbeat interval of "+
+					return fmt.Sprintf("round-trip time to the farthest voter %s, %.0f %% of the heartbeat interval "+
+						"of "+
 						"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), f.Value,
 						show(seen.Settings.Heartbeat()), l.Enter)
 				},

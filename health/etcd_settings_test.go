@@ -70,7 +70,8 @@ func TestTheWayToTheFarthestVoterIsHeldAgainstTheHeartbeatThatIsSet(t *testing.T
 	b.etcd.FarthestRTT = known(0.3)
 	b.etcd.Settings.Flags = map[string]string{"heartbeat-interval": "500"}
 	b.each(11*time.Minute, ms)
-	if got := textOf(b.verdict, EtcdHeartbeatShort); got != "round-trip time to the farthest voter 300 ms, 60 % of the "+
+	if got := textOf(b.verdict, EtcdHeartbeatShort); got != "round-trip time to the farthest voter 300 ms, 60 % "+
+		"of the "+
 		"heartbeat interval of 500 ms, limit 50 %" {
 		t.Errorf("it says %q", got)
 	}

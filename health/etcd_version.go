@@ -82,8 +82,8 @@ func belowFloor(version string) (Figure, string) {
 				f.major, f.minor, f.patch, f.told, f.as)
 	}
 	if cmp.Or(cmp.Compare(major, oldest.major), cmp.Compare(minor, oldest.minor)) < 0 {
-		return Figure{Value: 1, Known: true}, fmt.Sprintf("etcd is %d.%d.%d, which no longer receives fixes, limit %d.%d.%d"+
-			"", major, minor, patch,
+		return Figure{Value: 1, Known: true}, fmt.Sprintf("etcd is %d.%d.%d, which no longer receives fixes, limit "+
+			"%d.%d.%d", major, minor, patch,
 			oldest.major, oldest.minor, oldest.patch)
 	}
 	return Figure{Known: true}, fmt.Sprintf("etcd is %d.%d.%d", major, minor, patch)

@@ -123,7 +123,8 @@ func (f *fsync) ofMember(s sign) func() (string, bool) {
 }
 
 func (f *fsync) memberStillWarm() (string, bool) {
-	return "it was WARM before its samples stopped", f.member && f.flows() && f.wasWarm && len(f.recent) >= f.limits.Window
+	return "it was WARM before its samples stopped", f.member && f.flows() && f.wasWarm &&
+		len(f.recent) >= f.limits.Window
 }
 
 func (f *fsync) memberFine() (string, bool) {

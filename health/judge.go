@@ -18,8 +18,8 @@ type Verdict struct {
 	Since time.Duration
 	// Gates is everything that the findings prevent.
 	Gates Gate
-	// Code, Text and Remedy are those of the worst gating finding. Without one, Code and Remedy are empty and Text is the
-	// latest measurement.
+	// Code, Text and Remedy are those of the worst gating finding. Without one, Code and Remedy are empty and Text is
+	// the latest measurement.
 	Code   Code
 	Text   string
 	Remedy string

@@ -270,9 +270,10 @@ func declareLinkErrors() declaration {
 		limit, p, func(at *track) evidence {
 			e := &linkLosses{limit: limit, by: map[string]*losses{}}
 			return &listed{
-				spell:   spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
-				sick:    fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
-				well:    fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped", limit.Leave),
+				spell: spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
+				sick:  fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
+				well: fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped",
+					limit.Leave),
 				look:    e.look,
 				missing: func(in Input) string { return in.Links.counts() },
 			}

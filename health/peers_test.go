@@ -48,7 +48,8 @@ func TestAConnectionThatIsNewCountsFromItsBeginningAndOneThatEndedIsNoGain(t *te
 		t.Errorf("1.7 %% again is %q", found)
 	}
 	found := look(2*time.Minute, to(2, 30, 800), to(3, 0, 100))
-	if len(found) != 1 || found[0] != "3.3 % of 900 segments that etcd sent to 192.0.2.2 were retransmitted in the last "+
+	if len(found) != 1 || found[0] != "3.3 % of 900 segments that etcd sent to 192.0.2.2 were retransmitted in the "+
+		"last "+
 		"five minutes, limit 3 %" {
 		t.Errorf("30 of 900 are %q", found)
 	}

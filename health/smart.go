@@ -31,7 +31,8 @@ const warningHeat = 1 << 1
 // warnings returns what the bits of the critical warnings mean, in their order.
 func warnings() []string {
 	return []string{
-		"its spare blocks are running out", "it is too hot or too cold", "its reliability is degraded", "it is read-only",
+		"its spare blocks are running out", "it is too hot or too cold", "its reliability is degraded",
+		"it is read-only",
 		"its capacitor has failed: a power cut loses writes", "its persistent memory is unreliable",
 	}
 }

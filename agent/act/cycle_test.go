@@ -19,7 +19,7 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 	decided := &hoststate.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
 	ask(t, opt, &hoststate.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)})
 	if err := New(opt).noteStop(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
-		!strings.Contains(err.Error(), "withdrawn") {
+		!strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("the take-down ended with %v", err)
 	}
 	held, _ := opt.Files.StartGuarded()
@@ -33,7 +33,7 @@ func TestNoOperationBeginsForWhatWasWithdrawn(t *testing.T) {
 	opt := options(t, hoststate.HostFiles{})
 	r := decided(policy.StepBeginCycle, &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})
 	err := New(opt).beginCycle(t.Context(), &task{on: r})
-	if err == nil || !strings.Contains(err.Error(), "withdrawn") {
+	if err == nil || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("it ended with %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// The comment of a field documents the key in the reference (quorumd.yaml), so it is written for operators. The tags are
-// the rest of the declaration:
+// The comment of a field documents the key in the reference (quorumd.yaml), so it is written for operators. The tags
+// are the rest of the declaration:
 //
 //	yaml      name of the key
 //	default   value when the key is not set, written as in the file
@@ -152,9 +152,9 @@ type Cluster struct {
 	TLS *TLS `yaml:"tls"`
 }
 
-// Discovery is an additional source of endpoints: DNS, a file, a program, or none. It only finds endpoints; etcd decides
-// who is a member. A lookup that fails, or finds fewer endpoints, removes none. A result with another scheme than
-// cluster.endpoints is refused as a whole. With https the certificates must be valid for the discovered names.
+// Discovery is an additional source of endpoints: DNS, a file, a program, or none. It only finds endpoints; etcd
+// decides who is a member. A lookup that fails, or finds fewer endpoints, removes none. A result with another scheme
+// than cluster.endpoints is refused as a whole. With https the certificates must be valid for the discovered names.
 type Discovery struct {
 	// Domain, such as example.com, whose SRV records list the endpoints: _etcd-client-ssl._tcp below it, or
 	// _etcd-client._tcp for http.
@@ -297,8 +297,8 @@ const (
 	RunnerExternal Runner = "external" // another program, such as a kubelet
 )
 
-// probeDir returns the default of disk.probeDir: next to the directory that holds the WAL, on the file system that must be
-// measured, and not inside it, because etcd's directories belong to etcd alone.
+// probeDir returns the default of disk.probeDir: next to the directory that holds the WAL, on the file system that must
+// be measured, and not inside it, because etcd's directories belong to etcd alone.
 func (e Etcd) probeDir() string {
 	holdsWAL := e.DataDir
 	if e.WALDir != "" && !within(e.WALDir, e.DataDir) {

@@ -50,7 +50,8 @@ func warnings(c *Config) []string {
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,
-			fmt.Sprintf("etcd.environmentFile (%s) is in paths.state, where quorumd may write, so root does not use it: "+
+			fmt.Sprintf("etcd.environmentFile (%s) is in paths.state, where quorumd may write, so root does not "+
+				"use it: "+
 				"use a path in /var/lib/quorumd-etcd, and set it and its .hold in the drop-in of %s",
 				c.Etcd.EnvironmentFile, c.Etcd.Unit))
 	}

@@ -57,10 +57,12 @@ func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
 			}, "replacement of a dead or unhealthy voter", StepTakeLock, "",
 		},
 		"members that may differ, and a dead voter": {
-			func(v *View) { v.Cluster.Intact = false }, "replacement of a dead or unhealthy voter", StepNone, EtcdCorrupt,
+			func(v *View) { v.Cluster.Intact = false }, "replacement of a dead or unhealthy voter", StepNone,
+			EtcdCorrupt,
 		},
 		"no room, and a dead voter": {
-			func(v *View) { v.Cluster.Roomy = false }, "replacement of a dead or unhealthy voter", StepNone, EtcdNoSpace,
+			func(v *View) { v.Cluster.Roomy = false }, "replacement of a dead or unhealthy voter", StepNone,
+			EtcdNoSpace,
 		},
 		"members that may differ, and no room": {
 			func(v *View) { v.Cluster.Intact, v.Cluster.Roomy = false, false }, "NOSPACE alarm", StepNone,

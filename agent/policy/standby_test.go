@@ -217,8 +217,10 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		"somebody takes it down": {func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
 		}, ""},
-		"behind": {lags(5 * time.Minute),
-			"n4, the standby: it is 5000 entries behind the leader, and has made no progress"},
+		"behind": {
+			lags(5 * time.Minute),
+			"n4, the standby: it is 5000 entries behind the leader, and has made no progress",
+		},
 		"hardly": {lags(time.Minute), ""},
 		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
 	} {

@@ -311,7 +311,7 @@ func TestWhenNoVoterTakesAConnectionTheClientIsToldAtOnce(t *testing.T) {
 	if took := time.Since(began); name != "" || took > searchBound {
 		t.Errorf("%q answers after %v", name, took)
 	}
-	f.says(t, "no voter took them")
+	f.says(t, "no voter accepted them")
 }
 
 func TestAConnectionMoreThanThereMayBeIsResetAndTheOthersStay(t *testing.T) {

@@ -79,7 +79,10 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), wish(gone...), "collect them again",
 		},
 		"a voter is missing": {with(func(*Facts) {}), wish("n2", "n3", "n4"), "missing from n5"},
-		"no data":            {with(func(f *Facts) { f.Log.Empty = true }), wish(gone...), "no host has a voter's data"},
+		"no data": {
+			with(func(f *Facts) { f.Log.Empty = true }), wish(gone...),
+			"no host has a voter's data",
+		},
 		"a learner": {
 			with(func(f *Facts) { f.Log.Members[0].Learner = true }), wish(gone...), "no host has a voter's data",
 		},

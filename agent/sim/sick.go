@@ -63,7 +63,8 @@ func sicknesses() []fault {
 			},
 		},
 		{
-			name: "the disk becomes permanently slow", weight: 4, low: time.Second, high: time.Second, onlyCluster: true,
+			name: "the disk becomes permanently slow", weight: 4, low: time.Second, high: time.Second,
+			onlyCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.sickens(h)
 				return nil

@@ -37,7 +37,8 @@ func (d *demo) claim() error {
 		return err
 	}
 	if err := d.stop(); err != nil {
-		return errors.Join(fmt.Errorf("cannot stop the processes of an earlier run in %s: %w", d.dir, err), d.mark.Close())
+		return errors.Join(fmt.Errorf("cannot stop the processes of an earlier run in %s: %w", d.dir, err),
+			d.mark.Close())
 	}
 	return d.empty()
 }

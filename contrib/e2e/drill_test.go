@@ -58,7 +58,8 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 			d.Failed == nil
 	})
 	w.eventually("the next is not due yet", func() bool {
-		return strings.HasSuffix(n2.drilled().Next, ", by n2") && strings.Contains(n2.drilled().Next, "restore test is in ")
+		return strings.HasSuffix(n2.drilled().Next, ", by n2") &&
+			strings.Contains(n2.drilled().Next, "restore test is in ")
 	})
 	listed := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotList}).Snapshots
 	if len(listed) != 1 || listed[0].ProvenAt == nil || listed[0].VerifiedAt == nil {

@@ -217,7 +217,8 @@ func (s *tally) tell(out io.Writer) error {
 	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by timeout, %d equivalent, %d survived; "+
 		"%d more do not compile\n", s.tried, s.killed, s.endless, s.same, len(s.living), s.broken)
 	if most := int(float64(real) * mostLiving); len(s.living) > most {
-		return fmt.Errorf("%d of %d mutants survived, limit %d: add a test that kills them, or list them as equivalent "+
+		return fmt.Errorf("%d of %d mutants survived, limit %d: add a test that kills them, or list them as "+
+			"equivalent "+
 			"with a reason",
 			len(s.living), real, most)
 	}

@@ -123,7 +123,10 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 		},
 		"a processor of an old kernel": {"proc/stat", "cpu 1 2 3 4\n", stolen, "impossible numbers"},
 		"another line":                 {"proc/stat", "cpu0 1 2 3 4 5 6 7 8\n", stolen, "impossible numbers"},
-		"errors that are no number":    {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is not a number"},
+		"errors that are no number": {
+			"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken,
+			"is not a number",
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -174,7 +174,8 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a slow leader does not compare measurements", breach: gaveWayToSlower, scope: of(2, 2, 1, VerdictChange),
+			Name: "a slow leader does not compare measurements", breach: gaveWayToSlower,
+			scope: of(2, 2, 1, VerdictChange),
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{

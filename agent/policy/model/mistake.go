@@ -120,7 +120,8 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the voter count becomes even with no further host to join", breach: evenVoters, scope: of(2, 1, 0, 0),
+			Name: "the voter count becomes even with no further host to join", breach: evenVoters,
+			scope: of(2, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = append(v.Hosts, policy.Host{
 					ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK,
@@ -318,7 +319,8 @@ func lockMistakes() []Mistake {
 			rules: rules{noDeadline: true},
 		},
 		{
-			Name: "the lock is renewed outside the control loop", breach: operationStuck, scope: lively(faults(1, AgentPause)),
+			Name: "the lock is renewed outside the control loop", breach: operationStuck,
+			scope: lively(faults(1, AgentPause)),
 			rules: rules{renewedAside: true},
 		},
 		{

@@ -113,7 +113,8 @@ func graveCycleMistakes() []Mistake {
 			}}, recordOverwritten, stopAtRisk),
 		},
 		{
-			Name: "the time since a member serves again is not tracked", breach: notBack, scope: lively(asking(3, 0, 0)),
+			Name: "the time since a member serves again is not tracked", breach: notBack,
+			scope: lively(asking(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					ownMember(v, func(m *policy.Member) { m.LiveFor = 0 })

@@ -138,7 +138,8 @@ func mistakesOfEnds() []RollMistake {
 			rules: rollRules{after: func(t *policy.RolloutProgress, _ *policy.Step) { t.Wants = "" }},
 		},
 		{
-			Name: "the rollout record is written without comparing its revision", breach: rollOverwritten, scope: rollWord,
+			Name: "the rollout record is written without comparing its revision", breach: rollOverwritten,
+			scope: rollWord,
 			rules: rollRules{unread: true},
 		},
 		{

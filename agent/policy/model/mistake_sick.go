@@ -100,7 +100,8 @@ func forThoseGone(word health.State) func(v *policy.View) {
 func sickMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
-			Name: "an unhealthy voter that fails reads counts as live", breach: voterDown, scope: sickness(1, EtcdCrash),
+			Name: "an unhealthy voter that fails reads counts as live", breach: voterDown,
+			scope: sickness(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if m.Fsyncs.SlowFor > 0 {

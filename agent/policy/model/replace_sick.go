@@ -131,11 +131,13 @@ func Sickness() []Scenario {
 	second := VerdictChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallSickness(),
 		Scenario{
-			Name: "an unhealthy voter replaced, and an agent down", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
-			Sick: true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
+			Name: "an unhealthy voter replaced, and an agent down", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3},
+			Sick:   true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		Scenario{
-			Name: "an unhealthy voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
+			Name: "an unhealthy voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
+			Sick:   true,
 			Faults: second, Budget: 2, Long: true,
 		},
 		Scenario{

@@ -29,7 +29,10 @@ func Rolls() []Roll {
 		{Name: "a rollout of restarts", Work: policy.WorkRestart},
 		{Name: "a rollout of restarts, two operator commands", Work: policy.WorkRestart, People: 2},
 		{Name: "a rollout of restarts, a fault", Work: policy.WorkRestart, Budget: 1},
-		{Name: "a rollout of reboots with a spare, one operator command", Work: policy.WorkReboot, Spares: 1, People: 1},
+		{
+			Name: "a rollout of reboots with a spare, one operator command", Work: policy.WorkReboot, Spares: 1,
+			People: 1,
+		},
 	}
 }
 
@@ -45,7 +48,8 @@ func LongRolls() []Roll {
 func DeepRolls() []Roll {
 	return []Roll{
 		{
-			Name: "a rollout of reboots with a spare, 1 fault, one operator command", Work: policy.WorkReboot, Spares: 1,
+			Name: "a rollout of reboots with a spare, 1 fault, one operator command", Work: policy.WorkReboot,
+			Spares: 1,
 			People: 1,
 			Budget: 1,
 		},

@@ -37,7 +37,7 @@ func ruinPromises() map[ruinBreach]promise {
 		endsEarly:      {"P4", "a host belongs to a recovered cluster that does not serve and may never do so"},
 		givenUpGoesOn:  {"P4", "an aborted plan is continued"},
 		writesLost:     {"P3", "a plan uses a survivor whose log is not the most advanced"},
-		neverBack:      {"liveness", "all is healed, operators have done their part, and not every host is a voter again"},
+		neverBack:      {"liveness", "all is healed, operators have done their part, and a host is not a voter again"},
 		wordsMissing:   {"P8", "a decision has neither a step nor a reason"},
 	}
 }

@@ -143,9 +143,7 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer edges.close()
-	shown, err := page.New(a, page.About{
-		FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks(), ByCode: prometheus.RunbooksByCode(),
-	})
+	shown, err := page.New(a, aboutPage(conf))
 	if err != nil {
 		return err
 	}
@@ -180,6 +178,13 @@ func Run(ctx context.Context, opt Options) error {
 	_ = ending(ctx, notifier) // systemd need not know
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
+}
+
+// aboutPage returns what the status page shows besides the status.
+func aboutPage(conf config.Config) page.About {
+	return page.About{
+		FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks(), ByCode: prometheus.RunbooksByCode(),
+	}
 }
 
 // wallOf returns the wall clock, which tests replace.

@@ -42,7 +42,7 @@ func TestAKeyThatIsOpenToOthersIsAnErrorInTheJournalAndNoReasonNotToStart(t *tes
 			t.Errorf("mode %o: %v", mode, err)
 		}
 		if said := log.String(); strings.Contains(said,
-			"level=ERROR msg=configuration problem=\"cluster.tls.key: "+files.Key) != open {
+			"level=ERROR msg=\"configuration error\" problem=\"cluster.tls.key: "+files.Key) != open {
 			t.Errorf("mode %o: the log says %s", mode, said)
 		} else if open && os.Geteuid() == 0 && !strings.Contains(said, "chown quorumd: ") {
 			t.Errorf("what root is advised locks the service out: %s", said)
