@@ -57,7 +57,7 @@ func (f *State) requestBootstrap(request BootstrapRequest) error {
 		return nil
 	}
 	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // it has told so since it was looked
-		return errors.New("cannot make a cluster: this host stands by that which another makes")
+		return errors.New("cannot make a cluster: this host is committed to the attempt of another host")
 	}
 	request.Token = "quorumd-" + rand.Text()
 	return f.keepBootstrap(&request)
