@@ -341,7 +341,7 @@ type Disk struct {
 	// value.
 	Stall time.Duration `yaml:"stall" default:"1s"`
 
-	// An fsync in flight for longer makes the disk FAILED. More than stall; Linux gives an NVMe command 30s.
+	// An fsync in flight for longer makes the disk FAILED. More than stall; the NVMe timeout of Linux is 30s.
 	Fail time.Duration `yaml:"fail" default:"30s"`
 
 	// The host is WARM if CPU starvation spoils more than this percentage of a minute's fsyncs. 100: all.
