@@ -29,7 +29,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing
 	}
 	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already",
 		"a test")
-	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance is asked for already")
+	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance was already requested")
 	n1.stop() // as an upgrade of quorumd does
 	w.start(n1)
 	w.never(2*time.Second, "etcd was started under the command", func() bool { return n1.etcdPID() != 0 })

@@ -60,10 +60,10 @@ func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *te
 	}
 	for _, c := range []struct{ script, told string }{
 		{"exec sleep 600", "within 1s"},
-		{"head -c 200000 /dev/urandom", "cannot discover endpoints"},
+		{"head -c 200000 /dev/urandom", "endpoint discovery failed"},
 		{"echo '<html>'", "the answer is refused"},
 		{":", "the answer is empty"},
-		{both + "; exit 3", "cannot discover endpoints"},
+		{both + "; exit 3", "endpoint discovery failed"},
 	} {
 		log, err := os.ReadFile(n2.LogPath())
 		must(t, err)
@@ -75,7 +75,7 @@ func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *te
 	}
 	say(one)
 	w.within(6*time.Minute, "it is a finding", func() bool {
-		return strings.Contains(finding(), "it names 1 endpoints, and the cluster has 2 members")
+		return strings.Contains(finding(), "discovery returned 1 endpoints for 2 members")
 	})
 	if !w.has(1, 1) {
 		t.Error("n2 is no standby any more")

@@ -46,7 +46,7 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 		}
 		until(t, h, readyBound, "STALLED", "DISK_STALLED")
 		testbed.Eventually(t, readyBound, "its probe is refused", func() bool {
-			return strings.Contains(asked(h).Text, "so this may be out of date")
+			return strings.Contains(asked(h).Text, "so this may be stale")
 		})
 		if now := stats(t, m); now != before {
 			t.Errorf("the disk got %s, and %s before", now, before)

@@ -47,7 +47,7 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	t.Logf("journalctl -x:\n%s", said)
 	for _, text := range []string{
 		"Subject: DISK_UNFIT: The disk failed its qualifying run",
-		"What to do: use a disk whose writes survive a power cut",
+		"What to do: use a disk that makes writes durable at this speed",
 	} {
 		if !strings.Contains(said, text) {
 			t.Errorf("the journal does not say %q", text)
