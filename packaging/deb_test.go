@@ -249,7 +249,7 @@ func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
 			t.Errorf("%s: etcd is process %s, it was %s", what, pid, etcd)
 		}
 	}
-	reloaded("the same file changes nothing", "nothing has changed", "observe")
+	reloaded("the same file changes nothing", "configuration reloaded: no changes", "observe")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
 	reloaded("a wrong file is refused", "unknown key", "observe")
 	h.expect("journalctl --no-pager -o cat -u quorumd -p err",
@@ -271,7 +271,7 @@ func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
 	})
 	h.expect("journalctl --no-pager -x -u quorumd QUORUMD_CODE=CLUSTER_UNREACHABLE", "quorumd[",
 		"Subject: CLUSTER_UNREACHABLE: no voter answers", "Documentation: man:quorumd(8)", "quorumctl",
-		"bootstrap, on one host only")
+		"If no cluster exists yet", "quorumctl bootstrap, on")
 	h.run("dpkg -r quorumd")
 	if left := h.run("journalctl --list-catalog | grep -i quorumd || :"); left != "" {
 		t.Errorf("the removal left in the catalog: %s", left)

@@ -39,7 +39,7 @@ func products() map[string]product {
 			},
 			pages: "packaging/etcd/*.md", recipe: "packaging/etcd/nfpm.yaml",
 			notice: "etcd, etcdctl and etcdutl are built from these modules, under the following licences.",
-			news:   "The changes are listed at https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
+			news:   "See https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
 		},
 	}
 }
