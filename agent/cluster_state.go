@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// ProbeNow waits until Status gives what was seen after the call, so that whoever has just changed something finds it
-// there. It ends with the context's error when the loop does not come to it before.
+// ProbeNow waits until Status returns a state observed after the call, so that a caller finds its own change there. It
+// returns the context's error if the loop does not observe in time.
 func (a *Agent) ProbeNow(ctx context.Context) error {
 	begun := a.begun.Load() // this round may have looked already
 	for {

@@ -43,7 +43,7 @@ func (a *Actor) workOf(t *task) recovery.Work {
 
 // placeCopy notes to which cluster this host belongs only when the copy is in its place: etcd is not started before.
 func (a *Actor) placeCopy(ctx context.Context, t *task) error {
-	if err := a.opt.Files.StartErasing(t.on.Recovery.Plan); err != nil {
+	if err := a.opt.Files.BeginMoveAside(t.on.Recovery.Plan); err != nil {
 		return err
 	}
 	moved, err := a.opt.Recovery.Swap(ctx, a.workOf(t))
@@ -57,7 +57,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 
 func (a *Actor) layAside(ctx context.Context, t *task) error {
 	if k := t.on.Recovery; k != nil { // who comes late has no plan
-		if err := a.opt.Files.StartErasing(k.Plan); err != nil {
+		if err := a.opt.Files.BeginMoveAside(k.Plan); err != nil {
 			return err
 		}
 	}

@@ -204,7 +204,8 @@ func (t *token) set(value string) {
 	t.value = value
 }
 
-// User names as whom etcd sees this client: the user, or the one whom the client certificate names; empty for nobody.
+// User returns the etcd user of this client: the configured one, or the common name of its client certificate. It is
+// empty if there is neither.
 func (c *Client) User() string {
 	if user, _ := c.login.now(); user != "" {
 		return user

@@ -54,7 +54,7 @@ type statuses struct {
 }
 
 // newest returns the encoded status, and encodes it only if the backend published a new one or the last is too old.
-func (s *statuses) newest(from Picture) (*encoded, error) {
+func (s *statuses) newest(from StatusSource) (*encoded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	revision := from.Revision()

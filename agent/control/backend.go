@@ -10,19 +10,19 @@ type Backend interface {
 	Reader
 	Operator
 	Remover
-	Maintainers
+	HostOperator
 }
 
-// Maintainers does what concerns single hosts, and the snapshots, when an operator asks for it.
-type Maintainers interface {
+// HostOperator does what concerns single hosts, and the snapshots, when an operator asks for it.
+type HostOperator interface {
 	Maintainer
 	Muter
 	Recoverer
 	Snapshotter
 }
 
-// Picture is what was seen last. Its methods answer from memory and must not wait for anything.
-type Picture interface {
+// StatusSource is the latest status. Its methods answer from memory and must not wait for anything.
+type StatusSource interface {
 	// Status gives the newest picture.
 	Status() Status
 	// Revision returns the number of the picture that Status shows. It changes with each new picture.
@@ -33,7 +33,7 @@ type Picture interface {
 
 // Reader answers those who look.
 type Reader interface {
-	Picture
+	StatusSource
 	// MayBootstrap gives the error with which Bootstrap would be refused now, and changes nothing.
 	MayBootstrap(ctx context.Context) error
 	// ProbeNow waits until Status gives what was seen after the call. It ends with the context.

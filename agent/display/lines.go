@@ -58,8 +58,8 @@ func Cluster(c control.Cluster) []Line {
 	return lines
 }
 
-// CurrentWork says what goes on in the cluster, or what keeps anything from it: the pause, the operation in flight, and
-// what operators have asked for, of this host and of the cluster.
+// CurrentWork returns what the cluster is doing, or what prevents steps: the pause, the operation in flight, and the
+// requests of operators for this host and for the cluster.
 func CurrentWork(s control.Status) []Line {
 	var lines []Line
 	if s.Pause != nil {

@@ -34,7 +34,7 @@ func Way(from string, sees []control.Sight, to string) Styled {
 	well := func(port string) bool { return port == reached || port == "" } // what nobody knows yet is no fault
 	switch {
 	case s.Lost && well(s.Peer) && well(s.Client):
-		return Styled{"lost", Bad} // nobody can say yet how
+		return Styled{"lost", Bad} // how is not known yet
 	case s.Peer == reached && s.Client == reached:
 		return Styled{"≤ " + Latency(s.RTTSeconds), Good}
 	case s.Peer == "" && s.Client == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Unreachable tells whether no member of a cluster answers: perhaps it is this host that is cut off.
+// Unreachable reports whether no member of a cluster answers. This host may be the one that is cut off.
 func Unreachable(c control.Cluster) bool {
 	return !c.Reachable && !slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Live })
 }

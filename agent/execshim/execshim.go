@@ -102,11 +102,11 @@ func (p *Program) Run() error {
 // Main is what the child does: it becomes the program at args[0], with its arguments. It returns only with an error,
 // which the agent knows.
 func Main(args []string) error {
-	return ChildMain(args, func(path string) (string, error) { return path, nil })
+	return Exec(args, func(path string) (string, error) { return path, nil })
 }
 
-// ChildMain is Main where the program must be found first.
-func ChildMain(args []string, find func(path string) (string, error)) error {
+// Exec is Main for a program that must be found first.
+func Exec(args []string, find func(path string) (string, error)) error {
 	unix.CloseOnExec(answerFD)
 	answer := os.NewFile(answerFD, "answer")
 	if len(args) == 0 {

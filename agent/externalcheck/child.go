@@ -28,7 +28,7 @@ func Main(args []string, top string) error {
 	// The kernel should end the program, and not the agent, where memory is short. It is no promise: what cannot be
 	// written stays as it is.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	return execshim.ChildMain(args, func(path string) (string, error) { return fit(path, top) })
+	return execshim.Exec(args, func(path string) (string, error) { return fit(path, top) })
 }
 
 // fit gives the program behind a path, or why it is not run: somebody might change it who may not say what quorumd

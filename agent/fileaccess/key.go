@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileaccess tells who reaches the files that a configuration names. The user that runs quorumd has to: Look
-// sees them with that user's eyes. Others must not reach the client key: whoever holds it is root in etcd, past all
-// that quorumd refuses. OpenKey says to whom it is open.
+// Package fileaccess reports which users can read the files that a configuration names. The user that runs quorumd
+// must be able to: Look checks that as this user. Other users must not be able to read the client key, because it
+// gives full access to etcd, whatever quorumd refuses. OpenKey returns who can read it.
 package fileaccess
 
 import (

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// ChildMain launches Main as a child of the agent that outlives it. wanted is the directory in which it is told what is
-// to be run, command gives the command line for a time; what the programs write goes where the agent's own log goes.
-func ChildMain(wanted string, command func(when string) []string) Launch {
+// AsChild returns a Launch that starts Main as a child process, which outlives the agent. The child reads from the
+// directory wanted what to run; command returns its command line for a time. Its output goes to the agent's log.
+func AsChild(wanted string, command func(when string) []string) Launch {
 	return func(_ context.Context, run Run) error {
 		if err := Note(wanted, run); err != nil {
 			return err

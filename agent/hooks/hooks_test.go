@@ -81,7 +81,7 @@ func (b *bench) agent(timeout time.Duration) *Runner {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	child := ChildMain(b.wanted(), func(when string) []string {
+	child := AsChild(b.wanted(), func(when string) []string {
 		return []string{"/usr/bin/env", lineVariable + "=" + b.dir, self, timeout.String(), when}
 	})
 	return NewRunner(b.dir, filepath.Join(b.dir, "outcomes"), child)

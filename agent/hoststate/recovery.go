@@ -78,9 +78,9 @@ func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error
 	return refused, err
 }
 
-// StartErasing notes, before this host parts with its data, that it does. A plan that was given up, or is another, is
+// BeginMoveAside notes, before this host moves its data aside, that it does. A plan that was given up, or is another, is
 // refused.
-func (f *State) StartErasing(plan string) error {
+func (f *State) BeginMoveAside(plan string) error {
 	var refused error
 	err := f.changeRecovery(func(file *Recoveries) {
 		switch k := file.Recovery; {

@@ -112,7 +112,7 @@ func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
 		if strictly {
 			return fmt.Errorf("a text of %d bytes, the bound is %d", len(s), maxText)
 		}
-		v.SetString(ShortText(s, maxText))
+		v.SetString(Shorten(s, maxText))
 	}
 	return nil
 }
@@ -224,8 +224,8 @@ func jsonLen(s string) int {
 	return len(b) - len(`""`)
 }
 
-// ShortText gives the beginning of a text that takes at most that many bytes in JSON, and marks that it was cut.
-func ShortText(s string, bound int) string {
+// Shorten gives the beginning of a text that takes at most that many bytes in JSON, and marks that it was cut.
+func Shorten(s string, bound int) string {
 	if !longer(s, bound) {
 		return s
 	}

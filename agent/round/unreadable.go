@@ -21,7 +21,7 @@ func (r *Round) NoteUnreadable(kind policy.RecordKind, pair cluster.Pair, err er
 	}
 	r.Unreadable = append(r.Unreadable, policy.Unreadable{
 		Kind: kind, Key: pair.Key,
-		Why: record.ShortText(err.Error(), 300),
+		Why: record.Shorten(err.Error(), 300),
 	})
 }
 
@@ -54,7 +54,7 @@ func DecodeHost(pair cluster.Pair, id string) (record.Host, error) {
 	}
 	h, err := record.Decode[record.Host](pair.Value)
 	if err == nil && h.ID != id {
-		err = fmt.Errorf("it is the record of host %q", record.ShortText(h.ID, 60))
+		err = fmt.Errorf("it is the record of host %q", record.Shorten(h.ID, 60))
 	}
 	return h, err
 }

@@ -36,7 +36,7 @@
 //     (disk.go) are warm, slow, hanging, failing, full or not measured, and are judged by the real health package.
 //     The etcd unit (unit.go) behaves like systemd and etcd.
 //   - Disks of voters that become slow for a long time or for good, also in etcd's own metrics, in half of the
-//     clusters in which machines die for good (sick.go): unhealthy voters are replaced.
+//     clusters in which machines die for good (unhealthy.go): unhealthy voters are replaced.
 //   - Quorum loss, in a quarter of the clusters (majority.go): disks are lost, and one voter that counted as gone may
 //     return with its data at any time. Operators (rescue.go) collect facts, make a plan, apply it in any order,
 //     abort it and make another, while agents are killed and hosts lose power. Copying the survivor's data

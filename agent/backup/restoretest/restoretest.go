@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restoretest proves that a snapshot can be restored: it makes a cluster of it that nobody can reach, has an
-// etcd serve it, and holds what that etcd gives against the snapshot's manifest. It promises:
+// Package restoretest tests that a snapshot can be restored: it makes an isolated cluster from it, has an etcd serve
+// it, and compares the result with the snapshot's manifest. It promises:
 //
 //   - Nothing but a directory of its own is written. The host's etcd, its data and its ports are not touched, and the
 //     throw-away cluster has an ID of its own: it listens on sockets in that directory alone, closed to others.

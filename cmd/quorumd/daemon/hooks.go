@@ -45,7 +45,7 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 	if err := os.MkdirAll(outcomes, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot keep the outcome of hooks: %w; correct paths.runtime", err)
 	}
-	child := hooks.ChildMain(conf.Paths.Runtime, func(when string) []string {
+	child := hooks.AsChild(conf.Paths.Runtime, func(when string) []string {
 		return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
 	})
 	return hooks.NewRunner(conf.Maintenance.Hooks, outcomes, child), nil
