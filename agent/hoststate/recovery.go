@@ -78,8 +78,8 @@ func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error
 	return refused, err
 }
 
-// BeginMoveAside notes, before this host moves its data aside, that it does. A plan that was given up, or is another, is
-// refused.
+// BeginMoveAside records that this host moves its data aside, before it does. It refuses a plan that was given up, and
+// any other than the one in force.
 func (f *State) BeginMoveAside(plan string) error {
 	var refused error
 	err := f.changeRecovery(func(file *Recoveries) {
