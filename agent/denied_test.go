@@ -73,7 +73,7 @@ func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
 			return err
 		},
 		"resume": func() error { return a.Resume(t.Context(), "root") },
-		"op release": func() error {
+		"operation release": func() error {
 			return a.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root")
 		},
 		"rollout start": func() error {

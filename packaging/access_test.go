@@ -15,7 +15,7 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")
 	h.configure(config("observe"))
-	h.expect("quorumctl config check", "OK", "looked at as quorumd")
+	h.expect("quorumctl config check", "OK", "checked as quorumd")
 	h.run("systemctl start quorumd; useradd -G quorumd-admin anna; useradd -G quorumd bert; useradd other")
 	as := func(user, command string) (string, error) {
 		return h.try("setpriv --reuid=" + user + " --regid=" + user + " --init-groups " + command)

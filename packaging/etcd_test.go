@@ -110,7 +110,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 	// The disk of a test is nobody's choice: what follows is not about it.
 	h.run("printf 'disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncLeave: 400ms, fsyncSlow: 2s, " +
 		"stall: 10s}\\n' >>/etc/quorumd/quorumd.yaml")
-	h.expect("quorumctl config check", "OK", "looked at as quorumd")
+	h.expect("quorumctl config check", "OK", "checked as quorumd")
 	h.run("systemctl enable etcd")
 	h.run("systemctl enable --now quorumd")
 	h.waitUntil(30*time.Second, "the bootstrap is taken", func() bool {

@@ -78,7 +78,7 @@ func typedElsewhere() []elsewhere {
 		}},
 		{"typed_peers_test.go", "range typedForPeers()", typedForPeers()},
 		{"../contrib/lab/recover_test.go", `"disaster-recovery.md"`, []string{
-			"for h in n1 n2; do ssh $h quorumctl recover facts > $h.json; done",
+			"for h in n1 n2; do ssh $h quorumctl recover collect > $h.json; done",
 			"for h in n1 n2; do ssh $h quorumctl recover apply - < plan.json; done",
 		}},
 		{kubelet, "k.types(", []string{

@@ -13,7 +13,7 @@ type Backup struct {
 	// Maximum age of the last restore test. A host fetches the newest snapshot, serves it from a separate etcd that
 	// no client can reach, compares all keys with what was saved, and removes it. The best host is a spare, then a
 	// standby, then a voter that does not lead. It needs free space below paths.state: twice the database, or four
-	// times on the disk of a member's data. off: only on quorumctl snapshot drill.
+	// times on the disk of a member's data. off: only on quorumctl snapshot test-restore.
 	Drill Grace `yaml:"drill" default:"off"`
 
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.

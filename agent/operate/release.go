@@ -34,7 +34,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	// not the one that was shown
 	if r := o.opt.Rounds.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
-			"quorumctl op show, and try again")
+			"quorumctl operation show, and try again")
 	}
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", found.Pairs[0].ModRevision)}
 	then := []clientv3.Op{clientv3.OpDelete(o.keys.Op())}
@@ -52,10 +52,10 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	answer, err := o.opt.Etcd.Txn(ctx, append(conditions, unmoved...), append(then, stop...)...)
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, "quorumctl op show tells whether it is gone")
+		return o.refuseCall(cannot, err, "quorumctl operation show tells whether it is gone")
 	case !answer.Succeeded:
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
-			"quorumctl op show, and try again")
+			"quorumctl operation show, and try again")
 	}
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
 	o.opt.Wake()
@@ -71,7 +71,7 @@ func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseReque
 	}
 	op, found := standing(r)
 	if !found {
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"there is none", "quorumctl op show")
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"there is none", "quorumctl operation show")
 	}
 	put, err := o.releaseOf(op, req, by)
 	if err != nil {
@@ -85,10 +85,10 @@ func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseReque
 	answer, err := o.opt.Etcd.Txn(ctx, append(unmoved, absent), append(stop, put)...)
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, "quorumctl op show")
+		return o.refuseCall(cannot, err, "quorumctl operation show")
 	case !answer.Succeeded:
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
-			"quorumctl op show, and try again")
+			"quorumctl operation show, and try again")
 	}
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
 	o.opt.Wake()

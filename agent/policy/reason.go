@@ -283,7 +283,7 @@ func joinReasons() []ReasonInfo {
 			EvenVoters, "one more voter would make the count even, and no other host is ready to join after it",
 			"bring one more host to health OK",
 		},
-		{OperationInFlight, "another host's operation is in progress", "quorumctl op show"},
+		{OperationInFlight, "another host's operation is in progress", "quorumctl operation show"},
 		{LockHeld, "another agent holds the lock", ""},
 		{NotMyTurn, "another host goes first", ""},
 		{LearnerBehind, "the learner has not caught up", ""},
@@ -332,7 +332,7 @@ func backupReasons() []ReasonInfo {
 		},
 		{
 			RestoreFailed, "the last restore test failed",
-			"if the snapshot is damaged, take a new one: quorumctl snapshot save; quorumctl snapshot drill repeats " +
+			"if the snapshot is damaged, take a new one: quorumctl snapshot save; quorumctl snapshot test-restore repeats " +
 				"the test",
 		},
 	}
@@ -406,7 +406,7 @@ func memberReasons() []ReasonInfo {
 		{Returning, "the member is coming back", ""},
 		{
 			NotBack, "the member came back and has not become healthy in time; the next hosts wait for it",
-			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release " +
+			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl operation release " +
 				"--force",
 		},
 		{Cycled, "the host was taken down and is back", ""},

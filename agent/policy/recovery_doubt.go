@@ -59,7 +59,7 @@ func recoveryDoubts() []recoveryDoubt {
 	return []recoveryDoubt{
 		{
 			"no facts, or too many", tooMany,
-			"collect them from every reachable host: quorumctl recover facts",
+			"collect them from every reachable host: quorumctl recover collect",
 		},
 		{"a host sees a quorum", each(seesQuorum), "see quorumctl status there"},
 		{"a host twice", hostTwice, "pass one file per host"},
@@ -72,7 +72,7 @@ func recoveryDoubts() []recoveryDoubt {
 		{"the same data twice", dataTwice, "leave the facts of the copy out"},
 		{"another cluster's name", otherName, "plan for one cluster at a time"},
 		{"another cluster's data", otherData, "leave the facts of the other cluster out"},
-		{"too old", each(factsTooOld), "collect them again with quorumctl recover facts"},
+		{"too old", each(factsTooOld), "collect them again with quorumctl recover collect"},
 		{"who was named is not there", namedUnknown, "collect the facts there, or name another with --survivor"},
 		{"who was named cannot", namedUnable, "name another with --survivor, or none for the most advanced"},
 		{

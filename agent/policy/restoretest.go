@@ -165,7 +165,7 @@ func nextDrill(v View) RestoreTestNote {
 	}
 	if len(fit) == 0 {
 		return RestoreTestNote{Text: "no restore test: " + v.drillsNowhere() +
-			"; quorumctl snapshot drill runs one on any host"}
+			"; quorumctl snapshot test-restore runs one on any host"}
 	}
 	n := RestoreTestNote{By: fit[0].Name, Due: v.drillDue()}
 	if n.Due > 0 {

@@ -39,7 +39,7 @@ type recordInfo struct {
 
 func records() []recordInfo {
 	return []recordInfo{
-		{RecordOp, true, "so nothing is begun", "quorumctl op release --force --reason '<why>' deletes it"},
+		{RecordOp, true, "so nothing is begun", "quorumctl operation release --force --reason '<why>' deletes it"},
 		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
 		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
 		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},

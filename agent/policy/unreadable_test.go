@@ -16,7 +16,7 @@ func TestWhatWaitsForARecordThatCannotBeRead(t *testing.T) {
 		holds bool
 		hint  string
 	}{
-		{RecordOp, true, "quorumctl op release --force --reason '<why>' deletes it"},
+		{RecordOp, true, "quorumctl operation release --force --reason '<why>' deletes it"},
 		{RecordPause, true, "quorumctl resume deletes it"},
 		{RecordRollout, false, "quorumctl rollout abort deletes it"},
 		{RecordLock, false, "if it stays: etcdctl del KEY"},

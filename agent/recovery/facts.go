@@ -94,7 +94,7 @@ func (f Facts) Sealed() Facts {
 	return f
 }
 
-// ReadFacts reads what quorumctl recover facts has written.
+// ReadFacts reads what quorumctl recover collect has written.
 func ReadFacts(r io.Reader) (Facts, error) {
 	var f Facts
 	if err := decode(r, &f); err != nil {

@@ -18,10 +18,11 @@ func (a *app) bootstrapCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bootstrap",
 		GroupID: groupOperate,
-		Short:   "Start a new cluster on this host, once in the cluster's life",
-		Long: "Start a new cluster with one voter on this host. The other hosts join it by themselves.\n" +
-			"Without --yes it only shows what it would do.",
-		Args: cobra.NoArgs,
+		Short:   "Start a new cluster on this host, once per cluster",
+		Long: "Start a new cluster with one voter on this host. The other hosts join by themselves. Without --yes,\n" +
+			"show what would happen and change nothing.",
+		Example: examples("quorumctl bootstrap", "quorumctl bootstrap --yes"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), "bootstrap")
 			if err != nil {
@@ -35,35 +36,33 @@ func (a *app) bootstrapCommand() *cobra.Command {
 				return cannot("bootstrap", err)
 			}
 			return a.emit(done, func(p *page) {
-				p.line("accepted: %s starts the cluster %s, as %s asked", s.Host.Name, s.Cluster.Name, done.By)
+				p.line("accepted: %s starts cluster %s, requested by %s", s.Host.Name, s.Cluster.Name, done.By)
 				p.line("→ quorumctl wait --for voter --timeout 2m")
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "start the cluster")
 	return cmd
 }
 
-// previewBootstrap shows what would happen, as quorumd says it, and fails: nothing was done.
+// previewBootstrap shows what would happen, or why quorumd would refuse.
 func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 	if s.Cluster.ID != "" {
 		return &failure{
 			code: exitFault, hint: "quorumctl status",
-			message: fmt.Sprintf("cannot bootstrap: this host knows the cluster %s already, with the ID %s",
+			message: fmt.Sprintf("cannot bootstrap: this host already knows cluster %s, with ID %s",
 				s.Cluster.Name, s.Cluster.ID),
 		}
 	}
 	if err := a.client().MayBootstrap(ctx); err != nil {
 		return cannot("bootstrap", err)
 	}
-	err := a.emit(s, func(p *page) {
-		p.line("this would start a new cluster %s with one voter:", word{s.Cluster.Name, bold})
+	return a.emit(s, func(p *page) {
+		p.line("would start the new cluster %s with one voter:", word{s.Cluster.Name, bold})
 		p.line("    host     %s (%s), mode %s", s.Host.Name, s.Host.ID, s.Host.Mode)
 		p.line("    etcd     %s by %s, data in %s", s.Unit.Name, s.Unit.Runner, s.Unit.DataDir)
 		p.line("    health   %s%s", display.Verdict(s.Health.State), display.After(": ", s.Health.Text))
+		p.line("nothing has changed")
+		p.line("→ to start it: quorumctl bootstrap --yes")
 	})
-	if err != nil {
-		return err
-	}
-	return usage("quorumctl bootstrap --yes", "cannot bootstrap: not confirmed, nothing was done")
 }

@@ -17,7 +17,7 @@ func TestChangesSayWhatWasDoneAndWhatToTypeNext(t *testing.T) {
 	got := transcript(t, socket,
 		"bootstrap --yes", "bootstrap --yes -o json",
 		"pause --reason 'swap disk' --for 90m", "pause --reason lunch -o yaml",
-		"resume", "op release --force --reason 'n4 is in the bin'")
+		"resume", "operation release --force --reason 'n4 is in the bin'")
 	var done control.Done
 	if err := json.Unmarshal([]byte(quorumctl(t, socket, "resume", "-o", "json").stdout), &done); err != nil {
 		t.Fatal(err)
@@ -29,11 +29,11 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, scene(t, "steady"))
 	golden(t, "mistakes.golden", transcript(t, socket,
-		"stauts", "op relaese", "frobnicate", "status now", "status --wach", "status -o xml", "status --color pink",
+		"stauts", "operation relaese", "frobnicate", "status now", "status --wach", "status -o xml", "status --color pink",
 		"status --watch --interval 1ms", "history -n 0", "history -n 1001", "history -n many",
 		"pause", "pause --reason ''", "pause --reason x --for 0s", "pause --reason x --for 200h",
 		"pause --reason x --for later",
-		"pause --reason 'two\tcells'", "op release", "op release --reason x", "op release --force --reason ' '",
+		"pause --reason 'two\tcells'", "operation release", "operation release --reason x", "operation release --force --reason ' '",
 		"member remove", "member remove n3", "member remove n3 n4 --reason x", "member remove n3 --reason ' '",
 		"member remove n3 --reason x --timeout 2h",
 		"maintenance of", "maintenance onn", "maintenance on",
@@ -78,7 +78,7 @@ func TestTheBackendsRefusalHasTheRightExitCode(t *testing.T) {
 		d.fail = &c.err
 		socket, _ := serving(t, d)
 		for _, line := range []string{
-			"bootstrap --yes", "pause --reason x", "resume", "op release --force --reason x",
+			"bootstrap --yes", "pause --reason x", "resume", "operation release --force --reason x",
 			"history",
 		} {
 			r := quorumctl(t, socket, spoken(line)...)

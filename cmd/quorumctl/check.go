@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// grade is what a monitoring system of the Nagios kind makes of the exit code of a plugin.
+// grade is the state of a Nagios plugin: its exit code.
 type grade int
 
-// The grades, by their exit codes. CRITICAL is said only when writes fail, or would with the next failure.
+// CRITICAL means that writes fail, or that the next failure stops them.
 const (
 	gradeOK grade = iota
 	gradeWarning
@@ -30,42 +30,43 @@ const (
 func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[g] }
 
 func (a *app) checkCommand() *cobra.Command {
-	// A monitoring system reads its line and knows no other code than those four, whatever is wrong.
-	told := func(g grade, text string) error {
+	// A monitoring system reads one line and knows only these four exit codes.
+	result := func(g grade, text string) error {
 		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, display.Clean(text))
 		if g != gradeOK {
-			return &failure{code: int(g)} // all is said
+			return &failure{code: int(g)} // the line says why
 		}
 		return nil
 	}
 	command := &cobra.Command{
 		Use:     "check",
 		GroupID: groupInspect,
-		Short:   "Tell a monitoring system of the Nagios kind how things are, by exit code and one line",
-		Long: "One line with the figures behind it, and the exit code of a Nagios plugin: 0 all is well, 1 WARNING,\n" +
-			"2 CRITICAL: writes fail, or would with the next failure, 3 quorumd cannot be asked.",
+		Short:   "Run a Nagios-compatible health check",
+		Long: "Print one line with performance data and exit as a Nagios plugin: 0 OK, 1 WARNING, 2 CRITICAL\n" +
+			"(writes fail, or the next failure stops them), 3 UNKNOWN (quorumd does not answer).",
+		Example: examples("quorumctl check", "quorumctl check || echo \"exit status $?\""),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
-				return told(gradeUnknown, "cannot read the command line: "+err.Error())
+				return result(gradeUnknown, "cannot read the command line: "+err.Error())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.client().Status(cmd.Context())
 			if err != nil {
-				return told(gradeUnknown, err.Error())
+				return result(gradeUnknown, err.Error())
 			}
 			g, text := graded(s)
-			return told(g, strings.ReplaceAll(text, "|", "/")+display.After(" | ", perfdata(s)))
+			return result(g, strings.ReplaceAll(text, "|", "/")+display.After(" | ", perfdata(s)))
 		},
 	}
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return told(gradeUnknown, "cannot read the command line: "+err.Error())
+		return result(gradeUnknown, "cannot read the command line: "+err.Error())
 	})
 	return command
 }
 
-// graded says how bad things are, and by what.
+// graded returns the state and its cause.
 func graded(s control.Status) (grade, string) {
 	c, h := s.Cluster, s.Health
 	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
@@ -73,23 +74,23 @@ func graded(s control.Status) (grade, string) {
 	planned := display.TakenDown(s.Op) && !late && len(unexplained(s)) == 0
 	switch {
 	case hung:
-		return gradeUnknown, fmt.Sprintf("quorumd has done nothing for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
+		return gradeUnknown, fmt.Sprintf("quorumd is stuck: no round for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
 			s.Loop.StuckAfterSeconds)
 	case c.ID != "" && !c.Reachable:
 		return gradeCritical, "no quorum" + display.After(": ", c.Error)
 	case !c.Reachable:
-		return gradeWarning, "there is no cluster yet" + display.After(": ", c.Error)
+		return gradeWarning, "no cluster yet" + display.After(": ", c.Error)
 	case c.FailureTolerance < 1 && c.Voters > 2 && !planned:
-		return gradeCritical, fmt.Sprintf("of %d voters none more may fail%s", c.Voters, first(s))
+		return gradeCritical, fmt.Sprintf("fault tolerance 0 with %d voters%s", c.Voters, first(s))
 	case h.State == "FAILED" || h.State == "STALLED" || h.State == "SLOW":
 		return gradeWarning, fmt.Sprintf("health %s: %s", h.State, h.Text)
 	case late:
-		return gradeWarning, fmt.Sprintf("the %s of %s lasts longer than was said", s.Op.Kind, s.Op.HostName)
+		return gradeWarning, fmt.Sprintf("%s of %s is overdue", s.Op.Kind, s.Op.HostName)
 	case c.Voters < c.Target:
 		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, first(s))
 	}
 	if down := unexplained(s); len(down) > 0 {
-		return gradeWarning, "voters that do not answer: " + strings.Join(down, ", ") + first(s)
+		return gradeWarning, "voters down: " + strings.Join(down, ", ") + first(s)
 	}
 	for _, r := range s.Reasons {
 		if slices.Contains(stranded(), r.Code) {
@@ -97,7 +98,7 @@ func graded(s control.Status) (grade, string) {
 		}
 	}
 	if names := agentless(s, late); len(names) > 0 {
-		return gradeWarning, "no agent runs beside the etcd of " + strings.Join(names, ", ")
+		return gradeWarning, "no quorumd on members: " + strings.Join(names, ", ")
 	}
 	for _, r := range s.Reasons {
 		if r.Caution {
@@ -111,11 +112,11 @@ func graded(s control.Status) (grade, string) {
 		}
 		known = append(known, f.Code)
 	}
-	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail%s", s.Host.Name, s.Role, h.State,
+	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, fault tolerance %d%s", s.Host.Name, s.Role, h.State,
 		c.Voters, c.Target, c.FailureTolerance, display.After(", muted: ", strings.Join(known, ", ")))
 }
 
-// unexplained names the voters that do not answer, but for the one that the operation in flight has taken down.
+// unexplained names the voters that are down, except the one that the current operation has taken down.
 func unexplained(s control.Status) (names []string) {
 	for _, m := range s.Cluster.Members {
 		taken := display.TakenDown(s.Op) && (m.ID == s.Op.MemberID || m.Name != "" && m.Name == s.Op.HostName)
@@ -127,23 +128,23 @@ func unexplained(s control.Status) (names []string) {
 	return names
 }
 
-// stranded are the reasons of a host whose member does not come back by itself, whatever it was taken down for.
+// stranded lists the reasons of a member that will not come back by itself.
 func stranded() []string {
 	return []string{
 		"MEMBER_LOST", "NOT_BACK", "DATA_UNUSABLE", "DATA_UNKNOWN", "HOOK_FAILED",
 	}
 }
 
-// agentless names the members whose agents are gone, but for the host whose turn it is. etcd there runs on, and nobody
-// looks at its disk, gives it a turn or speaks for it.
+// agentless names the members without an agent, except the host of the current operation. Their disks are not measured,
+// and they take part in no operation.
 func agentless(s control.Status, late bool) (names []string) {
 	if len(s.Hosts) == 0 {
-		return nil // who is there has not been read yet
+		return nil // not read yet
 	}
 	for _, m := range display.WithoutAgent(s) {
 		name := cmp.Or(m.Name, m.ID)
 		inTurn := s.Op != nil && !late && (m.ID == s.Op.MemberID || name == s.Op.HostName)
-		if !inTurn && name != s.Host.Name { // which speaks here
+		if !inTurn && name != s.Host.Name { // this agent answers
 			names = append(names, name)
 		}
 	}
@@ -151,7 +152,7 @@ func agentless(s control.Status, late bool) (names []string) {
 	return names
 }
 
-// first is the first reason why this host does no more, if there is one beside that nothing is to do.
+// first returns the first reason, after a separator.
 func first(s control.Status) string {
 	if len(s.Reasons) == 0 {
 		return ""
@@ -159,8 +160,7 @@ func first(s control.Status) string {
 	return "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
 }
 
-// perfdata gives the figures as the guidelines of the Nagios plugins have them: label=value[unit];warning;;minimum.
-// They know no exponents.
+// perfdata formats figures by the guidelines for Nagios plugins: label=value[unit];warning;;minimum, without exponents.
 func perfdata(s control.Status) string {
 	d := s.Health.Disk
 	var out []string
@@ -183,7 +183,7 @@ func perfdata(s control.Status) string {
 	}
 	if c := s.Cluster; c.Reachable {
 		add("voters", float64(c.Voters), "", 0)
-		out = append(out, fmt.Sprintf("tolerance=%d", c.FailureTolerance)) // it may be below 0
+		out = append(out, fmt.Sprintf("tolerance=%d", c.FailureTolerance)) // may be negative
 		add("standbys", float64(c.Standbys), "", 0)
 	}
 	return strings.Join(out, " ")

@@ -84,13 +84,13 @@ func TestMembersWithoutAnAgentAreAWarningThatNamesThem(t *testing.T) {
 	}
 	says(gradeOK, "")
 	gone("n2")
-	says(gradeWarning, "no agent runs beside the etcd of n2")
+	says(gradeWarning, "no quorumd on members: n2")
 	s.Op = &control.Op{Kind: "cycle", HostName: "n2", Deadline: s.Time.Add(1)}
 	says(gradeOK, "")
 	gone("n3")
-	says(gradeWarning, "no agent runs beside the etcd of n3")
+	says(gradeWarning, "no quorumd on members: n3")
 	s.Op = nil
-	says(gradeWarning, "no agent runs beside the etcd of n2, n3")
+	says(gradeWarning, "no quorumd on members: n2, n3")
 	s.Hosts = nil // nothing has been read yet
 	says(gradeOK, "")
 }

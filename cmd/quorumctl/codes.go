@@ -13,11 +13,11 @@ import (
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
-// code is what quorumctl says of a code without asking anybody.
+// code is a code with its meaning and remedy.
 type code struct {
 	Code    string `json:"code"`
-	Kind    string `json:"kind"`              // reason or problem
-	Verdict string `json:"verdict,omitempty"` // that a problem alone calls for
+	Kind    string `json:"kind"`              // reason or problem (a finding)
+	Verdict string `json:"verdict,omitempty"` // the health state that a finding sets
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy,omitempty"`
 }
@@ -55,20 +55,20 @@ func (a *app) codesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "codes",
 		GroupID: groupInspect,
-		Short:   "List every code with what it means",
-		Long: "List every code that stands in status, in the log, in the metrics and in the history, with what " +
-			"it\nmeans. " +
-			"A reason says why a host does not do more; a problem is one of the machine, and calls\nfor a verdict. " +
-			"quorumd is not asked. quorumctl explain CODE says what to do.",
-		Args: cobra.NoArgs,
+		Short:   "List every code with its meaning",
+		Long: "List every code that status, logs, metrics and history use. A reason says why a host does or does\n" +
+			"not act; a finding is a condition of the machine and sets a health state. This does not contact\n" +
+			"quorumd. For the remedy: quorumctl explain CODE.",
+		Example: examples("quorumctl codes", "quorumctl codes | grep DISK", "quorumctl codes -o json"),
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list := codes()
 			return a.emit(list, func(p *page) {
-				t := table{head: []string{"CODE", "KIND", "MEANS"}}
+				t := table{head: []string{"CODE", "KIND", "MEANING"}}
 				for _, e := range journalcatalog.Codes() {
 					kind := kindReason
 					if e.Verdict != "" {
-						kind = kindProblem
+						kind = "finding"
 					}
 					t.add(cells(e.Code, kind, e.Subject)...)
 				}
@@ -78,7 +78,7 @@ func (a *app) codesCommand() *cobra.Command {
 	}
 }
 
-// codeOf finds a code by its name. People copy codes from a log, where they may stand in lower case.
+// codeOf finds a code by its name, in any case.
 func codeOf(name string) (code, bool) {
 	list := codes()
 	i := slices.IndexFunc(list, func(c code) bool { return c.Code == strings.ToUpper(name) })
@@ -95,12 +95,12 @@ func writeCode(p *page, c code) {
 	}
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
 	if c.Kind == kindProblem {
-		p.line("    a problem of the machine; alone it makes the verdict %s", display.Verdict(c.Verdict))
+		p.line("    finding: sets the health state to %s", display.Verdict(c.Verdict))
 	} else {
-		p.line("    a reason: why a host does what it does, or does no more")
+		p.line("    reason: why a host acts, or does not")
 	}
 	if c.Remedy == "" {
-		p.line("    → nothing, but to wait")
+		p.line("    → none: it resolves by itself")
 		return
 	}
 	do(p, c.Remedy)

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
-// hostNames gives the hosts that this one knows; none where quorumd does not answer. A shell is not kept waiting.
+// hostNames returns the known hosts; none if quorumd does not answer within a second.
 func (a *app) hostNames(ctx context.Context) []string {
 	bounded, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -30,12 +30,12 @@ func (a *app) hostNames(ctx context.Context) []string {
 	return names
 }
 
-// completeHosts offers the hosts that are not in the list yet.
+// completeHosts offers hosts that are not in the list yet.
 func (a *app) completeHosts(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return listed(a.hostNames(cmd.Context()), begun)
 }
 
-// completeCodeOrHost offers what can be explained, the hosts first: there are fewer.
+// completeCodeOrHost offers hosts and codes.
 func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -43,7 +43,7 @@ func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([
 	return append(a.hostNames(cmd.Context()), codeNames()...), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeGone offers the members that the files of facts on the line name, and of whose hosts there are none.
+// completeGone offers the members named in the facts on the line that have no facts of their own.
 func completeGone(_ *cobra.Command, files []string, begun string) ([]string, cobra.ShellCompDirective) {
 	facts := legible(files)
 	var gone []string
@@ -57,18 +57,18 @@ func completeGone(_ *cobra.Command, files []string, begun string) ([]string, cob
 	return listed(gone, begun)
 }
 
-// completeSurvivor offers the hosts of the files of facts on the line.
+// completeSurvivor offers the hosts of the facts on the line.
 func completeSurvivor(_ *cobra.Command, files []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return hostsOf(legible(files)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCertified offers the first argument: a host that has certificates of the authority in that directory.
+// completeCertified offers the hosts with certificates in that directory, for the first argument.
 func completeCertified(dir *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names, _ := pki.HostsIn(*dir) // where it cannot be read there is nothing to offer
+		names, _ := pki.HostsIn(*dir) // without access there is nothing to offer
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
@@ -81,7 +81,7 @@ func completeWithout(dir *string) cobra.CompletionFunc {
 	}
 }
 
-// legible gives the facts of the files that can be read.
+// legible returns the facts in the files that can be read.
 func legible(files []string) []recovery.Facts {
 	var all []recovery.Facts
 	for _, name := range files {
@@ -100,7 +100,7 @@ func hostsOf(facts []recovery.Facts) []string {
 	return names
 }
 
-// listed offers names for a list with commas: those that are not in it yet.
+// listed offers names for a comma-separated list: those that are not in it yet.
 func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
 	head := begun[:strings.LastIndex(begun, ",")+1]
 	var offers []string
@@ -112,9 +112,9 @@ func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completesBy has the shell offer what a function gives for a flag.
+// completesBy registers a completion function for a flag.
 func completesBy(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, offers); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 }

@@ -20,20 +20,21 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
-// defaultConfig is where the package puts the configuration.
+// defaultConfig is where the package installs the configuration.
 const defaultConfig = "/etc/quorumd/quorumd.yaml"
 
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
 		GroupID: groupService,
-		Short:   "Check the configuration, or print the commented default",
+		Short:   "Check or show the configuration",
+		Example: examples("quorumctl config check", "quorumctl config show", "quorumctl config default"),
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.configCheckCommand(), a.configDefaultCommand())
+	cmd.AddCommand(a.configCheckCommand(), a.configShowCommand(), a.configDefaultCommand())
 	return cmd
 }
 
@@ -48,7 +49,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 			"user, or an interface with the configured address. Exits with 78 on any mistake. Does not contact\n" +
 			"quorumd. As root, it checks the files as the user that runs the service, and those of etcd.tls as\n" +
 			"etcd's user.",
-		Args: cobra.MaximumNArgs(1),
+		Example: examples("quorumctl config check", "quorumctl config check --elsewhere n2.yaml"),
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := defaultConfig
 			if len(args) > 0 {
@@ -69,18 +71,18 @@ func (a *app) configCheckCommand() *cobra.Command {
 			return a.emit(doc, func(p *page) { writeConfigVerdict(p, doc) })
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "look at the files with the eyes of this `user`, not of the service's")
+	cmd.Flags().StringVar(&as, "as", "", "check access to the files as this `user` instead of the service user")
 	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false,
-		"it is another host's file: do not look at the certificates it names")
+		"the file is for another host: skip the checks of this host and of certificates")
 	return cmd
 }
 
-// warnings returns those texts that say something.
+// warnings returns the texts that are not empty.
 func warnings(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// withMissing adds what is missing on this host to the mistakes of a file. Another failure stays as it is.
+// withMissing adds what is missing on this host to the mistakes of a file. Other errors are returned unchanged.
 func withMissing(err error, missing config.Errors) error {
 	problems, ok := errors.AsType[config.Errors](err)
 	if err != nil && !ok || len(missing) == 0 {
@@ -92,12 +94,12 @@ func withMissing(err error, missing config.Errors) error {
 // verdictOnConfig is the document of config check.
 type verdictOnConfig struct {
 	File     string   `json:"file"`
-	As       string   `json:"as,omitempty"` // with whose eyes the files were looked at
+	As       string   `json:"as,omitempty"` // the user whose access was checked
 	Warnings []string `json:"warnings"`
 }
 
-// look looks at the files that the configuration names: with the eyes of the user that runs the service, where root
-// asks and a service reads the file, and else with those of whoever asks.
+// look checks the files that the configuration names: as the service user if root runs this and a service reads the
+// configuration, otherwise as the caller.
 func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.Me(), os.Geteuid() == 0
 	user := as
@@ -117,17 +119,17 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		problems, err = fileaccess.Look(ctx, v.File, user)
 	case as != "":
 		return &failure{
-			code: exitPermission, message: "cannot look as " + as + ": not permitted",
+			code: exitPermission, message: "cannot check the files as " + as + ": not permitted",
 			hint: "run it as root",
 		}
 	default:
 		problems, err = asProblems(c.CheckFiles())
-		v.Warnings = append(v.Warnings, "looked at as "+me+", but the service runs as "+user+
-			": run this as root to see what that user can read")
+		v.Warnings = append(v.Warnings, "checked as "+me+", but the service runs as "+user+
+			": run this as root to check what that user can read")
 	}
 	if errors.Is(err, fileaccess.ErrNoUser) && as == "" {
 		v.As = me
-		v.Warnings = append(v.Warnings, "there is no user "+user+" to run the service: looked at as "+me)
+		v.Warnings = append(v.Warnings, "there is no user "+user+" for the service: checked as "+me)
 		problems, err = asProblems(c.CheckFiles())
 	}
 	if err != nil {
@@ -148,16 +150,15 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 	return nil
 }
 
-// lookAsEtcd looks at the files of etcd.tls with the eyes of the user that runs etcd's unit, where root asks, and with
-// its own where there is no such user, or another asks who may read them. The files of a plain process are looked at
-// with the others.
+// lookAsEtcd checks the files of etcd.tls as the user of etcd's unit if root runs this, otherwise as the caller. With
+// runner: process they are checked with the other files.
 func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
 	}
 	user := fileaccess.EtcdUser(ctx, c.Etcd.Unit)
 	if os.Geteuid() != 0 {
-		v.Warnings = append(v.Warnings, "etcd.tls: run this as root to see whether user "+user+" can read its files")
+		v.Warnings = append(v.Warnings, "etcd.tls: run this as root to check whether user "+user+" can read its files")
 		if !mayRead(c.Etcd.TLS) {
 			return nil, nil
 		}
@@ -171,22 +172,22 @@ func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (conf
 	return problems, err
 }
 
-// mayRead tells whether none of the files is closed to who asks.
+// mayRead reports whether the caller can read all the files.
 func mayRead(t *config.EtcdTLS) bool {
 	return !slices.ContainsFunc([]string{t.CA, t.Cert, t.Key, t.PeerCA, t.PeerCert, t.PeerKey}, func(path string) bool {
 		return errors.Is(unix.Access(path, unix.R_OK), fs.ErrPermission)
 	})
 }
 
-// lookAtListeners looks whether the etcd that runs here leaves the forwarder its address: one that somebody has set
-// up by hand may listen on the loopback, too, and of the two the one that starts first keeps the other down.
+// lookAtListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may listen
+// on the loopback, and then only the first of the two starts.
 func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
 	urls, err := setup.Listens(ctx, c.Etcd.Unit)
 	if err != nil {
-		v.Warnings = append(v.Warnings, "proxy.listen: "+c.Etcd.Unit+" runs, and where it listens cannot be told: "+
+		v.Warnings = append(v.Warnings, "proxy.listen: cannot read where "+c.Etcd.Unit+" listens: "+
 			err.Error())
 	}
 	url := c.ProxyOn(urls)
@@ -195,8 +196,8 @@ func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) 
 	}
 	return config.Errors{{
 		Key: "proxy.listen",
-		Message: "proxy.listen (" + c.Proxy.Listen + ") and the etcd that runs here (" + c.Etcd.Unit + ", " + url +
-			") listen on the same address and port; give proxy.listen another port",
+		Message: "proxy.listen (" + c.Proxy.Listen + ") and the running etcd (" + c.Etcd.Unit + ", " + url +
+			") listen on the same address and port; use another port for proxy.listen",
 	}}
 }
 
@@ -208,24 +209,24 @@ func asProblems(err error) (config.Errors, error) {
 }
 
 func writeConfigVerdict(p *page, v verdictOnConfig) {
-	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // one line however long the path is: scripts look for it
+	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // one line, however long the path: scripts search for it
 	if v.As != "" {
-		p.line("  looked at as %s", v.As)
+		p.line("  checked as %s", v.As)
 	}
 	for _, text := range v.Warnings {
 		p.line("  %s %s", word{"warning:", warn}, text)
 	}
 }
 
-// misconfigured is the failure of a file that cannot be read, or that has mistakes: one in a line. as is who has looked
-// at what the file names, if that is to be told.
+// misconfigured is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose access
+// was checked, or empty.
 func misconfigured(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	f := &failure{
 		code: exitConfig, message: err.Error(),
-		hint: "quorumctl config default shows every key with what it means",
+		hint: "quorumctl config default explains every key",
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		f.code, f.hint = exitPermission, "run it as root, or as the user that runs quorumd"
@@ -234,7 +235,7 @@ func misconfigured(file, as string, err error) error {
 		f.message = "cannot use " + file + ": " + display.Count(len(problems), "mistake", "mistakes")
 		f.details = strings.Split(err.Error(), "\n")
 		if as != "" {
-			f.details = append(f.details, "looked at as "+as)
+			f.details = append(f.details, "checked as "+as)
 		}
 	} else if !strings.HasPrefix(f.message, "cannot ") {
 		f.message = "cannot use " + file + ": " + f.message
@@ -242,11 +243,40 @@ func misconfigured(file, as string, err error) error {
 	return f
 }
 
+func (a *app) configShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Print the configuration with all defaults filled in",
+		Long: "Print the configuration in FILE (default " + defaultConfig + ") as YAML, with the default of\n" +
+			"every key that it does not set. This does not contact quorumd: a running quorumd uses the file as of\n" +
+			"its last start or reload.",
+		Example: examples("quorumctl config show", "quorumctl config show | grep -A12 '^timing:'"),
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := defaultConfig
+			if len(args) > 0 {
+				file = args[0]
+			}
+			c, err := config.Load(file)
+			if err != nil {
+				return misconfigured(file, "", err)
+			}
+			text, err := c.YAML()
+			if err != nil {
+				return cannot("show the configuration", err)
+			}
+			return a.write(text)
+		},
+	}
+}
+
 func (a *app) configDefaultCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "default",
 		Short: "Print the commented default configuration",
-		Args:  cobra.NoArgs,
+		Example: examples("quorumctl config default | less",
+			"quorumctl config default > /tmp/quorumd.yaml"),
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := a.out.Write(config.Default()); err != nil {
 				return cannot("write the output", err)

@@ -22,7 +22,7 @@ import (
 // cycling holds the flags of cycle.
 type cycling struct {
 	reason   string
-	meant    time.Duration // how long it is meant to take
+	meant    time.Duration // how long it may take
 	reboot   bool
 	command  string // the name of a program of commands.d
 	keepDown bool
@@ -34,17 +34,21 @@ func (a *app) cycleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cycle [flags] [-- COMMAND [ARG...]]",
 		GroupID: groupOperate,
-		Short:   "Restart etcd, reboot, or run a command while etcd is down, when the turn comes",
-		Long: "Take this host down when its turn comes, and wait until it is back: with leadership handed over\n" +
-			"first, and no other host down meanwhile. It restarts etcd, with --reboot the machine, and with a\n" +
-			"COMMAND it stops etcd, runs the command here, with your rights and on this terminal, and starts etcd\n" +
-			"again. The command's exit code is kept. A command that fails does not keep the host down, unless\n" +
-			"--keep-down-on-failure is given; Ctrl-C goes to the command, and the host is brought back after it.\n" +
-			"With --command NAME quorumd runs the program of that name in /etc/quorumd/hooks/commands.d instead,\n" +
-			"as root, whatever becomes of this terminal.\n\n" +
-			"Where others run etcd (etcd.runner: external) and no programs lie in /etc/quorumd/hooks/etcd.d, a\n" +
-			"COMMAND runs while etcd still does, and has to stop and start it, as kubeadm does; the host is back\n" +
-			"when etcd takes part again. Without a COMMAND only --reboot is for such a host.",
+		Short:   "Restart etcd, reboot, or run a command with etcd stopped",
+		Long: "Take this host down when no other host is down, and wait until it is back. Leadership is transferred\n" +
+			"first.\n" +
+			"  cycle                 restarts etcd\n" +
+			"  cycle --reboot        reboots the machine\n" +
+			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, starts etcd\n" +
+			"  cycle --command NAME  stops etcd, has quorumd run /etc/quorumd/hooks/commands.d/NAME as root, starts\n" +
+			"                        etcd; it continues if this terminal is closed\n" +
+			"With a COMMAND the exit status is that of the command, Ctrl-C goes to the command, and the host is\n" +
+			"brought back even if the command fails, unless --keep-down-on-failure is set.\n\n" +
+			"If quorumd does not run etcd itself (etcd.runner: external) and there are no programs in\n" +
+			"/etc/quorumd/hooks/etcd.d, COMMAND runs while etcd is up and must restart it itself, as kubeadm does.\n" +
+			"On such a host only COMMAND and --reboot are supported.",
+		Example: examples("quorumctl cycle --reason 'new flags'", "quorumctl cycle --reboot --reason 'new kernel'",
+			"quorumctl cycle --reason 'etcd 3.6.16' -- apt-get install -y etcd-server"),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); len(args) > 0 && n != 0 {
 				return usage("quorumctl cycle -- "+strings.Join(args, " "),
@@ -63,33 +67,32 @@ func (a *app) cycleCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.reason, "reason", "", "why, in one line; what is done unless given")
-	durationVar(flags, &c.meant, "for", control.DefaultMaintenance, "how long it is meant to take, "+
+	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: what is done)")
+	durationVar(flags, &c.meant, "for", control.DefaultMaintenance, "how long it may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
-	flags.StringVar(&c.command, "command", "", "have quorumd run this program of commands.d while etcd is down")
-	flags.BoolVar(&c.keepDown, "keep-down-on-failure", false, "leave the host in maintenance when the command fails")
+	flags.StringVar(&c.command, "command", "", "run this program of commands.d as root while etcd is stopped")
+	flags.BoolVar(&c.keepDown, "keep-down-on-failure", false, "leave the host in maintenance if the command fails")
 	c.flags(cmd)
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check refuses flags that exclude each other.
 func (c *cycling) check(command []string, form format) error {
 	if err := c.waiting.check("cycle"); err != nil {
 		return err
 	}
 	switch {
 	case len(command) > 0 && c.reboot:
-		return usage("quorumctl cycle --help", "cannot cycle: --reboot does not go with a command")
+		return usage("quorumctl cycle --help", "cannot cycle: --reboot excludes a command")
 	case c.command != "" && (c.reboot || len(command) > 0):
 		return usage("quorumctl cycle --help",
-			"cannot cycle: --command does not go with --reboot, nor with a command of yours")
+			"cannot cycle: --command excludes --reboot and a command after --")
 	case len(command) > 0 && c.not:
 		return usage("quorumctl cycle --help",
-			"cannot cycle: --no-wait does not go with a command, which runs in this terminal")
+			"cannot cycle: --no-wait excludes a command, which runs on this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
-		return usage("leave -o out", "cannot cycle: -o %s does not go with a command, which writes to the same place",
-			form)
+		return usage("omit -o", "cannot cycle: -o %s excludes a command: both write to stdout", form)
 	case len(command) == 0 && c.keepDown:
 		return usage("quorumctl cycle --help", "cannot cycle: --keep-down-on-failure needs a command")
 	}
@@ -114,14 +117,14 @@ func (a *app) cycle(ctx context.Context, c cycling) error {
 	}
 	if c.not {
 		return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
-			p.line("asked for by %s: %s", m.By, m.Reason)
+			p.line("requested by %s: %s", m.By, m.Reason)
 			p.line("→ quorumctl maintenance status")
 		})
 	}
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: c.most, goal: "until this host is back",
-		stands: "the wish stands, and the " + m.Work + " goes on, or follows when the turn comes",
-		hint:   "quorumctl maintenance status tells how it goes, quorumctl maintenance off withdraws it",
+		stands: "the " + m.Work + " continues, or begins when it is this host's turn",
+		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
 	}
 	s, err := f.until(ctx, m.Since, over)
 	if err != nil {
@@ -133,15 +136,14 @@ func (a *app) cycle(ctx context.Context, c cycling) error {
 	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
 }
 
-// cycleAround runs a command while etcd is down. What quorumctl itself has to say goes to stderr:
-// stdout is the command's.
+// cycleAround runs a command while etcd is down. quorumctl's own output goes to stderr: stdout is the command's.
 func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error {
 	if err := runnable(command[0]); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
 	a.out = a.err
-	signals := make(chan os.Signal, 8) // from before the wish on, so that none is lost to the command
+	signals := make(chan os.Signal, 8) // before the request, so that the command gets every signal
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	m, err := a.askToRun(ctx, command, c)
@@ -152,45 +154,44 @@ func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error
 		return err
 	}
 	code, err := a.runCommand(command, cmd.InOrStdin(), cmd.OutOrStdout(), signals)
-	// This waits for those on their way: one that ended the command does not end the way back too. That one handles all
-	// but SIGQUIT, which would end quorumctl.
+	// A signal that ended the command must not end quorumctl while it brings the host back. bringBackAfter handles all
+	// signals but SIGQUIT.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT)
 	signal.Stop(signals)
-	how := fmt.Sprintf("%s ended with %d", command[0], code)
+	how := fmt.Sprintf("%s exited with status %d", command[0], code)
 	if err != nil {
 		how = err.Error()
 	}
 	if code != exitOK && c.keepDown {
 		return &failure{
 			code: code, message: fmt.Sprintf("cannot cycle: %s; this host stays in maintenance", how),
-			hint: "when it is mended: quorumctl maintenance off",
+			hint: "after fixing it: quorumctl maintenance off",
 		}
 	}
 	if err := a.bringBackAfter(ctx, m.Since, c.most); err != nil {
 		return err
 	}
 	if code != exitOK {
-		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; the host was brought back all the same",
-			how)}
+		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; this host is back", how)}
 	}
 	return nil
 }
 
-// readyToRun waits until the command may be run. When that ends early, the wish is withdrawn: nobody
-// would be there when its turn comes.
+// readyToRun waits until the command may run. If the wait ends early, it cancels the request: no one would run the
+// command.
 func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []string, most time.Duration,
 	signals <-chan os.Signal,
 ) error {
 	f := &follower{
-		app: a, progress: a.progressOn(a.err), most: most, goal: "until this host is safe to touch",
-		stands: "nothing was run, and the wish is withdrawn", hint: "quorumctl maintenance status",
+		app: a, progress: a.progressOn(a.err), most: most, goal: "until this host is safe to work on",
+		stands: "the command was not run, and the request is cancelled", hint: "quorumctl maintenance status",
 	}
 	s, err := f.until(ctx, m.Since, safe)
 	if err == nil && ended(s, m.Since) != nil {
 		end := ended(s, m.Since)
 		return &failure{
 			code: exitFault, hint: "quorumctl maintenance status",
-			message: fmt.Sprintf("cannot cycle: the maintenance has ended before the command was run: %s: %s", end.Code,
+			message: fmt.Sprintf("cannot cycle: the maintenance ended before the command was run: %s: %s", end.Code,
 				end.Text),
 		}
 	}
@@ -200,7 +201,7 @@ func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []s
 	if err == nil {
 		err = f.progress.end()
 	}
-	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // in this very moment
+	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // just now
 		err = f.early(true, "")
 	}
 	if err != nil {
@@ -209,8 +210,8 @@ func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []s
 	return nil
 }
 
-// askToRun asks for the maintenance in which a command is run. It must be this one's own: somebody
-// else's would be ended under their hands.
+// askToRun requests the maintenance in which the command runs. It refuses a maintenance of another operator: ending it
+// after the command would start etcd while they work.
 func (a *app) askToRun(ctx context.Context, command []string, c cycling) (control.Maintenance, error) {
 	s, err := a.status(ctx, "cycle")
 	if err != nil {
@@ -219,9 +220,8 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 	taken := func(m control.Maintenance) error {
 		return &failure{
 			code: exitFault,
-			hint: "quorumctl maintenance status; where it says that the machine is safe to touch, the command needs " +
-				"no cycle",
-			message: fmt.Sprintf("cannot cycle: this host is in maintenance already, since %s by %s: %s",
+			hint: "quorumctl maintenance status; if the host is safe to work on, run the command without cycle",
+			message: fmt.Sprintf("cannot cycle: this host is already in maintenance, since %s by %s: %s",
 				display.Timestamp(m.Since), m.By, m.Reason),
 		}
 	}
@@ -236,13 +236,13 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // somebody else was quicker by a moment
+	if m.Since.Before(s.Time) { // another request came first
 		return m, taken(m)
 	}
 	return m, nil
 }
 
-// reasonOf makes a command a reason: one line, and not too long.
+// reasonOf returns the default reason for a command: one line, cut to size.
 func reasonOf(command []string) string {
 	text := []rune(display.Clean("to run " + strings.Join(command, " ")))
 	if len(text) > control.MaxReason {
@@ -251,12 +251,12 @@ func reasonOf(command []string) string {
 	return strings.TrimFunc(string(text), unicode.IsSpace)
 }
 
-// withdraw takes the wish back when the waiting for it has ended early.
+// withdraw cancels the request after its wait has ended early.
 func (a *app) withdraw(ctx context.Context, early error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if _, err := a.client().EndMaintenance(ctx); err != nil {
-		return cannot("withdraw the maintenance", err)
+		return cannot("cancel the maintenance", err)
 	}
 	return early
 }

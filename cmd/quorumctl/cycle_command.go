@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// runnable refuses a command that is not there, before anything is asked for.
+// runnable returns an error for a command that cannot be run, before anything is requested.
 func runnable(command string) error {
 	_, err := exec.LookPath(command)
 	if err == nil {
@@ -29,16 +29,16 @@ func runnable(command string) error {
 	return usage("check the command; nothing was done", "cannot run %s: %v", command, err)
 }
 
-// runCommand runs a command on this terminal and gives its exit code; 128 and the signal's number for
-// one that a signal has ended, as shells do. Signals do not end quorumctl meanwhile, for the host must
-// be brought back: those of the terminal reach the command by themselves, others are passed on.
+// runCommand runs a command on this terminal and returns its exit code: 128 plus the signal's number if a signal ended
+// it, as shells do. Signals do not end quorumctl, because the host must be brought back. The terminal sends its signals
+// to the command itself; the others are forwarded.
 func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, a.err
 	if err := cmd.Start(); err != nil {
-		return exitFault, fmt.Errorf("%s could not be run: %w", command[0], err)
+		return exitFault, fmt.Errorf("cannot run %s: %w", command[0], err)
 	}
-	for range len(signals) { // they came before there was a command to reach
+	for range len(signals) { // from before the command was started
 		_ = cmd.Process.Signal(<-signals)
 	}
 	ended := make(chan error, 1)
@@ -47,7 +47,7 @@ func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals 
 		select {
 		case s := <-signals:
 			if s == syscall.SIGTERM || s == syscall.SIGHUP {
-				_ = cmd.Process.Signal(s) // one that has just ended needs no signal
+				_ = cmd.Process.Signal(s) // fails only if it has just ended
 			}
 		case err := <-ended:
 			return exitCodeOf(command[0], err)
@@ -64,14 +64,13 @@ func exitCodeOf(name string, err error) (int, error) {
 		return exitFault, fmt.Errorf("%s: %w", name, err)
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), fmt.Errorf("%s was ended by a signal: %s", name, status.Signal())
+		return 128 + int(status.Signal()), fmt.Errorf("%s was killed by a signal: %s", name, status.Signal())
 	}
 	return exit.ExitCode(), nil
 }
 
-// bringBackAfter ends the maintenance after the command, also when the command was interrupted. From
-// here on an interrupt ends the waiting only. The command may have restarted quorumd, which is waited
-// for.
+// bringBackAfter ends the maintenance after the command, even if the command was interrupted. From here on an interrupt
+// only ends the wait. The command may have restarted quorumd, so it retries until quorumd answers.
 func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -96,7 +95,7 @@ func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Dur
 		}
 		f := &failure{
 			code: exitFault, message: "cannot bring this host back: " + err.Error(),
-			hint: "it stays in maintenance until quorumctl maintenance off",
+			hint: "this host stays in maintenance: quorumctl maintenance off",
 		}
 		if e, ok := errors.AsType[*control.Error](err); ok {
 			f.code, f.message = exitCode(e), "cannot bring this host back: "+e.Message

@@ -72,7 +72,7 @@ func TestACommandDoesNotEndSomebodyElsesMaintenance(t *testing.T) {
 	d := scene(t, "overdue")
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
-	want := "quorumctl: cannot cycle: this host is in maintenance already, since 2026-11-20 05:30:58Z by uid 1000 " +
+	want := "quorumctl: cannot cycle: this host is already in maintenance, since 2026-11-20 05:30:58Z by uid 1000 " +
 		"(alice): swap the disk in slot 2\n"
 	if r.code != exitFault || !strings.HasPrefix(r.stderr, want) || r.stdout != "" || d.was() != "" {
 		t.Errorf("exit %d, asked %q: %s%s", r.code, d.was(), r.stdout, r.stderr)
@@ -109,7 +109,7 @@ func TestAnInterruptBeforeTheCommandWithdrawsTheWish(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "cycle", "--", "echo", "hello"}, &out, &errOut)
 	if code != exitFault || out.Len() > 0 || !strings.Contains(errOut.String(),
-		"interrupted; nothing was run, and the wish is withdrawn") {
+		"the command was not run, and the request is cancelled") {
 		t.Errorf("exit %d: %s%s", code, &out, &errOut)
 	}
 	if got := d.was(); !strings.HasSuffix(got, "; end") {

@@ -28,7 +28,7 @@ func (d *durationFlag) Set(text string) error {
 	return err
 }
 
-// String gives 0 for none, which the help does not show as a default.
+// String returns "0" for none: the help does not show that as a default.
 func (d *durationFlag) String() string {
 	if *d == 0 {
 		return "0"
@@ -38,14 +38,14 @@ func (d *durationFlag) String() string {
 
 func (*durationFlag) Type() string { return "duration" }
 
-// completeDurations has the shell offer units behind the number of every flag that is a duration.
+// completeDurations offers units after the number of every duration flag.
 func completeDurations(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, is := f.Value.(*durationFlag); !is {
 			return
 		}
 		if err := cmd.RegisterFlagCompletionFunc(f.Name, units); err != nil {
-			panic(err) // it is completed already: the program is wrong
+			panic(err) // completed twice: a bug
 		}
 	})
 	for _, sub := range cmd.Commands() {

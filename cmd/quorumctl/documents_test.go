@@ -114,7 +114,7 @@ func known(word, next string) error {
 func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"statuss", "maintenance onn --reason x", "maintenance on", "op release --force", "status --wach",
+		"statuss", "maintenance onn --reason x", "maintenance on", "operation release --force", "status --wach",
 		"rollout begin", "member remove --reason x", "explain A B", "health mute --reason x",
 	} {
 		if accepted(docs.Words(line), true) == nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// notAtBoot warns of a unit that is not enabled. quorumd starts no etcd that has not failed, after a boot least of all.
+// notAtBoot returns a warning if the unit is not enabled: quorumd does not start etcd after a boot.
 func notAtBoot(ctx context.Context, c config.Config) string {
 	if c.Etcd.Runner != config.RunnerSystemd {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	// it fails for one that is not, too
+	// the exit status is not 0 for a disabled unit
 	said, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output()
 	state := systemd.Status{UnitFileState: strings.TrimSpace(string(said))}
 	if !state.NotAtBoot() {
 		return ""
 	}
-	return c.Etcd.Unit + " is " + state.UnitFileState + ": after a boot nothing starts etcd; systemctl enable " +
+	return c.Etcd.Unit + " is " + state.UnitFileState + ", so etcd does not start at boot: systemctl enable " +
 		c.Etcd.Unit
 }

@@ -23,29 +23,28 @@ const (
 	exitUsage       = 64 // EX_USAGE: wrong flag or argument
 	exitUnavailable = 69 // EX_UNAVAILABLE: quorumd cannot be reached, or etcd does not answer it
 	exitFault       = 70 // EX_SOFTWARE: anything else
-	exitTimeout     = 75 // EX_TEMPFAIL: waited in vain
+	exitTimeout     = 75 // EX_TEMPFAIL: timed out
 	exitPermission  = 77 // EX_NOPERM: not permitted
 	exitConfig      = 78 // EX_CONFIG: the configuration file is wrong
 )
 
-// failure is an error that has been made fit for people.
+// failure is an error as it is shown.
 type failure struct {
 	code    int
-	message string // "cannot …: cause"; empty when stdout says it all
-	hint    string // what to do
+	message string // "cannot …: cause"; empty if stdout says it already
+	hint    string // the remedy
 
 	details []string // lines between the two
 }
 
 func (f *failure) Error() string { return f.message }
 
-// usage is a failure of the command line.
+// usage is the failure for a wrong command line.
 func usage(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// cannot makes an error of the daemon or of the client fit for people. What says what was tried,
-// as in "read the history".
+// cannot turns an error of the daemon or of the client into a failure. what names the action, as in "read the history".
 func cannot(what string, err error) error {
 	f := &failure{code: exitFault, message: err.Error()}
 	if e, ok := errors.AsType[*control.Error](err); ok {
@@ -66,7 +65,7 @@ func exitCode(e *control.Error) int {
 	case control.CodeBadRequest, control.CodeTooLarge:
 		return exitUsage
 	}
-	switch e.Status { // a code of the backend's
+	switch e.Status { // a code of the backend
 	case 400:
 		return exitUsage
 	case 403:
@@ -77,7 +76,7 @@ func exitCode(e *control.Error) int {
 	return exitFault
 }
 
-// report prints an error and gives its exit code.
+// report prints an error and returns its exit code.
 func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
@@ -93,14 +92,14 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if f.hint != "" {
 		lines = append(lines, "→ "+f.hint)
 	}
-	for _, line := range lines { // not wrapped: commands in it are there to be copied
+	for _, line := range lines { // not wrapped: commands in it are copied
 		fmt.Fprintln(stderr, display.Clean(line))
 	}
 	return f.code
 }
 
-// misread words an error that cobra itself finds: what is missing by the name that the help has for it, and without
-// the words of the library that has tried to read a value.
+// misread rewords an error of cobra: a missing argument has the name that the help uses, and a bad value comes without
+// the text of the library that parsed it.
 func misread(cmd *cobra.Command, err error) *failure {
 	text, hint := err.Error(), cmd.CommandPath()+" --help"
 	if flags, is := strings.CutPrefix(text, "required flag(s) "); is {
@@ -109,17 +108,17 @@ func misread(cmd *cobra.Command, err error) *failure {
 	} else if strings.Contains(text, " arg(s), ") {
 		text, hint = argumentOf(cmd), typedAs(cmd)
 	} else if value, _, is := strings.Cut(text, ": strconv."); is {
-		text = value + ": it is not a whole number"
+		text = value + ": not an integer"
 	} else if value, _, is := strings.Cut(text, ": time: "); is {
-		text = value + ": it is not a time such as 30s, 10m or 4h"
+		text = value + ": not a duration such as 30s, 10m or 4h"
 	}
 	return &failure{code: exitUsage, message: "cannot read the command line: " + text, hint: hint}
 }
 
-// typedAs gives the command as its help says that it is typed.
+// typedAs returns the usage line of a command.
 func typedAs(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
 
-// argumentOf names the argument that a command lacks, or the first that it has no use for.
+// argumentOf names the missing argument, or the first one too many.
 func argumentOf(cmd *cobra.Command) string {
 	var names []string
 	for _, word := range strings.Fields(cmd.Use)[1:] {
@@ -129,14 +128,14 @@ func argumentOf(cmd *cobra.Command) string {
 		names = append(names, strings.TrimSuffix(strings.Trim(word, "[]"), "..."))
 	}
 	if given := cmd.Flags().Args(); len(given) > len(names) {
-		return fmt.Sprintf("%q is one argument too many", given[len(names)])
+		return fmt.Sprintf("unexpected argument %q", given[len(names)])
 	} else if len(given) < len(names) {
 		return names[len(given)] + " is missing"
 	}
 	return "an argument is missing"
 }
 
-// onlySubcommands is for the arguments of a command that does nothing by itself.
+// onlySubcommands checks the arguments of a command that only has subcommands.
 func onlySubcommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

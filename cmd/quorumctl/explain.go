@@ -28,11 +28,12 @@ func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain [CODE|HOST]",
 		GroupID: groupInspect,
-		Short:   "Say what this host will do next, or why it does not; or what a code or a host says",
-		Long: "Say what this host will do next, or all reasons why it does not. With a code, such as NOT_MY_TURN,\n" +
-			"say what it means and what to do about it; quorumd is not asked then. With the name or the ID of a\n" +
-			"host, say what that one last told: its role, its place in the line of those who are ready to vote,\n" +
-			"and what it waits for.",
+		Short:   "Explain what this host, another host or a code means",
+		Long: "Without an argument, show what this host does next, or every reason why it does nothing. With a\n" +
+			"code (NOT_MY_TURN), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
+			"of a host, show what that host last published: its role, health state, position in the join queue,\n" +
+			"and what blocks it.",
+		Example:           examples("quorumctl explain", "quorumctl explain NO_QUORUM", "quorumctl explain n2"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeCodeOrHost,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,44 +15,43 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// follower waits for what quorumd tells of in its status, and shows how it goes.
+// follower waits for a change of quorumd's status, and shows the progress.
 type follower struct {
 	app      *app
 	progress *progress
-	most     time.Duration // to wait; 0 for as long as it takes
-	goal     string        // what is waited for, as in "until the host is back"
-	stands   string        // what happens to the wish when the waiting ends early; empty when there is none
-	hint     string        // what to do about it
-	lost     string        // why nothing is waited for any more that quorumd does not tell of
-	silent   string        // what to do about a quorumd that does not answer; empty while it does
+	most     time.Duration // maximum wait; 0 for no limit
+	goal     string        // the end of the wait, as in "until the host is back"
+	stands   string        // what happens to the request if the wait ends early; empty without a request
+	hint     string        // the remedy then
+	lost     string        // the cause if the request disappears from the status
+	silent   string        // the remedy while quorumd does not answer; empty while it does
 }
 
-// patience is how long a maintenance may be missing from the status before it counts as lost: the
-// status is the picture of the last round, and a daemon that restarts has none yet.
+// patienceForLost is how long a request may be missing from the status before it counts as lost: the status is that of
+// the last round, and a daemon that restarts has none yet.
 const patienceForLost = 15 * time.Second
 
-// staleFor is how long a picture is passed over that quorumd took before it was asked: nothing is
-// shown until it has looked again, unless that takes so long that it must be said.
+// staleFor is how long a status from before the request is hidden: it shows the old state.
 const staleFor = 3 * time.Second
 
-// sight is what a look at the status shows of what is waited for.
+// sight is what one status shows about the awaited change.
 type sight struct {
 	state, text string
-	how         *control.Progress // how far it is, where that is counted
-	says        string            // in the failure of a wait that ends here
-	over        bool              // it is there, or cannot come any more
-	missing     bool              // quorumd does not tell of it
-	quiet       bool              // nothing is to be shown of this look
+	how         *control.Progress // progress, if counted
+	says        string            // text for the error of a wait that ends here
+	over        bool              // reached, or out of reach
+	missing     bool              // the status does not contain the request
+	quiet       bool              // do not show this status
 }
 
-// follow looks until see says that it is over, and gives the status that showed it. A daemon that does not answer may
-// be restarting, and is waited for.
+// follow reads the status until see reports the end, and returns that status. A daemon that does not answer may be
+// restarting, so follow continues.
 func (f *follower) follow(ctx context.Context, now time.Time, see func(control.Status) sight) (control.Status, error) {
 	bounded, cancel := f.bound(ctx)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var missing time.Time // since when quorumd does not tell of it
+	var missing time.Time // since when the request is missing
 	last := "quorumd has not answered"
 	for {
 		seen := sight{state: "unknown", text: "quorumd does not answer"}
@@ -61,7 +60,7 @@ func (f *follower) follow(ctx context.Context, now time.Time, see func(control.S
 		case err == nil:
 			now, seen = s.Time, see(s)
 			last, f.silent = seen.says, ""
-		case bounded.Err() != nil || past(bounded): // cut off: what was seen before says more
+		case bounded.Err() != nil || past(bounded): // cut off: the last status says more
 			return s, f.early(ctx.Err() != nil, last)
 		case !passing(err):
 			return s, cannot("wait "+f.goal, err)
@@ -92,11 +91,11 @@ func (f *follower) follow(ctx context.Context, now time.Time, see func(control.S
 	}
 }
 
-// until follows the maintenance that was asked for at since, until it satisfies reached or has ended; see ended.
+// until follows the maintenance requested at since, until it satisfies reached or has ended; see ended.
 func (f *follower) until(ctx context.Context, since time.Time,
 	reached func(control.Maintenance) bool,
 ) (control.Status, error) {
-	f.lost = "quorumd no longer knows that it was asked for"
+	f.lost = "quorumd has lost the request"
 	var first control.Status
 	return f.follow(ctx, since, func(s control.Status) sight {
 		if first.Time.IsZero() {
@@ -119,14 +118,13 @@ func (f *follower) bound(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, f.most)
 }
 
-// past tells whether the time of a context is over. A connection notices that before the context does.
+// past reports whether the deadline of a context has passed. A connection may notice that before the context.
 func past(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && !time.Now().Before(deadline)
 }
 
-// away says why quorumd did not answer, and keeps what to do about it: it stands in the place of a hint that needs one
-// that does.
+// away returns why quorumd did not answer. It keeps the remedy, which replaces a hint that needs quorumd.
 func (f *follower) away(err error) string {
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		f.silent = e.Hint
@@ -135,7 +133,7 @@ func (f *follower) away(err error) string {
 	return err.Error()
 }
 
-// early is the failure of a wait that was interrupted, or whose time is over.
+// early is the failure of a wait that was interrupted or timed out.
 func (f *follower) early(interrupted bool, last string) error {
 	if err := f.progress.end(); err != nil {
 		return err
@@ -143,33 +141,33 @@ func (f *follower) early(interrupted bool, last string) error {
 	if interrupted {
 		return &failure{
 			code: exitFault, hint: cmp.Or(f.silent, f.hint),
-			message: fmt.Sprintf("cannot wait %s: interrupted; %s", f.goal, cmp.Or(f.stands, last)),
+			message: fmt.Sprintf("interrupted while waiting %s: %s", f.goal, cmp.Or(f.stands, last)),
 		}
 	}
 	return &failure{
 		code: exitTimeout, hint: cmp.Or(f.silent, f.hint),
-		message: fmt.Sprintf("cannot wait longer than %s %s: %s", durationfmt.Text(f.most), f.goal,
+		message: fmt.Sprintf("timed out after %s waiting %s: %s", durationfmt.Text(f.most), f.goal,
 			last+display.After("; ", f.stands)),
 	}
 }
 
-// gone is the failure of a wait for something that is not there any more.
+// gone is the failure of a wait for a request that has disappeared.
 func (f *follower) gone() error {
 	if err := f.progress.end(); err != nil {
 		return err
 	}
 	return &failure{
-		code: exitFault, hint: "quorumctl history tells what became of it",
+		code: exitFault, hint: "quorumctl history shows what happened to it",
 		message: "cannot wait " + f.goal + ": " + f.lost,
 	}
 }
 
-// asked tells whether the maintenance asked for at that moment is what is asked of the host.
+// asked reports whether the maintenance requested at that time is the current one.
 func asked(s control.Status, since time.Time) bool {
 	return s.Maintenance != nil && s.Maintenance.Since.Equal(since)
 }
 
-// ended gives how the maintenance asked for at that moment has ended, or nothing.
+// ended returns the end of the maintenance requested at that time, or nil.
 func ended(s control.Status, since time.Time) *control.MaintenanceEnd {
 	if s.LastMaintenance != nil && s.LastMaintenance.Since.Equal(since) && !asked(s, since) {
 		return s.LastMaintenance
@@ -177,7 +175,7 @@ func ended(s control.Status, since time.Time) *control.MaintenanceEnd {
 	return nil
 }
 
-// awaited gives how far that is which a host waits for first.
+// awaited returns the progress of the first reason.
 func awaited(s control.Status) *control.Progress {
 	if len(s.Reasons) == 0 {
 		return nil
@@ -185,15 +183,14 @@ func awaited(s control.Status) *control.Progress {
 	return s.Reasons[0].Progress
 }
 
-// standing says how far a maintenance is, and what it waits for. First is the picture that was there
-// when the waiting began.
+// standing returns the state of a maintenance and what it waits for. first is the status from before the wait.
 func standing(s, first control.Status, since time.Time) (state, text string) {
 	if !asked(s, since) {
-		return "unknown", "quorumd has not looked at it yet"
+		return "unknown", "waiting for quorumd"
 	}
 	switch {
 	case s.Loop.Rounds == first.Loop.Rounds:
-		text = "quorumd has not looked at it yet"
+		text = "waiting for quorumd"
 	case len(s.Reasons) > 0:
 		text = s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	default:

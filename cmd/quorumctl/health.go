@@ -18,10 +18,11 @@ func (a *app) healthCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "health [CODE]",
 		GroupID: groupInspect,
-		Short:   "Show the verdict on this machine and what it was measured from; or explain one finding",
-		Long: "Show the verdict on this machine and what it was measured from. With a code, such as\n" +
-			"DISK_FSYNC_SLOW, or the name of a check, such as fsync, explain it: what is measured, over what\n" +
-			"time, against which limits, where it stands, what it keeps from happening, and what to do.",
+		Short:   "Show this host's health state, or explain a finding",
+		Long: "Show the health state of this host, its findings and the measurements behind them. With the code\n" +
+			"of a finding (DISK_FSYNC_SLOW) or the name of a check (fsync), show what it measures, its limits, its\n" +
+			"current value, what it blocks, and the remedy.",
+		Example:           examples("quorumctl health", "quorumctl health DISK_FSYNC_SLOW", "quorumctl health -o json"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,8 +4,11 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,40 +17,136 @@ import (
 )
 
 func (a *app) historyCommand() *cobra.Command {
-	var lines int
+	var q historyQuery
 	cmd := &cobra.Command{
 		Use:     "history",
 		GroupID: groupInspect,
-		Short:   "Show the steps taken and the refusals in the cluster, oldest first",
+		Short:   "Show the steps and refusals of the cluster, oldest first",
+		Long: "Show the steps, operations and refusals of all hosts, oldest first. With --follow, print new lines as\n" +
+			"they appear, until interrupted.",
+		Example: examples("quorumctl history", "quorumctl history --since 2h", "quorumctl history --follow"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if lines < 1 || lines > control.MaxHistory {
-				return usage("quorumctl history -n 100", "cannot read the history: ask for 1 to %d lines",
+			if q.lines < 1 || q.lines > control.MaxHistory {
+				return usage("quorumctl history -n 100", "cannot read the history: --lines must be 1 to %d",
 					control.MaxHistory)
 			}
-			got, err := a.client().History(cmd.Context(), lines)
-			old := errors.Is(err, control.ErrNotNewest)
-			if err != nil && !old {
-				return cannot("read the history", err)
+			if q.since > 0 && !cmd.Flags().Changed("lines") {
+				q.lines = control.MaxHistory
 			}
-			doc := control.History{APIVersion: control.APIVersion, Lines: got, NotNewest: old}
+			if q.follow {
+				return a.followHistory(cmd.Context(), q)
+			}
+			doc, err := a.history(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
 			return a.emit(doc, func(p *page) { writeHistory(p, doc) })
 		},
 	}
-	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "how many lines")
+	cmd.Flags().IntVarP(&q.lines, "lines", "n", 20, "number of lines; with --since as many as fit")
+	durationVar(cmd.Flags(), &q.since, "since", 0, "only lines younger than this, as in 30m or 2d")
+	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "print new lines as they appear")
 	return cmd
+}
+
+// historyQuery is the part of the history that is shown.
+type historyQuery struct {
+	lines  int
+	since  time.Duration // 0: no limit
+	follow bool
+}
+
+// history reads the newest lines. The bound of --since counts by the clock of this host.
+func (a *app) history(ctx context.Context, q historyQuery) (control.History, error) {
+	got, err := a.client().History(ctx, q.lines)
+	old := errors.Is(err, control.ErrNotNewest)
+	if err != nil && !old {
+		return control.History{}, cannot("read the history", err)
+	}
+	if q.since > 0 {
+		oldest := time.Now().Add(-q.since)
+		got = slices.DeleteFunc(got, func(l control.HistoryLine) bool { return l.Time.Before(oldest) })
+	}
+	return control.History{APIVersion: control.APIVersion, Lines: got, NotNewest: old}, nil
+}
+
+// historyPoll is the time between two reads of --follow.
+const historyPoll = 2 * time.Second
+
+// followHistory prints the history, then every new line until the context ends. A quorumd that does not answer may be
+// restarting, so only the first read may fail.
+func (a *app) followHistory(ctx context.Context, q historyQuery) error {
+	doc, err := a.history(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := a.emit(doc, func(p *page) { writeHistory(p, doc) }); err != nil {
+		return err
+	}
+	// A line has no revision until etcd has it, so the revision does not identify it.
+	type key struct {
+		at         int64
+		host, code string
+		text       string
+	}
+	of := func(l control.HistoryLine) key { return key{l.Time.UnixNano(), l.Host, l.Code, l.Text} }
+	seen := map[key]bool{}
+	floor := time.Now().Add(-q.since)
+	for _, l := range doc.Lines {
+		seen[of(l)] = true
+	}
+	if len(doc.Lines) > 0 {
+		floor = doc.Lines[0].Time
+	}
+	tick := time.NewTicker(historyPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		next, err := a.history(ctx, historyQuery{lines: control.MaxHistory})
+		if err != nil {
+			continue
+		}
+		fresh := control.History{APIVersion: next.APIVersion, NotNewest: next.NotNewest}
+		for _, l := range next.Lines {
+			if !seen[of(l)] && l.Time.After(floor) {
+				seen[of(l)] = true
+				fresh.Lines = append(fresh.Lines, l)
+			}
+		}
+		if len(fresh.Lines) == 0 {
+			continue
+		}
+		if a.format == formatYAML {
+			if err := a.write([]byte("---\n")); err != nil {
+				return err
+			}
+		}
+		if err := a.emit(fresh, func(p *page) { writeHistoryLines(p, fresh.Lines) }); err != nil {
+			return err
+		}
+	}
 }
 
 func writeHistory(p *page, h control.History) {
 	lines := h.Lines
 	if h.NotNewest {
-		defer p.line("%s newer ones, and what other hosts did, are missing",
+		defer p.line("%s newer lines and those of other hosts are missing",
 			word{control.ErrNotNewest.Error() + ";", warn})
 	}
 	if len(lines) == 0 {
-		p.line("nothing has happened yet")
+		p.line("the history is empty")
 		return
 	}
+	writeHistoryLines(p, lines)
+}
+
+// writeHistoryLines writes the lines as a table.
+func writeHistoryLines(p *page, lines []control.HistoryLine) {
 	t := table{head: []string{"TIME", "HOST", "KIND", "CODE", "TEXT"}}
 	if p.wide {
 		t.head = append([]string{"REVISION"}, t.head...)

@@ -36,25 +36,27 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "init --hosts NAME=ADDRESS,...",
 		GroupID: groupService,
-		Short:   "Write the configuration of this host for a new cluster, and say what was found here",
-		Long: "Write a checked configuration of this host from a few answers, show what this host has, and name the\n" +
-			"next command. A configuration that somebody has written is never overwritten. Nothing is started.",
+		Short:   "Write this host's configuration for a new cluster",
+		Long: "Write a checked configuration for this host, show what was found on it, and print the next command.\n" +
+			"An existing configuration is never overwritten. Nothing is started.",
+		Example: examples("quorumctl init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --dry-run",
+			"quorumctl init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --mode manage --tls n1.tar"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o) },
 	}
-	name, _ := os.Hostname() // without one it has to be given
+	name, _ := os.Hostname() // without one, --name is required
 	name, _, _ = strings.Cut(name, ".")
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member, this one too")
-	flags.StringVar(&o.Name, "name", "", "of this host (default its host name)")
+	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member, this one included")
+	flags.StringVar(&o.Name, "name", "", "name of this host (default its host name)")
 	flags.StringVar(&o.ID, "id", "", "ID of this host (default from /etc/machine-id)")
 	flags.StringVar(&o.Cluster, "cluster", "prod", "name of the cluster")
-	flags.IntVar(&o.Voters, "voters", 0, "how many voters (default 3, or 1 of fewer than three hosts)")
-	flags.StringVar(&o.Mode, "mode", "observe", "observe: say what would be done; manage: do it")
-	flags.StringVar(&o.TLS, "tls", "", "`PATH` of this host's bundle, or of a directory with its files")
+	flags.IntVar(&o.Voters, "voters", 0, "number of voters (default 3, or 1 with fewer than three hosts)")
+	flags.StringVar(&o.Mode, "mode", "observe", "observe: only report; manage: act")
+	flags.StringVar(&o.TLS, "tls", "", "`PATH` of this host's certificate bundle, or of a directory with its files")
 	flags.StringVar(&o.DataDir, "data-dir", "", "etcd's data `directory` (default /var/lib/etcd/default)")
 	flags.StringVar(&o.file, "file", defaultConfig, "`file` to write")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be written, and write nothing")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print the configuration; write nothing")
 	complete(cmd, "mode", []string{"observe", "manage"})
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if o.Name == "" {
@@ -123,11 +125,11 @@ func (a *app) init(ctx context.Context, o initial) error {
 	return a.emit(doc, func(p *page) { writeBeginning(p, doc, bundle) })
 }
 
-// findTLS tells a bundle, which is installed in the usual place, from a directory with the files of one.
+// findTLS returns the path of a bundle to install, or "" if --tls names a directory with the files of one.
 func (o *initial) findTLS() (bundle string, err error) {
 	const (
 		what   = "write the configuration"
-		remedy = "--tls names the bundle that 'quorumctl pki host' has made, or a directory with its files"
+		remedy = "pass the bundle from quorumctl pki host, or a directory with its files"
 	)
 	if o.TLS == "" {
 		return "", nil
@@ -152,7 +154,7 @@ func (o *initial) findTLS() (bundle string, err error) {
 	return "", nil
 }
 
-// installBundle is pki install, for its usual place and readers.
+// installBundle installs a bundle as pki install does by default.
 func installBundle(file string) (*pki.Installed, error) {
 	place := pki.Place{Dir: hostTLS}
 	var err error
@@ -160,7 +162,7 @@ func installBundle(file string) (*pki.Installed, error) {
 		return nil, err
 	}
 	if place.Addresses, err = ownAddresses(false); err != nil {
-		return nil, cannot("look at this host's addresses", err)
+		return nil, cannot("read this host's addresses", err)
 	}
 	done, err := pki.Install(file, place, time.Now())
 	if err != nil {
@@ -169,7 +171,7 @@ func installBundle(file string) (*pki.Installed, error) {
 	return &done, nil
 }
 
-// write puts the file in its place, if all that it names can be used by those who will.
+// write writes the file if the service users can use every file that it names.
 func (d *beginning) write(ctx context.Context, c config.Config, text []byte) error {
 	as := fileaccess.ServiceUser(ctx, d.File)
 	if os.Geteuid() != 0 {
@@ -179,7 +181,7 @@ func (d *beginning) write(ctx context.Context, c config.Config, text []byte) err
 		v := verdictOnConfig{File: path}
 		err := v.look(ctx, c, as)
 		if errors.Is(err, fileaccess.ErrNoUser) {
-			v.Warnings = append(v.Warnings, "there is no user "+as+" to run quorumd: install its package")
+			v.Warnings = append(v.Warnings, "there is no user "+as+" for quorumd: install its package")
 			err = v.look(ctx, c, "")
 		}
 		d.Warnings = append(d.Warnings, v.Warnings...)
@@ -189,14 +191,14 @@ func (d *beginning) write(ctx context.Context, c config.Config, text []byte) err
 	return err
 }
 
-// next gives the commands that are to be typed now.
+// next returns the commands to run next.
 func next(c config.Config, f setup.Found, file string) []string {
 	var commands []string
 	if f.UnitState != "enabled" && f.UnitState != "" {
 		commands = append(commands, "systemctl enable "+strings.TrimSuffix(f.Unit, ".service"))
 	}
 	service := serviceOf(file)
-	if service == "" { // none reads it where it is
+	if service == "" { // no service reads it there
 		commands, service = append(commands, "mv -i "+file+" "+defaultConfig), "quorumd"
 	}
 	commands = append(commands, "systemctl enable --now "+service)
@@ -206,7 +208,7 @@ func next(c config.Config, f setup.Found, file string) []string {
 	return commands
 }
 
-// serviceOf names the one that reads this file; empty when none does.
+// serviceOf names the service that reads this file, or "".
 func serviceOf(file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != filepath.Dir(defaultConfig) {
@@ -244,16 +246,16 @@ func writeBeginning(p *page, d beginning, bundle string) {
 		p.line("  %s %s", word{"warning:", warn}, text)
 	}
 	if !d.Written {
-		p.line("%s would be:", d.File)
+		p.line("would write %s:", d.File)
 		for line := range strings.Lines(d.Text) {
 			p.raw("    " + strings.TrimRight(line, "\n"))
 		}
 		return
 	}
-	p.line("%s: %s", d.File, word{"written, and checked", good})
+	p.line("wrote %s: %s", d.File, word{"OK", good})
 	for _, command := range d.Next {
 		if strings.HasPrefix(command, "quorumctl bootstrap") {
-			p.line("→ %s, on one host alone, when quorumd runs on all", command)
+			p.line("→ on one host only, when quorumd runs on all: %s", command)
 			continue
 		}
 		p.line("→ %s", command)
@@ -262,7 +264,7 @@ func writeBeginning(p *page, d beginning, bundle string) {
 
 func gib(bytes uint64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<30)) }
 
-// unset makes an error of package setup fit for people.
+// unset turns an error of package setup into a failure.
 func unset(what string, err error) error {
 	if r, ok := errors.AsType[*setup.Refusal](err); ok {
 		return &failure{code: exitUsage, message: "cannot " + what + ": " + r.Text, hint: r.Remedy}
@@ -270,14 +272,13 @@ func unset(what string, err error) error {
 	if _, ok := errors.AsType[*setup.FileExists](err); ok {
 		return &failure{
 			code: exitConfig, message: fmt.Sprintf("cannot %s: %v", what, err),
-			hint: "quorumctl config check says whether it is right; add --dry-run to see what this would write, " +
-				"or move it away",
+			hint: "quorumctl config check, or move it away; --dry-run shows what would be written",
 		}
 	}
 	if errors.Is(err, os.ErrPermission) {
 		return &failure{
 			code: exitPermission, message: fmt.Sprintf("cannot %s: %v", what, err),
-			hint: "run it as root; --dry-run shows what it would write",
+			hint: "run it as root; --dry-run shows what would be written",
 		}
 	}
 	if problems, ok := errors.AsType[config.Errors](err); ok {
@@ -286,10 +287,10 @@ func unset(what string, err error) error {
 	return cannot(what, err)
 }
 
-// misanswered is a configuration that would be wrong: by the answers alone, or by what the files are that it names.
+// misanswered is the error for a configuration that would have mistakes.
 func misanswered(what string, code int, problems config.Errors) error {
 	return &failure{
-		code: code, message: "cannot " + what + ": it would be wrong, and nothing was written",
+		code: code, message: "cannot " + what + ": it would have mistakes, so nothing was written",
 		details: strings.Split(problems.Error(), "\n"), hint: "quorumctl init --help",
 	}
 }

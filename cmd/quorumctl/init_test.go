@@ -30,7 +30,7 @@ func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) 
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	r := quorumctl(t, "SOCKET", threeHosts(file, "--dry-run")...)
-	if r.code != exitOK || !strings.Contains(r.stdout, file+" would be:") ||
+	if r.code != exitOK || !strings.Contains(r.stdout, "would write "+file+":") ||
 		!strings.Contains(r.stdout, "clientURL: http://127.0.0.1:2379") {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

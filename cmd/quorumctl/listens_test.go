@@ -42,7 +42,7 @@ func TestConfigCheckRefusesAForwarderWhereTheEtcdThatRunsListens(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := asProgram(t, "PATH="+dir, "config", "check", file)
-		want := "proxy.listen (" + listen + ") and the etcd that runs here (etcd.service, http://" + listen +
+		want := "proxy.listen (" + listen + ") and the running etcd (etcd.service, http://" + listen +
 			") listen on the same address and port"
 		if (err != nil) != refused || strings.Contains(out, want) != refused {
 			t.Errorf("proxy.listen %q: %v: %s", listen, err, out)

@@ -14,28 +14,28 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// live shows one frame over the last one on a terminal, as large as that is now. It draws on the terminal's second
-// screen, so that what stood there before is there again at the end, with the last frame below it.
+// live shows one frame over the last one on a terminal, at its current size. It uses the alternate screen: at the end
+// the old content is back, with the last frame below it.
 type live struct {
 	app     *app
-	resized chan os.Signal // the terminal has another size now
+	resized chan os.Signal // SIGWINCH
 	drawn   bool
 	last    []byte
 }
 
-// What a terminal is told.
+// Control sequences.
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l" // the second screen, without a cursor
+	enterScreen = "\x1b[?1049h\x1b[?25l" // alternate screen, no cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	home        = "\x1b[H"
 	clearLine   = "\x1b[K" // from the cursor on
 	clearBelow  = "\x1b[J"
 )
 
-// narrowestScreen is how narrow a frame is made to fit; on one that is narrower still its lines are cut.
+// narrowestScreen is the minimum width of a frame; on a narrower screen lines are cut.
 const narrowestScreen = 40
 
-// newLive gives nothing where there is no terminal that a frame can be drawn on: lines follow each other there.
+// newLive returns nil if the output is not a terminal that can be drawn on.
 func (a *app) newLive() *live {
 	if !obeys(a.out) || a.format == formatJSON || a.format == formatYAML {
 		return nil
@@ -45,7 +45,7 @@ func (a *app) newLive() *live {
 	return l
 }
 
-// draw shows what a frame is at the size that the terminal has now. The last line of a frame always stays.
+// draw draws a frame at the current size of the terminal. The last line of a frame is always shown.
 func (l *live) draw(frame func() ([]byte, error)) error {
 	wide, high := terminalSize(l.app.out)
 	l.app.columns = min(columns, max(wide, narrowestScreen))
@@ -70,12 +70,12 @@ func (l *live) draw(frame func() ([]byte, error)) error {
 	return l.app.write([]byte(b.String() + clearBelow))
 }
 
-// fitted gives the lines as they fit. Where there are too many, the last but one says how many are missing.
+// fitted cuts the lines to the screen. If there are too many, the last but one counts the missing ones.
 func fitted(lines []string, wide, high int) []string {
 	if n := len(lines); n > high {
 		kept := max(high-2, 0)
 		last := lines[n-1]
-		lines = append(lines[:kept:kept], fmt.Sprintf("… %s more: make the window higher",
+		lines = append(lines[:kept:kept], fmt.Sprintf("… %s more: enlarge the window",
 			display.Count(n-kept-1, "line", "lines")), last)
 		lines = lines[len(lines)-min(high, len(lines)):]
 	}
@@ -85,14 +85,14 @@ func fitted(lines []string, wide, high int) []string {
 		if width(line) > wide {
 			shown[i] = cut(line, wide)
 			if strings.Contains(line, "\x1b") {
-				shown[i] += "\x1b[0m" // what ended the colour may have been cut off
+				shown[i] += "\x1b[0m" // the end of the colour may be cut off
 			}
 		}
 	}
 	return shown
 }
 
-// end gives the terminal back, with the last frame on it.
+// end restores the terminal, with the last frame on it.
 func (l *live) end() error {
 	if l == nil {
 		return nil
@@ -104,7 +104,7 @@ func (l *live) end() error {
 	return l.app.write(append([]byte(leaveScreen), l.last...))
 }
 
-// changes tells when the terminal has another size; never where there is none.
+// changes returns a channel of size changes; nil without a terminal.
 func (l *live) changes() <-chan os.Signal {
 	if l == nil {
 		return nil

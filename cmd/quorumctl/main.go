@@ -1,17 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Quorumctl shows what quorumd on this host sees, does and waits for, and asks it for the few
-// things that only a person can decide. It speaks to the daemon's control socket and to nothing
-// else, so it works while etcd is down.
+// Quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses the daemon's
+// control socket only, so it works while etcd is down.
 //
 // It promises:
 //
-//   - what it knows goes to stdout, and what went wrong to stderr as "quorumctl: cannot …: cause"
-//     and a line "→ what to do";
-//   - the exit code says what kind of thing went wrong (see exit.go);
-//   - lines on stdout have at most 100 columns unless -o asks for more, and hold nothing that a
-//     terminal would obey, whatever the records of other hosts say.
+//   - results go to stdout; errors go to stderr as "quorumctl: cannot …: cause", with a line "→ remedy";
+//   - the exit code is the class of the error (see exit.go);
+//   - lines on a terminal have at most 100 columns unless -o asks for more, and no output contains control characters,
+//     whatever the records of other hosts contain.
 package main
 
 import (
@@ -26,7 +24,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == fileaccess.Command { // a child, as another user: no command for people
+	if len(os.Args) > 1 && os.Args[1] == fileaccess.Command { // a hidden command: the child that runs as another user
 		if err := fileaccess.ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(exitFault)

@@ -20,9 +20,11 @@ func (a *app) maintenanceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "maintenance",
 		GroupID: groupOperate,
-		Short:   "Take this host down safely, and bring it back",
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short:   "Take this host down for work, and bring it back",
+		Example: examples("quorumctl maintenance on --reason 'new disk' --for 1h",
+			"quorumctl maintenance status", "quorumctl maintenance off"),
+		Args: onlySubcommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -34,46 +36,46 @@ func (a *app) maintenanceCommand() *cobra.Command {
 type waiting struct {
 	most time.Duration
 	not  bool
-	set  func() bool // whether --wait was given
+	set  func() bool // reports whether --wait was given
 }
 
 func (w *waiting) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.most, "wait", 0, "wait at most so long, as in --wait=10m; else as long as it takes")
+	durationVar(flags, &w.most, "wait", 0, "give up waiting after this time, as in --wait=10m (default: wait without limit)")
 	flags.Lookup("wait").NoOptDefVal = "0s"
-	flags.BoolVar(&w.not, "no-wait", false, "do not wait: quorumctl maintenance status tells how it goes")
+	flags.BoolVar(&w.not, "no-wait", false, "return at once; follow with quorumctl maintenance status")
 	w.set = func() bool { return flags.Changed("wait") }
 }
 
-// onlyWait is for a command that does not wait unless it is told to.
+// onlyWait declares --wait for a command that does not wait by default.
 func (w *waiting) onlyWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&w.most, "wait", 0, "wait until it is over, as in --wait=1h at most so long")
+	flags.DurationVar(&w.most, "wait", 0, "wait until it has ended, as in --wait or --wait=1h")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	w.set = func() bool { return flags.Changed("wait") }
 }
 
 func (w *waiting) check(what string) error {
 	if w.not && w.set() {
-		return usage("leave one of them out", "cannot %s: --wait and --no-wait contradict each other", what)
+		return usage("use one of them", "cannot %s: --wait and --no-wait exclude each other", what)
 	}
 	if w.most < 0 {
-		return usage("a time over 0, as in --wait=10m", "cannot %s: --wait %s is over before it begins", what,
+		return usage("use a positive duration, as in --wait=10m", "cannot %s: --wait %s is negative", what,
 			durationfmt.Typed(w.most))
 	}
 	return nil
 }
 
-// checkFor refuses a duration that quorumd would refuse.
+// checkFor returns an error for a duration that quorumd would refuse.
 func checkFor(what, command string, d time.Duration) error {
 	if d >= control.MinMaintenance && d <= control.MaxMaintenance {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, durationfmt.Typed(d),
+	return usage(command, "cannot %s: --for %s is out of range (%s to %s)", what, durationfmt.Typed(d),
 		durationfmt.Typed(control.MinMaintenance), durationfmt.Typed(control.MaxMaintenance))
 }
 
-// noTime is for the arguments of a command that takes none, where one may be a time for --wait.
+// noTime refuses arguments, with a hint if one is a duration meant for --wait.
 func noTime(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		if _, err := config.ParseDuration(args[0]); err == nil {
@@ -89,12 +91,15 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	var w waiting
 	cmd := &cobra.Command{
 		Use:   "on --reason TEXT",
-		Short: "Stop etcd on this host when its turn comes, and keep it down",
-		Long: "Ask for this host to be taken down, and wait until it is safe to touch: leadership has been handed\n" +
-			"over, etcd is stopped, and no other host goes down meanwhile. That lasts, over restarts of quorumd\n" +
-			"and reboots, until quorumctl maintenance off. When the time is over it is overdue, which alerts\n" +
-			"and does nothing else. Asked for again, it is the same maintenance, with the new reason and time.\n" +
-			"Interrupting this command does not withdraw the wish; quorumctl maintenance off does.",
+		Short: "Stop etcd on this host when it is safe, and keep it down",
+		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is transferred,\n" +
+			"etcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, across reboots\n" +
+			"and restarts of quorumd. After --for it is overdue, which raises an alert and changes nothing else.\n" +
+			"A second request replaces reason and time. Interrupting this command does not cancel the request;\n" +
+			"quorumctl maintenance off does.",
+		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
+			"quorumctl maintenance on --reason 'firmware' --wait=10m",
+			"quorumctl maintenance on --reason 'cabling' --keep-running"),
 		Args: noTime,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			const what = "begin the maintenance"
@@ -108,14 +113,14 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
-	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long it is meant to last, "+
+	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long the work may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
-		"only take the turn: etcd runs on, and no other host goes down")
+		"keep etcd running; only keep other hosts from going down")
 	w.flags(cmd)
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 	return cmd
 }
@@ -127,14 +132,14 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 	}
 	if w.not {
 		return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
-			p.line("asked for by %s: %s", m.By, m.Reason)
+			p.line("requested by %s: %s", m.By, m.Reason)
 			p.line("→ quorumctl maintenance status")
 		})
 	}
 	f := &follower{
-		app: a, progress: a.progressOn(a.out), most: w.most, goal: "until this host is safe to touch",
-		stands: "the wish stands, and etcd will be stopped when the turn comes",
-		hint:   "quorumctl maintenance status tells how it goes, quorumctl maintenance off withdraws it",
+		app: a, progress: a.progressOn(a.out), most: w.most, goal: "until this host is safe to work on",
+		stands: "the request stays queued, and etcd will be stopped when it is this host's turn",
+		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
 	}
 	s, err := f.until(ctx, m.Since, safe)
 	if err != nil {
@@ -143,25 +148,27 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 	if end := ended(s, m.Since); end != nil {
 		return &failure{
 			code: exitFault, hint: "quorumctl maintenance status",
-			message: fmt.Sprintf("cannot begin the maintenance: it has ended: %s: %s", end.Code, end.Text),
+			message: fmt.Sprintf("cannot begin the maintenance: it ended: %s: %s", end.Code, end.Text),
 		}
 	}
 	return a.emit(maintenanceOf(s), func(p *page) { writeSafe(p, s) })
 }
 
-// safe tells whether the machine may be touched.
+// safe reports whether work on the machine may begin.
 func safe(m control.Maintenance) bool { return m.State == control.MaintenanceSafe }
 
-// over is reached by nothing but the end.
+// over waits for the end of the maintenance.
 func over(control.Maintenance) bool { return false }
 
 func (a *app) maintenanceOffCommand() *cobra.Command {
 	var w waiting
 	cmd := &cobra.Command{
 		Use:   "off",
-		Short: "Bring this host back, or withdraw the wish",
-		Long: "Say that the work on this host is over, and wait until its member is back. What has not begun yet\n" +
-			"is withdrawn. Where nothing was asked for there is nothing to do, and that is no mistake.",
+		Short: "End the maintenance of this host, or cancel the request",
+		Long: "End the maintenance of this host, and wait until its member is back. A request that has not begun is\n" +
+			"cancelled. Exits 0 if this host is not in maintenance.",
+		Example: examples("quorumctl maintenance off", "quorumctl maintenance off --wait=10m",
+			"quorumctl maintenance off --no-wait"),
 		Args: noTime,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := w.check("end the maintenance"); err != nil {
@@ -188,18 +195,18 @@ func (a *app) maintenanceOff(ctx context.Context, w waiting) error {
 	}
 	if w.not {
 		return a.emit(maintenanceOf(s), func(p *page) {
-			p.line("%s is brought back, as %s asked", s.Host.Name, done.By)
+			p.line("maintenance of %s ended by %s: quorumd brings it back", s.Host.Name, done.By)
 			p.line("→ quorumctl maintenance status")
 		})
 	}
 	return a.bringBack(ctx, s.Maintenance.Since, w.most, a.progressOn(a.out))
 }
 
-// bringBack waits until the maintenance that was asked for at since is over, and says how it ended.
+// bringBack waits for the end of the maintenance that was requested at since, and shows how it ended.
 func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration, progress *progress) error {
 	f := &follower{
 		app: a, progress: progress, most: most, goal: "until this host is back",
-		stands: "quorumd goes on bringing it back", hint: "quorumctl maintenance status",
+		stands: "quorumd continues to bring it back", hint: "quorumctl maintenance status",
 	}
 	s, err := f.until(ctx, since, over)
 	if err != nil {
@@ -211,8 +218,7 @@ func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration
 	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
 }
 
-// fault is the failure of a maintenance that has ended otherwise than with the host being back or
-// the wish withdrawn.
+// fault returns an error unless the maintenance ended with the host back or the request cancelled.
 func fault(s control.Status, since time.Time) error {
 	end := ended(s, since)
 	if end.Code == control.CodeCycled || end.Code == control.CodeWithdrawn {
@@ -220,7 +226,7 @@ func fault(s control.Status, since time.Time) error {
 	}
 	hint := "quorumctl explain"
 	if end.Code == "MEMBER_LOST" {
-		hint = "quorumctl explain; this host joins again by itself"
+		hint = "quorumctl explain; this host will join again by itself"
 	}
 	return &failure{
 		code: exitFault, hint: hint,
@@ -230,9 +236,10 @@ func fault(s control.Status, since time.Time) error {
 
 func (a *app) maintenanceStatusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "Show what is asked of this host, and which host of the cluster is down",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Short:   "Show this host's maintenance and the cluster's operation",
+		Example: examples("quorumctl maintenance status", "quorumctl maintenance status -o json"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), "read the maintenance")
 			if err != nil {

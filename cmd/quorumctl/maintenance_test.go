@@ -98,9 +98,9 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	socket, _ := serving(t, d)
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, io.Discard, &errOut)
-	want := "quorumctl: cannot wait until this host is safe to touch: interrupted; the wish stands, and etcd will be " +
-		"stopped when the turn comes\n" +
-		"→ quorumctl maintenance status tells how it goes, quorumctl maintenance off withdraws it\n"
+	want := "quorumctl: interrupted while waiting until this host is safe to work on: the request stays queued, and etcd will be " +
+		"stopped when it is this host's turn\n" +
+		"→ quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it\n"
 	if code != exitFault || errOut.String() != want {
 		t.Errorf("exit %d: %s", code, &errOut)
 	}
@@ -159,7 +159,7 @@ func TestAMaintenanceThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "maintenance", "on", "--reason", "x")
-	if r.code != exitFault || !strings.Contains(r.stderr, "quorumd no longer knows that it was asked for") {
+	if r.code != exitFault || !strings.Contains(r.stderr, "quorumd has lost the request") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -18,13 +18,14 @@ func (a *app) memberCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "member",
 		GroupID: groupOperate,
-		Short:   "Show etcd's members, or remove one that is gone for good",
+		Short:   "List etcd's members, or remove one for good",
+		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'"),
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.memberListCommand(), a.memberRemoveCommand())
+	cmd.AddCommand(a.memberListCommand(), a.memberRemoveCommand(), a.memberAddCommand(), a.memberPromoteCommand())
 	return cmd
 }
 
@@ -36,10 +37,10 @@ type members struct {
 	Members    []member `json:"members"`
 }
 
-// member is an etcd member, with what is known of its host's agent.
+// member is an etcd member with its host.
 type member struct {
 	control.Member
-	// the name of the host whose agent says that it is its member; empty when none does
+	// the host whose agent reports this member as its own; empty if none does
 	Host    string   `json:"host,omitempty"`
 	Quorumd string   `json:"quorumd,omitempty"` // the version of that agent
 	Seen    *float64 `json:"seenSeconds,omitempty"`
@@ -63,9 +64,10 @@ func membersOf(s control.Status) members {
 
 func (a *app) memberListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "Show etcd's members, and which of them answer",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List etcd's members and whether they answer",
+		Example: examples("quorumctl member list", "quorumctl member list -o wide"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), "list the members")
 			if err != nil {
@@ -76,11 +78,46 @@ func (a *app) memberListCommand() *cobra.Command {
 	}
 }
 
+// memberAddCommand explains why there is no such command: operators of etcd look for it.
+func (a *app) memberAddCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "add",
+		Short: "Not supported: hosts join by themselves",
+		Long: "Not supported. A host joins by itself once its health state is OK and the cluster has fewer voters\n" +
+			"or standbys than configured: quorumd adds it as a learner, one host at a time, and checks first that\n" +
+			"its data directory is empty and that every voter reaches it. To add a host, install quorumd there and\n" +
+			"give it the cluster's configuration.",
+		Example: examples("quorumctl explain n4", "quorumctl init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3,n4=10.0.0.4"),
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usage("quorumctl explain, on the new host, shows what it waits for",
+				"cannot add a member: quorumd does this itself when a host is healthy and a place is free")
+		},
+	}
+}
+
+// memberPromoteCommand explains why there is no such command.
+func (a *app) memberPromoteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "promote",
+		Short: "Not supported: learners are promoted by quorumd",
+		Long: "Not supported. quorumd promotes a learner by itself once it has caught up, has stayed so for\n" +
+			"promote.stable, and all voters are healthy. etcd's own check can promote a learner that is down, which\n" +
+			"costs fault tolerance.",
+		Example: examples("quorumctl operation show", "quorumctl explain n4"),
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usage("quorumctl operation show, and quorumctl explain on the learner's host",
+				"cannot promote a member: quorumd does this itself when the learner has caught up")
+		},
+	}
+}
+
 func writeMembers(p *page, s control.Status) {
 	if c := s.Cluster; !c.Reachable {
-		p.line("%s", word{"etcd does not answer: " + cmp.Or(c.Error, "no cause is known"), bad})
+		p.line("%s", word{"etcd does not answer: " + cmp.Or(c.Error, "cause unknown"), bad})
 		if c.AgeSeconds != nil {
-			p.line("the list is %s old, and nobody can tell now who answers", display.Age(c.AgeSeconds))
+			p.line("this list is %s old; whether members answer is unknown", display.Age(c.AgeSeconds))
 		}
 	}
 	t := table{head: []string{"MEMBER", "ID", "ROLE", "ETCD", "ANSWERS", "HOST", "QUORUMD"}}
@@ -107,7 +144,7 @@ func writeMembers(p *page, s control.Status) {
 		t.add(row...)
 	}
 	if len(t.rows) == 0 {
-		p.line("there is no member in view")
+		p.line("no members known")
 	}
 	p.table(t)
 }
@@ -120,15 +157,15 @@ func memberRole(m control.Member) word {
 	return w
 }
 
-// answers says whether a member answers, or for how long it has not, as far as this host has seen.
+// answers returns whether a member answers this host, or how long it has been down.
 func answers(s control.Status, m control.Member) word {
 	switch {
 	case !s.Cluster.Reachable:
-		return word{"not known", plain}
+		return word{"unknown", plain}
 	case m.Live:
 		return word{"yes", good}
 	case m.DownSeconds == nil:
 		return word{"no", bad}
 	}
-	return word{"not for " + display.Age(m.DownSeconds), bad}
+	return word{"down for " + display.Age(m.DownSeconds), bad}
 }

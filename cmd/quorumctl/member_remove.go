@@ -20,21 +20,21 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 	var not bool
 	cmd := &cobra.Command{
 		Use:   "remove NAME --reason TEXT",
-		Short: "Take a member out of etcd for good",
-		Long: "Take a member out of etcd for good, named by its name or its ID, and wait until it is gone.\n" +
-			"Ask on any other host: its quorumd does it under the cluster's lock, when no host is in an\n" +
-			"operation, and only if the voters that are left have a quorum. A voter that answers stays, unless\n" +
-			"--live is given: then every other voter must be well, and leadership is moved off first. What has\n" +
-			"not begun when the time is over does not begin any more; interrupting this command does not end\n" +
-			"that time. The host of a removed member, if it lives, stops its etcd and is a spare, which may\n" +
-			"join again as a new member. To keep it out: quorumctl maintenance on, on that host.",
+		Short: "Remove a member from etcd for good",
+		Long: "Remove a member by name or ID, and wait until it is gone. Run this on another host: its quorumd\n" +
+			"removes the member under the cluster's lock, when no operation is in progress and the remaining\n" +
+			"voters have quorum. A voter that answers is refused without --live; with it, every other voter must\n" +
+			"be healthy, and leadership is transferred first. A removal that has not begun within --timeout is\n" +
+			"cancelled; interrupting this command does not cancel it. The removed member's host stops etcd and\n" +
+			"becomes a spare that may join again. To keep it out, run quorumctl maintenance on there.",
+		Example: examples("quorumctl member remove n3 --reason 'n3 has been scrapped'",
+			"quorumctl member remove 8e9e05c52164694d --reason 'member without a host' --no-wait"),
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Member = args[0]
 			if req.For < control.MinRemoval || req.For > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member,
-					durationfmt.Typed(req.For),
+					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
 			}
 			return a.memberRemove(cmd.Context(), req, not)
@@ -42,13 +42,13 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 		ValidArgsFunction: a.memberNames,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
-	flags.BoolVar(&req.Live, "live", false, "also if it votes and answers")
-	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: also if no snapshot is of late")
-	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long it may wait for its turn, 1s to 1h")
-	flags.BoolVar(&not, "no-wait", false, "do not wait: quorumctl status tells how it goes")
+	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	flags.BoolVar(&req.Live, "live", false, "remove even a voter that answers")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: do not require a recent snapshot")
+	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long the request may wait to begin, 1s to 1h")
+	flags.BoolVar(&not, "no-wait", false, "return at once; follow with quorumctl status")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 	return cmd
 }
@@ -74,10 +74,10 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 	case err != nil:
 		return cannot("remove "+req.Member, err)
 	case r.State == control.RemovalDone:
-		return a.emit(r, func(p *page) { p.line("%s (%s) was removed already", r.Name, r.MemberID) })
+		return a.emit(r, func(p *page) { p.line("%s (%s) is already removed", r.Name, r.MemberID) })
 	case not:
 		return a.emit(r, func(p *page) {
-			p.line("the removal of %s (%s) is asked for by %s: %s", r.Name, r.MemberID, r.By, r.Reason)
+			p.line("removal of %s (%s) requested by %s: %s", r.Name, r.MemberID, r.By, r.Reason)
 			p.line("→ quorumctl status")
 		})
 	}
@@ -91,23 +91,22 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 			message: fmt.Sprintf("cannot remove %s: %s: %s", r.Name, end.Code, end.Text),
 		}
 		if end.Code == control.CodeWithdrawn {
-			f.code, f.hint = exitTimeout, "quorumctl status; ask again when it can be done"
+			f.code, f.hint = exitTimeout, "quorumctl status; request it again when that is resolved"
 		}
 		return f
 	}
-	return a.emit(end, func(p *page) { p.line("%s (%s) is removed", end.Name, end.MemberID) })
+	return a.emit(end, func(p *page) { p.line("removed %s (%s)", end.Name, end.MemberID) })
 }
 
-// endsWithin is how long after its time is over a removal is waited for: what has begun by then goes on.
+// endsWithin is how long to wait after the timeout: a removal that has begun by then continues.
 const endsWithin = time.Minute
 
-// followRemoval shows how a removal goes until it has ended. A daemon that does not answer may be restarting.
+// followRemoval shows the progress of a removal until it has ended. A quorumd that does not answer may be restarting.
 func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: most + endsWithin, goal: "until " + r.Name + " is removed",
-		stands: "it begins by " + display.Timestamp(r.Until) + " or not at all",
-		hint:   "quorumctl status tells how it goes",
-		lost:   "quorumd no longer knows that it was asked for",
+		stands: "it begins by " + display.Timestamp(r.Until) + " or is cancelled", hint: "quorumctl status",
+		lost: "quorumd has lost the request",
 	}
 	s, err := f.follow(ctx, r.Since, func(s control.Status) sight {
 		state, text := removalStanding(s)
@@ -120,11 +119,11 @@ func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Du
 	return *s.LastRemoval, nil
 }
 
-// removalStanding says how far a removal is, and what it waits for.
+// removalStanding returns the state of a removal and what it waits for.
 func removalStanding(s control.Status) (state, text string) {
 	switch {
 	case s.Removal == nil:
-		return "unknown", "quorumd has not looked at it yet"
+		return "unknown", "waiting for quorumd"
 	case len(s.Reasons) > 0:
 		return s.Removal.State, s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	}

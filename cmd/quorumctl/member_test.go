@@ -58,7 +58,7 @@ func TestARemovalThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "member", "remove", "n3", "--reason", "x")
 	if r.code != exitFault || !strings.Contains(r.stderr,
-		"cannot wait until n3 is removed: quorumd no longer knows that it was asked for") {
+		"cannot wait until n3 is removed: quorumd has lost the request") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -76,7 +76,7 @@ func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
 	}
 	d.removed = true
 	r := quorumctl(t, socket, "member", "remove", "n3", "--reason", "in the bin")
-	if r.code != exitOK || r.stdout != "n3 (fd422379fda50e48) was removed already\n" {
+	if r.code != exitOK || r.stdout != "n3 (fd422379fda50e48) is already removed\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -17,10 +17,12 @@ func (a *app) muteCommand() *cobra.Command {
 	var req control.MuteRequest
 	cmd := &cobra.Command{
 		Use:   "mute CODE --reason TEXT",
-		Short: "Say that a finding on this host is known, and need not be told for a while",
-		Long: "Say that a finding on this host is known. Until the time is over, or it becomes worse, no alert is\n" +
-			"raised for it and quorumctl check counts it not; status and health still show it. What keeps a\n" +
-			"step from happening is never muted. Muted again, it gets the new reason and time.",
+		Short: "Mute a finding on this host for some time",
+		Long: "Mute a finding on this host until --for has passed or the finding gets worse. Until then it raises\n" +
+			"no alert and quorumctl check ignores it; status and health still show it. A mute never unblocks a\n" +
+			"step. Muting again replaces reason and time.",
+		Example: examples("quorumctl health mute DISK_FSYNC_SLOW --reason 'new disk on Monday' --for 3d",
+			"quorumctl health mute CLOCK_UNSYNCED --reason 'NTP outage'"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,10 +52,10 @@ func (a *app) muteCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
+	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultMute, "how long, at most "+shortDuration(control.MaxMute))
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 	return cmd
 }
@@ -61,7 +63,8 @@ func (a *app) muteCommand() *cobra.Command {
 func (a *app) unmuteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "unmute CODE",
-		Short:             "Have a finding on this host told again",
+		Short:             "Unmute a finding on this host",
+		Example:           examples("quorumctl health unmute DISK_FSYNC_SLOW", "quorumctl health unmute CLOCK_UNSYNCED"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {

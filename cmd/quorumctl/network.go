@@ -18,6 +18,9 @@ func (a *app) networkCommand() *cobra.Command {
 		Use:     "network",
 		GroupID: groupInspect,
 		Short:   "Show which host reaches which member, and how fast",
+		Long: "Show whether each host reaches the peer port and the client port of each member, and the time to\n" +
+			"connect. Each host measures its own row.",
+		Example: examples("quorumctl network", "quorumctl network -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), "read the network")

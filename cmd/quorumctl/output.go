@@ -50,13 +50,13 @@ func (*colour) Type() string         { return "WHEN" }
 
 func choose(into *string, s string, from []string) error {
 	if !slices.Contains(from, s) {
-		return fmt.Errorf("it is one of %s", strings.Join(from, ", "))
+		return fmt.Errorf("want one of %s", strings.Join(from, ", "))
 	}
 	*into = s
 	return nil
 }
 
-// emit writes a document: as text for people, or as it is for programs.
+// emit writes a document as text, JSON or YAML.
 func (a *app) emit(doc any, text func(*page)) error {
 	b, err := a.render(doc, text)
 	if err != nil {
@@ -105,8 +105,7 @@ func asJSON(doc any) ([]byte, error) {
 	}), err
 }
 
-// asYAML writes what JSON would, with the same names in the same order: JSON is YAML already and
-// only its style is changed.
+// asYAML writes the same names in the same order as JSON: JSON is YAML, so only its style is changed.
 func asYAML(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	in := json.NewEncoder(&b)
@@ -129,7 +128,7 @@ func asYAML(doc any) ([]byte, error) {
 	return escape(out.Bytes(), inYAML), enc.Close()
 }
 
-// blockStyle undoes JSON's braces and quotes, but for texts that need escapes.
+// blockStyle removes JSON's braces, and quotes where no escapes are needed.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, unprintable) {
@@ -140,7 +139,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// escape writes what a terminal would obey as the format's own escapes. It can only stand in quotes.
+// escape replaces unprintable characters by the escapes of the format. They occur only in quoted strings.
 func escape(b []byte, as func(rune) string) []byte {
 	var out bytes.Buffer
 	for _, r := range string(b) {
@@ -155,14 +154,13 @@ func escape(b []byte, as func(rune) string) []byte {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// obeys tells whether the output goes to a terminal that takes more than lines: colours, and what is drawn in place.
-// One that says nothing of itself, as in a log or a simple console, gets lines. NO_COLOR is about colours alone.
+// obeys reports whether the output goes to a terminal with colours and cursor movement. NO_COLOR affects colours only.
 func obeys(w io.Writer) bool {
 	term := os.Getenv("TERM")
 	return isTerminal(w) && term != "" && term != "dumb"
 }
 
-// isTerminal tells whether the output goes to a terminal.
+// isTerminal reports whether the output goes to a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

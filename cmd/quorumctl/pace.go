@@ -11,18 +11,18 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// pace tells from two looks at a progress how long it still takes.
+// pace estimates the remaining time from two states of a progress.
 type pace struct {
-	of    string // what is said beside it, and its unit; another one has another pace
+	of    string // its text and unit; another progress has another pace
 	since time.Time
 	first float64
 }
 
-// paceAfter is how long a count is looked at before anything is said of it.
+// paceAfter is how long a progress is observed before the first estimate.
 const paceAfter = 3 * time.Second
 
-// left tells how long it takes from now on, as long as it goes on as it did; false while nobody can know. Said is the
-// text without its numbers.
+// left returns the remaining time at the observed pace, or false while there is no estimate. said is the text without
+// its numbers.
 func (p *pace) left(at time.Time, said string, how *control.Progress) (time.Duration, bool) {
 	if how == nil {
 		*p = pace{}
@@ -31,7 +31,7 @@ func (p *pace) left(at time.Time, said string, how *control.Progress) (time.Dura
 	said += " " + how.Unit
 	far := math.Abs(how.Goal - how.Now)
 	if p.of != said || far > math.Abs(how.Goal-p.first) {
-		*p = pace{said, at, how.Now} // something else, or it has fallen back
+		*p = pace{said, at, how.Now} // another progress, or it has gone back
 		return 0, false
 	}
 	done, took := math.Abs(how.Now-p.first), at.Sub(p.since)
@@ -42,7 +42,7 @@ func (p *pace) left(at time.Time, said string, how *control.Progress) (time.Dura
 	return time.Duration(min(most, far/done*float64(took))), true
 }
 
-// amount says how far something is that counts bytes; what counts anything else says it in its text.
+// amount returns the progress in bytes; for other units it is part of the text.
 func amount(how *control.Progress) string {
 	if how == nil || how.Unit != control.UnitBytes {
 		return ""

@@ -123,7 +123,7 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 			}
 			socket, _ := serving(t, d)
 			got, out, seen := besideTerminal(t, master, terminal, socket, "recover", "status", "--watch")
-			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root has ended on this host at ") {
+			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root ended on this host at ") {
 				t.Errorf("exit %d: %s", got, out)
 			}
 			for _, want := range []string{
@@ -164,8 +164,8 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 			for _, want := range []string{
 				"  200 MiB of 4 GiB: reading and writing\x1b", "s left, 1.66 GiB of 4 GiB: reading and writing\x1b",
 				map[string]string{
-					"save":  "  2 GiB read and written so far\x1b",
-					"drill": "  an etcd serves it: how long nobody knows, 10m at most\x1b",
+					"save":  "  2 GiB read and written\x1b",
+					"drill": "  a temporary etcd reads it: up to 10m\x1b",
 				}[do],
 			} {
 				if !strings.Contains(seen, want) {

@@ -11,16 +11,16 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// columns is how wide a line for people is at most.
+// columns is the maximum width of a line of text.
 const columns = 100
 
-// page is a text for people.
+// page is text output.
 type page struct {
 	text     strings.Builder
 	coloured bool
-	wide     bool // lines are not bounded
-	most     int  // columns of a line; 0 for columns
-	blocks   bool // a terminal shows it: bars are drawn with blocks
+	wide     bool // do not wrap lines
+	most     int  // maximum width of a line; 0 for columns
+	blocks   bool // draw bars with block characters: the output is a terminal
 }
 
 // word is a text with a tone.
@@ -34,12 +34,11 @@ const (
 	bad   = display.Bad
 )
 
-// String gives what was written so far.
+// String returns what was written so far.
 func (p *page) String() string { return p.text.String() }
 
-// line writes a line, wrapped where it is too long; what follows is indented by two more than its
-// beginning. Texts among the arguments come from other hosts and from files, so they are cleaned
-// of everything that a terminal would obey.
+// line writes a line, wrapped if it is too long, with a hanging indent of two. Arguments come from other hosts and from
+// files, so control characters are removed from them.
 func (p *page) line(format string, args ...any) {
 	shown := make([]any, len(args))
 	for i, arg := range args {
@@ -68,7 +67,7 @@ func (p *page) line(format string, args ...any) {
 	}
 }
 
-// columns is how wide a line is at most.
+// columns returns the maximum width of a line.
 func (p *page) columns() int { return cmp.Or(p.most, columns) }
 
 // writeLines writes lines of words.
@@ -88,7 +87,7 @@ func (p *page) raw(text string) {
 	p.text.WriteByte('\n')
 }
 
-// paint gives a text as the terminal shows it in that tone.
+// paint adds the escape sequences of a tone to a text.
 func (p *page) paint(text string, tone display.Tone) string {
 	if !p.coloured || text == "" {
 		return text
@@ -109,7 +108,7 @@ func (p *page) paint(text string, tone display.Tone) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// width counts the columns that a text takes, without the sequences that paint it.
+// width counts the columns of a text, without its escape sequences.
 func width(text string) int {
 	n, hidden := 0, false
 	for _, r := range text {
@@ -125,8 +124,7 @@ func width(text string) int {
 	return n
 }
 
-// wrap breaks a text at blanks into lines of at most so many columns, and within a word that is
-// longer than a line.
+// wrap breaks a text into lines of at most so many columns: at blanks, and within words longer than a line.
 func wrap(text string, most int) []string {
 	var lines []string
 	var line string
@@ -144,8 +142,7 @@ func wrap(text string, most int) []string {
 	return append(lines, line)
 }
 
-// fits gives how many bytes of a text take at most so many columns. It does not end within a
-// sequence that paints.
+// fits returns how many bytes of a text fit into so many columns. It does not cut an escape sequence.
 func fits(text string, most int) int {
 	n, hidden := 0, false
 	for i, r := range text {

@@ -18,9 +18,11 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pause --reason TEXT",
 		GroupID: groupOperate,
-		Short:   "Stop all steps on all hosts for a while",
-		Long: "Stop all steps on all hosts of the cluster until the time is over or quorumctl resume.\n" +
-			"etcd keeps running as it is. A second pause replaces the first.",
+		Short:   "Stop all steps on all hosts for some time",
+		Long: "Stop all steps on all hosts of the cluster until --for has passed or quorumctl resume. etcd keeps\n" +
+			"running. A second pause replaces the first.",
+		Example: examples("quorumctl pause --reason 'network maintenance'",
+			"quorumctl pause --reason 'rack move' --for 2h"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.For <= 0 || req.For > control.MaxPause {
@@ -39,11 +41,11 @@ func (a *app) pauseCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
+	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 	return cmd
 }

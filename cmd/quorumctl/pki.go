@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// defaultPKI is where an authority lies, on the operator's machine, and hostTLS a host's own certificates.
+	// defaultPKI holds the CAs, on the operator's machine; hostTLS holds a host's own certificates.
 	defaultPKI = "./quorumd-pki"
 	hostTLS    = "/etc/quorumd/tls"
 )
@@ -32,8 +32,9 @@ func (a *app) pkiCommand() *cobra.Command {
 			"etcd's clients and one for its peers. You copy one bundle to each host. Only \"rotate\" uses the\n" +
 			"network: it connects to etcd. Only \"install\" and \"trust\" overwrite files: \"install\" replaces an\n" +
 			"older bundle, \"trust\" replaces the CAs that a host trusts.",
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: examples("quorumctl pki init", "quorumctl pki host n1 10.0.0.1", "quorumctl pki status"),
+		Args:    onlySubcommands,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -42,16 +43,17 @@ func (a *app) pkiCommand() *cobra.Command {
 	return cmd
 }
 
-// authorityFlag says where the authority is.
+// authorityFlag declares the directory of the CAs.
 func authorityFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("dir", defaultPKI, "`directory` of the authority")
+	return cmd.Flags().String("dir", defaultPKI, "`directory` of the CAs")
 }
 
 func (a *app) pkiInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "init",
-		Short: "Create the CAs, once for a cluster",
-		Args:  cobra.NoArgs,
+		Use:     "init",
+		Short:   "Create the CAs, once per cluster",
+		Example: examples("quorumctl pki init", "quorumctl pki init --permit 10.0.0.0/24,example.com"),
+		Args:    cobra.NoArgs,
 	}
 	dir, permit := authorityFlag(cmd), permitFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -72,50 +74,51 @@ func (a *app) pkiInitCommand() *cobra.Command {
 	return cmd
 }
 
-// authority is the document of what makes one.
+// authority is the document of pki init.
 type authority struct {
 	Dir string   `json:"dir"`
 	CAs []pki.CA `json:"cas"`
 }
 
-// writeCAs shows CAs by what a host compares.
+// writeCAs shows the fingerprints of the CAs.
 func writeCAs(p *page, cas []pki.CA) {
 	for _, ca := range cas {
 		writeFingerprint(p, ca.Name, ca.Fingerprint)
 	}
 }
 
-// permitFlag names what the CAs that a command makes may sign for.
+// permitFlag declares what new CAs may sign for.
 func permitFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringSlice("permit", nil,
 		"address `ranges` and domains that the CAs can sign for (default all)")
 }
 
-// daysFlag is for how long the certificates that a command makes are good.
+// daysFlag declares the validity of new certificates.
 func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
 
-// given is the document of what makes bundles.
+// given is the document of commands that create bundles.
 type given struct {
 	Bundles []bundleOf `json:"bundles"`
 }
 
-// bundleOf is a bundle that was made.
+// bundleOf is a new bundle.
 type bundleOf struct {
 	Host string `json:"host"`
 	File string `json:"file"`
-	Days int    `json:"days"` // for which its certificates are good
+	Days int    `json:"days"` // validity of its certificates
 }
 
 func (a *app) pkiHostCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host NAME ADDRESS...",
-		Short: "Make the certificates of a host, as one bundle to carry there",
-		Long: "Make the certificates of a host for etcd and for quorumd, good for its name, its addresses and\n" +
-			"localhost. The bundle holds the host's keys, which are nowhere else: carry it by a way that others\n" +
-			"cannot read, and remove it when it is installed.",
-		Args: cobra.MinimumNArgs(1),
+		Short: "Create a host's certificates as one bundle",
+		Long: "Create the certificates of a host for etcd and quorumd, valid for its name, its addresses and\n" +
+			"localhost. The bundle holds the only copy of the host's keys: copy it over a secure channel (scp), and\n" +
+			"remove it once it is installed.",
+		Example: examples("quorumctl pki host n1 10.0.0.1", "quorumctl pki host n2 10.0.0.2 n2.example.com --days 90"),
+		Args:    cobra.MinimumNArgs(1),
 	}
 	dir := authorityFlag(cmd)
 	days := daysFlag(cmd)
@@ -123,13 +126,13 @@ func (a *app) pkiHostCommand() *cobra.Command {
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("make certificates", err)
+			return uncertified("create the certificates", err)
 		}
 		defer done()
 		authority.Days = *days
 		file, err := authority.Host(args[0], args[1:], now)
 		if err != nil {
-			return uncertified("make certificates", err)
+			return uncertified("create the certificates", err)
 		}
 		return a.emitBundles(given{[]bundleOf{{args[0], file, *days}}})
 	}
@@ -140,9 +143,11 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "renew NAME [ADDRESS...] | renew --all",
-		Short: "Make new certificates with new keys, for the same names unless addresses are given",
-		Long: "Make new certificates with new keys, as a new bundle. Those that are in use stay good until they\n" +
-			"expire. Installed, they are taken up by etcd and quorumd without a restart.",
+		Short: "Renew a host's certificates, with new keys",
+		Long: "Create new certificates with new keys for the same names, or for the given addresses, as a new\n" +
+			"bundle. The current ones remain valid until they expire. Once installed, etcd and quorumd load the new\n" +
+			"ones without a restart.",
+		Example: examples("quorumctl pki renew n1", "quorumctl pki renew --all"),
 	}
 	dir := authorityFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "for every host")
@@ -150,7 +155,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 	cmd.ValidArgsFunction = completeCertified(dir)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
-			return usage("quorumctl pki renew --help", "cannot renew certificates: give the name of a host, or --all")
+			return usage("quorumctl pki renew --help", "cannot renew certificates: want either a host name or --all")
 		}
 		now := time.Now()
 		authority, done, err := pki.OpenToChange(*dir, now)
@@ -184,7 +189,7 @@ func (a *app) emitBundles(made given) error {
 	made.Bundles = append([]bundleOf{}, made.Bundles...)
 	return a.emit(made, func(p *page) {
 		for _, b := range made.Bundles {
-			p.line("%s: the certificates and keys of %s, valid for %d days", b.File, b.Host, b.Days)
+			p.line("%s: certificates and keys of %s, valid for %d days", b.File, b.Host, b.Days)
 		}
 		if len(made.Bundles) > 0 {
 			p.line("→ copy each to its host (scp), then run there: quorumctl pki install FILE")
@@ -198,19 +203,20 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	var anyAddress bool
 	cmd := &cobra.Command{
 		Use:   "install FILE",
-		Short: "Put the certificates of a bundle in place on its host",
+		Short: "Install a certificate bundle on its host",
 		Long: "Check a bundle and install its files in " + hostTLS + ". root owns them; the groups of etcd and\n" +
 			"quorumd can each read their own key. A newer bundle of the same host replaces an older one, and is\n" +
 			"loaded without a restart. The bundle file must belong to root, to you, or to the user who called\n" +
 			"sudo. Compare the fingerprints with the output of \"pki init\", or pass them with --fingerprint.",
-		Args: cobra.ExactArgs(1),
+		Example: examples("quorumctl pki install n1.tar", "quorumctl pki install /root/n1.tar --any-address"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
 			if o.Etcd, o.Quorumd, err = readers(etcd, quorumd); err != nil {
 				return err
 			}
 			if o.Addresses, err = ownAddresses(anyAddress); err != nil {
-				return cannot("look at this host's addresses", err)
+				return cannot("read this host's addresses", err)
 			}
 			done, err := pki.Install(args[0], o, time.Now())
 			if err != nil {
@@ -224,11 +230,11 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	cmd.Flags().StringVar(&quorumd, "quorumd-group", "quorumd", "`group` that reads quorumd's key")
 	cmd.Flags().StringSliceVar(&o.Fingerprints, "fingerprint", nil,
 		"SHA-256 `fingerprints` of the CAs: refuse a bundle with another CA")
-	cmd.Flags().BoolVar(&anyAddress, "any-address", false, "take a bundle that is for no address of this host")
+	cmd.Flags().BoolVar(&anyAddress, "any-address", false, "accept a bundle for addresses that this host does not have")
 	return cmd
 }
 
-// readers gives the numbers of the groups that read the keys. Whoever is not root installs for himself alone.
+// readers returns the IDs of the groups that read the keys, or -1 if the caller is not root.
 func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 	if os.Geteuid() != 0 {
 		return -1, -1, nil
@@ -242,7 +248,7 @@ func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 		if !ok {
 			return 0, 0, &failure{
 				code: exitConfig, message: "cannot install certificates: this host has no group " + name,
-				hint: "install quorumd's and etcd's packages first; for another name: --etcd-group, --quorumd-group",
+				hint: "install quorumd's and etcd's packages first, or use --etcd-group and --quorumd-group",
 			}
 		}
 		ids[i] = int(id)
@@ -250,9 +256,9 @@ func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 	return ids[0], ids[1], nil
 }
 
-// ownAddresses gives the addresses of this host, or none if all will do.
-func ownAddresses(anyWillDo bool) ([]netip.Addr, error) {
-	if anyWillDo {
+// ownAddresses returns the addresses of this host, or none to skip the check.
+func ownAddresses(skip bool) ([]netip.Addr, error) {
+	if skip {
 		return nil, nil
 	}
 	nets, err := net.InterfaceAddrs()
@@ -269,7 +275,7 @@ func ownAddresses(anyWillDo bool) ([]netip.Addr, error) {
 }
 
 func writeInstalled(p *page, done pki.Installed, file string) {
-	what := "the certificates of"
+	what := "certificates of"
 	if done.Renewed {
 		what = "newer certificates of"
 	}
@@ -278,10 +284,10 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 	if done.Renewed {
 		p.line("  etcd and quorumd load them at the next connection")
 	}
-	p.line("→ rm %s: its keys are in place now", file)
+	p.line("→ remove the bundle, which holds the keys: rm %s", file)
 }
 
-// uncertified makes an error of package pki fit for people.
+// uncertified turns an error of package pki into a failure.
 func uncertified(what string, err error) *failure {
 	f := &failure{code: exitFault, message: fmt.Sprintf("cannot %s: %v", what, err)}
 	if e, ok := errors.AsType[*pki.Error](err); ok {
@@ -291,7 +297,7 @@ func uncertified(what string, err error) *failure {
 		}
 	}
 	if errors.Is(err, os.ErrPermission) {
-		f.code, f.hint = exitPermission, "run it as root, or as the user who owns the directory"
+		f.code, f.hint = exitPermission, "run it as root, or as the owner of the directory"
 	}
 	return f
 }

@@ -23,8 +23,9 @@ func (a *app) pkiRotateCommand() *cobra.Command {
 			"new CA, then stop trusting the old one. Before each step quorumctl connects to every client and peer\n" +
 			"port of every member with a certificate from each CA, and refuses a step that would cut a host off.\n" +
 			"Run it on your machine. You can pause it at any point, and undo it until the last step has ended.",
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate status", "quorumctl pki rotate next"),
+		Args:    onlySubcommands,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -33,7 +34,7 @@ func (a *app) pkiRotateCommand() *cobra.Command {
 	return cmd
 }
 
-// rotating are the flags of who looks at the members.
+// rotating holds the flags of commands that connect to the members.
 type rotating struct {
 	dir            *string
 	peers, without []string
@@ -42,8 +43,8 @@ type rotating struct {
 func rotatingFlags(cmd *cobra.Command) *rotating {
 	r := &rotating{dir: authorityFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
-		"`HOST:PORT` of peer ports to ask for the members, if not 2380 of the hosts")
-	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` that need not be seen, as one that has no etcd now")
+		"`HOST:PORT` of peer ports to ask for the members (default port 2380 of the hosts)")
+	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
 	completesBy(cmd, "without", completeWithout(r.dir))
 	return r
 }
@@ -51,10 +52,11 @@ func rotatingFlags(cmd *cobra.Command) *rotating {
 func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "begin",
-		Short: "Create the new CAs beside the old ones",
-		Long: "Create the new CAs beside the old ones. With --peers, create a new CA for etcd's peers only. Use it\n" +
+		Short: "Begin a rotation: create the new CAs",
+		Long: "Create the new CAs next to the old ones. With --peers, create a new CA for etcd's peers only. Use it\n" +
 			"if both ports of etcd trust one CA: every client's certificate then opens the peer port.",
-		Args: cobra.NoArgs,
+		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers"),
+		Args:    cobra.NoArgs,
 	}
 	dir := authorityFlag(cmd)
 	var peers bool
@@ -74,9 +76,9 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 		}
 		s, err := authority.Status(nil, nil)
 		if err != nil {
-			return uncertified("look at the CAs", err)
+			return uncertified("read the CAs", err)
 		}
-		s.Missing = nil // nobody has looked
+		s.Missing = nil // not checked yet
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
 	return cmd
@@ -85,10 +87,11 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 func (a *app) pkiRotateNextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "Look at every member, and take the next step if nothing is missing",
-		Long: "Look at every member, and take the next step if nothing is missing. Otherwise it says what is,\n" +
-			"changes nothing, and exits with 78.",
-		Args: cobra.NoArgs,
+		Short: "Check every member and take the next step",
+		Long: "Check every member and take the next step. If the current step is not complete, list what is missing,\n" +
+			"change nothing, and exit 78.",
+		Example: examples("quorumctl pki rotate next", "quorumctl pki rotate next --without n4"),
+		Args:    cobra.NoArgs,
 	}
 	r := rotatingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -106,7 +109,7 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 		if err != nil {
 			return uncertified("take the next step", err)
 		}
-		s.Missing = nil // it is what the step that begins now is for
+		s.Missing = nil // the new step is for that
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
 	return cmd
@@ -115,10 +118,11 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 func (a *app) pkiRotateUndoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
-		Short: "Reverse a rotation, back to the previous CAs",
+		Short: "Undo a rotation: return to the previous CAs",
 		Long: "Reverse a rotation, back to the CAs that were in use when it began. Run \"next\" for each remaining\n" +
 			"step, as before. A second undo reverses the direction again.",
-		Args: cobra.NoArgs,
+		Example: examples("quorumctl pki rotate undo", "quorumctl pki rotate undo && quorumctl pki rotate next"),
+		Args:    cobra.NoArgs,
 	}
 	dir := authorityFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -140,23 +144,26 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 func (a *app) pkiRotateStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what every member shows and whom it trusts, and what is missing for the next step",
-		Args:  cobra.NoArgs,
+		Short: "Show each member's CA and trust, and what is missing",
+		Long: "Connect to every member and show which CA signed its certificate, which CAs it trusts, and what the\n" +
+			"next step still needs.",
+		Example: examples("quorumctl pki rotate status", "quorumctl pki rotate status --peers 10.0.0.1:2380"),
+		Args:    cobra.NoArgs,
 	}
 	r := rotatingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
 		authority, err := pki.Open(*r.dir, now)
 		if err != nil {
-			return uncertified("look at the members", err)
+			return uncertified("check the members", err)
 		}
 		ports, err := authority.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
-			return uncertified("look at the members", err)
+			return uncertified("check the members", err)
 		}
 		s, err := authority.Status(ports, r.without)
 		if err != nil {
-			return uncertified("look at the members", err)
+			return uncertified("check the members", err)
 		}
 		return a.emit(s, func(p *page) {
 			writePorts(p, s.Ports)
@@ -167,7 +174,7 @@ func (a *app) pkiRotateStatusCommand() *cobra.Command {
 }
 
 func writePorts(p *page, ports []pki.Port) {
-	t := table{head: []string{"HOST", "PORT", "AT", "SHOWS", "OLD ONE", "NEW ONE", "WHY"}}
+	t := table{head: []string{"HOST", "PORT", "ADDRESS", "CERTIFICATE", "OLD CA", "NEW CA", "ERROR"}}
 	for _, port := range ports {
 		t.add(cells(port.Host, port.For, strings.TrimPrefix(port.URL, "https://"), cmp.Or(port.Shows, "-"),
 			string(port.Old), string(port.New), port.Why)...)
@@ -175,7 +182,7 @@ func writePorts(p *page, ports []pki.Port) {
 	p.table(t)
 }
 
-// writeRotation says which step it is and what an operator does for it.
+// writeRotation shows the current step and its commands.
 func writeRotation(p *page, s pki.Rotation) {
 	if s.Step == 0 {
 		writeNoRotation(p, s)
@@ -209,7 +216,7 @@ func writeRotation(p *page, s pki.Rotation) {
 	p.line("→ quorumctl pki rotate next")
 }
 
-// writeNoRotation says that a change is over, or that none is in progress.
+// writeNoRotation shows that a rotation has ended, or that none is in progress.
 func writeNoRotation(p *page, s pki.Rotation) {
 	if len(s.CAs) == 0 {
 		p.line("no CA rotation is in progress")
@@ -225,7 +232,7 @@ func writeNoRotation(p *page, s pki.Rotation) {
 	writeRetired(p, s)
 }
 
-// writeRetired says who may trust the old CA still: all that is known is what was seen.
+// writeRetired lists the hosts that may still trust the old CA.
 func writeRetired(p *page, s pki.Rotation) {
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted"
 	p.line(kept)
@@ -240,10 +247,10 @@ func writeRetired(p *page, s pki.Rotation) {
 	}
 }
 
-// writeFingerprint shows by what a CA is told from any other of the same name.
+// writeFingerprint shows the fingerprint of a CA: names may be equal.
 func writeFingerprint(p *page, ca, fingerprint string) {
 	p.line("  %s: SHA-256 fingerprint", ca)
-	p.raw("    " + fingerprint) // whole, for whoever compares it
+	p.raw("    " + fingerprint) // not wrapped, to be compared
 }
 
 func (a *app) pkiTrustCommand() *cobra.Command {
@@ -255,7 +262,8 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 			"have signed this host's certificates. The file must belong to root, to you, or to the user who\n" +
 			"called sudo. Compare the fingerprints with the output of \"pki rotate\". quorumd reloads the CAs by\n" +
 			"itself; etcd reads them when it starts.",
-		Args: cobra.ExactArgs(1),
+		Example: examples("quorumctl pki trust trust-both.tar", "quorumctl pki trust trust-new.tar"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := pki.Trust(args[0], dir, time.Now())
 			if err != nil {

@@ -20,12 +20,13 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 	warnDays, criticalDays := 30, 7
 	cmd := &cobra.Command{
 		Use:   "status [DIR]",
-		Short: "Show certificates with their names and dates; the exit code is for monitoring",
-		Long: "Show the certificates of an authority, with the newest of each host; on a host those in\n" +
-			hostTLS + ". Without DIR it takes " + defaultPKI + " if that is there. Exits as a\n" +
-			"Nagios plugin does, by the one that ends first: 0 all is well, 1 it ends soon, 2 very soon or it\n" +
-			"has ended, 3 nobody can tell.",
-		Args: cobra.MaximumNArgs(1),
+		Short: "Show certificates and when they expire",
+		Long: "Show the CAs in DIR with the newest certificates of each host, or a host's certificates. DIR defaults\n" +
+			"to " + defaultPKI + " if it exists, otherwise to " + hostTLS + ". The exit status is that of a\n" +
+			"Nagios plugin for the certificate that expires first: 0 OK, 1 WARNING, 2 CRITICAL or expired,\n" +
+			"3 UNKNOWN.",
+		Example: examples("quorumctl pki status", "quorumctl pki status /etc/quorumd/tls --warning 60"),
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := hostTLS
 			if _, err := os.Stat(defaultPKI); err == nil {
@@ -35,13 +36,13 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 				dir = filepath.Clean(args[0])
 			}
 			if criticalDays > warnDays {
-				return usage("give --warning the larger number",
-					"cannot look at certificates: --critical %d is more than --warning %d", criticalDays, warnDays)
+				return usage("--warning must not be less than --critical",
+					"cannot check the certificates: --critical %d is more than --warning %d", criticalDays, warnDays)
 			}
 			now := time.Now()
 			certs, err := pki.Inspect(dir, now)
 			if err != nil {
-				f := uncertified("look at the certificates in "+dir, err)
+				f := uncertified("read the certificates in "+dir, err)
 				f.code = int(gradeUnknown)
 				return f
 			}
@@ -54,13 +55,13 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 				return err
 			}
 			if worst != gradeOK {
-				return &failure{code: int(worst)} // all is said
+				return &failure{code: int(worst)} // the table says why
 			}
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&warnDays, "warning", warnDays, "`days` before the end that it ends soon")
-	cmd.Flags().IntVar(&criticalDays, "critical", criticalDays, "`days` before the end that it ends very soon")
+	cmd.Flags().IntVar(&warnDays, "warning", warnDays, "`days` before expiry for WARNING")
+	cmd.Flags().IntVar(&criticalDays, "critical", criticalDays, "`days` before expiry for CRITICAL")
 	return cmd
 }
 
@@ -75,7 +76,7 @@ func gradeOf(c pki.Certificate, now time.Time, warnDays, criticalDays int) grade
 }
 
 func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays, criticalDays int) {
-	t := table{head: []string{"CERTIFICATE", "FROM", "UNTIL", "LEFT", "GOOD FOR"}}
+	t := table{head: []string{"CERTIFICATE", "FROM", "UNTIL", "LEFT", "VALID FOR"}}
 	for _, c := range certs {
 		tone := [...]word{gradeOK: {"", plain}, gradeWarning: {"", warn}, gradeCritical: {"", bad}}[gradeOf(c, now,
 			warnDays, criticalDays)].Tone
@@ -84,7 +85,7 @@ func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays
 		case c.Days < 0:
 			left = "expired"
 		case now.Before(c.From):
-			left = "not yet good"
+			left = "not yet valid"
 		}
 		t.add(word{Text: c.What}, word{Text: date(c.From)}, word{Text: date(c.Until)}, word{left, tone},
 			word{Text: strings.Join(c.Names, " ")})
@@ -96,5 +97,5 @@ func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays
 	}
 }
 
-// date is a day, in UTC.
+// date returns the day in UTC.
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -16,17 +16,17 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// progress shows how a long wait goes: one line for every change, with the time since the first.
-// A line in which nothing but a number moves is written over on a terminal, and not again elsewhere.
+// progress shows a long wait: one line per change, with the time since the first. If only numbers change, the line is
+// overwritten on a terminal, and not repeated elsewhere.
 type progress struct {
-	out      io.Writer // nil when nothing is to be shown
-	most     int       // columns of a line
+	out      io.Writer // nil to show nothing
+	most     int       // width of a line
 	terminal bool
 	first    time.Time
-	last     string // what the last line says, without its numbers
-	open     bool   // the last line has no end yet
+	last     string // the last line without its numbers
+	open     bool   // the last line is not finished
 	pace     pace
-	numbers  *regexp.Regexp // what moves while nothing changes: figures and durations, but not those in names
+	numbers  *regexp.Regexp // figures and durations, but not digits in names
 }
 
 func (a *app) progressOn(out io.Writer) *progress {
@@ -43,7 +43,7 @@ func (a *app) progressOn(out io.Writer) *progress {
 	return p
 }
 
-// watchedOn is progress for a command whose output is the answer: it is shown on a terminal, and nobody else watches.
+// watchedOn returns progress that is shown on a terminal only: the output of the command is its result.
 func (a *app) watchedOn(out io.Writer) *progress {
 	if isTerminal(out) {
 		return a.progressOn(out)
@@ -51,7 +51,7 @@ func (a *app) watchedOn(out io.Writer) *progress {
 	return &progress{}
 }
 
-// show shows how it is at a moment of the daemon's clock, and how far, where that is counted.
+// show shows a state at a time of the daemon's clock, with its progress if that is counted.
 func (p *progress) show(now time.Time, state, text string, how *control.Progress) error {
 	if p.out == nil {
 		return nil
@@ -86,7 +86,7 @@ func (p *progress) show(now time.Time, state, text string, how *control.Progress
 	return p.write(lead + cut(line, p.most) + "\x1b[K")
 }
 
-// end finishes the line that is being written over.
+// end finishes an overwritten line.
 func (p *progress) end() error {
 	if !p.open {
 		return nil
@@ -102,7 +102,7 @@ func (p *progress) write(text string) error {
 	return nil
 }
 
-// terminalSize is how wide and how high a terminal is, or 80 by 24 when it does not say.
+// terminalSize returns the width and height of a terminal, or 80 by 24.
 func terminalSize(w io.Writer) (wide, high int) {
 	if f, ok := w.(*os.File); ok {
 		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
@@ -113,7 +113,7 @@ func terminalSize(w io.Writer) (wide, high int) {
 	return 80, 24
 }
 
-// terminalColumns is how wide a terminal is, as far as a line can be fitted to it.
+// terminalColumns returns the width of a terminal, at least 20.
 func terminalColumns(w io.Writer) int {
 	wide, _ := terminalSize(w)
 	return max(wide, 20)

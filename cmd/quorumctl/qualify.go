@@ -15,13 +15,13 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// The exit codes of qualify beside 0, and those of wrong flags.
+// The exit codes of qualify, besides 0 and those of wrong flags.
 const (
-	exitUnfit     = 1 // the machine failed
-	exitUndecided = 2 // it could not be told
+	exitUnfit     = 1 // the machine fails
+	exitUndecided = 2 // inconclusive, or not measured
 )
 
-// probeCommand makes the program the child that writes to the disk: no command for people.
+// probeCommand is the hidden command of the child that writes to the disk.
 const probeCommand = "probe-disk"
 
 // childOfSelf starts this program as that child.
@@ -32,10 +32,12 @@ func (a *app) qualifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "qualify [DIR]",
 		GroupID: groupInspect,
-		Short:   "Examine this machine before it carries etcd; needs neither etcd nor quorumd",
-		Long: "Write to DIR as etcd writes its log, alone and under several writers at once, and hold the\n" +
-			"time that it takes against etcd's guidance. Nothing stays in DIR, which is /var/lib/etcd unless\n" +
-			"given. Exits with 0 when the machine passes, 1 when it fails, and 2 when that cannot be told.",
+		Short:   "Benchmark this machine for etcd, before installing it",
+		Long: "Write to DIR (default /var/lib/etcd) as etcd writes its log, with one writer and with several, and\n" +
+			"compare the latency with etcd's guidance. Files in DIR are removed afterwards. Neither etcd nor\n" +
+			"quorumd is needed. Exits 0 if the machine passes, 1 if it fails, and 2 if the result is inconclusive.",
+		Example: examples("quorumctl qualify", "quorumctl qualify /tmp --duration 30s",
+			"quorumctl qualify --peer 10.0.0.2:2380 --peer 10.0.0.3:2380 --fio"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir = "/var/lib/etcd"
@@ -50,25 +52,25 @@ func (a *app) qualifyCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	durationVar(flags, &o.For, "duration", 10*time.Second, "of each run")
-	flags.StringArrayVar(&o.Peers, "peer", nil, "HOST:PORT of another member, to examine the network; more than once")
-	flags.BoolVar(&o.Fio, "fio", false, "run fio too, as etcd's documentation has it, and compare")
-	flags.IntSliceVar(&o.Writers, "writers", []int{1, 4, 16}, "how many write at once, run after run")
+	durationVar(flags, &o.For, "duration", 10*time.Second, "duration of each run")
+	flags.StringArrayVar(&o.Peers, "peer", nil, "HOST:PORT of another member, to test the network; repeatable")
+	flags.BoolVar(&o.Fio, "fio", false, "also run fio as in etcd's documentation, and compare")
+	flags.IntSliceVar(&o.Writers, "writers", []int{1, 4, 16}, "number of concurrent writers, one run each")
 	return cmd
 }
 
-// qualify examines the machine and shows what came out.
+// qualify measures the machine and shows the result.
 func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return cannot("find the directory", err)
 	}
 	if err := o.Check(); err != nil {
-		return usage("quorumctl qualify --help", "cannot examine the machine: %v", err)
+		return usage("quorumctl qualify --help", "cannot benchmark the machine: %v", err)
 	}
 	p := a.watchedOn(a.err)
 	o.Said = func(s qualify.Stage) {
 		text := "about " + display.Span(s.Left) + " left: " + s.Text
-		_ = p.show(time.Now(), s.What, text, nil) // who does not see it misses nothing
+		_ = p.show(time.Now(), s.What, text, nil) // progress only
 	}
 	r, err := qualify.Examine(ctx, o)
 	_ = p.end()
@@ -82,13 +84,13 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	case qualify.Pass:
 		return nil
 	case qualify.Fail:
-		return &failure{code: exitUnfit} // all is said
+		return &failure{code: exitUnfit} // the report says why
 	default:
 		return &failure{code: exitUndecided}
 	}
 }
 
-// unexamined makes an error of an examination fit for people.
+// unexamined turns an error of package qualify into a failure.
 func unexamined(err error) error {
 	f := &failure{code: exitUndecided, message: err.Error()}
 	if e, ok := errors.AsType[*qualify.Error](err); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// writeReport writes what an examination found: first the figures, last what they mean.
+// writeReport writes the measurements, then the findings.
 func writeReport(p *page, r qualify.Report) {
 	p.line("%s%s", word{r.Dir, bold}, display.After(" on ", r.Device))
 	p.raw("")
@@ -30,7 +30,7 @@ func writeReport(p *page, r qualify.Report) {
 	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(names(r), ", ")))
 }
 
-// names gives those of the findings that made the result what it is.
+// names returns the findings that determine the result.
 func names(r qualify.Report) []string {
 	var names []string
 	for _, f := range r.Findings {
@@ -56,7 +56,7 @@ func outcome(r qualify.Result) word {
 
 func writeRuns(p *page, runs []qualify.Run) {
 	t := table{head: []string{
-		"WRITERS", "WRITES", "RATE", "P50", "P90", "P99", "95% SURE", "P99.9", "MAX", "P99/1",
+		"WRITERS", "WRITES", "RATE", "P50", "P90", "P99", "95% CI", "P99.9", "MAX", "P99/1",
 	}}
 	for _, r := range runs {
 		sure := "over " + display.Latency(r.P99Low)
@@ -94,11 +94,11 @@ func writePeers(p *page, peers []qualify.Peer) {
 }
 
 const (
-	drawnRuns = 3  // side by side
+	drawnRuns = 3  // columns
 	barWidth  = 24 // columns of the longest bar
 )
 
-// writeDistribution draws how long the writes took, on a logarithmic scale, the runs side by side.
+// writeDistribution draws a histogram of the write latency on a logarithmic scale, one column per run.
 func writeDistribution(p *page, runs []qualify.Run) {
 	if len(runs) > drawnRuns {
 		runs = append(slices.Clone(runs[:drawnRuns-1]), runs[len(runs)-1])
@@ -125,7 +125,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 	p.table(t)
 }
 
-// bar draws a number beside the largest one. One that is too small to be seen is a dot.
+// bar draws a number in proportion to the largest one. A number too small for a bar is a dot.
 func (p *page) bar(n, most int) string {
 	full, dot := "#", "."
 	if p.blocks {

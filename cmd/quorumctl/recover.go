@@ -25,26 +25,31 @@ func (a *app) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "recover",
 		GroupID: groupOperate,
-		Short:   "Bring back a cluster whose majority is lost for good",
-		Long: "Bring back a cluster whose majority is lost for good, in three steps: the facts of every host that\n" +
-			"is left, a plan made of them, and the plan applied on each of these hosts, in any order. etcd need\n" +
-			"not run. One host continues alone with all that is in its log, under a new cluster ID; the others\n" +
-			"move their data aside, which deletes nothing, and join it again as they always do.",
+		Short:   "Recover a cluster that has lost quorum for good",
+		Long: "Recover a cluster that has lost quorum for good, in three steps: collect the facts of every remaining\n" +
+			"host, make a plan from them, and apply the plan on each of these hosts, in any order. etcd need not\n" +
+			"run. One host, the survivor, continues alone with its whole log and a new cluster ID. The others move\n" +
+			"their data aside (nothing is deleted) and join it as new members.",
+		Example: examples("quorumctl recover collect > n1.json", "quorumctl recover plan --gone n3 n1.json n2.json",
+			"quorumctl recover apply plan.json"),
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.recoverFactsCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
+	cmd.AddCommand(a.recoverCollectCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
 		a.recoverGiveUpCommand())
 	return cmd
 }
 
-func (a *app) recoverFactsCommand() *cobra.Command {
+func (a *app) recoverCollectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "facts",
-		Short: "Write what this host knows, as JSON: quorumctl recover facts > n1.json",
-		Args:  cobra.NoArgs,
+		Use:   "collect",
+		Short: "Print this host's facts for recover plan, as JSON",
+		Long: "Print the facts about this host that recover plan needs, as JSON: the last entry of its log, its\n" +
+			"members, its versions, and whether it sees a quorum. Nothing is changed; etcd may run.",
+		Example: examples("quorumctl recover collect > n1.json", "quorumctl recover collect | jq .log"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var facts recovery.Facts
 			err := whileReading(cmd.Context(), func(ctx context.Context) (err error) {
@@ -52,7 +57,7 @@ func (a *app) recoverFactsCommand() *cobra.Command {
 				return err
 			})
 			if err != nil {
-				return cannot("tell the facts", err)
+				return cannot("collect the facts", err)
 			}
 			text, err := asJSON(facts)
 			if err != nil {
@@ -63,10 +68,10 @@ func (a *app) recoverFactsCommand() *cobra.Command {
 	}
 }
 
-// readsFor is for how long a log is waited for that is being read.
+// readsFor bounds the wait while quorumd reads the log.
 const readsFor = 15 * time.Minute
 
-// whileReading asks again while quorumd says that it is still reading the log; each time it answers only after a while.
+// whileReading repeats a request while quorumd is still reading the log. quorumd delays each of these answers.
 func whileReading(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readsFor)
 	defer cancel()
@@ -84,16 +89,18 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	var unproven bool
 	cmd := &cobra.Command{
 		Use:   "plan FACTS...",
-		Short: "Compare the hosts' facts, and make a plan of them",
-		Long: "Compare the facts of the hosts that are left, show what each of them would lose as the survivor,\n" +
-			"and propose the one whose log is the most advanced. The plan is written once the cluster's name was\n" +
-			"typed, or given with --cluster. Every voter of which there are no facts must be named with --gone:\n" +
-			"such a host must never come back as it is, since several of them could form the old cluster again\n" +
-			"beside the new one. So it is with a host that continues alone by an earlier plan and has not given it\n" +
-			"up: no other plan is made, unless that host is named with --kept-off. Where no data are left a host\n" +
-			"goes on with a snapshot: --from-snapshot names one in the store of this host, newest for the newest,\n" +
-			"or a file that etcdctl snapshot save has written, with a / in its path, which lies on the host that\n" +
-			"goes on and is this one.",
+		Short: "Compare the hosts' facts and write a recovery plan",
+		Long: "Compare the facts of the remaining hosts, show what the cluster would lose with each of them as the\n" +
+			"survivor, and propose the host with the most advanced log. The plan is written once you have typed\n" +
+			"the name of the cluster, or with --cluster.\n\n" +
+			"Name every voter without facts with --gone. Such a host must never start again with its data:\n" +
+			"several of them could form the old cluster again. If a host is the survivor of an earlier plan that\n" +
+			"was not given up, no plan is made unless --kept-off names that host.\n\n" +
+			"If no host has data, --from-snapshot names a snapshot in this host's store (or \"newest\"), or a file\n" +
+			"from etcdctl snapshot save, with a / in its path. Run this on the survivor if it is a file.",
+		Example: examples("quorumctl recover plan --gone n3 n1.json n2.json",
+			"quorumctl recover plan --survivor n2 --gone n3 n1.json n2.json",
+			"quorumctl recover plan --from-snapshot newest n1.json n2.json n3.json"),
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			facts, err := readAllFacts(args)
@@ -109,27 +116,27 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&wish.Cluster, "cluster", "", "the cluster's name, where nobody can be asked to type it")
-	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that never come back, by name or ID")
+	flags.StringVar(&wish.Cluster, "cluster", "", "name of the cluster, instead of typing it")
+	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that will never start again, by name or ID")
 	flags.StringSliceVar(&wish.KeptOff, "kept-off", nil,
-		"hosts that an earlier plan lets go on alone and that never start again as they are, by name")
-	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
-	flags.StringVar(&snapshot, "from-snapshot", "", "a snapshot to go on with, where no data are left")
+		"survivors of earlier plans that will never start again with their data, by name")
+	flags.StringVar(&wish.Survivor, "survivor", "", "name of the survivor (default: the host with the most advanced log)")
+	flags.StringVar(&snapshot, "from-snapshot", "", "snapshot to restore if no host has data")
 	flags.BoolVar(&unproven, "unproven-origin", false,
-		"accept a snapshot that no host has a record of: it may be forged")
-	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")
+		"accept a snapshot without a recorded hash: it may be forged")
+	flags.StringVar(&out, "out", "plan.json", "file to write, must not exist")
 	completesBy(cmd, "gone", completeGone)
 	completesBy(cmd, "survivor", completeSurvivor)
 	return cmd
 }
 
-// readAllFacts reads the files before anything else is asked.
+// readAllFacts reads the files of facts.
 func readAllFacts(names []string) ([]recovery.Facts, error) {
 	facts := make([]recovery.Facts, 0, len(names))
 	for _, name := range names {
 		f, err := readFacts(name)
 		if err != nil {
-			return nil, usage("quorumctl recover facts > "+name+", on that host", "cannot plan the recovery: %s: %v",
+			return nil, usage("on that host: quorumctl recover collect > "+name, "cannot plan the recovery: %s: %v",
 				name, err)
 		}
 		facts = append(facts, f)
@@ -137,16 +144,16 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 	return facts, nil
 }
 
-// planExists is the error for a plan file that is there already: a plan may be in force, and is never overwritten.
+// planExists is the error for a plan file that exists: that plan may be applied already.
 func planExists(out string) error {
-	return usage("if no host has applied that plan, move it away; otherwise keep it and write this one to --out FILE",
+	return usage("if no host has applied that plan, move it away; otherwise use --out FILE",
 		"cannot write the plan: %s exists", out)
 }
 
 func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Wish, out string, in io.Reader) error {
 	wish.At = time.Now()
 	typed := wish.Cluster
-	if typed == "" { // it is only shown
+	if typed == "" { // until it is typed, the plan is only shown
 		wish.Cluster = facts[0].Cluster
 	}
 	wish.ID = strings.ToLower(rand.Text()[:12])
@@ -159,29 +166,29 @@ func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Wish, out string
 	case err != nil:
 		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
 	}
-	if _, err := os.Lstat(out); err == nil { // before the operator types the name in vain
+	if _, err := os.Lstat(out); err == nil { // before asking for the name
 		return planExists(out)
 	}
 	if typed == "" {
 		typed = a.askName(in)
 	}
 	if typed != wish.Cluster {
-		return usage("type the name of the cluster, or add --cluster NAME, to write the plan",
-			"cannot plan the recovery: not confirmed, no plan was written")
+		return usage("to write the plan, type the name of the cluster or add --cluster NAME",
+			"cannot plan the recovery: not confirmed, so no plan was written")
 	}
 	return a.writePlan(out, plan)
 }
 
-// maxTyped bounds what is read of a terminal, in bytes.
+// maxTyped bounds what is read from a terminal, in bytes.
 const maxTyped = 1024
 
-// askName asks who sits at the terminal for the name of the cluster; nobody else is asked.
+// askName asks for the name of the cluster if the input is a terminal.
 func (a *app) askName(in io.Reader) string {
 	terminal, is := in.(*os.File)
 	if !is || !isTerminal(terminal) {
 		return ""
 	}
-	fmt.Fprint(a.out, "\nThe name of the cluster, to write the plan: ")
+	fmt.Fprint(a.out, "\nTo write the plan, type the name of the cluster: ")
 	line, err := bufio.NewReader(io.LimitReader(terminal, maxTyped)).ReadString('\n')
 	if err != nil {
 		return ""
@@ -204,7 +211,7 @@ func (a *app) writePlan(out string, plan recovery.Plan) error {
 		return cannot("encode the plan", err)
 	}
 	if len(text) > recovery.MaxSize {
-		return cannot("write the plan", fmt.Errorf("it has %d bytes, and a host takes %d at most", len(text),
+		return cannot("write the plan", fmt.Errorf("it has %d bytes; the limit is %d", len(text),
 			recovery.MaxSize))
 	}
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -219,19 +226,20 @@ func (a *app) writePlan(out string, plan recovery.Plan) error {
 		return cannot("write the plan", err)
 	}
 	p := &page{coloured: a.coloured()}
-	p.line("plan %s is written to %s. Nothing was changed yet.", plan.ID, out)
-	p.line("→ on every host that is left, in any order: quorumctl recover apply %s", out)
+	p.line("wrote plan %s to %s; nothing has changed yet", plan.ID, out)
+	p.line("→ on every remaining host, in any order: quorumctl recover apply %s", out)
 	return a.write([]byte(p.String()))
 }
 
 func (a *app) recoverApplyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "apply PLAN",
-		Short: "Have this host do its part of a plan",
-		Long: "Have this host do its part of a plan. It obeys only if the plan names this host's own facts, its\n" +
-			"data have not changed since, and it sees no quorum. Applied again it goes on, or is done already.\n" +
-			"With - for PLAN it is read from the standard input, as ssh gives it.",
-		Args: cobra.ExactArgs(1),
+		Short: "Apply a recovery plan on this host",
+		Long: "Apply a recovery plan on this host. quorumd accepts it only if the plan contains this host's facts,\n" +
+			"its data has not changed since, and it sees no quorum. Applying it again continues it. Use - to read\n" +
+			"the plan from standard input.",
+		Example: examples("quorumctl recover apply plan.json", "quorumctl recover apply - < plan.json"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.recoverApply(cmd.Context(), args[0], cmd.InOrStdin())
 		},
@@ -241,7 +249,7 @@ func (a *app) recoverApplyCommand() *cobra.Command {
 func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error {
 	plan, err := readPlan(name, in)
 	if err != nil {
-		return usage("quorumctl recover plan writes it", "cannot apply the plan: %v", err)
+		return usage("quorumctl recover plan writes a plan", "cannot apply the plan: %v", err)
 	}
 	var r control.Recovery
 	err = whileReading(ctx, func(ctx context.Context) (err error) {
@@ -254,17 +262,17 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 	return a.emit(r, func(p *page) {
 		switch {
 		case r.Done:
-			p.line("plan %s is carried out on this host already", r.Plan)
+			p.line("plan %s is already complete on this host", r.Plan)
 		case r.Alone:
-			p.line("accepted: this host continues alone%s as cluster %s, by plan %s", withSnapshot(r), r.New, r.Plan)
+			p.line("accepted plan %s: this host is the survivor%s and becomes cluster %s", r.Plan, withSnapshot(r), r.New)
 		default:
-			p.line("accepted: this host moves its data aside and joins %s again, by plan %s", r.Survivor, r.Plan)
+			p.line("accepted plan %s: this host moves its data aside and joins %s", r.Plan, r.Survivor)
 		}
 		p.line("→ quorumctl recover status")
 	})
 }
 
-// readPlan reads the file of that name, or for "-" what is given by in.
+// readPlan reads a plan from a file, or from in if the name is "-".
 func readPlan(name string, in io.Reader) (recovery.Plan, error) {
 	if name == "-" {
 		return recovery.ReadPlan(in)
@@ -280,22 +288,23 @@ func readPlan(name string, in io.Reader) (recovery.Plan, error) {
 func (a *app) recoverGiveUpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "give-up",
-		Short: "Give up the plan on this host, while it has its data",
-		Long: "Give up the plan that is in force on this host, as long as this host has not begun to part with its\n" +
-			"old data. etcd is started again on them. Other hosts are not told: give it up on each.",
-		Args: cobra.NoArgs,
+		Short: "Give up the plan on this host, before its data is moved",
+		Long: "Give up the current plan on this host. This is possible until the host begins to move its old data\n" +
+			"aside; etcd is then started on that data. It affects this host only: repeat it on the others.",
+		Example: examples("quorumctl recover give-up", "quorumctl recover give-up && quorumctl recover status"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.client().AbandonRecovery(cmd.Context())
 			if err != nil {
-				return cannot("give the plan up", err)
+				return cannot("give up the plan", err)
 			}
 			return a.emit(r, func(p *page) {
-				p.line("plan %s is given up on this host: etcd starts again on the data that it had", r.Plan)
+				p.line("gave up plan %s on this host: etcd starts again on its old data", r.Plan)
 				if r.Alone {
-					p.line("not undone: what was copied so far stays in quorumd-recover-%s in etcd's data directory",
+					p.line("the partial copy stays in quorumd-recover-%s in etcd's data directory",
 						r.Plan)
 				}
-				p.line("not undone: the plan on other hosts; give it up on each, unless they are to wait for it")
+				p.line("the plan still applies on other hosts: give it up there, too, or they wait for this host")
 				p.line("→ quorumctl recover status")
 			})
 		},

@@ -9,16 +9,16 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// followRecovery shows how this host does its part of the plan that is in force, until it has ended here.
+// followRecovery shows the progress of the plan on this host until it has ended here.
 func (a *app) followRecovery(ctx context.Context, first control.Status) (control.Status, error) {
 	plan := first.Recovery.Plan
 	f := &follower{
-		app: a, progress: a.watchedOn(a.err), goal: "until the plan has ended on this host", stands: "it goes on",
-		hint: "quorumctl recover status", lost: "quorumd no longer knows of the plan",
+		app: a, progress: a.watchedOn(a.err), goal: "until the plan has ended on this host", stands: "it continues",
+		hint: "quorumctl recover status", lost: "quorumd has lost the plan",
 	}
 	return f.follow(ctx, first.Time, func(s control.Status) sight {
 		now := sight{
-			state: "unknown", text: "quorumd has just started", how: awaited(s), says: "it goes on",
+			state: "unknown", text: "quorumd has just started", how: awaited(s), says: "it continues",
 			over: s.LastRecovery != nil && s.LastRecovery.Plan == plan && s.Recovery == nil,
 		}
 		switch {
@@ -30,25 +30,25 @@ func (a *app) followRecovery(ctx context.Context, first control.Status) (control
 		case s.Next.Text != "":
 			now.text = s.Next.Text
 		}
-		now.state, now.says = "joins", now.text
+		now.state, now.says = "joining", now.text
 		if s.Recovery.Alone {
-			now.state = "alone"
+			now.state = "survivor"
 		}
 		return now
 	})
 }
 
-// givenUp is the code with which a plan ends that a person has given up.
+// givenUp is the code of a plan that an operator has given up.
 const givenUp = "RECOVERY_GIVEN_UP"
 
-// recoveryFault is the failure of a plan that was watched and given up.
+// recoveryFault returns an error if the plan was given up while it was watched.
 func recoveryFault(s control.Status, watched bool) error {
 	end := s.LastRecovery
 	if !watched || s.Recovery != nil || end == nil || end.Code != givenUp {
 		return nil
 	}
 	return &failure{
-		code: exitFault, message: "cannot go on with the plan: it was given up by " + end.GivenUp,
-		hint: "take the facts anew on every host and plan again, if most voters are still lost",
+		code: exitFault, message: "the plan was given up by " + end.GivenUp,
+		hint: "if there is still no quorum, repeat quorumctl recover collect on every host and plan again",
 	}
 }

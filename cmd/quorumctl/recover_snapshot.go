@@ -25,23 +25,23 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// newestSnapshot is how the newest snapshot in the store is named.
+// newestSnapshot stands for the newest snapshot in the store.
 const newestSnapshot = "newest"
 
-// findSnapshot returns a snapshot that a cluster is to go on with: one in the store of this host, or a file here. One
-// that was exchanged is refused, and so is one of which no host remembers anything, unless that is accepted.
+// findSnapshot returns the snapshot to restore: one in the store of this host, or a file here. It refuses a replaced
+// snapshot, and one without a recorded hash unless unproven is set.
 func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Facts, unproven bool) (
 	*recovery.Snapshot, error,
 ) {
 	const what = "plan the recovery"
 	if strings.ContainsRune(name, filepath.Separator) {
 		if dir := hidden(name); dir != "" && sandboxed() {
-			return nil, usage("put it into a directory such as /srv that etcd's user may enter, chown etcd: FILE, and "+
-				"name it there", "cannot %s: %s lies below %s, which quorumd's service does not see", what, name, dir)
+			return nil, usage("move it to a directory that etcd's user may enter, such as /srv, and run: chown etcd: FILE",
+				"cannot %s: %s is in %s, which is hidden from quorumd's service", what, name, dir)
 		}
 		s, err := fileSnapshot(ctx, name)
 		if err != nil {
-			return nil, usage("name a file that etcdctl snapshot save has written", "cannot %s: %s: %v", what, name,
+			return nil, usage("use a file from etcdctl snapshot save", "cannot %s: %s: %v", what, name,
 				err)
 		}
 		s.Origin = "a file: quorumd cannot verify its origin"
@@ -57,7 +57,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 		return nil, err
 	case job.Error != "":
 		return nil, &failure{
-			code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd shows more",
+			code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd",
 		}
 	}
 	for _, s := range job.Snapshots {
@@ -73,18 +73,18 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 			return found, err
 		}
 	}
-	return nil, usage("quorumctl snapshot list; for a file write a / into its path",
+	return nil, usage("quorumctl snapshot list; for a file, use a path with a /",
 		"cannot %s: there is no snapshot %q in the store", what, name)
 }
 
-// originOf compares a snapshot in the store with what this host and the others remember of it, and returns what proves
-// that it is the one that was saved.
+// originOf compares a snapshot in the store with the hashes that this host and the others have recorded, and returns the
+// evidence that it is the one that was saved.
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
 	exchanged := func(by string, at time.Time) error {
 		return &failure{
 			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
 				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Timestamp(at)),
-			hint: "choose another one from quorumctl snapshot list; find out who can write to the store",
+			hint: "choose another one (quorumctl snapshot list), and find out who can write to the store",
 		}
 	}
 	origin := ""
@@ -118,7 +118,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			"does not prove it", s.Name)
 }
 
-// newerThan names the newest snapshot that a host remembers and the store lacks, if it is newer than the chosen one.
+// newerThan names the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
 func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
 	newest := record.Manifest{Saved: s.TakenAt}
 	for _, f := range facts {
@@ -136,8 +136,7 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 		display.Timestamp(newest.Saved))
 }
 
-// hidden gives the directory above a file that the sandbox of quorumd's services hides from them, or nothing: they
-// have ProtectHome= and PrivateTmp=.
+// hidden returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=), or "".
 func hidden(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -154,7 +153,7 @@ func hidden(name string) string {
 	return ""
 }
 
-// sandboxed tells whether quorumd runs here as its package has it: an errand on etcd's files is a service of its own.
+// sandboxed reports whether quorumd runs as installed by its package, with a service of its own for etcd's files.
 func sandboxed() bool {
 	_, err := os.Stat("/run/quorumd-errand.sock")
 	return err == nil
@@ -163,7 +162,7 @@ func sandboxed() bool {
 func storedSnapshot(s control.Snapshot) (*recovery.Snapshot, error) {
 	id, err := strconv.ParseUint(s.ClusterID, 16, 64)
 	if err != nil {
-		return nil, cannot("plan the recovery", fmt.Errorf("%.30q is no ID of a cluster", s.ClusterID))
+		return nil, cannot("plan the recovery", fmt.Errorf("%.30q is not a cluster ID", s.ClusterID))
 	}
 	return &recovery.Snapshot{
 		Name: s.Name, Taken: s.TakenAt, Cluster: record.MemberID(id), Contents: etcddb.Contents{
@@ -172,7 +171,7 @@ func storedSnapshot(s control.Snapshot) (*recovery.Snapshot, error) {
 	}, nil
 }
 
-// fileSnapshot reads a file to its end. It is read again, and held against this, by who goes on with it.
+// fileSnapshot reads a file to its end. The survivor reads it again and compares.
 func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -185,7 +184,7 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	defer file.Close() // it was only read
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"))
+		return nil, errors.Join(err, errors.New("not a regular file"))
 	}
 	found, err := inspectFile(ctx, file)
 	return &recovery.Snapshot{
@@ -193,7 +192,7 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	}, err
 }
 
-// randomID gives the ID of a new member or cluster, which is not 0.
+// randomID returns the ID of a new member or cluster; it is not 0.
 func randomID() record.MemberID {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails

@@ -48,7 +48,7 @@ func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != want || (err == nil) != (want == 0) {
 			t.Errorf("%q: exit %d, the plan: %v: %s", typed, code, err, seen)
 		}
-		if !strings.Contains(seen, "n1 continues alone") {
+		if !strings.Contains(seen, "n1 is the survivor") {
 			t.Errorf("%q: what is to be confirmed is not shown: %s", typed, seen)
 		}
 	}
@@ -111,7 +111,7 @@ func TestAFileOfFactsThatIsNotThereIsToldBeforeQuorumdIsAsked(t *testing.T) {
 	t.Parallel()
 	r := quorumctl(t, "/nowhere", "recover", "plan", "nope.json", "--from-snapshot", "newest")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "nope.json: open nope.json: no such file") ||
-		!strings.Contains(r.stderr, "→ quorumctl recover facts > nope.json") {
+		!strings.Contains(r.stderr, "→ quorumctl recover collect > nope.json") {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// showComparison shows the hosts side by side, and what the plan would do if there is one.
+// showComparison shows the hosts next to each other, and what the plan would do if there is one.
 func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	p := &page{coloured: a.coloured(), wide: a.format == formatWide}
 	t := table{head: []string{
@@ -30,7 +30,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 			row[1].Text = fmt.Sprintf("%d, term %d", f.Log.Index, f.Log.Term)
 			row[2].Text = strconv.FormatUint(f.Log.Commit, 10)
 			row[4].Text = bytesText(f.Log.Database)
-			row[3].Text = "etcd runs"
+			row[3].Text = "etcd is up"
 			if f.Log.Revision > 0 {
 				row[3].Text = strconv.FormatInt(f.Log.Revision, 10)
 			}
@@ -40,36 +40,34 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	p.table(t)
 	for _, m := range recovery.Missing(facts) {
-		p.line("%s (%s) is a voter of which there are no facts", word{cmp.Or(m.Name, "one without a name"), warn}, m.ID)
+		p.line("no facts of voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
 	}
 	if plan.ID != "" {
 		p.line("")
 		goesOn(p, plan)
 		if len(plan.Gone) > 0 {
-			p.line("%s", word{"Keep those off that are gone: several of them that come back and cannot reach this " +
-				"cluster form the old one again.", warn})
+			p.line("%s", word{"Keep the voters named with --gone powered off: if several of them return and cannot " +
+				"reach this cluster, they form the old one again.", warn})
 		}
 		if len(plan.KeptOff) > 0 {
-			p.line("%s", word{"By your word these never start again as they are, each the survivor of an earlier " +
-				"plan: " + strings.Join(plan.KeptOff, ", ") + ". Where one does, two clusters serve.", warn})
+			p.line("%s", word{"These survivors of earlier plans must never start again with their data, or there are " +
+				"two clusters: " + strings.Join(plan.KeptOff, ", "), warn})
 		}
 	}
 	return a.write([]byte(p.String()))
 }
 
-// goesOn tells what becomes of the cluster.
+// goesOn shows what happens to the cluster.
 func goesOn(p *page, plan recovery.Plan) {
 	host, s := plan.Of(plan.Survivor).Host, plan.Snapshot
 	if s == nil {
-		p.line("%s continues alone, under another cluster ID than %s; its revision is raised by a thousand million, "+
-			"so "+
-			"that watchers notice. All others of these hosts move their data aside and join it.", host, plan.Old)
+		p.line("%s is the survivor: it continues alone with a new cluster ID instead of %s. Its revision is raised by "+
+			"1000000000, so that watchers notice. The other hosts move their data aside and join it.", host, plan.Old)
 		return
 	}
-	p.line("%s continues alone with the snapshot %s (revision %d, %d keys, %s, SHA-256 %.12s), under a new cluster "+
-		"ID; "+
-		"its revision is raised by a thousand million, so that watchers notice. If it has data they are moved aside. "+
-		"All others of these hosts move theirs aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
+	p.line("%s is the survivor: it moves its data, if any, aside and continues alone with the snapshot %s (revision %d, %d keys, "+
+		"%s, SHA-256 %.12s) and a new cluster ID. Its revision is raised by 1000000000, so that watchers notice. The "+
+		"other hosts move their data aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
 		s.SHA256)
 	if s.Origin != "" {
 		p.line("Origin of the snapshot: %s.", s.Origin)
@@ -79,7 +77,7 @@ func goesOn(p *page, plan recovery.Plan) {
 	}
 }
 
-// withSnapshot tells with what a host goes on.
+// withSnapshot names the snapshot that the survivor restores.
 func withSnapshot(r control.Recovery) string {
 	if r.Snapshot == "" {
 		return ""
@@ -94,9 +92,9 @@ func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
 	}
 	switch {
 	case plan.Snapshot != nil && plan.Survivor == l.Facts.HostID:
-		return word{"proposed: gets the snapshot", good}
+		return word{"proposed: restores the snapshot", good}
 	case l.No != "":
-		return word{"none: " + l.No, plain}
+		return word{"no: " + l.No, plain}
 	case plan.Survivor == l.Facts.HostID || plan.ID == "" && l.Chosen:
 		return word{"proposed: " + lacks, good}
 	}
@@ -106,7 +104,7 @@ func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
 func lostFor(f recovery.Facts) string {
 	switch {
 	case f.Quorum:
-		return "it sees one"
+		return "it has quorum"
 	case f.Lost.IsZero():
 		return "never seen"
 	}
@@ -128,12 +126,13 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how far this host is with a plan",
-		Long: "Show how far this host is with a plan. With --watch it is shown until the plan has ended here, which\n" +
-			"is an error where it was given up.",
-		Args: cobra.NoArgs,
+		Short: "Show the progress of the recovery plan on this host",
+		Long: "Show the progress of the recovery plan on this host. With --watch, follow it until it has ended here;\n" +
+			"the exit status is 70 if the plan was given up.",
+		Example: examples("quorumctl recover status", "quorumctl recover status --watch"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "read how the recovery goes")
+			s, err := a.status(cmd.Context(), "read the recovery status")
 			if err == nil && watch && s.Recovery != nil {
 				s, err = a.followRecovery(cmd.Context(), s)
 			}
@@ -147,28 +146,27 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 			return recoveryFault(s, watch)
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show how it goes until it is over on this host")
+	cmd.Flags().BoolVar(&watch, "watch", false, "follow it until it has ended on this host")
 	return cmd
 }
 
 func writeRecovery(p *page, s control.Status) {
 	if end := s.LastRecovery; s.Recovery == nil && end != nil {
-		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended),
-			end.Code)
+		p.line("plan %s by %s ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended), end.Code)
 		return
 	}
 	if s.Recovery == nil {
-		p.line("no plan is in force on this host")
+		p.line("no recovery plan on this host")
 		return
 	}
 	r := s.Recovery
-	part := "moves its data aside and joins " + r.Survivor + " again"
+	part := "moves its data aside and joins " + r.Survivor
 	if r.Alone {
-		part = "continues alone" + withSnapshot(*r) + " as cluster " + r.New
+		part = "is the survivor" + withSnapshot(*r) + ", new cluster ID " + r.New
 	}
 	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
 	if r.GivenUp != "" {
-		p.line("it is given up by %s", r.GivenUp)
+		p.line("given up by %s", r.GivenUp)
 	}
 	if s.Next.Text != "" {
 		p.line("next: %s", s.Next.Text)

@@ -15,7 +15,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume",
 		GroupID: groupOperate,
-		Short:   "End the pause",
+		Short:   "End a pause",
+		Example: examples("quorumctl resume", "quorumctl resume -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := a.client().Resume(cmd.Context())

@@ -17,20 +17,22 @@ func (a *app) rolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rollout",
 		GroupID: groupOperate,
-		Short:   "Restart or reboot one host after another, or run a command on it",
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short:   "Restart, reboot or run a command on one host at a time",
+		Example: examples("quorumctl rollout start reboot --reason 'new kernel'", "quorumctl rollout status --watch",
+			"quorumctl rollout pause"),
+		Args: onlySubcommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(
 		a.rolloutStartCommand(), a.rolloutStatusCommand(),
-		a.rolloutSetCommand("pause", control.RolloutPaused, "Pause the rollout: take no further host down",
-			"Take no further host down, until quorumctl rollout resume. A host that is down still comes back."),
-		a.rolloutSetCommand("resume", control.RolloutRunning, "Resume a rollout that was paused or has stopped",
-			"Resume a rollout that was paused, or that has stopped because a host did not come back well."),
-		a.rolloutSetCommand("abort", control.RolloutAborted, "Give the rollout up",
-			"Give the rollout up: no further host begins, and it cannot be resumed. One that is down comes back."),
+		a.rolloutSetCommand("pause", control.RolloutPaused, "Pause the rollout before the next host",
+			"Pause the rollout until quorumctl rollout resume. A host that is down still comes back."),
+		a.rolloutSetCommand("resume", control.RolloutRunning, "Resume a rollout that is paused or has stopped",
+			"Resume a rollout that is paused, or that has stopped because a host did not come back healthy."),
+		a.rolloutSetCommand("abort", control.RolloutAborted, "Abort the rollout for good",
+			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
 	)
 	return cmd
 }
@@ -40,19 +42,23 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	var w waiting
 	cmd := &cobra.Command{
 		Use:   "start restart|reboot|command NAME --reason TEXT",
-		Short: "Begin: every host, one after another, the leader last",
-		Long: "Have one host after another restart etcd, or reboot: sick ones first, then standbys, followers, and\n" +
-			"the leader last. Each waits until the one before is demonstrably back; the first that does not come\n" +
-			"back well stops the line. Any host's quorumctl can start, watch and end it.\n\n" +
-			"With --wait it shows how it goes until it is over; then the exit code is 0 when every host is back,\n" +
-			"70 when it has stopped or was aborted, and 75 when the time is over. It goes on then.\n\n" +
-			"A command is a program that lies on every host as /etc/quorumd/hooks/commands.d/NAME. It runs there\n" +
-			"as root, once, while etcd is stopped. The first host where it is missing, or fails, stops the line.",
+		Short: "Start a rollout over all hosts, the leader last",
+		Long: "Restart etcd, reboot the machine or run a command on one host after another: unhealthy hosts first,\n" +
+			"then standbys, then followers, the leader last. The next host begins when the previous one is back and\n" +
+			"healthy; a host that does not come back healthy stops the rollout. quorumctl on any host can start,\n" +
+			"watch and abort it.\n\n" +
+			"With --wait, show the progress until the rollout has ended. The exit status is 0 if every host is\n" +
+			"back, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then continues.\n\n" +
+			"A command is the program /etc/quorumd/hooks/commands.d/NAME on every host. It runs once on each host,\n" +
+			"as root, while etcd is stopped. A host on which it is missing or fails stops the rollout.",
+		Example: examples("quorumctl rollout start restart --reason 'new flags' --wait",
+			"quorumctl rollout start reboot --reason 'new kernel' --hosts n1,n2",
+			"quorumctl rollout start command upgrade-etcd --until-version 3.6.16 --reason 'etcd 3.6.16'"),
 		Args: rolloutWork,
 		ValidArgs: []string{
 			cobra.CompletionWithDesc(control.WorkRestart, "restart etcd"),
 			cobra.CompletionWithDesc(control.WorkReboot, "reboot the machine"),
-			cobra.CompletionWithDesc(control.WorkCommand, "run a program of commands.d while etcd is down"),
+			cobra.CompletionWithDesc(control.WorkCommand, "run a program of commands.d while etcd is stopped"),
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check("start the rollout"); err != nil {
@@ -73,19 +79,19 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
-	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3; all unless given")
+	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
 	w.onlyWait(cmd)
-	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd, stop at one that then does not")
-	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "do not wait for a snapshot before another etcd")
+	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not run it afterwards")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --until-version: do not require a recent snapshot")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 	completesBy(cmd, "hosts", a.completeHosts)
 	return cmd
 }
 
-// rolloutWork refuses what a rollout does not do.
+// rolloutWork checks the arguments of rollout start.
 func rolloutWork(_ *cobra.Command, args []string) error {
 	const command = "quorumctl rollout start command NAME --reason '<why>'"
 	switch {
@@ -95,11 +101,11 @@ func rolloutWork(_ *cobra.Command, args []string) error {
 	case len(args) == 1 && args[0] == control.WorkCommand:
 		return usage(command, "cannot start the rollout: the name of the command is missing")
 	case len(args) > 0 && args[0] == control.WorkCommand:
-		return usage(command, "cannot start the rollout: a command takes no arguments, but here are %q",
+		return usage(command, "cannot start the rollout: the command takes no arguments, got %q",
 			strings.Join(args[2:], " "))
 	}
 	return usage("quorumctl rollout start restart --reason '<why>'",
-		"cannot start the rollout: %q is not what it does: restart, reboot or command NAME", strings.Join(args, " "))
+		"cannot start the rollout: want restart, reboot or command NAME, got %q", strings.Join(args, " "))
 }
 
 func (a *app) rolloutStatusCommand() *cobra.Command {
@@ -107,10 +113,11 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how far the rollout is, and how long it may take",
-		Long: "Show the rollout in flight, or the last one. With --watch again and again until it is over; then the\n" +
-			"exit code is 0 when every host is back, and 70 when it has stopped or was aborted.",
-		Args: cobra.NoArgs,
+		Short: "Show the progress of the rollout and the time left",
+		Long: "Show the current or last rollout. With --watch, refresh until it has ended; the exit status is then 0\n" +
+			"if every host is back, and 70 if the rollout stopped or was aborted.",
+		Example: examples("quorumctl rollout status", "quorumctl rollout status --watch"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
 				return a.watchRollout(cmd.Context(), interval)
@@ -122,12 +129,12 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 			return a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) })
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again until it is over")
-	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "time between two looks with --watch")
+	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until the rollout has ended")
+	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "refresh interval of --watch")
 	return cmd
 }
 
-// watchRollout shows the rollout until it is over.
+// watchRollout shows the rollout until it has ended.
 func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	var first *control.Status
 	var seen *control.Rollout
@@ -148,20 +155,21 @@ func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	return rolloutFault(*seen)
 }
 
-// fresh tells whether quorumd has looked at the cluster anew since the first look at it: what was
-// started a moment ago, on another host perhaps, is not in an older picture.
+// fresh reports whether quorumd has read the cluster again since the first status: an older one may lack a rollout that
+// another host has just started.
 func fresh(s, first control.Status) bool {
-	const rounds = 2 // the first may have been under way
+	const rounds = 2 // the first one may have begun before
 	return s.Loop.Rounds >= first.Loop.Rounds+rounds || s.Loop.Rounds < first.Loop.Rounds
 }
 
-// rolloutSetCommand makes a command that changes the state of the rollout.
+// rolloutSetCommand returns a command that changes the state of the rollout.
 func (a *app) rolloutSetCommand(name, state, short, long string) *cobra.Command {
 	return &cobra.Command{
-		Use:   name,
-		Short: short,
-		Long:  long,
-		Args:  cobra.NoArgs,
+		Use:     name,
+		Short:   short,
+		Long:    long,
+		Example: examples("quorumctl rollout "+name, "quorumctl rollout "+name+" && quorumctl rollout status"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.client().SetRollout(cmd.Context(), state)
 			if err != nil {
@@ -172,13 +180,13 @@ func (a *app) rolloutSetCommand(name, state, short, long string) *cobra.Command 
 	}
 }
 
-// emitRollout shows a rollout that was just changed, as quorumctl rollout status does.
+// emitRollout shows a rollout that was just changed.
 func (a *app) emitRollout(ctx context.Context, r control.Rollout) error {
 	s, err := a.status(ctx, "read the rollout")
 	if err != nil {
 		return err
 	}
-	s.Rollout = &r // quorumd may not have looked again yet
+	s.Rollout = &r // the status may be older
 	return a.emit(rolloutOf(s), func(p *page) {
 		writeRollout(p, s)
 		if r.State == control.RolloutRunning {

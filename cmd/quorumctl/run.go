@@ -8,13 +8,14 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// app holds what all commands share.
+// app is the state that all commands share.
 type app struct {
 	out    io.Writer
 	err    io.Writer
@@ -22,10 +23,10 @@ type app struct {
 	format format
 	colour colour
 
-	columns int // of a line for people; 0 for the usual
+	columns int // width of a line of text; 0 for the default
 }
 
-// run runs one command line and gives the exit code. The context ends it early.
+// run runs one command line and returns the exit code. The context ends it early.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{out: stdout, err: stderr, format: formatTable, colour: colourAuto}
 	root := a.rootCommand()
@@ -50,9 +51,10 @@ const (
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorumctl",
-		Short: "Look at and operate quorumd on this host",
-		Long: "quorumctl shows what quorumd on this host sees, does and waits for, and asks it for what " +
-			"only\na person can decide. It needs no etcd: it speaks to quorumd's control socket.",
+		Short: "Inspect and operate quorumd on this host",
+		Long: "quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses\n" +
+			"quorumd's control socket only, so it works while etcd is down.",
+		Example:       examples("quorumctl status", "quorumctl explain", "quorumctl maintenance on --reason 'new disk' --for 1h"),
 		Args:          onlySubcommands,
 		Version:       ownVersion(),
 		SilenceUsage:  true,
@@ -69,18 +71,18 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID(groupService)
 	root.SetCompletionCommandGroupID(groupService)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "quorumd's socket; or "+socketVariable)
+	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "quorumd's control socket; or "+socketVariable)
 	a.socket = cmp.Or(os.Getenv(socketVariable), a.socket)
 	flags.VarP(&a.format, "output", "o", "table, wide, json or yaml")
-	flags.Var(&a.colour, "color", "auto, always or never; auto obeys NO_COLOR")
+	flags.Var(&a.colour, "color", "auto, always or never; auto respects NO_COLOR")
 	complete(root, "output", formats())
 	complete(root, "color", colours())
 	root.AddCommand(
 		a.statusCommand(), a.healthCommand(), a.networkCommand(), a.explainCommand(), a.historyCommand(),
-		a.diagnoseCommand(),
+		a.supportBundleCommand(),
 		a.codesCommand(),
 		a.checkCommand(), a.qualifyCommand(),
-		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
+		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.operationCommand(),
 		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.memberCommand(), a.snapshotCommand(),
 		a.recoverCommand(),
 		a.waitCommand(), a.configCommand(), a.initCommand(), a.pkiCommand(), a.schemaCommand(), a.versionCommand(),
@@ -89,8 +91,8 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// completesShellsOnly makes an error of a shell that is not known, which cobra answers with its help and 0. It has to
-// know where the output goes.
+// completesShellsOnly makes an unknown shell an error: cobra prints its help and exits 0. Call it after the output is
+// set.
 func completesShellsOnly(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -101,17 +103,20 @@ func completesShellsOnly(root *cobra.Command) {
 	}
 }
 
+// examples formats command lines for the help of a command.
+func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  ") }
+
 // complete offers the values of a flag to the shell.
 func complete(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 }
 
 func (a *app) client() *control.Client { return control.Dial(a.socket) }
 
-// status asks for the status on behalf of a command.
+// status reads the status for a command; what names the action in the error.
 func (a *app) status(ctx context.Context, what string) (control.Status, error) {
 	s, err := a.client().Status(ctx)
 	if err != nil {
@@ -120,7 +125,7 @@ func (a *app) status(ctx context.Context, what string) (control.Status, error) {
 	return s, nil
 }
 
-// coloured tells whether the output is painted.
+// coloured reports whether the output has colours.
 func (a *app) coloured() bool {
 	switch a.colour {
 	case colourAlways:

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// The schemas are made from the Go types and from their comments: go test ./cmd/quorumctl -run Schema -update.
+// The schemas are generated from the Go types and their comments: go test ./cmd/quorumctl -run Schema -update.
 //
 //go:embed schema/*.json
 var schemas embed.FS
@@ -27,10 +27,10 @@ var schemas embed.FS
 type document struct {
 	name     string   // of its schema
 	of       any      // a zero value of its Go type
-	commands []string // that write it; what stands in capitals is an argument
+	commands []string // that write it; arguments are in capitals
 }
 
-// documents gives all of them. A command that has none stands in withoutDocument.
+// documents lists all of them. Commands without one are in withoutDocument.
 func documents() []document {
 	return []document{
 		{"status", control.Status{}, []string{"status", "wait", "bootstrap"}},
@@ -47,17 +47,17 @@ func documents() []document {
 		{"members", members{}, []string{"member list"}},
 		{"removal", control.Removal{}, []string{"member remove --no-wait"}},
 		{"removal-end", control.RemovalEnd{}, []string{"member remove"}},
-		{"operation", operation{}, []string{"op show"}},
+		{"operation", operation{}, []string{"operation show"}},
 		{"pause", control.Pause{}, []string{"pause"}},
-		{"done", control.Done{}, []string{"resume", "op release", "health unmute", "bootstrap --yes"}},
+		{"done", control.Done{}, []string{"resume", "operation release", "health unmute", "bootstrap --yes"}},
 		{"maintenance", maintenance{}, []string{"maintenance on", "maintenance off", "maintenance status", "cycle"}},
 		{"rollout", rollout{}, []string{
 			"rollout start", "rollout status", "rollout pause", "rollout resume", "rollout abort",
 		}},
 		{"snapshot", control.SnapshotJob{}, []string{
-			"snapshot save", "snapshot list", "snapshot verify", "snapshot prune", "snapshot drill",
+			"snapshot save", "snapshot list", "snapshot verify", "snapshot prune", "snapshot test-restore",
 		}},
-		{"recovery-facts", recovery.Facts{}, []string{"recover facts"}},
+		{"recovery-facts", recovery.Facts{}, []string{"recover collect"}},
 		{"recovery", control.Recovery{}, []string{"recover apply", "recover give-up"}},
 		{"recovery-status", recoveryState{}, []string{"recover status"}},
 		{"config-check", verdictOnConfig{}, []string{"config check"}},
@@ -75,18 +75,20 @@ func documents() []document {
 	}
 }
 
-// withoutDocument gives the commands that write no JSON, whatever -o says.
+// withoutDocument lists the commands that ignore -o json.
 func withoutDocument() []string {
 	return []string{
-		"check",          // what a plugin writes is not ours to choose
-		"config default", // YAML
-		"diagnose",       // its bundle is an archive
-		"recover plan",   // it writes a file for quorumd
-		"schema NAME",    // a schema is JSON that a schema of its own describes
+		"check",                                            // the format of Nagios plugins
+		"config default",                                   // YAML
+		"config show",                                      // YAML
+		"member add", "member promote", "snapshot restore", // only explain
+		"recover plan",   // writes a file for quorumd
+		"schema NAME",    // a JSON Schema
+		"support-bundle", // writes an archive
 	}
 }
 
-// schemaName is a line of the list of schemas.
+// schemaName is an entry of the list of schemas.
 type schemaName struct {
 	Name     string   `json:"name"`
 	Commands []string `json:"commands"` // that write documents of that schema with -o json
@@ -104,10 +106,12 @@ func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema [NAME]",
 		GroupID: groupService,
-		Short:   "List the JSON documents of -o json, or print the JSON Schema of one",
-		Long: "List the documents that commands write with -o json, or print the JSON Schema of one of them. A\n" +
-			"field that is there stays, with its type and meaning, as long as apiVersion does; new ones may be\n" +
-			"added, so pass over what you do not know. quorumd is not asked.",
+		Short:   "List the documents of -o json, or print a JSON Schema",
+		Long: "List the documents that commands write with -o json, or print the JSON Schema of one. Within an\n" +
+			"apiVersion, fields keep their type and meaning, and new ones may be added: ignore unknown fields.\n" +
+			"This does not contact quorumd. To extract fields, use jq.",
+		Example: examples("quorumctl schema", "quorumctl schema status > status.schema.json",
+			"quorumctl status -o json | jq -r '.hosts[].name'"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(schemaNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -129,7 +133,7 @@ func (a *app) schemaCommand() *cobra.Command {
 	}
 }
 
-// printSchema writes a schema, which is JSON unless YAML is asked for.
+// printSchema writes a schema as JSON, or as YAML with -o yaml.
 func (a *app) printSchema(name string) error {
 	if !slices.Contains(schemaNames(), name) {
 		hint := "quorumctl schema lists all"

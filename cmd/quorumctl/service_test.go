@@ -19,20 +19,21 @@ import (
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	help := transcript(t, "SOCKET", "", "status --help", "health --help", "health mute --help",
-		"health unmute --help", "explain --help", "history --help", "codes --help", "qualify --help",
-		"bootstrap --help", "pause --help", "resume --help", "op", "op show --help", "op release --help",
+		"health unmute --help", "explain --help", "history --help", "codes --help", "qualify --help", "support-bundle --help",
+		"bootstrap --help", "pause --help", "resume --help", "operation", "operation show --help", "operation release --help",
 		"maintenance", "maintenance on --help", "maintenance off --help", "maintenance status --help", "cycle --help",
 		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help",
 		"rollout abort --help",
-		"member", "member list --help", "member remove --help",
+		"member", "member list --help", "member remove --help", "member add --help", "member promote --help",
 		"snapshot", "snapshot save --help", "snapshot list --help", "snapshot verify --help", "snapshot prune --help",
-		"snapshot drill --help",
-		"wait --help", "init --help", "config", "config check --help", "config default --help",
+		"snapshot test-restore --help", "snapshot restore --help",
+		"wait --help", "init --help", "config", "config check --help", "config show --help", "config default --help",
 		"pki", "pki init --help", "pki host --help", "pki renew --help", "pki status --help", "pki install --help",
 		"pki trust --help", "pki rotate", "pki rotate begin --help", "pki rotate next --help",
 		"pki rotate undo --help",
 		"pki rotate status --help",
-		"schema --help", "version --help")
+		"schema --help", "version --help", "recover", "recover collect --help", "recover plan --help",
+		"recover apply --help", "recover give-up --help", "recover status --help")
 	golden(t, "help.golden", help)
 	for line := range strings.Lines(string(help)) {
 		if n := utf8.RuneCountInString(line); n > columns+1 {
@@ -188,7 +189,7 @@ func TestTheVersionsOfBothAreShown(t *testing.T) {
 	}
 	stop()
 	if r := quorumctl(t, socket, "version"); r.code != exitOK ||
-		!strings.HasSuffix(r.stdout, "\nquorumd   does not answer at "+socket+"\n") {
+		!strings.HasSuffix(r.stdout, "\nquorumd   no answer at "+socket+"\n") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

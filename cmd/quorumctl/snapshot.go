@@ -20,25 +20,29 @@ func (a *app) snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "snapshot",
 		GroupID: groupOperate,
-		Short:   "Take snapshots of etcd, list, verify and prune them, and prove that they restore",
-		Long: "Take snapshots of etcd's database into the store that the configuration names, prove that they can\n" +
-			"be restored, and remove those that need not be kept. quorumd on this host does it, one thing at a\n" +
-			"time, and goes on when this command is interrupted.",
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short:   "Save, list, verify, test and prune snapshots of etcd",
+		Long: "Save snapshots of etcd's database to the store in backup.store, verify them, test that they restore,\n" +
+			"and remove old ones. quorumd on this host runs one of these jobs at a time; the job continues if this\n" +
+			"command is interrupted.",
+		Example: examples("quorumctl snapshot save", "quorumctl snapshot list", "quorumctl snapshot test-restore"),
+		Args:    onlySubcommands,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
-		a.snapshotPruneCommand(), a.snapshotDrillCommand())
+		a.snapshotPruneCommand(), a.snapshotTestRestoreCommand(), a.snapshotRestoreCommand())
 	return cmd
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "save",
-		Short: "Take a snapshot of the standby, or else of the healthiest follower",
-		Args:  cobra.NoArgs,
+		Short: "Save a snapshot of the standby or a healthy follower",
+		Long: "Save a snapshot to the store and verify it. It is taken from the standby, if there is one, otherwise\n" +
+			"from the healthiest follower; from the leader only if it is the only voter.",
+		Example: examples("quorumctl snapshot save", "quorumctl snapshot save -o json"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: control.SnapshotSave}, writeSaved)
 		},
@@ -47,9 +51,10 @@ func (a *app) snapshotSaveCommand() *cobra.Command {
 
 func (a *app) snapshotListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "Show the snapshots that lie in the store, the newest first",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the snapshots in the store, newest first",
+		Example: examples("quorumctl snapshot list", "quorumctl snapshot list -o wide"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: control.SnapshotList}, writeSnapshots)
 		},
@@ -59,8 +64,12 @@ func (a *app) snapshotListCommand() *cobra.Command {
 func (a *app) snapshotVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [NAME]",
-		Short: "Read a snapshot, or the newest, open it as etcd does, and compare its hash",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Verify a snapshot, by default the newest",
+		Long: "Read a snapshot (default: the newest) to its end, open it as etcd does, and compare its revision,\n" +
+			"keys and hash with those recorded when it was saved.",
+		Example: examples("quorumctl snapshot verify",
+			"quorumctl snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := control.SnapshotRequest{Do: control.SnapshotVerify}
 			if len(args) == 1 {
@@ -71,20 +80,42 @@ func (a *app) snapshotVerifyCommand() *cobra.Command {
 	}
 }
 
-func (a *app) snapshotDrillCommand() *cobra.Command {
+func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "drill [NAME]",
-		Short: "Prove that a snapshot, or the newest, restores: a throw-away etcd serves it",
-		Long: "Restore a snapshot, or the newest, into a directory that is thrown away, have an etcd serve it that\n" +
-			"nobody else can reach, and compare its keys and its hash with what was saved. Neither this host's\n" +
-			"etcd nor its data are touched. It takes the space of the database twice below paths.state.",
+		Use:   "test-restore [NAME]",
+		Short: "Restore a snapshot in a temporary etcd, to test it",
+		Long: "Run a restore test: restore a snapshot (default: the newest) to a temporary directory, start an\n" +
+			"isolated etcd on it, and compare its keys and hash with those recorded when it was saved. This\n" +
+			"host's etcd and its data are not touched. The test needs twice the size of the database in\n" +
+			"paths.state.",
+		Example: examples("quorumctl snapshot test-restore",
+			"quorumctl snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := control.SnapshotRequest{Do: control.SnapshotDrill}
 			if len(args) == 1 {
 				req.Name = args[0]
 			}
-			return a.snapshotJob(cmd.Context(), req, writeProven)
+			return a.snapshotJob(cmd.Context(), req, writeTested)
+		},
+	}
+}
+
+// snapshotRestoreCommand points to recover plan: operators of etcd look for it.
+func (a *app) snapshotRestoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore [NAME]",
+		Short: "Not supported: use recover plan --from-snapshot",
+		Long: "Not supported on a single host. A restored snapshot is a new cluster, so every host must take part:\n" +
+			"collect the facts of each host, plan with --from-snapshot, and apply the plan on each host. To only\n" +
+			"test a snapshot: quorumctl snapshot test-restore.",
+		Example: examples("quorumctl recover collect > n1.json",
+			"quorumctl recover plan --from-snapshot newest n1.json n2.json",
+			"quorumctl recover apply plan.json"),
+		Args: cobra.ArbitraryArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usage("quorumctl recover plan --help", "cannot restore a snapshot on one host: a restore makes a "+
+				"new cluster, which needs a plan for all hosts")
 		},
 	}
 }
@@ -93,28 +124,29 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove the snapshots that backup.keep does not keep, and what was left over",
-		Long: "Remove the snapshots that are neither among the newest nor young enough for backup.keep. The last\n" +
-			"one that was verified always stays, and the last one that was proven to restore. What belongs to no\n" +
-			"snapshot is removed when it is a day old.",
-		Args: cobra.NoArgs,
+		Short: "Remove snapshots that backup.keep does not keep",
+		Long: "Remove the snapshots that exceed both backup.keep.count and backup.keep.age. The newest verified\n" +
+			"snapshot and the newest one that passed a restore test are always kept. Orphaned objects are removed\n" +
+			"after a day.",
+		Example: examples("quorumctl snapshot prune --dry-run", "quorumctl snapshot prune"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			req := control.SnapshotRequest{Do: control.SnapshotPrune, DryRun: dryRun}
 			return a.snapshotJob(cmd.Context(), req, func(p *page, j control.SnapshotJob) { writePruned(p, j, dryRun) })
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be removed; remove nothing")
 	return cmd
 }
 
-// snapshotPoll is how often a job is looked at.
+// snapshotPoll is the time between two reads of a job.
 const snapshotPoll = 200 * time.Millisecond
 
-// snapshotJob starts a job and shows what came of it.
+// snapshotJob runs a job and shows its result.
 func (a *app) snapshotJob(ctx context.Context, req control.SnapshotRequest,
 	text func(*page, control.SnapshotJob),
 ) error {
-	what := req.Do + " snapshots"
+	what := jobName(req.Do)
 	started, err := a.client().StartSnapshot(ctx, req)
 	if err != nil {
 		return cannot(what, err)
@@ -124,7 +156,7 @@ func (a *app) snapshotJob(ctx context.Context, req control.SnapshotRequest,
 	case err != nil:
 		return err
 	case job.Error != "":
-		return &failure{code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd shows more"}
+		return &failure{code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd"}
 	}
 	return a.emit(job, func(p *page) { text(p, job) })
 }
@@ -136,8 +168,21 @@ func cannotSo(what, cause string) string {
 	return cause
 }
 
-// followSnapshot waits for the end of a job, however long it takes: quorumd ends one that does not go on. On a terminal
-// it shows how far the job is.
+// jobName returns what a job does, for errors.
+func jobName(do string) string {
+	switch do {
+	case control.SnapshotSave:
+		return "save a snapshot"
+	case control.SnapshotVerify:
+		return "verify the snapshot"
+	case control.SnapshotDrill:
+		return "test the restore"
+	}
+	return do + " snapshots"
+}
+
+// followSnapshot waits for the end of a job without limit: quorumd ends a job that makes no progress. On a terminal it
+// shows the progress.
 func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (control.SnapshotJob, error) {
 	p := a.watchedOn(a.err)
 	job, err := a.pollSnapshot(ctx, started, func(j control.SnapshotJob) error {
@@ -146,21 +191,21 @@ func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (
 	return job, errors.Join(err, p.end())
 }
 
-// jobText says what a job is doing; how much there is of it is said beside.
+// jobText returns what a job is doing; its progress is shown separately.
 func jobText(j control.SnapshotJob) string {
 	if j.Progress != nil {
 		return "reading and writing"
 	}
 	if j.Serving {
-		return "an etcd serves it: how long nobody knows, 10m at most"
+		return "a temporary etcd reads it: up to 10m"
 	}
-	return display.Size(float64(j.Bytes)) + " read and written so far"
+	return display.Size(float64(j.Bytes)) + " read and written"
 }
 
-// pollSnapshot looks at a job until it has ended, and shows each look before.
+// pollSnapshot reads a job until it has ended, and shows each state before.
 func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, show func(control.SnapshotJob) error,
 ) (control.SnapshotJob, error) {
-	what := started.Do + " snapshots"
+	what := jobName(started.Do)
 	timer := time.NewTicker(snapshotPoll)
 	defer timer.Stop()
 	for job := started; ; {
@@ -170,7 +215,7 @@ func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, sho
 		select {
 		case <-ctx.Done():
 			return job, &failure{
-				code: exitTimeout, message: "cannot " + what + ": it goes on, and was waited for no longer",
+				code: exitTimeout, message: "interrupted: quorumd continues to " + what,
 				hint: "quorumctl history",
 			}
 		case <-timer.C:
@@ -181,8 +226,8 @@ func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, sho
 			return job, cannot(what, err)
 		case err == nil && (next.Number != started.Number || !next.Started.Equal(started.Started)):
 			return job, &failure{
-				code: exitFault, message: "cannot " + what + ": quorumd was restarted, or does something else now",
-				hint: "quorumctl history, and ask again",
+				code: exitFault, message: "cannot " + what + ": quorumd was restarted or has begun another job",
+				hint: "quorumctl history, then try again",
 			}
 		case err == nil && next.Ended == nil:
 			if err := show(next); err != nil {
@@ -198,30 +243,30 @@ func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, sho
 func writeSaved(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
 		p.line("%s %s", word{"saved", good}, s.Name)
-		p.line("    %d keys at revision %d, %s of %s stored%s, of member %s in %s", s.Keys, s.Revision,
+		p.line("    %d keys at revision %d, %s of %s stored%s, from member %s in %s", s.Keys, s.Revision,
 			display.Size(float64(s.StoredSize)), display.Size(float64(s.Size)), encryptedText(s), s.Member, jobTime(j))
 	}
 }
 
 func writeVerified(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
-		p.line("%s %s", word{"whole", good}, s.Name)
-		p.line("    %d keys at revision %d with hash %s, as when it was taken; read in %s", s.Keys, s.Revision,
+		p.line("%s %s", word{"verified", good}, s.Name)
+		p.line("    %d keys at revision %d with hash %s, as recorded; took %s", s.Keys, s.Revision,
 			fmt.Sprintf("%08x", s.Hash), jobTime(j))
 		writeOrigin(p, s)
 	}
 }
 
-func writeProven(p *page, j control.SnapshotJob) {
+func writeTested(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
-		p.line("%s %s", word{"proven", good}, s.Name)
-		p.line("    etcd %s has served %d keys at revision %d with hash %s; in %s", j.Served, s.Keys, s.Revision,
+		p.line("%s %s", word{"restore test passed", good}, s.Name)
+		p.line("    etcd %s served %d keys at revision %d with hash %s; took %s", j.Served, s.Keys, s.Revision,
 			fmt.Sprintf("%08x", s.Hash), jobTime(j))
 		writeOrigin(p, s)
 	}
 }
 
-// writeOrigin says what proves that a snapshot is the one that was saved.
+// writeOrigin shows whether a snapshot is the one that was saved.
 func writeOrigin(p *page, s control.Snapshot) {
 	switch s.Origin {
 	case control.OriginRecorded:
@@ -240,9 +285,9 @@ func writeOrigin(p *page, s control.Snapshot) {
 
 func writeSnapshots(p *page, j control.SnapshotJob) {
 	if len(j.Snapshots) == 0 {
-		p.line("the store holds no snapshot of this cluster")
+		p.line("no snapshots of this cluster in the store")
 	}
-	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "PROVEN", "ORIGIN", "NAME"}}
+	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "RESTORED", "ORIGIN", "NAME"}}
 	if p.wide {
 		t.head = append(t.head, "TAKEN", "REVISION", "KEYS", "HASH", "HOST", "MEMBER", "ETCD", "ENCRYPTED")
 	}
@@ -276,7 +321,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	writeLeftovers(p, j)
 }
 
-// ago tells when something was done, or that it never was.
+// ago returns how long ago something happened, or "no".
 func ago(now time.Time, at *time.Time) string {
 	if at == nil {
 		return "no"
@@ -284,14 +329,14 @@ func ago(now time.Time, at *time.Time) string {
 	return display.Span(now.Sub(*at)) + " ago"
 }
 
-// writeLeftovers shows what belongs to no snapshot.
+// writeLeftovers shows orphaned objects and unreadable manifests.
 func writeLeftovers(p *page, j control.SnapshotJob) {
 	for _, u := range j.Unread {
-		p.line("%s %s", word{"cannot be read:", bad}, u)
+		p.line("%s %s", word{"unreadable:", bad}, u)
 	}
 	if n := len(j.Strays); n > 0 {
-		p.line("%s of no snapshot; quorumctl snapshot prune removes what is a day old",
-			display.Count(n, "object is", "objects are"))
+		p.line("%s; quorumctl snapshot prune removes those older than a day",
+			display.Count(n, "orphaned object", "orphaned objects"))
 	}
 }
 
@@ -301,13 +346,13 @@ func writePruned(p *page, j control.SnapshotJob, dryRun bool) {
 		p.line("%s %s, taken %s", did, s.Name, display.Timestamp(s.TakenAt))
 	}
 	for _, s := range j.Strays {
-		p.line("%s %s, which belongs to no snapshot", did, s)
+		p.line("%s orphaned object %s", did, s)
 	}
 	if len(j.Snapshots)+len(j.Strays) == 0 {
 		p.line("nothing to remove")
 	}
 	for _, u := range j.Unread {
-		p.line("%s %s", word{"cannot be read, and stays:", warn}, u)
+		p.line("%s %s", word{"unreadable, kept:", warn}, u)
 	}
 }
 
@@ -320,7 +365,7 @@ func encryptedText(s control.Snapshot) string {
 
 func jobTime(j control.SnapshotJob) string {
 	if j.Ended == nil {
-		return "no time"
+		return "unknown time"
 	}
 	return display.Latency(j.Ended.Sub(j.Started).Seconds())
 }

@@ -15,7 +15,10 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
 		GroupID: groupInspect,
-		Short:   "Show the cluster, the hosts and what this host does next",
+		Short:   "Show the cluster, its hosts and this host's next step",
+		Long: "Show voters and fault tolerance, the current operation, backups, every host, and what this host\n" +
+			"does next or why it does nothing.",
+		Example: examples("quorumctl status", "quorumctl status --watch", "quorumctl status -o json | jq .cluster"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
@@ -28,7 +31,7 @@ func (a *app) statusCommand() *cobra.Command {
 			return a.emit(s, func(p *page) { writeStatus(p, s) })
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again until interrupted")
-	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "time between two looks with --watch")
+	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until interrupted")
+	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "refresh interval of --watch")
 	return cmd
 }

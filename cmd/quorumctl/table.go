@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// table is aligned text. A column in which no row has anything is left out.
+// table is aligned text. Empty columns are omitted.
 type table struct {
 	head []string
 	rows [][]word
@@ -17,7 +17,7 @@ type table struct {
 
 func (t *table) add(cells ...word) { t.rows = append(t.rows, cells) }
 
-// cells makes a row of plain words.
+// cells returns a row of plain words.
 func cells(texts ...string) []word {
 	row := make([]word, len(texts))
 	for i, text := range texts {
@@ -26,8 +26,8 @@ func cells(texts ...string) []word {
 	return row
 }
 
-// table writes a table. Where lines are bounded, the widest columns are cut until all fit, and
-// the last column is wrapped.
+// table writes a table. If lines have a maximum width, the widest columns are cut until all fit, and the last column is
+// wrapped.
 func (p *page) table(t table) {
 	t = t.withoutEmpty()
 	if len(t.rows) == 0 || len(t.head) == 0 {
@@ -59,11 +59,11 @@ func (p *page) table(t table) {
 
 const (
 	gap        = "  "
-	lastColumn = 24 // columns that the last one is given if it needs them
-	narrowest  = 4  // columns that any other keeps, and a text that is wrapped
+	lastColumn = 24 // width reserved for the last column
+	narrowest  = 4  // minimum width of a column
 )
 
-// widths gives the widths of the first n columns.
+// widths returns the widths of the first n columns.
 func (p *page) widths(rows [][]word, n int) []int {
 	widths := make([]int, n)
 	needed := 0
@@ -85,7 +85,7 @@ func (p *page) widths(rows [][]word, n int) []int {
 			}
 		}
 		if widths[widest] == narrowest {
-			break // whoever shows it cuts the lines
+			break // the terminal cuts the lines
 		}
 		widths[widest]--
 	}

@@ -23,10 +23,11 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		GroupID: groupService,
-		Short:   "Show the versions of quorumctl and of the running quorumd",
+		Short:   "Show the versions of quorumctl and the running quorumd",
+		Example: examples("quorumctl version", "quorumctl version -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second) // nobody asks for a version to wait
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second) // do not delay the own version
 			defer cancel()
 			doc := versions{Quorumctl: ownVersion()}
 			s, err := a.client().Status(ctx)
@@ -36,10 +37,10 @@ func (a *app) versionCommand() *cobra.Command {
 			return a.emit(doc, func(p *page) {
 				p.line("quorumctl %s", doc.Quorumctl)
 				if err != nil {
-					p.line("quorumd   does not answer at %s", a.socket)
+					p.line("quorumd   no answer at %s", a.socket)
 					return
 				}
-				p.line("quorumd   %s", cmp.Or(doc.Quorumd, "of unknown version"))
+				p.line("quorumd   %s", cmp.Or(doc.Quorumd, "unknown"))
 			})
 		},
 	}

@@ -25,7 +25,7 @@ func TestEveryViewOfEveryScene(t *testing.T) {
 			t.Parallel()
 			socket, _ := serving(t, scene(t, name))
 			golden(t, name+".golden", transcript(t, socket,
-				"status", "status -o wide", "explain", "health", "op show", "maintenance status", "rollout status",
+				"status", "status -o wide", "explain", "health", "operation show", "maintenance status", "rollout status",
 				"member list", "bootstrap"))
 		})
 	}
@@ -41,7 +41,7 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 		}}
 		socket, _ := serving(t, d)
 		for _, command := range []string{
-			"status", "explain", "health", "network", "op show", "maintenance status",
+			"status", "explain", "health", "network", "operation show", "maintenance status",
 			"rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms",
 		} {
 			for _, form := range []string{"table", "wide", "yaml", "json"} {
@@ -69,7 +69,7 @@ func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
 	d.lines = story()
 	socket, _ := serving(t, d)
 	golden(t, "documents.golden", transcript(t, socket,
-		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "op show -o yaml",
+		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "operation show -o yaml",
 		"member list -o yaml", "history -n 1 -o yaml"))
 	for _, name := range scenes() {
 		d := scene(t, name)

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// condition is what wait waits for.
+// condition is a state that wait waits for.
 type condition struct {
 	name  string
 	holds func(control.Status) bool
@@ -52,36 +52,37 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "wait",
 		GroupID: groupService,
-		Short:   "Wait until this host is ready, a voter, a member or healthy",
+		Short:   "Wait until this host is ready, a voter, member or healthy",
 		Long: "Wait for a condition of this host:\n" +
 			"  ready      quorumd answers and reaches the cluster\n" +
-			"  voter      it is a voter\n" +
-			"  member     it is a voter or a standby\n" +
-			"  health=OK  its verdict is OK; other verdicts likewise\n" +
-			"Exits with 75 when the time is over.",
-		Args: cobra.NoArgs,
+			"  voter      this host is a voter\n" +
+			"  member     this host is a voter or a standby\n" +
+			"  health=OK  the health state is OK; other states likewise\n" +
+			"Exits 75 on timeout.",
+		Example: examples("quorumctl wait --for voter", "quorumctl wait --for health=OK --timeout 2m"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := conditions()
 			i := slices.IndexFunc(all, func(c condition) bool { return c.name == name })
 			if i < 0 {
-				return usage("it is one of "+strings.Join(conditionNames(), ", "),
+				return usage("use one of "+strings.Join(conditionNames(), ", "),
 					"cannot wait for %q: unknown condition", name)
 			}
 			if timeout <= 0 {
 				return usage("quorumctl wait --for "+name+" --timeout 5m",
-					"cannot wait: --timeout %s is over before it begins", durationfmt.Text(timeout))
+					"cannot wait: --timeout %s is not positive", durationfmt.Text(timeout))
 			}
 			return a.wait(cmd.Context(), all[i], timeout)
 		},
 	}
 	cmd.Flags().StringVar(&name, "for", "ready", "condition: ready, voter, member or health=OK")
-	durationVar(cmd.Flags(), &timeout, "timeout", 5*time.Minute, "how long")
+	durationVar(cmd.Flags(), &timeout, "timeout", 5*time.Minute, "how long to wait")
 	complete(cmd, "for", conditionNames())
 	return cmd
 }
 
-// wait looks until the condition holds, and shows on a terminal how it goes. A daemon that does not answer may be about
-// to.
+// wait waits until the condition holds, and shows the progress on a terminal. A quorumd that does not answer may be
+// starting.
 func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) error {
 	f := &follower{
 		app: a, progress: a.watchedOn(a.err), most: timeout, goal: "for " + c.name, hint: "quorumctl explain",
@@ -96,7 +97,7 @@ func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) erro
 	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
 }
 
-// underway says how far this host is on its way to become a member, or what keeps it.
+// underway returns how far this host is on its way to become a member, or what blocks it.
 func underway(s control.Status) (state, text string) {
 	switch {
 	case len(s.Reasons) > 0:
@@ -112,11 +113,11 @@ func passing(err error) bool {
 	return ok && exitCode(e) == exitUnavailable
 }
 
-// condensed says in one clause how the host stands.
+// condensed returns the state of this host in one clause.
 func condensed(s control.Status) string {
 	text := fmt.Sprintf("%s is %s, health %s", s.Host.Name, s.Role, s.Health.State)
 	if !s.Cluster.Reachable {
-		text += ", no quorum answers"
+		text += ", no quorum"
 	}
 	if len(s.Reasons) > 0 {
 		text += "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text

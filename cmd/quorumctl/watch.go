@@ -25,13 +25,13 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 	})
 }
 
-// watch shows one frame after another until the context ends, or until show says that one is the
-// last. A daemon that goes away while it is watched is shown as that, for it may be restarting.
+// watch shows one frame after another until the context ends or show returns the last one. It continues if the daemon
+// stops answering, which may be a restart.
 func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	show func(control.Status) (frame []byte, last bool, err error),
 ) (err error) {
 	if interval < 100*time.Millisecond {
-		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short",
+		return usage(command+" --watch --interval 1s", "cannot watch: --interval %s is too short",
 			durationfmt.Text(interval))
 	}
 	tick := time.NewTicker(interval)
@@ -74,7 +74,7 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	}
 }
 
-// place shows a frame over the last one, or after it where there is no terminal.
+// place shows a frame over the last one on a terminal, otherwise after it.
 func (a *app) place(screen *live, frame func() ([]byte, error), first bool) error {
 	if screen != nil {
 		return screen.draw(frame)
@@ -94,7 +94,7 @@ func (a *app) place(screen *live, frame func() ([]byte, error), first bool) erro
 	return a.write(append([]byte(between), text...))
 }
 
-// gap says that there is no status now. Programs get nothing: a document that is missing says it.
+// gap shows that there is no status. In JSON and YAML the document is missing.
 func (a *app) gap(gone *control.Error) []byte {
 	if a.format == formatJSON || a.format == formatYAML {
 		return nil

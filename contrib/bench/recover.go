@@ -45,7 +45,7 @@ func recoveries() []row {
 			about: "two of three voters with a database of this size are lost for good; the third one survives, and " +
 				"two with empty disks join it",
 			plainly: "none: etcd's own way has no command for it",
-			ours:    "quorumctl recover facts, plan and apply",
+			ours:    "quorumctl recover collect, plan and apply",
 			figures: []figure{
 				{name: noticed, unit: "s", digits: 1, ours: true},
 				{name: factsTaken, unit: "s", digits: 1, ours: true},
@@ -145,7 +145,7 @@ func (s *site) lose(hosts []*testbed.Host) error {
 	return nil
 }
 
-// facts asks a host for its facts until it sees no quorum, as quorumctl recover facts does.
+// facts asks a host for its facts until it sees no quorum, as quorumctl recover collect does.
 func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	waitErr := s.until("the facts of "+h.Options.Name, recoverBound, func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, factsBound)

@@ -276,7 +276,7 @@ func TestALineIsReadAsAShellReadsIt(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		`pause --reason "rack move" --for 2h    # no host`: "pause|--reason|rack move|--for|2h",
-		`recover facts > n1.json`:                          "recover|facts",
+		`recover collect > n1.json`:                        "recover|collect",
 		`cycle -- sh -c 'echo a; sleep 1'`:                 "cycle|--|sh|-c|echo a; sleep 1",
 		`status; quorumctl health`:                         "status",
 		`explain ''`:                                       "explain|",
@@ -290,8 +290,8 @@ func TestALineIsReadAsAShellReadsIt(t *testing.T) {
 func TestWhatIsTypedIsToldFromWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	text := "Type\nquorumctl b\n\n    n1# quorumctl status  # a look\n    → quorumctl health\n" +
-		"    $ S=1 bin/quorumctl op show\n    quorumctl rollout start    20   1\n\n```sh\nquorumctl check\n```\n"
-	want := []string{"status  # a look", "op show", "check"}
+		"    $ S=1 bin/quorumctl operation show\n    quorumctl rollout start    20   1\n\n```sh\nquorumctl check\n```\n"
+	want := []string{"status  # a look", "operation show", "check"}
 	if got := docs.Typed(text); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -88,7 +88,7 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 			[]string{"cannot change the rollout: there is none", "→ quorumctl rollout start"},
 		},
 		"no operation": {
-			n1, "op release --force --reason x", exitConflict,
+			n1, "operation release --force --reason x", exitConflict,
 			[]string{"cannot release the operation: there is none"},
 		},
 		"an agent that observes": {

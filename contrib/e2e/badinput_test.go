@@ -407,7 +407,7 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
 	w.eventually("both have looked around", func() bool { return n1.names(policy.ClusterUnreachable) && n2.healthy() })
-	me().ctl(n1, "bootstrap").is(t, "without --yes", exitUsage, "nothing was done")
+	me().ctl(n1, "bootstrap").is(t, "without --yes", 0, "nothing has changed")
 	for range 2 {
 		me().ctl(n1, "bootstrap", "--yes").is(t, "asked twice", 0)
 	}
@@ -496,7 +496,7 @@ func TestQuorumctlSaysWithItsExitCodeWhatWentWrong(t *testing.T) {
 	w.eventually("the agent answers", func() bool { _, ok := h.status(); return ok })
 	me().ctl(h, "status").is(t, "no etcd", 0)
 	me().ctl(h, "pause", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot pause")
-	me().ctl(h, "op", "release", "--force", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot release")
+	me().ctl(h, "operation", "release", "--force", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot release")
 	me().ctl(h, "stauts").is(t, "no such command", exitUsage, "unknown command", "status")
 	me().ctl(h, "pause").is(t, "no reason", exitUsage, "reason")
 	me().ctl(h, "status", "-o", "xml").is(t, "no such format", exitUsage, "xml")

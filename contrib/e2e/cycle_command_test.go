@@ -37,7 +37,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing
 		t.Fatal(err)
 	}
 	(<-said).is(t, "the command", 3, "CYCLED, the host is back",
-		"cannot cycle: sh ended with 3; the host was brought back all the same")
+		"cannot cycle: sh exited with status 3; this host is back")
 	if n1.etcdPID() == 0 {
 		t.Error("etcd was not started again")
 	}

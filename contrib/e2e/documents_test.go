@@ -36,7 +36,7 @@ func asTyped() []typedCommand {
 		{line: `history -n 7`},
 		{line: `network`},
 		{line: `check`},
-		{line: `op show`},
+		{line: `operation show`},
 		{line: `schema pause`},
 		{line: `maintenance on --reason "new disk in slot 2" --for 1m`, host: 2},
 		{line: `maintenance status`, host: 2},
@@ -57,9 +57,9 @@ func asTyped() []typedCommand {
 		{line: `rollout status --watch`},
 		{line: `snapshot save`},
 		{line: `snapshot verify`},
-		{line: `snapshot drill`},
+		{line: `snapshot test-restore`},
 		{line: `snapshot list`},
-		{line: `recover facts`},
+		{line: `recover collect`},
 		{line: `recover status`},
 		{line: `recover status --watch`},
 		{line: `pause --reason "rack move" --for 2h`},
@@ -94,10 +94,10 @@ func ranElsewhere() map[string]elsewhere {
 
 		`config check`:                          {newcomer.test, `"quorumctl config check"`},
 		`config check /etc/quorumd/events.yaml`: check,
-		`diagnose --out n1.tar.gz`: {
+		`support-bundle --out n1.tar.gz`: {
 			"TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing", `[]string{"--config", s.config, "--out", out}`,
 		},
-		`diagnose`: {"TestABundleLiesWhereOneStands", `"diagnose"}, flags...)`},
+		`support-bundle`: {"TestABundleLiesWhereOneStands", `"support-bundle"}, flags...)`},
 		`--socket /run/quorumd/events/control.sock status`: {
 			"TestWatchShowsOneStatusAfterAnother", `"--socket", socket, "status"`,
 		},

@@ -97,8 +97,8 @@ func (w *world) factsOf(hosts ...*host) []string {
 	var files []string
 	for _, h := range hosts {
 		h.facts() // until it has them
-		said := me().ctl(h, "recover", "facts")
-		said.is(w.t, "recover facts", 0, `"host": "`+h.Options.Name+`"`)
+		said := me().ctl(h, "recover", "collect")
+		said.is(w.t, "recover collect", 0, `"host": "`+h.Options.Name+`"`)
 		file := filepath.Join(w.dir, h.Options.Name+".json")
 		must(w.t, os.WriteFile(file, []byte(said.said), 0o600))
 		files = append(files, file)
@@ -127,7 +127,7 @@ func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]strin
 	me().ctl(n1, args...).is(t, "of which no host has a record", 64, "its origin is unproven", "--unproven-origin")
 	args = append(args, "--unproven-origin") // every disk is lost, and with them what the hosts remembered
 	shown := me().ctl(n1, args...)
-	shown.is(t, "without the name", 64, "proposed: gets the snapshot", saved.Name, "is lost", "--cluster NAME")
+	shown.is(t, "without the name", 64, "proposed: restores the snapshot", saved.Name, "is lost", "--cluster NAME")
 	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)
 	shown.is(t, "the plan", 0, "Nothing was changed yet")
 	t.Log("\n" + shown.said)

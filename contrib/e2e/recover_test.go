@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// facts asks a host for its facts, as quorumctl recover facts does, by way of the file.
+// facts asks a host for its facts, as quorumctl recover collect does, by way of the file.
 func (h *host) facts() recovery.Facts {
 	h.w.t.Helper()
 	var text []byte
@@ -312,8 +312,8 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	report := w.loaded(func() { w.lose(n2, n3) })
 	n1.facts() // until it sees no quorum
 	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
-	said := me().ctl(n1, "recover", "facts")
-	said.is(t, "recover facts", 0, `"host": "n1"`)
+	said := me().ctl(n1, "recover", "collect")
+	said.is(t, "recover collect", 0, `"host": "n1"`)
 	if err := os.WriteFile(file, []byte(said.said), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +473,7 @@ func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testi
 		return err == nil && pid != 0
 	})
 	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
-	me().ctl(n1, "recover", "facts").is(t, "the plan that was given up is told", 0, `"givenUp": true`)
+	me().ctl(n1, "recover", "collect").is(t, "the plan that was given up is told", 0, `"givenUp": true`)
 	n1.stopAt("after " + string(policy.StepPlaceCopy))
 	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "continues alone")
 	n1.waitStopped()

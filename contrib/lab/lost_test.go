@@ -69,13 +69,13 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 	status := ""
 	// which it knows when the lock is gone, too
 	f.eventually("another host says that it is overdue, and what to do", func() bool {
-		status = f.shell(other, "quorumctl status; quorumctl op show")
-		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl op release --force"},
+		status = f.shell(other, "quorumctl status; quorumctl operation show")
+		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
 			func(text string) bool {
 				return !strings.Contains(status, text)
 			})
 	})
-	t.Logf("quorumctl status and op show on %s:\n%s", other.Name, status)
+	t.Logf("quorumctl status and operation show on %s:\n%s", other.Name, status)
 
 	f.releases(other, h)
 	f.eventually("the next one does not go down while the lost one is a voter", func() bool {
@@ -93,8 +93,8 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 // releases has a person on a host release the operation of another, and sees that it is recorded who that was, and why.
 func (f *fleet) releases(by, of *lab.Host) {
 	f.t.Helper()
-	f.t.Logf("quorumctl op release on %s:\n%s", by.Name,
-		f.shell(by, "quorumctl op release --force --reason 'it was stolen'"))
+	f.t.Logf("quorumctl operation release on %s:\n%s", by.Name,
+		f.shell(by, "quorumctl operation release --force --reason 'it was stolen'"))
 	lines, err := f.history()
 	f.check(err)
 	i := slices.IndexFunc(lines, func(l record.Line) bool { return l.Code == "RELEASED" })

@@ -28,7 +28,7 @@ func NoDrill(c config.Config) string {
 		return never + ": it cannot decrypt snapshots; set backup.identityFile"
 	case c.Cluster.Voters == 1 && c.Cluster.Standbys == 0:
 		return "backup.drill: the only voter leads, so only a host without a member runs the scheduled restore test; " +
-			"without one, run quorumctl snapshot drill"
+			"without one, run quorumctl snapshot test-restore"
 	}
 	return noDrillRoom(c, never)
 }

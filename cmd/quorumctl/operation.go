@@ -12,32 +12,35 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-func (a *app) opCommand() *cobra.Command {
+func (a *app) operationCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "op",
+		Use:     "operation",
 		GroupID: groupOperate,
-		Short:   "Show or release the operation in flight",
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short:   "Show or release the current operation",
+		Example: examples("quorumctl operation show",
+			"quorumctl operation release --force --reason 'n3 has been scrapped'"),
+		Args: onlySubcommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.opShowCommand(), a.opReleaseCommand())
+	cmd.AddCommand(a.operationShowCommand(), a.operationReleaseCommand())
 	return cmd
 }
 
-// operation is the document of op show.
+// operation is the document of operation show.
 type operation struct {
 	APIVersion string       `json:"apiVersion"`
 	Op         *control.Op  `json:"op"`
 	Lock       control.Lock `json:"lock"`
 }
 
-func (a *app) opShowCommand() *cobra.Command {
+func (a *app) operationShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show",
-		Short: "Show the operation in flight and who holds the lock",
-		Args:  cobra.NoArgs,
+		Use:     "show",
+		Short:   "Show the current operation and the lock holder",
+		Example: examples("quorumctl operation show", "quorumctl operation show -o json"),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), "read the operation")
 			if err != nil {
@@ -51,30 +54,29 @@ func (a *app) opShowCommand() *cobra.Command {
 
 func writeOperation(p *page, s control.Status) {
 	if !s.Cluster.Reachable && s.Cluster.AgeSeconds == nil {
-		p.line("not known: etcd has not answered yet")
+		p.line("unknown: etcd has not answered yet")
 		return
 	}
 	if !s.Cluster.Reachable {
-		p.line("%s", word{"no quorum answers: this is " + display.Age(s.Cluster.AgeSeconds) + " old", bad})
+		p.line("%s", word{"no quorum: this information is " + display.Age(s.Cluster.AgeSeconds) + " old", bad})
 	}
 	if s.Op == nil {
-		p.line("no operation is in flight")
+		p.line("no operation in progress")
 	} else {
 		writeLines(p, display.Operation(*s.Op, s.Time))
 		writeOpDetails(p, *s.Op, s.Time)
 	}
 	switch {
 	case s.Lock.Holder == "":
-		p.line("the lock is free")
+		p.line("lock: free")
 	case s.Lock.Mine:
-		p.line("the lock is held by %s, this host, for %s more", s.Lock.HolderName,
+		p.line("lock: held by %s (this host), valid for %s", s.Lock.HolderName,
 			display.Span(display.Seconds(s.Lock.ValidForSeconds)))
 	default:
-		p.line("the lock is held by %s", s.Lock.HolderName)
+		p.line("lock: held by %s", s.Lock.HolderName)
 	}
 	if s.Op != nil && s.Op.Orphaned {
-		p.line("→ if %s will not come back to finish it: quorumctl op release --force --reason '<why>'",
-			s.Op.HostName)
+		p.line("→ if %s will not return: quorumctl operation release --force --reason '<why>'", s.Op.HostName)
 	}
 }
 
@@ -92,18 +94,19 @@ func writeOpDetails(p *page, op control.Op, now time.Time) {
 	}
 }
 
-func (a *app) opReleaseCommand() *cobra.Command {
+func (a *app) operationReleaseCommand() *cobra.Command {
 	var req control.ReleaseRequest
 	cmd := &cobra.Command{
 		Use:   "release --force --reason TEXT",
-		Short: "Forget the operation in flight, so that another can begin",
-		Long: "Delete the record of the operation in flight. quorumd keeps to one operation at a time, and cannot\n" +
-			"know whether a host that is silent will go on with it: make sure that it is off or repaired first.",
+		Short: "Force-release the operation of a host that will not return",
+		Long: "Delete the record of the current operation, so that another one can begin. Make sure first that its\n" +
+			"host is powered off or repaired: quorumd cannot tell whether a silent host will continue.",
+		Example: examples("quorumctl operation show",
+			"quorumctl operation release --force --reason 'n3 has been scrapped'"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !req.Force {
-				return usage("make sure that its host is off or repaired, then: quorumctl op release --force "+
-					"--reason '<why>'",
+				return usage("power off or repair its host, then: quorumctl operation release --force --reason '<why>'",
 					"cannot release the operation: --force is missing")
 			}
 			done, err := a.client().ReleaseOp(cmd.Context(), req)
@@ -113,10 +116,10 @@ func (a *app) opReleaseCommand() *cobra.Command {
 			return a.emit(done, func(p *page) { p.line("released by %s", done.By) })
 		},
 	}
-	cmd.Flags().BoolVar(&req.Force, "force", false, "yes, its host is off or repaired")
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is recorded")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "confirm that its host is powered off or repaired")
+	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (recorded in the history)")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // the flag is not there: the program is wrong
+		panic(err) // no such flag: a bug
 	}
 	return cmd
 }

@@ -49,7 +49,7 @@ func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 	}
 	me := fileaccess.Me()
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", me, file); r.code != exitOK ||
-		r.stdout != file+": OK\n  looked at as "+me+"\n" {
+		r.stdout != file+": OK\n  checked as "+me+"\n" {
 		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", "no-such-user", file)

@@ -147,8 +147,8 @@ func (s *sick) certify() string {
 	return dir
 }
 
-// diagnose runs the command as a process of its own, and gives its exit code, what it said and the files of its bundle.
-func (s sick) diagnose(more ...string) (code int, said string, files map[string]string) {
+// bundle runs the command as a process of its own, and gives its exit code, what it said and the files of its bundle.
+func (s sick) bundle(more ...string) (code int, said string, files map[string]string) {
 	s.t.Helper()
 	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
 	code, said = s.packs("", append([]string{"--config", s.config, "--out", out}, more...)...)
@@ -167,7 +167,7 @@ func (s sick) packs(where string, flags ...string) (code int, said string) {
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, append([]string{"--socket", s.socket, "diagnose"}, flags...)...)
+	cmd := exec.CommandContext(ctx, self, append([]string{"--socket", s.socket, "support-bundle"}, flags...)...)
 	cmd.Dir, cmd.Env = where, append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
 	told, _ := cmd.CombinedOutput() // the exit code says it
 	return cmd.ProcessState.ExitCode(), string(told)
@@ -230,7 +230,7 @@ func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
 	d.status.Reasons = []control.Reason{{Code: "STEP_FAILED", Text: "etcd refuses " + plantedPassword}}
 	socket, _ := serving(t, d)
 	s := newSick(t, socket)
-	code, said, files := s.diagnose()
+	code, said, files := s.bundle()
 	if code != 0 {
 		t.Errorf("exit %d: %s", code, said)
 	}
@@ -269,7 +269,7 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.file("systemctl", "#!/bin/sh\necho 'no bus is there' >&2\nexit 1\n", 0o755)
-	code, said, files := s.diagnose()
+	code, said, files := s.bundle()
 	for _, want := range []string{
 		"missing: status.json", "missing: network.txt", "are missing",
 		"missing: etcd-process.txt: cannot tell which process etcd.service is: systemctl: no bus is there",
@@ -310,7 +310,7 @@ func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	server.Listener = l
 	server.Start()
 	t.Cleanup(func() { close(over); server.Close() })
-	code, said, files := newSick(t, socket).diagnose()
+	code, said, files := newSick(t, socket).bundle()
 	if code != exitUnavailable || !strings.Contains(files["etcd-process.txt"], "--experimental-auth-token") {
 		t.Errorf("exit %d, etcd's process: %q\n%s", code, files["etcd-process.txt"], said)
 	}
@@ -328,7 +328,7 @@ func TestABundleOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSick(t, "/nowhere")
 	there := s.file("there", "precious", 0o600)
-	r := quorumctl(t, "/nowhere", "diagnose", "--config", s.config, "--out", there)
+	r := quorumctl(t, "/nowhere", "support-bundle", "--config", s.config, "--out", there)
 	text, err := os.ReadFile(there)
 	if r.code != exitUsage || !strings.Contains(r.stderr, "→ choose another file with --out") || err != nil ||
 		string(text) != "precious" {

@@ -22,29 +22,30 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/supportbundle"
 )
 
-func (a *app) diagnoseCommand() *cobra.Command {
+func (a *app) supportBundleCommand() *cobra.Command {
 	var out, file string
 	cmd := &cobra.Command{
-		Use:     "diagnose",
+		Use:     "support-bundle",
 		GroupID: groupInspect,
-		Short:   "Pack what helps others to see what is wrong here into one file",
-		Long: "Pack what quorumd, etcd, systemd and the kernel say of this host, and what the other hosts have\n" +
-			"published, into one compressed archive. Secrets are removed, as far as they can be told. It works\n" +
-			"when quorumd or etcd is dead: what is missing is said, and the exit code is 69. What the user who\n" +
-			"runs it may not read is missing as well. Look at it before you send it.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.diagnose(cmd.Context(), out, file) },
+		Short:   "Create a support bundle: one archive about this host",
+		Long: "Collect what quorumd, etcd, systemd and the kernel report about this host, and what the other hosts\n" +
+			"have published, in one compressed archive. Known secrets are removed: review the archive before you\n" +
+			"send it. It works without quorumd and etcd: missing parts are listed, and the exit status is 69. Run\n" +
+			"it as root to include every file.",
+		Example: examples("quorumctl support-bundle", "quorumctl support-bundle --out /tmp/n1.tar.gz"),
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.supportBundle(cmd.Context(), out, file) },
 	}
-	cmd.Flags().StringVar(&out, "out", "", "the file to write, which must not exist; else named after host and time")
-	cmd.Flags().StringVar(&file, "config", defaultConfig, "quorumd's configuration")
+	cmd.Flags().StringVar(&out, "out", "", "file to write, must not exist (default quorumd-HOST-TIME.tar.gz)")
+	cmd.Flags().StringVar(&file, "config", defaultConfig, "quorumd's configuration file")
 	return cmd
 }
 
-// usual is what is looked at where the configuration cannot be read: an etcd as it mostly is.
+// usual is the configuration that is assumed if the file cannot be read.
 const usual = `{cluster: {name: unknown, endpoints: ["http://127.0.0.1:2379"]}, ` +
 	`etcd: {clientURL: "http://127.0.0.1:2379", peerURL: "http://127.0.0.1:2380"}}`
 
-func (a *app) diagnose(ctx context.Context, out, file string) error {
+func (a *app) supportBundle(ctx context.Context, out, file string) error {
 	now := time.Now().UTC()
 	host, err := os.Hostname()
 	if err != nil {
@@ -56,29 +57,29 @@ func (a *app) diagnose(ctx context.Context, out, file string) error {
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return usage("choose another file with --out, or move that one away",
-			"cannot write the bundle: %s is there already, and nothing is overwritten", out)
+			"cannot write the support bundle: %s exists", out)
 	case errors.Is(err, os.ErrNotExist):
-		return usage("choose another file with --out", "cannot write the bundle: there is no directory %s",
+		return usage("choose another file with --out", "cannot write the support bundle: there is no directory %s",
 			filepath.Dir(out))
 	case err != nil:
-		return cannot("write the bundle", err)
+		return cannot("write the support bundle", err)
 	}
 	conf, confErr := config.Load(file)
 	if confErr != nil {
-		if conf, err = config.Parse("as usual", []byte(usual)); err != nil {
-			return cannot("diagnose", err)
+		if conf, err = config.Parse("defaults", []byte(usual)); err != nil {
+			return cannot("create the support bundle", err)
 		}
 	}
 	redactor, unread := redactorOf(conf, file)
 	files := supportbundle.Collect(ctx, a.sources(ctx, conf, confErr, file), redactor)
 	err = supportbundle.Write(into, dir, files, now)
 	if err = errors.Join(err, into.Sync(), into.Close()); err != nil {
-		return cannot("write the bundle", errors.Join(err, os.Remove(out)))
+		return cannot("write the support bundle", errors.Join(err, os.Remove(out)))
 	}
 	return a.showBundle(out, files, unread)
 }
 
-// showBundle says what was written, and what is missing in it.
+// showBundle shows what was written, and what is missing.
 func (a *app) showBundle(out string, files []supportbundle.File, unread []string) error {
 	p := &page{coloured: a.coloured()}
 	for _, f := range files {
@@ -86,29 +87,29 @@ func (a *app) showBundle(out string, files []supportbundle.File, unread []string
 			p.line("%s: %v", word{"missing: " + f.Name, warn}, f.Err)
 		}
 		if f.Cut > 0 {
-			p.line("%s: %d bytes were cut off", f.Name, f.Cut)
+			p.line("%s: truncated by %d bytes", f.Name, f.Cut)
 		}
 	}
 	if len(unread) > 0 {
-		p.line("%s", word{"what these hold could not be looked for in the other texts, as they cannot be read: " +
+		p.line("%s", word{"cannot read these files, so their secrets may be in the bundle: " +
 			strings.Join(unread, ", "), warn})
 	}
 	missing := supportbundle.Missing(files)
-	p.line("%s is written: %d files. Secrets were removed; look at it before you send it.", out, len(files)+1-missing)
+	p.line("wrote %s: %d files. Known secrets are removed; review it before you send it.", out, len(files)+1-missing)
 	if err := a.write([]byte(p.String())); err != nil {
 		return err
 	}
 	if missing > 0 {
 		return &failure{
-			code: exitUnavailable, message: fmt.Sprintf("cannot diagnose all: %d of %d parts are missing", missing,
-				len(files)), hint: "run it as root for all that can be had; what does not answer is what is wrong",
+			code: exitUnavailable, message: fmt.Sprintf("support bundle incomplete: %d of %d parts are missing",
+				missing, len(files)), hint: "run it as root; a part that does not answer points to the fault",
 		}
 	}
 	return nil
 }
 
-// redactorOf makes a redactor that knows what stands in the files with secrets that the configuration names, and tells
-// which of them cannot be read.
+// redactorOf returns a redactor for the contents of every secret file that the configuration names, and the names of
+// those files that cannot be read.
 func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string) {
 	paths := []string{c.Etcd.PasswordFile, c.Backup.IdentityFile, c.Metrics.WebConfig}
 	if s := c.Backup.Store.S3; s != nil {
@@ -125,7 +126,7 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 			paths = append(paths, value)
 		}
 	}
-	// A configuration that is wrong, as it may be on a host that is looked at, names them too.
+	// A configuration with mistakes names secret files, too.
 	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
 		said, _, _ := strings.Cut(line, "#")
@@ -136,7 +137,7 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 	var secrets [][]byte
 	var unread []string
 	if err != nil {
-		unread = append(unread, "the files that "+file+" names")
+		unread = append(unread, "the files named in "+file)
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
@@ -154,13 +155,13 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 	return supportbundle.NewRedactor(secrets...), unread
 }
 
-// namesSecret finds the paths of files with secrets in a configuration, whatever else is wrong with it.
+// namesSecret matches the paths of secret files in a configuration, valid or not.
 func namesSecret() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:passwordFile|identityFile|credentialsFile|webConfig|key|peerKey|` +
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
 }
 
-// shown gives a source that is a page, as another command shows it.
+// shown returns a source with the output of another command.
 func shown(text func(*page)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		p := &page{}
@@ -169,7 +170,7 @@ func shown(text func(*page)) func(context.Context) ([]byte, error) {
 	}
 }
 
-// written gives a source that is a document of quorumd.
+// written returns a source with a JSON document.
 func written(doc any, err error) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		if err != nil {
@@ -179,10 +180,10 @@ func written(doc any, err error) func(context.Context) ([]byte, error) {
 	}
 }
 
-// askFor bounds the question for the status; the others have the bound of their sources.
+// askFor bounds the request for the status; every source has a bound of its own.
 const askFor = 10 * time.Second
 
-// sources are all that goes into a bundle. A quorumd that hangs costs nothing but what it alone can tell.
+// sources returns the parts of a bundle. If quorumd hangs, only its own parts are missing.
 func (a *app) sources(ctx context.Context, c config.Config, confErr error, file string) []supportbundle.Source {
 	status, err := a.statusWithin(ctx, askFor)
 	of := func(text func(*page)) func(context.Context) ([]byte, error) {
@@ -213,7 +214,7 @@ func (a *app) sources(ctx context.Context, c config.Config, confErr error, file 
 	read := supportbundle.FromFile(file, false)
 	config := supportbundle.Source{Name: "quorumd.yaml", Get: func(ctx context.Context) ([]byte, error) {
 		text, err := read(ctx)
-		if err == nil && confErr != nil { // it shows lines of the file
+		if err == nil && confErr != nil { // the error quotes lines of the file
 			err = errors.New(string(supportbundle.WithoutComments([]byte(confErr.Error()))))
 		}
 		return supportbundle.WithoutComments(text), err
@@ -227,7 +228,7 @@ func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.St
 	return a.client().Status(ctx)
 }
 
-// hostOf tells what of the configuration is to be looked at.
+// hostOf returns what the configuration says about this host.
 func hostOf(c config.Config) supportbundle.Host {
 	h := supportbundle.Host{
 		Units: []string{"quorumd.service", c.Etcd.Unit}, Etcd: c.Etcd.Binary, EnvironmentFile: c.Etcd.EnvironmentFile,
@@ -253,7 +254,7 @@ func hostOf(c config.Config) supportbundle.Host {
 	switch c.Etcd.Runner {
 	case config.RunnerSystemd:
 		h.Unit, h.LogFile = c.Etcd.Unit, ""
-	case config.RunnerExternal: // whoever runs it has its log
+	case config.RunnerExternal: // the log belongs to the other service manager
 		h.LogFile = ""
 	case config.RunnerProcess:
 	}
