@@ -82,8 +82,8 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 				" and restart quorumd")
 	case v.BootstrapAttempt.Attempt != "" && v.BootstrapAttempt.First != v.Self.Name:
 		return conflicts(ClusterExists,
-			"this host has promised "+v.BootstrapAttempt.First+" to join the cluster that it creates",
-			"quorumctl explain shows what that waits for; a host that promised this creates no cluster itself")
+			"this host is committed to the attempt of "+v.BootstrapAttempt.First+" to create the cluster",
+			"quorumctl explain shows what the attempt waits for; this host joins that cluster")
 	case v.BootstrapAttempt.elsewhere(v.Self.Name) != "":
 		return conflicts(ClusterExists, v.BootstrapAttempt.elsewhere(v.Self.Name),
 			"no action needed: this host joins that cluster; see quorumctl explain")

@@ -132,7 +132,7 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		"runs with --peer-trusted-ca-file=" + h.tls + "/peer-ca.crt",
 		"runs with --trusted-ca-file=" + h.tls + "/ca.crt",
 		"warning: no interface of this host has " + h.address + ": is this n1?", // the loopback has all, and names one
-		file + ": written, and checked",
+		"wrote " + file + ": OK",
 		"→ mv -i " + file + " " + defaultConfig,
 		"→ systemctl enable --now quorumd", // and no bootstrap: there is a cluster
 	}

@@ -40,7 +40,7 @@ func (a *app) cycleCommand() *cobra.Command {
 			"  cycle                 restarts etcd\n" +
 			"  cycle --reboot        reboots the machine\n" +
 			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, starts etcd\n" +
-			"  cycle --command NAME  stops etcd, has quorumd run /etc/quorumd/hooks/commands.d/NAME as root, starts\n" +
+			"  cycle --command NAME  stops etcd, runs /etc/quorumd/hooks/commands.d/NAME as root, starts\n" +
 			"                        etcd; it continues if this terminal is closed\n" +
 			"With a COMMAND the exit status is that of the command, Ctrl-C goes to the command, and the host is\n" +
 			"brought back even if the command fails, unless --keep-down-on-failure is set.\n\n" +

@@ -32,7 +32,7 @@ func pagesForPeople(t *testing.T) map[string]string {
 var (
 	spokenSpan = regexp.MustCompile("(?:`|\\*\\*)(?:[A-Z_]+=\\S+ )?(?:\\S*/)?quorumctl ([a-z][^`*]*)(?:`|\\*\\*)")
 	variable   = regexp.MustCompile(`\*\* \*(\w+)\*`) // behind a command of a manual page, as in **explain** *CODE*
-	mention    = regexp.MustCompile(`\bquorumctl ([a-z]+)(?: ([a-z]+))?`)
+	mention    = regexp.MustCompile(`\bquorumctl ([a-z-]+)(?: ([a-z-]+))?`)
 )
 
 func TestEveryCommandInTheDocumentsIsOneThatQuorumctlKnows(t *testing.T) {

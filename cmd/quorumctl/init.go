@@ -53,7 +53,7 @@ func (a *app) initCommand() *cobra.Command {
 	flags.StringVar(&o.Cluster, "cluster", "prod", "name of the cluster")
 	flags.IntVar(&o.Voters, "voters", 0, "number of voters (default 3, or 1 with fewer than three hosts)")
 	flags.StringVar(&o.Mode, "mode", "observe", "observe: only report; manage: act")
-	flags.StringVar(&o.TLS, "tls", "", "`PATH` of this host's certificate bundle, or of a directory with its files")
+	flags.StringVar(&o.TLS, "tls", "", "`PATH` of this host's certificate bundle or directory")
 	flags.StringVar(&o.DataDir, "data-dir", "", "etcd's data `directory` (default /var/lib/etcd/default)")
 	flags.StringVar(&o.file, "file", defaultConfig, "`file` to write")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print the configuration; write nothing")

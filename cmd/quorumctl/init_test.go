@@ -38,7 +38,7 @@ func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) 
 		t.Errorf("a dry run has written: %v", err)
 	}
 	r = quorumctl(t, "SOCKET", threeHosts(file, "--mode", "manage")...)
-	if r.code != exitOK || !strings.Contains(r.stdout, file+": written, and checked") ||
+	if r.code != exitOK || !strings.Contains(r.stdout, "wrote "+file+": OK") ||
 		!strings.Contains(r.stdout, "127.0.0.1 on lo") ||
 		!strings.Contains(r.stdout, "→ quorumctl bootstrap --yes, on one host alone") {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)

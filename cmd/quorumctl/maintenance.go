@@ -41,7 +41,7 @@ type waiting struct {
 
 func (w *waiting) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.most, "wait", 0, "give up waiting after this time, as in --wait=10m (default: wait without limit)")
+	durationVar(flags, &w.most, "wait", 0, "give up waiting after this time, as in --wait 10m (default: never)")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	flags.BoolVar(&w.not, "no-wait", false, "return at once; follow with quorumctl maintenance status")
 	w.set = func() bool { return flags.Changed("wait") }
@@ -50,7 +50,7 @@ func (w *waiting) flags(cmd *cobra.Command) {
 // onlyWait declares --wait for a command that does not wait by default.
 func (w *waiting) onlyWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&w.most, "wait", 0, "wait until it has ended, as in --wait or --wait=1h")
+	durationVar(flags, &w.most, "wait", 0, "wait until it has ended, as in --wait or --wait 1h")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	w.set = func() bool { return flags.Changed("wait") }
 }
@@ -60,7 +60,7 @@ func (w *waiting) check(what string) error {
 		return usage("use one of them", "cannot %s: --wait and --no-wait exclude each other", what)
 	}
 	if w.most < 0 {
-		return usage("use a positive duration, as in --wait=10m", "cannot %s: --wait %s is negative", what,
+		return usage("use a positive duration, as in --wait 10m", "cannot %s: --wait %s is negative", what,
 			durationfmt.Typed(w.most))
 	}
 	return nil
@@ -98,7 +98,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 			"A second request replaces reason and time. Interrupting this command does not cancel the request;\n" +
 			"quorumctl maintenance off does.",
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
-			"quorumctl maintenance on --reason 'firmware' --wait=10m",
+			"quorumctl maintenance on --reason 'firmware' --wait 10m",
 			"quorumctl maintenance on --reason 'cabling' --keep-running"),
 		Args: noTime,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -167,7 +167,7 @@ func (a *app) maintenanceOffCommand() *cobra.Command {
 		Short: "End the maintenance of this host, or cancel the request",
 		Long: "End the maintenance of this host, and wait until its member is back. A request that has not begun is\n" +
 			"cancelled. Exits 0 if this host is not in maintenance.",
-		Example: examples("quorumctl maintenance off", "quorumctl maintenance off --wait=10m",
+		Example: examples("quorumctl maintenance off", "quorumctl maintenance off --wait 10m",
 			"quorumctl maintenance off --no-wait"),
 		Args: noTime,
 		RunE: func(cmd *cobra.Command, _ []string) error {

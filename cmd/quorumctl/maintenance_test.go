@@ -246,3 +246,17 @@ func TestProgressThatCannotBeWrittenIsAnError(t *testing.T) {
 		t.Errorf("exit %d: %s", code, &errOut)
 	}
 }
+
+func TestWaitAcceptsItsDurationAsASeparateArgument(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"cycle --wait 10m":                   "cycle --wait=10m",
+		"cycle --wait --reason x":            "cycle --wait --reason x",
+		"rollout start restart --wait":       "rollout start restart --wait",
+		"cycle --wait 1d -- sleep --wait 3s": "cycle --wait=1d -- sleep --wait 3s",
+	} {
+		if got := strings.Join(joinWait(strings.Fields(given)), " "); got != want {
+			t.Errorf("%q becomes %q, not %q", given, got, want)
+		}
+	}
+}

@@ -43,7 +43,7 @@ type rotating struct {
 func rotatingFlags(cmd *cobra.Command) *rotating {
 	r := &rotating{dir: authorityFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
-		"`HOST:PORT` of peer ports to ask for the members (default port 2380 of the hosts)")
+		"`HOST:PORT` of peer ports to ask (default port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
 	completesBy(cmd, "without", completeWithout(r.dir))
 	return r

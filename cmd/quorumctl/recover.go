@@ -119,7 +119,7 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags.StringVar(&wish.Cluster, "cluster", "", "name of the cluster, instead of typing it")
 	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that will never start again, by name or ID")
 	flags.StringSliceVar(&wish.KeptOff, "kept-off", nil,
-		"survivors of earlier plans that will never start again with their data, by name")
+		"survivors of earlier plans that will never start again, by name")
 	flags.StringVar(&wish.Survivor, "survivor", "", "name of the survivor (default: the host with the most advanced log)")
 	flags.StringVar(&snapshot, "from-snapshot", "", "snapshot to restore if no host has data")
 	flags.BoolVar(&unproven, "unproven-origin", false,

@@ -82,7 +82,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
 	w.onlyWait(cmd)
-	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not run it afterwards")
+	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not then")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --until-version: do not require a recent snapshot")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug

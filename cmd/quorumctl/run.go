@@ -30,7 +30,7 @@ type app struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{out: stdout, err: stderr, format: formatTable, colour: colourAuto}
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(joinWait(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	completesShellsOnly(root)
@@ -71,7 +71,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID(groupService)
 	root.SetCompletionCommandGroupID(groupService)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "quorumd's control socket; or "+socketVariable)
+	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "control socket (or "+socketVariable+")")
 	a.socket = cmp.Or(os.Getenv(socketVariable), a.socket)
 	flags.VarP(&a.format, "output", "o", "table, wide, json or yaml")
 	flags.Var(&a.colour, "color", "auto, always or never; auto respects NO_COLOR")
@@ -88,6 +88,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.waitCommand(), a.configCommand(), a.initCommand(), a.pkiCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	completeDurations(root)
+	reflowHelp(root)
 	return root
 }
 

@@ -216,7 +216,7 @@ func TestABundleLiesWhereOneStands(t *testing.T) {
 	}
 	bundles, err := filepath.Glob(filepath.Join(here, "quorumd-"+host+"-*.tar.gz"))
 	if err != nil || len(bundles) != 1 || code != 0 && code != exitUnavailable ||
-		!strings.Contains(said, filepath.Base(bundles[0])+" is written") {
+		!strings.Contains(said, "wrote "+filepath.Base(bundles[0])) {
 		t.Fatalf("exit %d, there are %v, %v: %s", code, bundles, err, said)
 	}
 	if files := s.unpack(bundles[0]); files["status.json"] == "" || files["CONTENTS.txt"] == "" {

@@ -151,7 +151,8 @@ func (h *host) untouched() func(after string) {
 	}
 	return func(after string) {
 		h.w.t.Helper()
-		if pid := h.etcdPID(); pid != before || !h.writes() {
+		h.w.eventually(after+": etcd accepts writes", h.writes)
+		if pid := h.etcdPID(); pid != before {
 			h.w.t.Errorf("%s: etcd was process %d and is %d", after, before, pid)
 		}
 	}
