@@ -66,14 +66,14 @@ func TestAMemberWhoseHeartBeatsSlowlyIsConnectedFromOneBeatToTheNext(t *testing.
 		"1000000": 30 * time.Second, "forged": 4 * time.Second,
 	} {
 		var p peers
-		told := func(at time.Duration, received float64) bool {
+		connected := func(at time.Duration, received float64) bool {
 			p.read(health.EtcdReading{
 				At: at, Peers: map[uint64]health.Peer{3: {Received: received}},
 				Settings: health.EtcdSettings{Known: true, Flags: map[string]string{"heartbeat-interval": beat}},
 			})
 			return p.connections(at, at, time.Second).Of[3]
 		}
-		told(0, 1)
+		connected(0, 1)
 		if heard, still, gone := told(1, 2), told(want, 2), told(want+1, 2); !heard || !still || gone {
 			t.Errorf("%q ms: heard %t, a moment before %s %t, then %t", beat, heard, want, still, gone)
 		}

@@ -29,12 +29,12 @@ func TestTheLocalMemberIsHeldAgainstTheSmallestOtherVoterThatTellsItsSize(t *tes
 		{ID: 5, PeerURLs: []string{"http://n5:2380"}, Learner: true},
 		{ID: 6, PeerURLs: []string{"http://n6:2380"}},
 	}
-	told := func(id uint64, size int64) cluster.Status { return cluster.Status{MemberID: id, DBSize: size} }
+	status := func(id uint64, size int64) cluster.Status { return cluster.Status{MemberID: id, DBSize: size} }
 	r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
 	r.Membership = cluster.Membership{Members: members}
 	r.Statuses = map[uint64]cluster.Status{
-		1: told(1, 900), 2: told(2, 400), 3: told(3, 300), 4: {Err: errors.New("no answer in time")},
-		5: told(5, 10), 6: told(7, 20), // another member answers for it
+		1: status(1, 900), 2: status(2, 400), 3: status(3, 300), 4: {Err: errors.New("no answer in time")},
+		5: status(5, 10), 6: status(7, 20), // another member answers for it
 	}
 	own := r.Statuses[1]
 	own.Errors = []string{"alarm:NOSPACE"}
@@ -98,8 +98,8 @@ func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKno
 		"it has taken none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
 	} {
 		r := &round.Round{At: c.at, Sights: []network.Sight{c.seen}}
-		told := health.EtcdReading{HasLeader: known(1)}
-		if got := metricsPace(r, false, told, true); got != c.want {
+		seen := health.EtcdReading{HasLeader: known(1)}
+		if got := metricsPace(r, false, seen, true); got != c.want {
 			t.Errorf("%s: every %s, want %s", name, got, c.want)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// spreads is into how many parts of a tenth of the interval clusters are spread.
+// spreads is how many start times, within a tenth of the interval, clusters are spread over.
 const spreads = 1000
 
-// backup makes the view of the cluster's snapshots from the record of how the last ones went.
+// backup makes the view of the cluster's snapshots from the record of the last results.
 func (b *Builder) backup(r *round.Round) policy.Backup {
 	c := b.config.Backup
 	every := time.Duration(c.Every)
@@ -39,7 +39,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	return out
 }
 
-// spoolOf makes the view of the directory in which a restore is tested.
+// spoolOf makes the view of the directory for restore tests.
 func spoolOf(r *round.Round) policy.Spool {
 	if !r.Spool.OK {
 		return policy.Spool{Testing: r.Spool.Value.Testing}
@@ -47,7 +47,7 @@ func spoolOf(r *round.Round) policy.Spool {
 	return r.Spool.Value
 }
 
-// drill makes the view of the restores that were proven.
+// drill makes the view of the restore tests.
 func (b *Builder) drill(r *round.Round) policy.RestoreTest {
 	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.Drill)}
 	proven := r.Drill != nil && !r.Drill.Proven.IsZero()
