@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// check judges one thing by its declaration, its evidence and its rules.
+// check evaluates one thing by its declaration, evidence and rules.
 type check struct {
 	declaration
 	evidence
 	*track
 
-	rules []rule // the ways of the evidence
-	told  string // the last reported reason for not being available
+	rules    []rule // the evidence's rules
+	reported string // the last reported reason for not being available
 }
 
 // evidence is what a check measures and decides by. Embed [plain] for defaults.
@@ -44,8 +44,8 @@ type teller interface {
 	entered(from State)
 	// text describes the current state by the newest evidence, also while the state is OK.
 	text() string
-	// report adds measurements to the verdict.
-	report(*Verdict)
+	// report adds measurements to the assessment.
+	report(*Assessment)
 }
 
 // keeper persists evidence across restarts of the agent.
@@ -62,7 +62,7 @@ type plain struct{}
 func (plain) begin(time.Duration)                               {}
 func (plain) absent() string                                    { return "" }
 func (plain) entered(State)                                     {}
-func (plain) report(*Verdict)                                   {}
+func (plain) report(*Assessment)                                {}
 func (plain) memory() any                                       { return nil }
 func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
 
@@ -139,10 +139,10 @@ func (c *check) absent() string {
 // state.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
-		if why == c.told || why == notYet {
+		if why == c.reported || why == notYet {
 			return nil
 		}
-		c.told = why
+		c.reported = why
 		return []Change{{
 			Component: c.Component, Check: c.Name, From: c.State, To: c.State, Code: c.Code, NotAvailable: why, At: now,
 		}}

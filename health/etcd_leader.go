@@ -11,7 +11,7 @@ const EtcdNoLeader Code = "ETCD_NO_LEADER"
 // noLeaderFor is far longer than an election takes.
 const noLeaderFor = 30 * time.Second
 
-// declareLeaderless declares the check of a member that is without a leader for longer than an election takes.
+// declareLeaderless declares the check of a member that has no leader for longer than an election takes.
 func declareLeaderless() declaration {
 	return declaration{
 		Check: Check{

@@ -10,7 +10,7 @@ import (
 )
 
 // textOf returns what the finding of a code says; empty when there is none.
-func textOf(v Verdict, code Code) string {
+func textOf(v Assessment, code Code) string {
 	for _, f := range v.Findings {
 		if f.Code == code {
 			return f.Text

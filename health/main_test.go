@@ -58,7 +58,7 @@ type bench struct {
 	discovery DiscoveryReading
 	pending   []Sample
 	member    bool
-	verdict   Verdict
+	verdict   Assessment
 	changes   []Change
 
 	hardware HardwareReading // what drives and sensors tell

@@ -360,7 +360,7 @@ func TestTheSameInputsGiveTheSameVerdicts(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
 	limits.QualifySamples, limits.Window = 150, 30
-	story := func() (verdicts []Verdict, changes []Change) {
+	story := func() (verdicts []Assessment, changes []Change) {
 		w := &witness{bench: newBench(t, limits), limits: limits}
 		r := rand.New(rand.NewPCG(3, 5))
 		for range 40 {

@@ -70,7 +70,7 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 		h.Logged.All[0].Resets = 3
 	}
 	if chance(80) { // it takes five minutes
-		h.Time.Heard = 3 * time.Hour
+		h.Time.SinceUpdate = 3 * time.Hour
 	}
 	if chance(10) {
 		h.Drives = Several[Drive]{Absent: "smartctl is not installed"}

@@ -9,7 +9,9 @@ import (
 	"time"
 )
 
-func wellTime() TimeSource { return TimeSource{Known: true, Synchronised: true, Heard: time.Minute} }
+func wellTime() TimeSource {
+	return TimeSource{Known: true, Synchronised: true, SinceUpdate: time.Minute}
+}
 
 func timeEdges() []edge {
 	set := func(s TimeSource, lasting time.Duration) func(*bench) {
@@ -19,7 +21,7 @@ func timeEdges() []edge {
 		return func(b *bench) { first(b); second(b) }
 	}
 	lately, silent := wellTime(), wellTime()
-	lately.Heard, silent.Heard = sourceSilent, sourceSilent+1
+	lately.SinceUpdate, silent.SinceUpdate = sourceSilent, sourceSilent+1
 	return []edge{
 		{
 			"chrony has no reachable source", then(set(lately, time.Minute), set(silent, sourceFor-time.Second)),
@@ -35,11 +37,11 @@ func timeEdges() []edge {
 func TestAChronyWithoutASourceIsToldWithWhy(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]TimeSource{
-		"chrony is not synchronised: no source selected":    {Known: true, Heard: 500000 * time.Hour},
+		"chrony is not synchronised: no source selected":    {Known: true, SinceUpdate: 500000 * time.Hour},
 		"chrony uses only the machine's own clock":          {Known: true, Synchronised: true, Own: true},
-		"last update from a time source 3 h ago, limit 2 h": {Known: true, Synchronised: true, Heard: 3 * time.Hour},
+		"last update from a time source 3 h ago, limit 2 h": {Known: true, Synchronised: true, SinceUpdate: 3 * time.Hour},
 		"last update from a time source 2.25 h ago, limit 2 h": {
-			Known: true, Synchronised: true, Heard: 2*time.Hour + 15*time.Minute + 5*time.Second,
+			Known: true, Synchronised: true, SinceUpdate: 2*time.Hour + 15*time.Minute + 5*time.Second,
 		},
 	} {
 		b := newBench(t, DefaultThresholds())

@@ -107,7 +107,7 @@ func gatesOf(c config.Checks, name string) (g health.Gate) {
 }
 
 // observe evaluates a reading. member reports whether this host holds a member.
-func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
+func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Assessment {
 	if j.opt.Plugins != nil {
 		r.Plugins = j.opt.Plugins.Read(ctx)
 	}

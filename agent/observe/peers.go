@@ -12,7 +12,7 @@ import (
 
 // peers remembers the traffic that the local etcd reports from other members, to find out which ones it is connected
 // to. etcd's count of connections does not show this: a member that this one cannot connect to, but that can connect
-// here, may serve well; and one whose machine lost power is counted until TCP gives up, which takes three minutes.
+// here, may serve well; and one whose machine lost power is counted until TCP times out, which takes three minutes.
 type peers struct {
 	at          time.Duration // of the last answer with peer traffic, on the clock of health.Input
 	beat        time.Duration // etcd's heartbeat interval, as reported with it

@@ -63,7 +63,7 @@ func newNightVoter(t *testing.T, limits health.Thresholds, disk nightDisk, seed 
 }
 
 // advance lets the time since the last look pass, and returns what the host publishes then.
-func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.Verdict) {
+func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.Assessment) {
 	in := health.Input{Now: nightBegin + since, Member: true}
 	in.Disk = health.DiskReading{Alive: true, NextIn: time.Second, Total: 1 << 40, Free: 1 << 39}
 	for at := since - nightLook + time.Second; at <= since; at += time.Second {
@@ -113,7 +113,7 @@ func (n *night) run(t *testing.T, seed uint64, disks [3]nightDisk) {
 		for i := range r.Hosts {
 			h := record.Host{Health: "OK"}
 			if v := voters[i]; v != nil {
-				var judged health.Verdict
+				var judged health.Assessment
 				h, judged = v.advance(since)
 				n.slow = n.slow || judged.State == health.Slow
 				if since%(2*nightLook) == 0 {

@@ -86,6 +86,6 @@ func tracking(answer, request []byte, now time.Time) health.TimeSource {
 	heard := now.Sub(time.Unix(int64(uint64(high)<<32|uint64(low)), 0)) //nolint:gosec // any number is a time
 	return health.TimeSource{
 		Known: true, Synchronised: binary.BigEndian.Uint16(answer[leap:]) != notInSync && id != 0,
-		Own: id == ownReference, Heard: max(0, heard),
+		Own: id == ownReference, SinceUpdate: max(0, heard),
 	}
 }

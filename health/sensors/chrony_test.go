@@ -71,9 +71,9 @@ func TestWhatChronySaysOfItsSourceIsUnderstood(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0x6b05730b+100, 0)
 	for text, want := range map[string]health.TimeSource{
-		chronyLost: {Known: true, Synchronised: true, Heard: 100 * time.Second},
-		chronyOwn:  {Known: true, Synchronised: true, Own: true, Heard: 116 * time.Second},
-		chronyNone: {Known: true, Heard: now.Sub(time.Unix(0, 0))},
+		chronyLost: {Known: true, Synchronised: true, SinceUpdate: 100 * time.Second},
+		chronyOwn:  {Known: true, Synchronised: true, Own: true, SinceUpdate: 116 * time.Second},
+		chronyNone: {Known: true, SinceUpdate: now.Sub(time.Unix(0, 0))},
 	} {
 		if got := askChrony(answering(t, recorded(t, text)), now); got != want {
 			t.Errorf("%.60s… is %+v, want %+v", text, got, want)
@@ -131,7 +131,7 @@ func FuzzTracking(f *testing.F) {
 			copy(request[8:12], answer[16:20])
 		}
 		got := tracking(answer, request, time.Unix(0x6b05730b, 0))
-		if got.Heard < 0 || got.Known == (got.Absent != "") {
+		if got.SinceUpdate < 0 || got.Known == (got.Absent != "") {
 			t.Errorf("%x is %+v", answer, got)
 		}
 	})
