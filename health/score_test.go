@@ -19,7 +19,7 @@ func (s *score) after(rounds, slow int) float64 {
 	return s.value
 }
 
-func TestTheScoreDoublesUpToItsMostInSevenRounds(t *testing.T) {
+func TestTheScoreReachesItsMaximumInSevenRounds(t *testing.T) {
 	t.Parallel()
 	s := &score{value: scoreLeast}
 	if got := s.after(6, 1); got != 64 {
@@ -30,7 +30,7 @@ func TestTheScoreDoublesUpToItsMostInSevenRounds(t *testing.T) {
 	}
 }
 
-func TestTheScoreFallsToItsLeastInFiveMinutes(t *testing.T) {
+func TestTheScoreFallsToItsMinimumInFiveMinutes(t *testing.T) {
 	t.Parallel()
 	s := &score{value: scoreMost}
 	if got := s.after(29, 0); got < 3.3 || got > 3.4 {
@@ -41,7 +41,7 @@ func TestTheScoreFallsToItsLeastInFiveMinutes(t *testing.T) {
 	}
 }
 
-func TestARoundWithoutWritesLeavesTheScore(t *testing.T) {
+func TestARoundWithoutWritesKeepsTheScore(t *testing.T) {
 	t.Parallel()
 	s := &score{value: 50}
 	s.advance(time.Hour, 10*time.Second, 5*time.Minute)
@@ -51,7 +51,7 @@ func TestARoundWithoutWritesLeavesTheScore(t *testing.T) {
 	s.add(true)
 	s.advance(time.Hour+10*time.Second-1, 10*time.Second, 5*time.Minute)
 	if s.value != 50 {
-		t.Errorf("a round that is not over makes it %g", s.value)
+		t.Errorf("an unfinished round makes it %g", s.value)
 	}
 }
 
