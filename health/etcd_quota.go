@@ -25,7 +25,7 @@ const (
 	day                       = 24 * time.Hour
 )
 
-// declareQuota declares the check of the space in etcd's database. At its quota etcd accepts no more writes, including
+// declareQuota declares the check of the space in etcd's database. At its quota etcd rejects writes, including
 // quorumd's own.
 func declareQuota() declaration {
 	used := Limit{Of: "quota used", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}

@@ -47,7 +47,7 @@ func lvmOnRAID() map[string]string {
 	}
 }
 
-// linked writes the kernel's files below a directory of its own; a text that begins with "-> " is a symbolic link.
+// linked writes the kernel's files below a temporary directory; a text that begins with "-> " is a symbolic link.
 func linked(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	plain, links := map[string]string{}, map[string]string{}
@@ -71,7 +71,7 @@ func linked(t *testing.T, files map[string]string) *Reader {
 	return r
 }
 
-func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
+func TestEveryDeviceBelowAVolumeIsFound(t *testing.T) {
 	t.Parallel()
 	want := []health.Device{
 		{Name: "dm-0", Kind: "lvm", Label: "vg0-etcd", On: []string{"md127"}},
@@ -92,7 +92,7 @@ func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatSomebodyHasSuspendedIsKnown(t *testing.T) {
+func TestASuspendedVolumeIsFound(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"1\n": true, "0\n": false, "": false} {
 		files := lvmOnRAID()
@@ -119,7 +119,7 @@ func TestADriveUnderBothHalvesOfAMirrorIsListedOnce(t *testing.T) {
 	}
 }
 
-func TestADriveThatSeveralControllersLeadToHangsOnAllOfThem(t *testing.T) {
+func TestADriveWithSeveralControllersHangsOnAllOfThem(t *testing.T) {
 	t.Parallel()
 	r := linked(t, map[string]string{
 		"sys/dev/block/259:0": "-> ../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
@@ -140,7 +140,7 @@ func TestADriveThatSeveralControllersLeadToHangsOnAllOfThem(t *testing.T) {
 	}
 }
 
-func TestAChainThatCannotBeFollowedSaysWhy(t *testing.T) {
+func TestAnUnreadableChainHasAReason(t *testing.T) {
 	t.Parallel()
 	many := lvmOnRAID()
 	for i := range mostDevices {
@@ -156,9 +156,9 @@ func TestAChainThatCannotBeFollowedSaysWhy(t *testing.T) {
 		number uint64
 		why    string
 	}{
-		"tmpfs":                 {lvmOnRAID(), unix.Mkdev(0, 42), string(noBlockDevice)},
-		"more than anybody has": {many, unix.Mkdev(252, 0), "more than 64 devices"},
-		"a leg that went away":  {broken, unix.Mkdev(252, 0), "cannot follow"},
+		"tmpfs":                   {lvmOnRAID(), unix.Mkdev(0, 42), string(noBlockDevice)},
+		"too many devices":        {many, unix.Mkdev(252, 0), "more than 64 devices"},
+		"a device that went away": {broken, unix.Mkdev(252, 0), "cannot follow"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestTheDevicesBelowThisDirectoryAreFound(t *testing.T) {
 	got := New().Devices(uint64(stat.Dev)) //nolint:unconvert // it is 32 bits wide on some architectures
 	if unix.Major(uint64(stat.Dev)) == 0 { //nolint:unconvert // as above
 		if got.Absent != string(noBlockDevice) {
-			t.Errorf("read %+v of what is no block device", got)
+			t.Errorf("read %+v without a block device", got)
 		}
 		return
 	}
@@ -189,7 +189,7 @@ func TestTheDevicesBelowThisDirectoryAreFound(t *testing.T) {
 	t.Logf("%+v", got)
 }
 
-// FuzzDevices gives the reader files of anybody's making.
+// FuzzDevices feeds the reader arbitrary files.
 func FuzzDevices(f *testing.F) {
 	for name, text := range degraded() {
 		if !strings.HasPrefix(text, "-> ") {
