@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStatesAreSystemdsOwnWords(t *testing.T) {
+func TestStatesHaveSystemdsNames(t *testing.T) {
 	t.Parallel()
 	var zero State
 	if zero != Unknown {
