@@ -37,7 +37,7 @@ func declareAlarms() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell},
-				sick:  "a sensor raises an alarm", well: "no sensor raises an alarm", look: alarming,
+				bad:   "a sensor raises an alarm", well: "no sensor raises an alarm", look: alarming,
 				missing: noAlarm,
 			}
 		},

@@ -221,7 +221,7 @@ func (c Certificate) String() string {
 	return fmt.Sprintf("%s expires on %s, in %.0f days", name, at, c.Left.Hours()/24)
 }
 
-func (c *certificates) ways() []rule {
+func (c *certificates) transitions() []rule {
 	when := func(u urgency) func() (string, bool) {
 		return func() (string, bool) {
 			most, _ := c.worst()

@@ -21,7 +21,7 @@ type check struct {
 // evidence is what a check measures and decides by. Embed [plain] for defaults.
 type evidence interface {
 	reader
-	teller
+	decider
 	keeper
 }
 
@@ -36,10 +36,10 @@ type reader interface {
 	absent() string
 }
 
-// teller decides and describes the state.
-type teller interface {
-	// ways returns the rules. The first rule that holds is applied, then all are tried again.
-	ways() []rule
+// decider decides and describes the state.
+type decider interface {
+	// transitions returns the rules. The first rule that holds is applied, then all are tried again.
+	transitions() []rule
 	// entered is called after every transition.
 	entered(from State)
 	// text describes the current state by the newest evidence, also while the state is OK.
@@ -70,7 +70,7 @@ func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
 func newCheck(d declaration) *check {
 	c := &check{declaration: d, track: &track{State: d.start, Code: d.startCode}}
 	c.evidence = d.gather(c.track)
-	c.rules = c.ways()
+	c.rules = c.transitions()
 	return c
 }
 

@@ -93,7 +93,7 @@ func declareClockSource() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: ClockSourceSlow, track: at, badFor: clockUnstable, wellFor: clockUnstable},
-				sick:  "the kernel uses a slow clock source", well: "the kernel uses a fast clock source",
+				bad:   "the kernel uses a slow clock source", well: "the kernel uses a fast clock source",
 				missing: func(in Input) string {
 					if in.Machine.ClockSource != "" {
 						return ""

@@ -100,7 +100,7 @@ func (c *counted) absent() string { return c.figure.absent() }
 
 func (c *counted) text() string { return c.words(c.kept.sum(), c.limit) }
 
-func (c *counted) ways() []rule {
+func (c *counted) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},

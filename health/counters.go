@@ -16,13 +16,13 @@ import (
 type counters struct {
 	plain
 
-	code       Code
-	span       time.Duration
-	over       string // the span, as in a rate
-	sick, well string
-	missing    func(Input) string   // why there is nothing to read
-	partly     func(Input) []string // what is unknown while the rest is read; may be nil
-	look       func(Input) []counter
+	code      Code
+	span      time.Duration
+	over      string // the span, as in a rate
+	bad, well string
+	missing   func(Input) string   // why there is nothing to read
+	partly    func(Input) []string // what is unknown while the rest is read; may be nil
+	look      func(Input) []counter
 
 	why    string
 	silent []string
@@ -77,11 +77,11 @@ func (e *counters) unknown() []string { return e.silent }
 
 func (e *counters) text() string { return enumerated(e.found, e.well+" in "+show(e.span)) }
 
-func (e *counters) ways() []rule {
+func (e *counters) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},
-			Warm, e.code, e.sick + " in " + show(e.span),
+			Warm, e.code, e.bad + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) > 0 }, false,
 		},
 		{

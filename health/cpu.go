@@ -55,7 +55,7 @@ type cpu struct {
 	lastBad time.Duration
 }
 
-func (c *cpu) ways() []rule {
+func (c *cpu) transitions() []rule {
 	return []rule{
 		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated",
 			c.limit.Enter, show(cpuSpan)), c.starved, false},

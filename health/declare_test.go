@@ -30,7 +30,7 @@ type heat struct {
 	recalled    int
 }
 
-func (h *heat) ways() []rule {
+func (h *heat) transitions() []rule {
 	over := func(limit int) func() (string, bool) {
 		return func() (string, bool) { return h.text(), h.celsius > limit }
 	}

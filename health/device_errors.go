@@ -35,7 +35,7 @@ func declareDeviceErrors() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: DeviceErrors, span: deviceErrorsSpan, kept: map[string]growth{},
-				sick: "a device reports new errors", well: "no device reports new errors", over: "a day",
+				bad: "a device reports new errors", well: "no device reports new errors", over: "a day",
 				missing: func(in Input) string { return in.missing(place.uncounted) },
 				partly:  func(in Input) []string { return in.partly(place.uncounted) },
 				look: func(in Input) (all []counter) {

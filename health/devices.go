@@ -32,8 +32,8 @@ type Device struct {
 
 	Model, Serial string
 	Medium        string // "rotating" or "solid"
-	// HangsOn are the NVMe controllers or the ATA port that it is attached to, as the kernel's log names them.
-	HangsOn []string
+	// AttachedTo are the NVMe controllers or the ATA port that it is attached to, as the kernel's log names them.
+	AttachedTo []string
 	// Cache is "write back" if the kernel has to flush the device before a write is durable, and "write through" if it
 	// relies on the device to keep acknowledged writes.
 	Cache string

@@ -58,7 +58,7 @@ func declareDiscovery() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DiscoveryFaulty, track: at, badFor: discoveryBadFor, wellFor: discoveryWellFor},
-				sick:  "discovery fails or does not return all members",
+				bad:   "discovery fails or does not return all members",
 				well:  "discovery returns all members, or is not configured",
 				missing: func(in Input) string {
 					if in.Discovery.Set && !in.Discovery.Asked {

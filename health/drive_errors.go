@@ -31,7 +31,7 @@ func declareDriveErrors() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: DriveErrorsGrown, span: driveErrorsSpan, kept: map[string]growth{},
-				sick: "a drive reports new errors", well: "no drive reports new errors", over: "a week",
+				bad: "a drive reports new errors", well: "no drive reports new errors", over: "a week",
 				missing: func(in Input) string { return in.Hardware.Drives.absent() },
 				look:    func(in Input) []counter { return countedByDrives(in.Hardware.Drives.All) },
 			}

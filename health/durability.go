@@ -55,7 +55,7 @@ func declareDurability() declaration {
 			}
 			return &listed{
 				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
-				sick:  "writes may be acknowledged early", well: "no sign of early acknowledgement",
+				bad:   "writes may be acknowledged early", well: "no sign of early acknowledgement",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (wrong []string) {

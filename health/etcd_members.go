@@ -43,7 +43,7 @@ func declareAlarm() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdAlarm, track: at, wellFor: time.Minute},
-				sick:  "etcd reports an alarm", well: "etcd reports no alarm",
+				bad:   "etcd reports an alarm", well: "etcd reports no alarm",
 				look:    func(in Input, _ bool) []string { return reported(in.Etcd.Errors) },
 				missing: func(in Input) string { return in.Etcd.Alarms.absent() },
 			}

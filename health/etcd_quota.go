@@ -145,7 +145,7 @@ func (q *quota) filling(bad bool) bool {
 	return growing && q.soon.beyond(days, bad)
 }
 
-func (q *quota) ways() []rule {
+func (q *quota) transitions() []rule {
 	low := func(bad bool) func() (string, bool) {
 		return when(func() bool { return q.used.beyond(q.percent(), bad) }, q.text)
 	}

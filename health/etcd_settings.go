@@ -110,7 +110,7 @@ func declareSettings() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdSettingsRisky, track: at, wellFor: time.Minute},
-				sick:  "a setting is risky", well: "no setting is risky",
+				bad:   "a setting is risky", well: "no setting is risky",
 				look:    func(in Input, _ bool) []string { return in.Etcd.Settings.harms() },
 				missing: func(in Input) string { return in.Etcd.Settings.absent() },
 			}

@@ -59,7 +59,7 @@ func declareReadOnly() declaration {
 			unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
 			return &listed{
 				spell: spell{code: FileSystemReadOnly, track: at, wellFor: time.Minute},
-				sick:  "the file system is read-only", well: "the file system is writable",
+				bad:   "the file system is read-only", well: "the file system is writable",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (found []string) {
@@ -99,7 +99,7 @@ func declareDamage() declaration {
 			unknown := func(p place) string { return p.FileSystem.Errors.absent() }
 			return &listed{
 				spell: spell{code: FileSystemErrors, track: at, wellFor: time.Minute},
-				sick:  "the file system has recorded errors", well: "the file system has recorded no error",
+				bad:   "the file system has recorded errors", well: "the file system has recorded no error",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (found []string) {

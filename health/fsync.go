@@ -65,7 +65,7 @@ func (f *fsync) begin(now time.Duration) {
 // read is the reader of the check.
 func (f *fsync) read(in Input) {
 	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
-	f.breaks()
+	f.restartRun()
 	for _, s := range in.Disk.Samples {
 		f.take(s)
 	}
@@ -84,7 +84,7 @@ func (f *fsync) read(in Input) {
 		}
 	}
 	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
-		f.soil(f.now)
+		f.restartCleanTime(f.now)
 	}
 	if !f.steady() {
 		f.calmSince = 0
@@ -93,8 +93,8 @@ func (f *fsync) read(in Input) {
 	}
 }
 
-// breaks restarts the run that ends FAILED on every error, and while an operation hangs.
-func (f *fsync) breaks() {
+// restartRun restarts the run that ends FAILED on every error, and while an operation hangs.
+func (f *fsync) restartRun() {
 	at := f.brokenAt
 	if e := f.disk.Err; e != nil && e.broken() {
 		at = max(at, e.At)
@@ -128,15 +128,15 @@ func (f *fsync) take(s Sample) {
 	f.clean++
 	f.score.add(s.Latency > f.limits.FsyncSlow)
 	if s.Latency >= f.limits.FsyncSlow {
-		f.soil(s.End)
+		f.restartCleanTime(s.End)
 	}
 	if s.Latency > f.limits.outlier() {
 		f.outliers = append(f.outliers, s)
 	}
 }
 
-// soil restarts the clean time.
-func (f *fsync) soil(at time.Duration) {
+// restartCleanTime restarts the clean time.
+func (f *fsync) restartCleanTime(at time.Duration) {
 	f.dirty, f.clean = max(f.dirty, at), 0
 }
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// ways are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] has the sources of
-// the numbers. Apart from those, trip is from the binomial distribution, the slow score from TiKV, and the calm direct
-// lane from Pebble.
-func (f *fsync) ways() []rule {
+// transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] has the
+// sources of the numbers. Apart from those, trip is from the binomial distribution, the slow score from TiKV, and the
+// calm direct lane from Pebble.
+func (f *fsync) transitions() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
 	ageing := []State{Unknown, Qualifying, OK, Warm}

@@ -92,7 +92,7 @@ func declareLink() declaration {
 		Limit{Of: "interfaces without a link", Unit: "of all"}, p, func(at *track) evidence {
 			return &listed{
 				spell: spell{code: LinkDown, track: at, badFor: linkFor, wellFor: linkFor},
-				sick:  "an interface has no link", well: "every interface has a link",
+				bad:   "an interface has no link", well: "every interface has a link",
 				missing: func(in Input) string { return in.Links.absent() },
 				look:    func(in Input, _ bool) []string { return in.Links.down() },
 			}
@@ -148,7 +148,7 @@ func declareLinkSpeed() declaration {
 			e := &linkSpeed{best: map[string]float64{}}
 			e.listed = listed{
 				spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
-				sick:  "an interface is slower than before", well: "every interface is as fast as before",
+				bad:   "an interface is slower than before", well: "every interface is as fast as before",
 				missing: e.missing, look: e.look,
 			}
 			return e
@@ -271,7 +271,7 @@ func declareLinkErrors() declaration {
 			e := &linkLosses{limit: limit, by: map[string]*losses{}}
 			return &listed{
 				spell: spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
-				sick:  fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
+				bad:   fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
 				well: fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped",
 					limit.Leave),
 				look:    e.look,

@@ -22,8 +22,8 @@ type listed struct {
 	missing func(Input) string
 	// partly returns what is unknown, and why, while the rest is checked; nil if that cannot happen.
 	partly func(Input) []string
-	// sick and well describe a finding and the absence of one, for display.
-	sick, well string
+	// bad and well describe a finding and the absence of one, for display.
+	bad, well string
 
 	why    string
 	silent []string // unknown things
@@ -59,9 +59,9 @@ func (l *listed) absent() string { return l.why }
 
 func (l *listed) present() string { return enumerated(l.found, l.well) }
 
-func (l *listed) text() string { return l.tell(l.present()) }
+func (l *listed) text() string { return l.currentText(l.present()) }
 
-func (l *listed) ways() []rule { return l.rules(l.sick, l.well, l.present) }
+func (l *listed) transitions() []rule { return l.rules(l.bad, l.well, l.present) }
 
 // enumerated lists the first few unhealthy things, or says that all is well.
 func enumerated(found []string, well string) string {

@@ -46,7 +46,7 @@ func declareLogged() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: KernelLogErrors, span: loggedSpan, kept: map[string]growth{}, over: "a day",
-				sick: "the log has a new device error", well: "the log has no new device error",
+				bad: "the log has a new device error", well: "the log has no new device error",
 				missing: func(in Input) string {
 					if why := in.Hardware.Logged.absent(); why != "" {
 						return why
@@ -70,7 +70,7 @@ func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
 	for _, device := range d.Chain {
 		var sum LoggedErrors
 		for _, e := range all {
-			if e.Device == device.Name || slices.Contains(device.HangsOn, e.Device) {
+			if e.Device == device.Name || slices.Contains(device.AttachedTo, e.Device) {
 				sum.Errors += e.Errors
 				sum.Resets += e.Resets
 				sum.FileSystem += e.FileSystem

@@ -45,7 +45,7 @@ func loggedEdges() []edge {
 func TestOnlyErrorsOfDevicesBelowTheDataAreFound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
-	b.devices.Chain[2] = Device{Name: "nvme0n1", Serial: "S1", Kind: "disk", HangsOn: []string{"nvme0", "nvme1"}}
+	b.devices.Chain[2] = Device{Name: "nvme0n1", Serial: "S1", Kind: "disk", AttachedTo: []string{"nvme0", "nvme1"}}
 	b.pass(10*time.Minute, ms)
 	for _, other := range []string{"sdz", "sd", "sda1", "nvme0n2", "nvme2", "ata1"} {
 		b.logs(other, failed)

@@ -91,7 +91,7 @@ func (u *uncorrectable) text() string {
 	return fmt.Sprintf("%.0f uncorrectable memory errors, limit 0", u.figure.Value-u.known)
 }
 
-func (u *uncorrectable) ways() []rule {
+func (u *uncorrectable) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},

@@ -105,7 +105,7 @@ func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: problem.Code, track: at, badFor: networkBad, wellFor: networkWell},
-				sick:  of, well: "no " + of + " from or to this host",
+				bad:   of, well: "no " + of + " from or to this host",
 				look:    func(in Input, _ bool) []string { return wrong(in.Network) },
 				missing: func(in Input) string { return in.Network.absent() },
 			}

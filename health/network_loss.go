@@ -40,7 +40,7 @@ func declareLossy() declaration {
 			e := &wayLosses{limit: limit, by: map[string]*window{}, peers: peerLosses{limit: limit}}
 			return &listed{
 				spell:   spell{code: NetworkLossy, track: at, badFor: time.Minute, wellFor: time.Minute},
-				sick:    fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", limit.Enter),
+				bad:     fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", limit.Enter),
 				well:    fmt.Sprintf("at most %.10g %% of the segments to any host are retransmitted", limit.Leave),
 				look:    e.look,
 				missing: func(in Input) string { return in.Network.absent() },

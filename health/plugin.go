@@ -169,7 +169,7 @@ func (p *plugin) all(wanted func(State) bool) bool {
 	return len(p.said) == pluginAgain
 }
 
-func (p *plugin) ways() []rule {
+func (p *plugin) transitions() []rule {
 	says := func(wanted func(State) bool) func() (string, bool) {
 		return func() (string, bool) { return p.text(), p.all(wanted) }
 	}

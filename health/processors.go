@@ -62,7 +62,7 @@ func declareMachineChecks() declaration {
 		Limit{Of: "machine checks", Unit: "since the boot"}, p, func(at *track) evidence {
 			return &listed{
 				spell: spell{code: MachineCheck, track: at, wellFor: time.Minute},
-				sick:  "a machine check", well: "no machine check",
+				bad:   "a machine check", well: "no machine check",
 				missing: func(in Input) string { return in.Machine.MachineChecks.absent() },
 				look: func(in Input, _ bool) []string {
 					if in.Machine.MachineChecks.Value == 0 {

@@ -89,9 +89,9 @@ func declareResync() declaration {
 }
 
 // eachArray returns the evidence of a check of each array under etcd's data.
-func eachArray(timing spell, sick, well string, wrong func(Array) string) *listed {
+func eachArray(timing spell, bad, well string, wrong func(Array) string) *listed {
 	return &listed{
-		spell: timing, sick: sick, well: well,
+		spell: timing, bad: bad, well: well,
 		missing: func(in Input) string {
 			return in.missing(func(p place) string {
 				silent := p.unknownArrays()

@@ -68,10 +68,10 @@ func declareFailing() declaration {
 
 // eachDrive returns the evidence of a check of each drive. A drive that no longer answers keeps its last state: silence
 // is no recovery.
-func eachDrive(at *track, code Code, sick, well string, look func(Drive) string) *listed {
+func eachDrive(at *track, code Code, bad, well string, look func(Drive) string) *listed {
 	last := map[string]string{}
 	return &listed{
-		spell: spell{code: code, track: at, wellFor: drivesFor}, sick: sick, well: well,
+		spell: spell{code: code, track: at, wellFor: drivesFor}, bad: bad, well: well,
 		missing: func(in Input) string { return in.Hardware.Drives.absent() },
 		look: func(in Input, _ bool) (found []string) {
 			before := last
@@ -187,7 +187,7 @@ func declareHeat() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DriveHot, track: at, badFor: time.Minute, wellFor: drivesFor},
-				sick:  "a drive exceeds its own temperature limit, or reports a temperature warning",
+				bad:   "a drive exceeds its own temperature limit, or reports a temperature warning",
 				well:  fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
 				look:  tooHot, missing: noTemperature,
 			}

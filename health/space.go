@@ -59,7 +59,7 @@ type space struct {
 	disk            DiskReading
 }
 
-func (s *space) ways() []rule {
+func (s *space) transitions() []rule {
 	unknown := func() (string, bool) { return s.text(), !s.fresh() }
 	low := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free < s.minFree }
 	fine := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free >= s.minFree }

@@ -36,8 +36,8 @@ func (s *spell) see(now time.Duration, bad, well bool, text string) {
 	}
 }
 
-// tell returns the text: the current reading, or the last bad one while the check is recovering.
-func (s *spell) tell(now string) string {
+// currentText returns the text: the current reading, or the last bad one while the check is recovering.
+func (s *spell) currentText(now string) string {
 	if s.track.State == OK || s.lastBad == s.now {
 		return now
 	}

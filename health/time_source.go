@@ -62,7 +62,7 @@ func declareTimeSource() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: ClockNoSource, track: at, badFor: sourceFor, wellFor: sourceWellFor},
-				sick:  "chrony has no reachable source", well: "chrony has a reachable source",
+				bad:   "chrony has no reachable source", well: "chrony has a reachable source",
 				missing: func(in Input) string {
 					if s := in.Hardware.Time; !s.Known {
 						return cmp.Or(s.Absent, notYet)

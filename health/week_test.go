@@ -226,7 +226,7 @@ func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life ti
 // is the same, plus a tail.
 func TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine(t *testing.T) {
 	t.Parallel()
-	for _, sick := range []struct {
+	for _, bad := range []struct {
 		tail   float64
 		state  State
 		within time.Duration
@@ -239,14 +239,14 @@ func TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine(t *testing.T) {
 				b.live(r, m, at)
 				b.look()
 			}
-			m.tail = sick.tail
+			m.tail = bad.tail
 			began := at
-			for ; b.result.State != sick.state && at-began < time.Hour; at += time.Second {
+			for ; b.result.State != bad.state && at-began < time.Hour; at += time.Second {
 				b.live(r, m, at)
 				b.look()
 			}
-			if took := at - began; took > sick.within {
-				t.Errorf("%s, %.0f %% of its writes slow: %s only after %s", m.name, 100*sick.tail, sick.state, took)
+			if took := at - began; took > bad.within {
+				t.Errorf("%s, %.0f %% of its writes slow: %s only after %s", m.name, 100*bad.tail, bad.state, took)
 			}
 		}
 	}

@@ -259,7 +259,7 @@ func TestSpareUsesItsOwnProbesInsteadOfItsRecord(t *testing.T) {
 	r.Sights = []network.Sight{
 		{Member: 1, Peer: network.Way{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},
 	}
-	got := b.sees(r, r.Hosts[len(r.Hosts)-1])
+	got := b.sights(r, r.Hosts[len(r.Hosts)-1])
 	want := []policy.Sight{{MemberID: 1}, {MemberID: 3, Lost: true}}
 	if !slices.Equal(got, want) {
 		t.Errorf("reports %+v", got)

@@ -55,7 +55,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
 		r.Hosts, r.HostsAt = o.kept(old), old.HostsAt
 	}
-	o.opt.Etcd.SetClusterID(o.whose(r))
+	o.opt.Etcd.SetClusterID(o.clusterID(r))
 	err := o.askMembers(ctx, r, want)
 	if err == nil {
 		r.Listed = true
@@ -75,7 +75,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	if r.Reachable = err == nil; r.Reachable {
 		o.askNames(ctx, r)
 	}
-	r.OldServes = late(o.opt.Config, r) && o.oldServes(ctx, r)
+	r.OldServes = recoveredElsewhere(o.opt.Config, r) && o.oldServes(ctx, r)
 	if r.Reachable {
 		o.pace.guide(r.At, r.Queue != nil)
 	}
@@ -92,9 +92,9 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	o.pace.attend(r.At, o.attentive(r))
 }
 
-// whose returns the cluster that this host belongs to. Until that is noted, it is the cluster of the data that the
+// clusterID returns the cluster that this host belongs to. Until that is noted, it is the cluster of the data that the
 // local etcd serves, if that cluster answered: a distribution's own etcd may run here, on data of no cluster of ours.
-func (o *Observer) whose(r *round.Round) uint64 {
+func (o *Observer) clusterID(r *round.Round) uint64 {
 	id := belongs(o.opt.Config, r)
 	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive &&
 		o.before.Data.Value.ClusterID == o.home.ClusterID {

@@ -27,7 +27,7 @@ func (j *judge) askDrives(ctx context.Context) health.HardwareReading {
 		return health.HardwareReading{}
 	}
 	look := func(context.Context) health.HardwareReading { return j.opt.Hardware() }
-	return lately(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
+	return lastReading(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
 		"what drives say could not be read for a while")
 }
 
@@ -36,7 +36,7 @@ func (j *judge) askChips(ctx context.Context) health.Several[health.Sensor] {
 		return health.Several[health.Sensor]{}
 	}
 	look := func(context.Context) health.Several[health.Sensor] { return j.opt.Chips() }
-	return lately(ctx, j, &j.chips, hardwareEvery, look,
+	return lastReading(ctx, j, &j.chips, hardwareEvery, look,
 		func(why string) health.Several[health.Sensor] { return health.Several[health.Sensor]{Absent: why} },
 		"the sensors have not answered for a while")
 }

@@ -116,9 +116,9 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Network: j.network(r), Discovery: j.discovered(r),
-		Devices: j.below(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device), Links: j.linked(ctx),
+		Devices: j.devicesBelow(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device), Links: j.linked(ctx),
 	})
-	j.sayAbsent(changes)
+	j.logAbsent(changes)
 	for _, c := range changes {
 		if c.NotAvailable != "" {
 			continue
@@ -143,8 +143,8 @@ func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
 	return d
 }
 
-// sayAbsent logs which checks have no data. Checks with the same reason share a line.
-func (j *judge) sayAbsent(changes []health.Change) {
+// logAbsent logs which checks have no data. Checks with the same reason share a line.
+func (j *judge) logAbsent(changes []health.Change) {
 	for i, c := range changes {
 		same := func(o health.Change) bool { return o.NotAvailable == c.NotAvailable && o.Component == c.Component }
 		if c.NotAvailable == "" || slices.ContainsFunc(changes[:i], same) {
@@ -161,9 +161,9 @@ func (j *judge) sayAbsent(changes []health.Change) {
 	}
 }
 
-// lately refreshes a look in the background and returns its last value; if that is too old, it returns silence with the
-// reason.
-func lately[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration, look func(context.Context) T,
+// lastReading refreshes a look in the background and returns its last value; if that is too old, it returns silence
+// with the reason.
+func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration, look func(context.Context) T,
 	silent func(why string) T, why string,
 ) T {
 	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })
@@ -184,16 +184,16 @@ func (j *judge) machine(ctx context.Context) health.MachineReading {
 		return health.MachineReading{}
 	}
 	look := func(context.Context) health.MachineReading { return j.opt.Sensors() }
-	return lately(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
+	return lastReading(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
 }
 
-// below reads the devices below etcd's data.
-func (j *judge) below(ctx context.Context, device uint64) health.DevicesReading {
+// devicesBelow reads the devices below etcd's data.
+func (j *judge) devicesBelow(ctx context.Context, device uint64) health.DevicesReading {
 	if j.opt.Devices == nil || device == 0 {
 		return health.DevicesReading{}
 	}
 	look := func(context.Context) health.DevicesReading { return j.opt.Devices(device) }
-	return lately(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
+	return lastReading(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
 }
 
 // database reads the file system of etcd's database, which may differ from that of its write-ahead log.
@@ -206,7 +206,7 @@ func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading
 		return unknown
 	}
 	look := func(context.Context) health.DatabaseReading { return j.opt.Database(log) }
-	seen := lately(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
+	seen := lastReading(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
 		"the file system of etcd's database has not answered for a while")
 	if j.databases.Age(j.opt.Now()) == math.MaxInt64 {
 		return unknown
@@ -220,7 +220,7 @@ func (j *judge) linked(ctx context.Context) health.LinkReading {
 		return health.LinkReading{}
 	}
 	silent := func(why string) health.LinkReading { return health.LinkReading{Absent: why} }
-	return lately(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
+	return lastReading(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
 }
 
 func (j *judge) reading(from disk.Reading) health.DiskReading {

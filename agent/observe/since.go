@@ -57,13 +57,13 @@ func (s *Since) Forget(round uint64) {
 	}
 }
 
-// said is the prefix of names that survive a round without an answer from etcd.
-const said = "said/"
+// carried is the prefix of names that survive a round without an answer from etcd.
+const carried = "carried/"
 
-// carry keeps names with the prefix said over such a round, if they were seen since oldest.
+// carry keeps names with the prefix carried over such a round, if they were seen since oldest.
 func (s *Since) carry(oldest time.Duration, round uint64) {
 	for name, m := range s.marks {
-		if strings.HasPrefix(name, said) && m.seen >= oldest {
+		if strings.HasPrefix(name, carried) && m.seen >= oldest {
 			m.round = round
 			s.marks[name] = m
 		}

@@ -81,7 +81,7 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 		wait.Go(func() { whys[i] = o.opt.Etcd.Diagnose(ctx, endpoint) })
 	}
 	wait.Wait()
-	i := telling(whys, int(o.in.Number)%len(endpoints))
+	i := mostTelling(whys, int(o.in.Number)%len(endpoints))
 	switch {
 	case whys[i] != nil && undiscovered != nil:
 		return fmt.Errorf("no voter answers; %s: %w; %w", endpoints[i], whys[i], undiscovered)
@@ -91,9 +91,9 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 	return err // every connection succeeds: err reports what happened to each call
 }
 
-// telling returns the endpoint whose failure says most: one that accepts connections and then fails, or else the next
-// one. A host without a member always finds its own endpoint closed.
-func telling(whys []error, next int) int {
+// mostTelling returns the endpoint whose failure says most: one that accepts connections and then fails, or else the
+// next one. A host without a member always finds its own endpoint closed.
+func mostTelling(whys []error, next int) int {
 	for i, why := range whys {
 		op, ok := errors.AsType[*net.OpError](why)
 		closed := ok && op.Op == "dial"

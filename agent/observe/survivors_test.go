@@ -25,7 +25,7 @@ func TestTheEndpointThatGotFurthestIsReported(t *testing.T) {
 		"all closed or silent":           {[]error{closed, nil, closed}, 0},
 		"some silent, one with a reason": {[]error{nil, nil, untrusted}, 2},
 	} {
-		if got := telling(c.whys, 0); got != c.want {
+		if got := mostTelling(c.whys, 0); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

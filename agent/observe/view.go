@@ -63,8 +63,8 @@ func limitsOf(c config.Config) policy.Limits {
 	}
 }
 
-// foundingOf returns the state of an automatic bootstrap by the listed hosts.
-func foundingOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
+// bootstrapOf returns the state of an automatic bootstrap by the listed hosts.
+func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	if len(c.Bootstrap.Hosts) == 0 {
 		return policy.BootstrapAttempt{}
 	}
@@ -101,7 +101,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
 			Done: r.Noted.Cluster != 0, Seen: r.Noted.LastCluster,
 		},
-		BootstrapAttempt: foundingOf(c, r),
+		BootstrapAttempt: bootstrapOf(c, r),
 		Backoff:          r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
 		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
@@ -133,7 +133,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
 	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, environment(c, r, &v))
 	v.Self.Conflict = policy.Conflict(v)
-	v.LeadershipTransfers = b.gaveWay(&v, r)
+	v.LeadershipTransfers = b.leadershipTransfers(&v, r)
 	v.Led = b.leader(&v, r)
 	b.markStandbys(&v, r)
 	b.since.Forget(r.Number)
@@ -148,7 +148,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 		_, listed := r.Membership.ByID(uint64(id))
 		return listed
 	})
-	v.Ejections = b.takenOut(v, r)
+	v.Ejections = b.ejections(v, r)
 	v.Backup = b.backup(r)
 	b.members(v, r)
 	markDomains(v, r.Noted.Domains)
@@ -160,7 +160,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.IdleFor = min(b.since.truth("idle", r.OpAt == 0, r.At, r.Number),
 		b.since.Of("ended", fmt.Sprint(r.EndedAt), r.At, r.Number))
 	v.Op = b.operation(r)
-	b.turn(v, r)
+	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
 	v.FreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
@@ -252,7 +252,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
 			Turn: r.Released.InOperation(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
-			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.unhealthySince(r, h, state),
+			Sees: b.sights(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.unhealthySince(r, h, state),
 			Recovers: h.Recovers, Strained: b.strained(r, h, state),
 			Drills: policy.RestoreTestAbility(h.Drills), Stores: h.Stores, Writes: b.writes(r, h),
 		})

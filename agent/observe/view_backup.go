@@ -23,7 +23,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	out := policy.Backup{
 		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), Open: c.Open(r.Wall),
 	}
-	out.Drill, out.Stored = b.drill(r), c.Store.Directory != "" || c.Store.S3 != nil
+	out.Drill, out.Stored = b.restoreTest(r), c.Store.Directory != "" || c.Store.S3 != nil
 	saved := r.Backup != nil && !r.Backup.Saved.IsZero()
 	lacking := b.since.truth("no snapshot", !saved, r.At, r.Number)
 	if saved {
@@ -47,8 +47,8 @@ func spoolOf(r *round.Round) policy.Spool {
 	return r.Spool.Value
 }
 
-// drill makes the view of the restore tests.
-func (b *Builder) drill(r *round.Round) policy.RestoreTest {
+// restoreTest makes the view of the restore tests.
+func (b *Builder) restoreTest(r *round.Round) policy.RestoreTest {
 	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.Drill)}
 	proven := r.Drill != nil && !r.Drill.Proven.IsZero()
 	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)

@@ -15,10 +15,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sees returns what a host reports about the members. The host has a member itself, or is this one.
-func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
+// sights returns what a host reports about the members. The host has a member itself, or is this one.
+func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 	if h.ID == b.config.Host.ID {
-		return b.seesItself(r)
+		return b.ownSights(r)
 	}
 	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member {
 		return nil
@@ -28,7 +28,7 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 			continue
 		}
 		// Time and agent are part of the report: one that was retracted unseen in between counts as another.
-		all = append(all, b.word(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
+		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
 			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Takes() && !network.ParseState(s.Client).Takes(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
@@ -38,15 +38,15 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 	return all
 }
 
-// seesItself returns what this host observes now: its record may be older, and a spare does not publish it.
-func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
+// ownSights returns what this host observes now: its record may be older, and a spare does not publish it.
+func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
 	for _, s := range r.Sights {
 		if !s.Lost && s.Peer.State == network.Unknown && s.Client.State == network.Unknown {
 			continue
 		}
 		known := s.Lost && r.Connections.Known
 		up := known && r.Connections.Of[s.Member]
-		all = append(all, b.word(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
+		all = append(all, b.reportedSince(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
 			MemberID: s.Member, Lost: s.Lost, Connected: up, ConnectedKnown: known,
 			Unsure: !s.Lost && !s.Peer.State.Takes() && !s.Client.State.Takes(),
 		}))
@@ -54,9 +54,9 @@ func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
 	return all
 }
 
-// word adds to a sight for how long the host has reported it unchanged.
-func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) policy.Sight {
-	s.For = b.since.Of(fmt.Sprintf(said+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
+// reportedSince adds to a sight for how long the host has reported it unchanged.
+func (b *Builder) reportedSince(r *round.Round, host, words string, s policy.Sight) policy.Sight {
+	s.For = b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
 	return s
 }
 
@@ -65,7 +65,7 @@ func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) polic
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)
-	since := b.since.truth(fmt.Sprintf(said+"host of %x/gone", m.ID), gone, r.At, r.Number)
+	since := b.since.truth(fmt.Sprintf(carried+"host of %x/gone", m.ID), gone, r.At, r.Number)
 	if !gone {
 		return 0
 	}

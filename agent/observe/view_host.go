@@ -145,24 +145,24 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)
 	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
-	v.OverFor = b.since.truth(said+"asked/over", v.Over, r.At, r.Number)
+	v.OverFor = b.since.truth(carried+"asked/over", v.Over, r.At, r.Number)
 	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	return &v
 }
 
 const (
 	// cleanStretch names since when an ejected host has been healthy.
-	cleanStretch = said + "well"
+	cleanStretch = carried + "well"
 	// wellIntervals is for how many intervals the cluster may be unreachable meanwhile: a host of a large fleet asks
 	// once in 30 intervals, and may miss an answer.
 	wellIntervals = 90
 )
 
-// takenOut makes the view of how often this host's member was ejected. Its clean stretch begins once this agent has
+// ejections makes the view of how often this host's member was ejected. Its clean stretch begins once this agent has
 // seen it healthy and has read that it was ejected: clocks of two hosts are compared only for display. An unreadable
 // record holds no host back, since no host is replaced then either. The stretch noted by the previous agent continues
 // if that was just now.
-func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.Ejections {
+func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	times, last := r.Repairs.Ejections(b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
 		return policy.Ejections{}
@@ -194,9 +194,9 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	return &out
 }
 
-// gaveWay makes the view of this host's leadership. What this process does not know counts from its first look. A round
-// without an answer from etcd, as with a slow leader, does not show who leads.
-func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.LeadershipTransfers {
+// leadershipTransfers makes the view of this host's leadership. What this process does not know counts from its first
+// look. A round without an answer from etcd, as with a slow leader, does not show who leads.
+func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.LeadershipTransfers {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {
 		leads = leads || m.Leader && m.PeerURL == v.Self.PeerURL

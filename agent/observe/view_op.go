@@ -41,9 +41,9 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	return view
 }
 
-// turn makes the view of the operation for this host's request. It remains on this host's disk until it has ended here,
-// was released, or the cluster changed.
-func (b *Builder) turn(v *policy.View, r *round.Round) {
+// requestedOperation makes the view of the operation for this host's request. It remains on this host's disk until it
+// has ended here, was released, or the cluster changed.
+func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	k := r.Request
 	if k == nil {
 		return

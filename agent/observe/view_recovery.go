@@ -24,7 +24,7 @@ func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 		}
 	}
 	k := r.Recovered
-	if !late(b.config, r) {
+	if !recoveredElsewhere(b.config, r) {
 		return nil
 	}
 	return &policy.Recovery{
@@ -32,8 +32,8 @@ func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	}
 }
 
-// late reports whether the cluster that answers was recovered without this host.
-func late(c config.Config, r *round.Round) bool {
+// recoveredElsewhere reports whether the cluster that answers was recovered without this host.
+func recoveredElsewhere(c config.Config, r *round.Round) bool {
 	if !r.Reachable || r.Recovered == nil {
 		return false
 	}

@@ -122,12 +122,12 @@ func TestAnUnknownLeadershipTransferCountsFromTheFirstLook(t *testing.T) {
 		r := &round.Round{Number: n, At: at, Did: did}
 		r.Reachable = reached
 		if !reached {
-			return b.gaveWay(v, r)
+			return b.leadershipTransfers(v, r)
 		}
 		v.Cluster.Members = []policy.Member{
 			{PeerURL: "http://n2", Leader: !leads}, {PeerURL: "http://n1", Leader: leads},
 		}
-		return b.gaveWay(v, r)
+		return b.leadershipTransfers(v, r)
 	}
 	did := round.ActorState{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
 	const s = time.Second

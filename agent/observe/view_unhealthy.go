@@ -39,7 +39,7 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 // there counts as new.
 func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
-		name := said + "host/" + h.ID + "/" + what
+		name := carried + "host/" + h.ID + "/" + what
 		if !holds {
 			return b.since.truth(name, false, r.At, r.Number)
 		}
@@ -60,6 +60,6 @@ func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
 	at := h.Instance + h.WritesAt.String()
 	return policy.Writes{
 		Mean: writesTook(h.WriteMean),
-		Age:  b.since.Of(said+"host/"+h.ID+"/writes", at, r.At, r.Number),
+		Age:  b.since.Of(carried+"host/"+h.ID+"/writes", at, r.At, r.Number),
 	}
 }

@@ -90,7 +90,7 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 			now, lost = summary{Devices: before.Devices, Hung: before.Hung, Next: before.Next, Absent: why}, 0
 			break
 		}
-		l, is := understand(buffer[:size])
+		l, is := parseRecord(buffer[:size])
 		if !is {
 			continue
 		}

@@ -58,8 +58,8 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, files: rootfile.Beneath(dir, os.Getuid()), now: time.Hour, dir: dir}
 }
 
-// handsOver reads a log, and returns what the agent reads then, and the news.
-func (b *bench) handsOver(open func() (io.ReadCloser, error)) (health.Several[health.LoggedErrors], string) {
+// publishes reads a log, and returns what the agent reads then, and the news.
+func (b *bench) publishes(open func() (io.ReadCloser, error)) (health.Several[health.LoggedErrors], string) {
 	b.t.Helper()
 	var news strings.Builder
 	f := follower{open: open, dir: b.dir, now: func() time.Duration { return b.now }}
@@ -114,12 +114,12 @@ func TestLinesAboutDevicesAreParsed(t *testing.T) {
 func TestEachLineIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	got, news := b.handsOver(of(says(7, "sda"), says(8, "sdb"), says(9, "sda")))
+	got, news := b.publishes(of(says(7, "sda"), says(8, "sdb"), says(9, "sda")))
 	want := []health.LoggedErrors{{Device: "sda", Errors: 2}, {Device: "sdb", Errors: 1}}
 	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("at first: %+v, news %q", got, news)
 	}
-	got, news = b.handsOver(of(says(8, "sdb"), says(9, "sda"), says(10, "sda")))
+	got, news = b.publishes(of(says(8, "sdb"), says(9, "sda"), says(10, "sda")))
 	want[0].Errors = 3
 	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("then: %+v, news %q", got, news)
@@ -129,8 +129,8 @@ func TestEachLineIsCountedOnce(t *testing.T) {
 func TestOverwrittenLinesAreReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.handsOver(of(says(1, "sda")))
-	got, news := b.handsOver(of(says(5, "sda"), "", says(8, "sda")))
+	b.publishes(of(says(1, "sda")))
+	got, news := b.publishes(of(says(5, "sda"), "", says(8, "sda")))
 	if !got.Known || got.All[0].Errors != 3 ||
 		news != "The kernel overwrote 5 log lines before they were read.\n" {
 		t.Errorf("%+v, news %q", got, news)
@@ -140,8 +140,8 @@ func TestOverwrittenLinesAreReported(t *testing.T) {
 func TestARestartedLogIsReadFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.handsOver(of(says(70, "sda"), says(71, "sda")))
-	got, news := b.handsOver(of(says(0, "sdb"), says(1, "sdb")))
+	b.publishes(of(says(70, "sda"), says(71, "sda")))
+	got, news := b.publishes(of(says(0, "sdb"), says(1, "sdb")))
 	if want := []health.LoggedErrors{{Device: "sdb", Errors: 2}}; !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("%+v, news %q", got, news)
 	}
@@ -151,7 +151,7 @@ func TestLinesWrittenByProgramsAreIgnored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	forged := "11,1,5140900,-;I/O error, dev sda, sector 8 op 0x1:(WRITE)\n" // user.err
-	got, _ := b.handsOver(of(forged, "no record", "3,x,1,-;I/O error, dev sda, sector 8", "3,2;EXT4-fs error"))
+	got, _ := b.publishes(of(forged, "no record", "3,x,1,-;I/O error, dev sda, sector 8", "3,2;EXT4-fs error"))
 	if !got.Known || len(got.All) > 0 {
 		t.Errorf("counted: %+v", got)
 	}
@@ -174,11 +174,11 @@ func TestAHungTaskIsCountedOnce(t *testing.T) {
 		"11,8,1,-;INFO: task forged:1 blocked for more than 122 seconds.\n", // user.err
 		"6,9,1,-;x INFO: task forged:1 blocked for more than 122 seconds.\n",
 	}
-	b.handsOver(of(records...))
+	b.publishes(of(records...))
 	if f := hung(); f != (health.Figure{Known: true, Value: 2}) {
 		t.Errorf("two: %+v", f)
 	}
-	b.handsOver(of(append(records[2:], "3,10,1,-;INFO: task etcd:7 blocked for more than 122 seconds.\n")...))
+	b.publishes(of(append(records[2:], "3,10,1,-;INFO: task etcd:7 blocked for more than 122 seconds.\n")...))
 	if f := hung(); f != (health.Figure{Known: true, Value: 3}) {
 		t.Errorf("one more: %+v", f)
 	}
@@ -190,24 +190,24 @@ func TestTheReasonForAnUnreadableLogReachesTheAgentAndIsLoggedOnce(t *testing.T)
 	if got := b.reads(); !strings.HasPrefix(got.Absent, "no kernel log report yet; see ") {
 		t.Errorf("before: %+v", got)
 	}
-	b.handsOver(of(says(4, "sda")))
+	b.publishes(of(says(4, "sda")))
 	none := func() (io.ReadCloser, error) { return nil, errors.New("there is no /dev/kmsg") }
-	got, news := b.handsOver(none)
+	got, news := b.publishes(none)
 	if got.Known || got.Absent != "there is no /dev/kmsg" ||
 		news != "Cannot read the kernel log: there is no /dev/kmsg.\n" {
 		t.Errorf("%+v, news %q", got, news)
 	}
-	if _, news := b.handsOver(none); news != "" {
+	if _, news := b.publishes(none); news != "" {
 		t.Errorf("reported again: %q", news)
 	}
 	broken := func() (io.ReadCloser, error) { return &log{fails: unix.EINVAL}, nil }
-	if got, _ := b.handsOver(broken); got.Absent != "cannot read the kernel log: invalid argument" {
+	if got, _ := b.publishes(broken); got.Absent != "cannot read the kernel log: invalid argument" {
 		t.Errorf("%+v", got)
 	}
-	b.handsOver(func() (io.ReadCloser, error) { // it has counted what it will read again
+	b.publishes(func() (io.ReadCloser, error) { // it has counted what it will read again
 		return &log{records: []string{says(4, "sda"), says(5, "sda")}, fails: unix.EINVAL}, nil
 	})
-	got, news = b.handsOver(of(says(4, "sda"), says(5, "sda")))
+	got, news = b.publishes(of(says(4, "sda"), says(5, "sda")))
 	if !got.Known || got.All[0].Errors != 2 || news != "" {
 		t.Errorf("read again: %+v, news %q", got, news)
 	}
@@ -235,7 +235,7 @@ func TestAForeignReportIsIgnored(t *testing.T) {
 		if got := b.reads(); got.Known || !strings.Contains(got.Absent, why) {
 			t.Errorf("%.20s is read as %+v, want why: %s", text, got, why)
 		}
-		if got, _ := b.handsOver(of(says(0, "sda"))); !got.Known || len(got.All) != 1 {
+		if got, _ := b.publishes(of(says(0, "sda"))); !got.Known || len(got.All) != 1 {
 			t.Errorf("%.20s is not replaced: %+v", text, got)
 		}
 	}
@@ -248,7 +248,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	for i := range mostDevices + 10 {
 		records = append(records, says(i, fmt.Sprintf("dev%d", i)))
 	}
-	if got, _ := b.handsOver(of(records...)); len(got.All) != mostDevices {
+	if got, _ := b.publishes(of(records...)); len(got.All) != mostDevices {
 		t.Errorf("%d devices: %s", len(got.All), got.Absent)
 	}
 }
@@ -260,7 +260,7 @@ func FuzzUnderstand(f *testing.F) {
 	f.Add([]byte("4,1,2,c;EXT4-fs error (device dm-0) in x"))
 	r := newReader()
 	f.Fuzz(func(t *testing.T, record []byte) {
-		l, is := understand(record)
+		l, is := parseRecord(record)
 		if r.hangs(l) && (!is || !strings.Contains(l.text, " blocked ")) {
 			t.Fatalf("%q is taken for a hung task", record)
 		}

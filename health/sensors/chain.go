@@ -41,7 +41,7 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 	}
 	dirs = []string{dir}
 	for i := 0; i < len(dirs); i++ {
-		below, err := under(dirs[i])
+		below, err := devicesBelow(dirs[i])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -63,9 +63,9 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 	return dirs, chain, nil
 }
 
-// under returns the directories of the devices directly below the one in dir: the disk of a partition, the parts of
-// others.
-func under(dir string) ([]string, error) {
+// devicesBelow returns the directories of the devices directly below the one in dir: the disk of a partition, the parts
+// of others.
+func devicesBelow(dir string) ([]string, error) {
 	if exists(dir, "partition") {
 		return []string{filepath.Dir(dir)}, nil
 	}
@@ -116,7 +116,7 @@ func describe(dir string) health.Device {
 func identify(dir string, d *health.Device) {
 	d.Model = attribute(dir, "device/model")
 	d.Serial = cmp.Or(attribute(dir, "device/serial"), attribute(dir, "serial"), serialPage(dir))
-	d.HangsOn = hangsOn(dir)
+	d.AttachedTo = attachedTo(dir)
 	switch attribute(dir, "queue/rotational") {
 	case "0":
 		d.Medium = "solid"
@@ -143,8 +143,8 @@ func serialPage(dir string) string {
 	return word(text[header:min(header+length, len(text))])
 }
 
-// hangsOn returns the NVMe controllers, or the ATA port, above a device.
-func hangsOn(dir string) (names []string) {
+// attachedTo returns the NVMe controllers, or the ATA port, above a device.
+func attachedTo(dir string) (names []string) {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		name := filepath.Base(above)
 		if numbered(name, "nvme") || numbered(name, "ata") {

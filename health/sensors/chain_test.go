@@ -78,12 +78,12 @@ func TestEveryDeviceBelowAVolumeIsFound(t *testing.T) {
 		{Name: "md127", Kind: "raid", On: []string{"nvme0n1", "sda2"}},
 		{
 			Name: "nvme0n1", Kind: "disk", Model: "SAMSUNG MZQL2960HCJR-00A07", Serial: "S64FNE0R123456",
-			Medium: "solid", Cache: "write through", HangsOn: []string{"nvme0"},
+			Medium: "solid", Cache: "write through", AttachedTo: []string{"nvme0"},
 		},
 		{Name: "sda2", Kind: "partition", On: []string{"sda"}},
 		{
 			Name: "sda", Kind: "disk", Model: "ST4000NM0035-1V4", Serial: "ZC18ABCD", Medium: "rotating",
-			Cache: "write back", OwnCache: "write back", HangsOn: []string{"ata1"},
+			Cache: "write back", OwnCache: "write back", AttachedTo: []string{"ata1"},
 		},
 	}
 	_, got, err := linked(t, lvmOnRAID()).chain(unix.Mkdev(252, 0))
@@ -135,7 +135,7 @@ func TestADriveWithSeveralControllersHangsOnAllOfThem(t *testing.T) {
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
-	if diff := cmp.Diff([]string{"nvme0", "nvme1"}, got[0].HangsOn); diff != "" {
+	if diff := cmp.Diff([]string{"nvme0", "nvme1"}, got[0].AttachedTo); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -214,7 +214,7 @@ func FuzzDevices(f *testing.F) {
 		for _, a := range got.Arrays {
 			told, err := strconv.ParseUint(word(files[arrayDir+"degraded"]), 10, 16)
 			if a.Missing < 0 || !(a.Done >= 0 && a.Done <= 1) || a.Absent == "" && redundant(a.Level) &&
-				(err != nil || a.Missing != int(told) || !does(a.Doing)) {
+				(err != nil || a.Missing != int(told) || !isSyncAction(a.Doing)) {
 				t.Errorf("read %+v", a)
 			}
 		}

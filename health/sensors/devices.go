@@ -46,7 +46,7 @@ func (r *Reader) Devices(device uint64) health.DevicesReading {
 	}
 	for i, d := range chain {
 		if d.Kind == "raid" {
-			legErrors(dirs[i], chain)
+			memberErrors(dirs[i], chain)
 		}
 	}
 	return out
@@ -61,10 +61,10 @@ func array(dir, name string) health.Array {
 	if err == nil {
 		a.Missing = int(n)
 	}
-	if !slices.Contains(arrayStates(), state) || redundant(a.Level) && (err != nil || !does(a.Doing)) {
+	if !slices.Contains(arrayStates(), state) || redundant(a.Level) && (err != nil || !isSyncAction(a.Doing)) {
 		a.Absent = "the kernel reports an unknown array state"
 	}
-	for _, leg := range legs(dir) {
+	for _, leg := range memberDevices(dir) {
 		for state := range strings.SplitSeq(attribute(dir, filepath.Join("md", leg, "state")), ",") {
 			if state == "faulty" {
 				a.Failed = append(a.Failed, word(strings.TrimPrefix(leg, "dev-")))
@@ -92,13 +92,13 @@ func arrayStates() []string {
 	}
 }
 
-// does reports whether an array can do that (md/sync_action).
-func does(what string) bool {
+// isSyncAction reports whether an array can do that (md/sync_action).
+func isSyncAction(what string) bool {
 	return slices.Contains([]string{"idle", "frozen", "check", "repair", "resync", "recover", "reshape"}, what)
 }
 
-// legs returns the names of the directories of an array's member devices.
-func legs(dir string) []string {
+// memberDevices returns the names of the directories of an array's member devices.
+func memberDevices(dir string) []string {
 	names, err := list(filepath.Join(dir, "md"))
 	if err != nil {
 		return nil
@@ -112,9 +112,9 @@ func legs(dir string) []string {
 	return out
 }
 
-// legErrors adds the read errors of the array's member devices to the devices of the chain.
-func legErrors(dir string, chain []health.Device) {
-	for _, leg := range legs(dir) {
+// memberErrors adds the read errors of the array's member devices to the devices of the chain.
+func memberErrors(dir string, chain []health.Device) {
+	for _, leg := range memberDevices(dir) {
 		n, err := strconv.ParseUint(attribute(dir, filepath.Join("md", leg, "errors")), 10, 53)
 		if err != nil {
 			continue

@@ -90,7 +90,7 @@ func alarms(chip, name string) (all []health.Sensor) {
 			continue
 		}
 		of, what, _ := strings.Cut(f.Name(), "_")
-		if strings.HasPrefix(of, "fan") && what == "alarm" && !turnsTooSlowly(chip, of) {
+		if strings.HasPrefix(of, "fan") && what == "alarm" && !spinsTooSlowly(chip, of) {
 			value = "0"
 		}
 		label := text(filepath.Join(chip, of+"_label"))
@@ -104,9 +104,9 @@ func alarms(chip, name string) (all []health.Sensor) {
 	return all
 }
 
-// turnsTooSlowly reports whether a spinning fan is below its configured limit. Many boards raise an alarm for a fan
+// spinsTooSlowly reports whether a spinning fan is below its configured limit. Many boards raise an alarm for a fan
 // with limit 0, and for every connector without a fan.
-func turnsTooSlowly(chip, fan string) bool {
+func spinsTooSlowly(chip, fan string) bool {
 	turns, err := strconv.ParseUint(text(filepath.Join(chip, fan+"_input")), 10, 32)
 	least, errLeast := strconv.ParseUint(text(filepath.Join(chip, fan+"_min")), 10, 32)
 	return err == nil && errLeast == nil && turns > 0 && turns < least

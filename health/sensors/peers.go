@@ -71,7 +71,7 @@ func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 		if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
 			continue // not from the kernel
 		}
-		some, last, err := understood(buffer[:n])
+		some, last, err := parseAnswer(buffer[:n])
 		if all = append(all, some...); err != nil || last {
 			return all, err
 		}
@@ -96,8 +96,8 @@ func diagQuestion(family uint8, port uint16) []byte {
 	return q[:cap(q)] // any remote end, and the rest is zero
 }
 
-// understood parses an answer of the kernel. last means that it is the final part.
-func understood(answer []byte) (all []health.PeerConnection, last bool, err error) {
+// parseAnswer parses an answer of the kernel. last means that it is the final part.
+func parseAnswer(answer []byte) (all []health.PeerConnection, last bool, err error) {
 	for len(answer) > 0 {
 		if len(answer) < diagHeader {
 			return nil, false, garbled

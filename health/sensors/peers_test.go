@@ -87,7 +87,7 @@ func answerOf(kind uint16, body []byte) []byte {
 func TestATruncatedAnswerOrAnErrorHasNoConnections(t *testing.T) {
 	t.Parallel()
 	whole := answerOf(unix.SOCK_DIAG_BY_FAMILY, make([]byte, diagWhole-diagHeader))
-	all, last, err := understood(append(whole, answerOf(unix.NLMSG_DONE, nil)...))
+	all, last, err := parseAnswer(append(whole, answerOf(unix.NLMSG_DONE, nil)...))
 	if len(all) != 1 || !last || err != nil || all[0].Segments.Known {
 		t.Errorf("a connection without TCP information: %+v, %t, %v", all, last, err)
 	}
@@ -99,8 +99,8 @@ func TestATruncatedAnswerOrAnErrorHasNoConnections(t *testing.T) {
 		"an endless part":     answerOf(unix.SOCK_DIAG_BY_FAMILY, append(whole[diagHeader:], 255, 255, 2, 0)),
 		"a part without size": answerOf(unix.SOCK_DIAG_BY_FAMILY, append(whole[diagHeader:], 0, 0, 2, 0)),
 	} {
-		if all, _, err := understood(answer); err == nil || len(all) > 0 {
-			t.Errorf("%s is understood as %+v", name, all)
+		if all, _, err := parseAnswer(answer); err == nil || len(all) > 0 {
+			t.Errorf("%s is parsed as %+v", name, all)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func FuzzConnections(f *testing.F) {
 	f.Add(answerOf(unix.NLMSG_DONE, nil))
 	f.Add(answerOf(unix.SOCK_DIAG_BY_FAMILY, make([]byte, 400)))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		all, _, err := understood(answer)
+		all, _, err := parseAnswer(answer)
 		if err != nil && len(all) > 0 || len(all) > len(answer)/diagWhole {
 			t.Errorf("%d connections of %d bytes, and %v", len(all), len(answer), err)
 		}

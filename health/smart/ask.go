@@ -81,7 +81,7 @@ func (a asker) ask(ctx context.Context) answers {
 			all = append(all, health.Drive{Name: name, Absent: err.Error()})
 			continue
 		}
-		all = append(all, understand(name, said))
+		all = append(all, parseDrive(name, said))
 	}
 	return answers{At: Monotonic(), Drives: all}
 }

@@ -54,7 +54,7 @@ func TestOutputOfSmartctlIsParsed(t *testing.T) {
 		},
 		"raid.json": {Name: "x", Absent: "/dev/sdc: this is a RAID controller; please try adding '-d megaraid,N'"},
 	} {
-		if got := understand("x", fixture(t, file)); !reflect.DeepEqual(got, want) {
+		if got := parseDrive("x", fixture(t, file)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read as\n%+v, want\n%+v", file, got, want)
 		}
 	}
@@ -72,12 +72,12 @@ func TestOutputWithoutResultsIsUnknown(t *testing.T) {
 		`{"nvme_smart_health_information_log":{"critical_warning":300}}`:                     "critical_warning is not of type uint8",
 		`{"smartctl":{"messages":[{"string":"It is in STANDBY\u0007","severity":"error"}]}}`: "It is in STANDBY",
 	} {
-		d := understand("sda", []byte(said))
+		d := parseDrive("sda", []byte(said))
 		if !strings.HasSuffix(d.Absent, why) || d.Failed || d.Used != nil || d.Errors != nil {
 			t.Errorf("%s is read as %+v, want why: %s", said, d, why)
 		}
 	}
-	d := understand("nvme0", []byte(`{"smart_status":{"passed":true},"nvme_smart_health_information_log":{}}`))
+	d := parseDrive("nvme0", []byte(`{"smart_status":{"passed":true},"nvme_smart_health_information_log":{}}`))
 	if d.Absent != "" || d.Warns || d.Spare != nil || d.SpareLimit != nil || d.Used != nil || d.Errors != nil {
 		t.Errorf("an empty log is read as %+v", d)
 	}
@@ -90,7 +90,7 @@ func TestACounterWithoutANumberIsNotZero(t *testing.T) {
 		`"scsi_error_counter_log":{"read":{},"write":{"errors_corrected_by_eccfast":9}}`,
 		`"scsi_grown_defect_list":null`,
 	} {
-		d := understand("sda", []byte(`{"smart_status":{"passed":true},`+said+`}`))
+		d := parseDrive("sda", []byte(`{"smart_status":{"passed":true},`+said+`}`))
 		if d.Absent != "" || d.Errors != nil {
 			t.Errorf("%s is read as %+v", said, d)
 		}
@@ -99,7 +99,7 @@ func TestACounterWithoutANumberIsNotZero(t *testing.T) {
 
 func TestImpossibleNumbersAreDropped(t *testing.T) {
 	t.Parallel()
-	d := understand("sda", []byte(`{"smart_status":{"passed":true},"scsi_percentage_used_endurance_indicator":-7,
+	d := parseDrive("sda", []byte(`{"smart_status":{"passed":true},"scsi_percentage_used_endurance_indicator":-7,
 		"scsi_grown_defect_list":18446744073709551615}`))
 	if d.Absent != "" || d.Used != nil || d.Errors != nil {
 		t.Errorf("it is read as %+v", d)
@@ -111,7 +111,7 @@ func FuzzUnderstand(f *testing.F) {
 		f.Add(fixture(f, file))
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
-		d := understand("sda", said)
+		d := parseDrive("sda", said)
 		var o output
 		if err := json.Unmarshal(said, &o); d.Absent == "" && (err != nil || !d.Warns &&
 			(o.Status == nil || o.Status.Passed == nil)) {

@@ -40,7 +40,7 @@ func TestAHostBelongsToTheConfiguredNotedOrServedCluster(t *testing.T) {
 		o.home.ClusterID = c.listed
 		r := &round.Round{Unit: c.unit}
 		r.Noted.Cluster = c.noted
-		if got := o.whose(r); got != c.want {
+		if got := o.clusterID(r); got != c.want {
 			t.Errorf("%s: %x, want %x", name, got, c.want)
 		}
 	}

@@ -90,8 +90,8 @@ type line struct {
 	text   string
 }
 
-// understand parses a record of /dev/kmsg: "priority,number,microseconds,flags;text".
-func understand(record []byte) (line, bool) {
+// parseRecord parses a record of /dev/kmsg: "priority,number,microseconds,flags;text".
+func parseRecord(record []byte) (line, bool) {
 	const kernel = 8 // below it the facility is 0, which only the kernel can use
 	head, text, both := strings.Cut(string(record), ";")
 	fields := strings.Split(head, ",")

@@ -61,8 +61,8 @@ func attribute(id int) string {
 	return ""
 }
 
-// understand parses smartctl's output on a drive.
-func understand(name string, said []byte) health.Drive {
+// parseDrive parses smartctl's output on a drive.
+func parseDrive(name string, said []byte) health.Drive {
 	d := health.Drive{Name: name}
 	var o output
 	if err := json.Unmarshal(said, &o); err != nil {
