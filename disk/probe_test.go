@@ -107,7 +107,7 @@ func TestABurstReachesItsRateAndEnds(t *testing.T) {
 		t.Errorf("a burst rested %s only", rests[0])
 	}
 	if quarter := rests[len(rests)/4]; quarter > 40*time.Millisecond {
-		t.Errorf("three quarters of a burst rested %s and more, which is too slow", quarter)
+		t.Errorf("three quarters of a burst rested %s or more, too slow for its rate", quarter)
 	}
 	f.until("the lane at rest again", func() bool { return f.last.NextWAL > time.Minute })
 }
@@ -319,7 +319,7 @@ func TestASecondProbeOfADirectoryIsRefusedUntilTheFirstEnds(t *testing.T) {
 	second := follow(t, o)
 	second.until("the refusal", func() bool { return second.failedWith(OpLock, syscall.EWOULDBLOCK) })
 	if len(second.samples) != 0 {
-		t.Errorf("the second probe wrote all the same: %+v", second.samples)
+		t.Errorf("the second probe wrote nevertheless: %+v", second.samples)
 	}
 	first.Close()
 	second.until("a sample of the second", func() bool { return len(second.samples) > 0 })

@@ -45,7 +45,7 @@ func tail(n, k int) *big.Rat {
 func TestOneSampleProvesNothing(t *testing.T) {
 	t.Parallel()
 	if trip(0) != 1 || trip(1) != 2 {
-		t.Errorf("trip(0) is %d and trip(1) is %d, which can be reached", trip(0), trip(1))
+		t.Errorf("trip(0) is %d and trip(1) is %d, which is reachable", trip(0), trip(1))
 	}
 }
 

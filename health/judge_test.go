@@ -27,7 +27,7 @@ func spare(t *testing.T) *bench {
 	b.burst(3000, ms)
 	b.want(OK)
 	if !b.result.Qualified {
-		t.Fatal("it is not qualified")
+		t.Fatal("not qualified")
 	}
 	return b
 }
@@ -352,7 +352,7 @@ func TestFailedLastsUntilResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
 	b.each(300*time.Second, ms)
 	b.want(OK)
 	if b.result.Qualified {
-		t.Error("it is qualified without a run")
+		t.Error("qualified without a run")
 	}
 	b.now += time.Second
 	b.next.Err = &DiskError{"wal write+sync", syscall.EIO, b.now}
@@ -434,7 +434,7 @@ func TestCPUStarvationEndsAtTenPercentOfTenSamples(t *testing.T) {
 			b.look()
 		}
 		if got := cpuOf(b.j).track.State; got != want {
-			t.Errorf("with %d of ten it is %s", bad, got)
+			t.Errorf("with %d of ten: %s", bad, got)
 		}
 	}
 	b := member(t)
@@ -446,7 +446,7 @@ func TestCPUStarvationEndsAtTenPercentOfTenSamples(t *testing.T) {
 		b.look()
 	}
 	if got := cpuOf(b.j).track.State; got != Warm {
-		t.Errorf("with nine samples in the minute it is %s", got)
+		t.Errorf("with nine samples in the minute: %s", got)
 	}
 }
 
@@ -455,11 +455,11 @@ func TestTheFirstMinuteShowsNoCPUStarvation(t *testing.T) {
 	b := newBench(t, DefaultThresholds())
 	b.spoil(60 * time.Second)
 	if cpuOf(b.j).track.State != OK {
-		t.Errorf("after 60 s it is %s", cpuOf(b.j).track.State)
+		t.Errorf("after 60 s: %s", cpuOf(b.j).track.State)
 	}
 	b.spoil(time.Second)
 	if cpuOf(b.j).track.State != Warm {
-		t.Errorf("after 61 s it is %s", cpuOf(b.j).track.State)
+		t.Errorf("after 61 s: %s", cpuOf(b.j).track.State)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestARunThatFailedPassesOnceTheDiskHasRecovered(t *testing.T) {
 	b.burst(50, ms)
 	b.want(OK)
 	if !b.result.Qualified {
-		t.Error("it is not qualified")
+		t.Error("not qualified")
 	}
 }
 

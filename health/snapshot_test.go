@@ -52,7 +52,7 @@ func TestARestartDoesNotShortenAnything(t *testing.T) {
 	b.restart(10*time.Second, DefaultThresholds())
 	b.look()
 	if b.result.State != Slow || b.result.Since != since {
-		t.Errorf("it is %s since %s, and was SLOW since %s", b.result.State, b.result.Since, since)
+		t.Errorf("got %s since %s, and was SLOW since %s", b.result.State, b.result.Since, since)
 	}
 	if took := b.until(Warm, time.Hour); took != 300*time.Second {
 		t.Errorf("it took %s until WARM, want the samples of a window", took)
@@ -97,7 +97,7 @@ func TestAPauseTooLongForTheDataMakesItUnknown(t *testing.T) {
 	b.restart(5*time.Minute+time.Second, DefaultThresholds())
 	b.look()
 	if b.result.State != Unknown || b.result.Code != DiskProbeDown || b.result.Qualified {
-		t.Errorf("after 5 min it is %s %s, qualified %v", b.result.State, b.result.Code, b.result.Qualified)
+		t.Errorf("after 5 min: %s %s, qualified %v", b.result.State, b.result.Code, b.result.Qualified)
 	}
 }
 

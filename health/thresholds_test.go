@@ -69,7 +69,7 @@ func TestLimitsAreFormatted(t *testing.T) {
 		"error: bad over 1 s, good again at 500 ms or less": {Of: "error", Unit: "s", Enter: 1, Leave: 0.5},
 	} {
 		if got := limit.String(); got != want {
-			t.Errorf("it is %q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

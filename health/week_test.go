@@ -212,7 +212,7 @@ func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life ti
 		}
 	}
 	if !settled || b.result.State != OK {
-		t.Errorf("after %s it is %s: %s", life, b.result.State, b.result.Text)
+		t.Errorf("after %s: %s: %s", life, b.result.State, b.result.Text)
 	}
 	for day, n := range warm {
 		if n > 1 {

@@ -32,6 +32,6 @@ func TestStatesHaveSystemdsNames(t *testing.T) {
 		t.Error(got)
 	}
 	if err := new(State).UnmarshalText([]byte("dancing")); err == nil {
-		t.Error("no such state, and yet no error")
+		t.Error("no error for an unknown state")
 	}
 }

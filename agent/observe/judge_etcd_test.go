@@ -42,7 +42,7 @@ func TestDatabaseSizeIsComparedWithTheSmallestOtherVoter(t *testing.T) {
 	j := &judge{opt: Options{Config: config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}}}}
 	got := j.local(t.Context(), r)
 	if got.OwnSize != known(900) || got.SmallestSize != known(300) || got.Alarms != known(1) || len(got.Errors) != 1 {
-		t.Errorf("seen is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	r.Statuses = map[uint64]cluster.Status{1: own}
 	if got := j.local(t.Context(), r); got.OwnSize != known(900) || got.SmallestSize.Known {

@@ -154,7 +154,7 @@ func TestTheStateOfACommandIsNotReadBeforeItIsStarted(t *testing.T) {
 	}}
 	o.askCommand(t.Context(), r)
 	if got := o.view.command(r); got.State != policy.HooksDue || strings.Contains(got.Text, "asked") {
-		t.Errorf("it is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -107,7 +107,7 @@ func TestLinesAboutDevicesAreParsed(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || got.String() != string(want) {
-		t.Errorf("%v; it is understood as\n%s\nwant\n%s", err, got.String(), want)
+		t.Errorf("%v; parsed as\n%s\nwant\n%s", err, got.String(), want)
 	}
 }
 

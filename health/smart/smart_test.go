@@ -102,7 +102,7 @@ func TestImpossibleNumbersAreDropped(t *testing.T) {
 	d := parseDrive("sda", []byte(`{"smart_status":{"passed":true},"scsi_percentage_used_endurance_indicator":-7,
 		"scsi_grown_defect_list":18446744073709551615}`))
 	if d.Absent != "" || d.Used != nil || d.Errors != nil {
-		t.Errorf("it is read as %+v", d)
+		t.Errorf("read as %+v", d)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestASilentDriveIsSkippedAndNotAskedAgainMeanwhile(t *testing.T) {
 	// Its sleep still holds the lock, as a smartctl does that hangs in the kernel.
 	began := time.Now()
 	if _, err := a.smartctl(t.Context(), "sda"); err == nil || time.Since(began) > a.each {
-		t.Errorf("it is asked again: %v after %s", err, time.Since(began))
+		t.Errorf("asked again: %v after %s", err, time.Since(began))
 	}
 }
 
@@ -290,7 +290,7 @@ func TestAReportWritableByOthersIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := Read(rootfile.Beneath(dir, os.Getuid()), path, 0); got.Known || got.Absent == "" {
-		t.Errorf("it is read as %+v", got)
+		t.Errorf("read as %+v", got)
 	}
 }
 
@@ -303,7 +303,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, d := range a.Drives {
 			if len([]rune(d.Absent)) > longest || d.Used != nil && *d.Used > 255 {
-				t.Errorf("it is read as %+v", d)
+				t.Errorf("read as %+v", d)
 			}
 		}
 	})
