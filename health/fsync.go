@@ -93,7 +93,7 @@ func (f *fsync) read(in Input) {
 	}
 }
 
-// restartRun restarts the run that ends FAILED on every error, and while an operation hangs.
+// restartRun discards the progress of the run that would end FAILED: on every error, and while an operation hangs.
 func (f *fsync) restartRun() {
 	at := f.brokenAt
 	if e := f.disk.Err; e != nil && e.broken() {
