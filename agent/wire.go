@@ -91,7 +91,7 @@ type Options struct {
 	// Stepping is told of every step before it starts and after it has ended. It may be nil.
 	Stepping func(step policy.Step, done bool)
 	// Rounded is told of every finished round: what feeds the watchdog. It may be nil.
-	Rounded func(policy.Decision, health.Verdict)
+	Rounded func(policy.Decision, health.Assessment)
 	// Noting is told what is about to be written to this host's disk beside the loop, and by whose goroutine: a
 	// simulation gives each a moment of its own, so that none depends on which the scheduler runs first. It may be nil.
 	Noting func(what string)

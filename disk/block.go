@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// blockSize is what LaneDirect writes at once. It is a multiple of the sector size of every disk etcd runs on, which is
-// what O_DIRECT asks for, and equals the usual page size.
+// blockSize is what LaneDirect writes at once. It is a multiple of the sector size of every disk etcd runs on, as
+// O_DIRECT requires, and equals the usual page size.
 const blockSize = 4096
 
-// fillBlock makes a block that no disk can compress or deduplicate: the sequence number, random bytes, and CRC-32C over
+// fillBlock fills a block that no disk can compress or deduplicate: the sequence number, random bytes, and CRC-32C over
 // both.
 func fillBlock(b []byte, seq uint64) {
 	binary.LittleEndian.PutUint64(b, seq)
@@ -22,8 +22,8 @@ func fillBlock(b []byte, seq uint64) {
 	binary.LittleEndian.PutUint32(b[blockSize-4:], checksum(b))
 }
 
-// checkBlock gives EBADMSG for a block that is not the one written with seq: damaged, or an older one because a write
-// that was acknowledged never arrived.
+// checkBlock returns EBADMSG for a block that is not the one written with seq: damaged, or an older one because an
+// acknowledged write never arrived.
 func checkBlock(b []byte, seq uint64) error {
 	if binary.LittleEndian.Uint64(b) != seq || binary.LittleEndian.Uint32(b[blockSize-4:]) != checksum(b) {
 		return syscall.EBADMSG

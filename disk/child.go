@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	// PageFD is where the child finds the shared page.
+	// PageFD is the file descriptor of the shared page in the child.
 	PageFD = 3
-	// longestNap is how late the child may notice that a burst was asked for. To look more often would be a good part
-	// of what the probe costs at rest.
+	// longestNap is how late the child may notice a request for a burst. Looking more often would be a good part of the
+	// probe's cost at rest.
 	longestNap = time.Second
 
 	exitUsage    = 64 // EX_USAGE
 	exitSoftware = 70 // EX_SOFTWARE
 )
 
-// ChildMain is the child's main function: it probes until stdin ends, which is when its parent has closed the probe or
-// is dead, and gives the exit code. Args are the arguments after the subcommand's name, as [StartProbe] composes them;
-// the shared page is file descriptor 3. The caller must exit with the code at once: one operation may still be under
-// way.
+// ChildMain is the child's main function: it probes until stdin ends, when its parent has closed the probe or is dead,
+// and returns the exit code. args are the arguments after the subcommand's name, as composed by [StartProbe]; the
+// shared page is file descriptor 3. The caller must exit with the code at once: one operation may still be in flight.
 func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	set, err := parseSettings(args, stderr)
 	if err != nil {
@@ -70,8 +69,9 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 
 // settleIn makes the process small, recognisable and resident.
 func settleIn(stderr io.Writer) {
-	// One thread runs at a time. It is given to the canary within microseconds when the other waits for the disk: with
-	// a second one idle, Go's runtime would look after that for as long as a write takes, and cost more than the probe.
+	// One thread runs at a time. The canary gets it within microseconds when the other goroutine waits for the disk.
+	// With a second thread idle, Go's runtime would watch the first for as long as a write takes, and cost more than
+	// the probe.
 	runtime.GOMAXPROCS(1)
 	// Started through /proc/self/exe it would show up as "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
@@ -82,19 +82,19 @@ func settleIn(stderr io.Writer) {
 	}
 }
 
-// lockMemory keeps what the process has touched in memory. Pages it has not touched are left alone (MCL_ONFAULT): to
-// fetch the whole program and all address space a runtime reserves would cost much more than it gains.
+// lockMemory keeps the pages that the process has touched in memory. Others are left alone (MCL_ONFAULT): loading the
+// whole program and all address space that the runtime reserves would cost much more than it gains.
 func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
-		// Under a limit, a later allocation would fail instead of only not being locked.
+		// Under a limit, a later allocation would fail rather than just not be locked.
 		flags |= unix.MCL_FUTURE
 	}
 	return unix.Mlockall(flags)
 }
 
-// prober takes the turns, one at a time.
+// prober runs the operations, one at a time.
 type prober struct {
 	*watched
 	place  *place
@@ -122,7 +122,7 @@ func newProber(page *page, set settings) (*prober, error) {
 	return p, nil
 }
 
-// claimed makes sure of the directory before a turn, and has everything looked at again after one that failed.
+// claimed claims the directory before an operation, and checks everything again after a failed one.
 func (p *prober) claimed(act func() error) func() error {
 	return func() error {
 		if err := p.place.claim(); err != nil {
@@ -150,8 +150,8 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// announce tells the parent when each lane is due, so that it can tell a lane that rests from one that does not get to
-// run.
+// announce publishes when each lane is due, so that the parent can distinguish a resting lane from one that does not
+// get to run.
 func (p *prober) announce() {
 	p.page.due[LaneDirect].Store(uint64(p.direct.due()))
 	p.page.due[LaneWAL].Store(uint64(p.wal.due()))

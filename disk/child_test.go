@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestSettingsTravelAsArguments(t *testing.T) {
+func TestSettingsSurviveTheCommandLine(t *testing.T) {
 	t.Parallel()
 	sent, err := Options{Dir: "/a dir", Target: "/t", WALInterval: 90 * time.Second, BurstRate: 7}.settings()
 	if err != nil {
@@ -27,7 +27,7 @@ func TestSettingsTravelAsArguments(t *testing.T) {
 	}
 }
 
-func TestAChildStartedByHandExplainsItself(t *testing.T) {
+func TestAChildStartedByHandPrintsAnExplanation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
@@ -49,7 +49,7 @@ func TestAChildStartedByHandExplainsItself(t *testing.T) {
 		cmd.Stderr = &stderr
 		_ = cmd.Run()
 		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(stderr.String(), c.says) {
-			t.Errorf("%q gives %d and says %q", c.args, code, stderr.String())
+			t.Errorf("%q: exit code %d, output %q", c.args, code, stderr.String())
 		}
 	}
 }

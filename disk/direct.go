@@ -24,17 +24,17 @@ type directLane struct {
 	verify time.Duration
 
 	fd       int
-	written  bool // in full, by this process: there are blocks to overwrite
+	written  bool // completely, by this process: there are blocks to overwrite
 	buffered bool // the file system refused O_DIRECT
 	block    []byte
 
-	seq      uint64 // of the block written last; it also tells its place
+	seq      uint64 // of the last written block; it also determines its place
 	intact   bool   // that write succeeded
 	verified time.Duration
 }
 
 func newDirectLane(w *watched, set settings) (*directLane, error) {
-	// O_DIRECT wants aligned memory; a mapping begins on a page.
+	// O_DIRECT requires aligned memory; a mapping begins on a page.
 	block, err := unix.Mmap(-1, 0, blockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func newDirectLane(w *watched, set settings) (*directLane, error) {
 	}, nil
 }
 
-// turn writes one block. After an error the next turn opens the file anew.
+// turn writes one block. After an error the next turn opens the file again.
 func (l *directLane) turn() error {
 	err := l.try()
 	if err != nil {
@@ -61,7 +61,7 @@ func (l *directLane) try() error {
 			return err
 		}
 	}
-	// Before the write and not after it, so that the block has had an interval's time to get lost.
+	// Before the write and not after it, so that the block has had a whole interval to get lost.
 	if now := Monotonic(); l.intact && now-l.verified >= l.verify {
 		l.verified = now
 		if err := l.do(opVerify, l.readBack); err != nil {
@@ -89,7 +89,7 @@ func (l *directLane) write() error {
 
 func (l *directLane) readBack() error {
 	if l.buffered {
-		// Or else the page cache answers for the disk.
+		// Otherwise the page cache answers for the disk.
 		_ = unix.Fadvise(l.fd, l.offset(), blockSize, unix.FADV_DONTNEED)
 	}
 	if err := readAt(l.fd, l.block, l.offset()); err != nil {
@@ -98,7 +98,7 @@ func (l *directLane) readBack() error {
 	return checkBlock(l.block, l.seq)
 }
 
-// prepare opens the file, after writing it in full if this process has not done so yet or it is not there any more.
+// prepare opens the file. If this process has not written it completely, or it is missing, prepare writes it first.
 func (l *directLane) prepare() error {
 	l.page.direct.Store(0)
 	if err := l.open(); err != nil {
@@ -138,7 +138,7 @@ func (l *directLane) complete() bool {
 	return unix.Fstat(l.fd, &stat) == nil && stat.Size == directBlocks*blockSize
 }
 
-// settle writes one block unmeasured: some file systems take O_DIRECT when the file is opened and refuse it here.
+// settle writes one block unmeasured: some file systems accept O_DIRECT when the file is opened and refuse it here.
 func (l *directLane) settle() error {
 	err := l.write()
 	if err != nil && !l.buffered && refused(err) {

@@ -1,47 +1,47 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disk tells how the disk under etcd behaves: how long it takes to make a write durable, whether an operation
-// is stuck on it right now, how full it is, and whether the device itself is getting on.
+// Package disk measures the disk under etcd: how long it takes to make a write durable, whether an operation hangs on
+// it right now, how full it is, and whether the device itself makes progress.
 //
 // # The probe
 //
-// A [Probe] is a child process that does small durable writes next to etcd's own files and tells the time they took.
-// What it promises:
+// A [Probe] is a child process that makes small durable writes next to etcd's own files and measures them. It promises:
 //
 //   - The parent never touches the measured disk, not even with stat. A thread stuck in the kernel cannot be killed and
-//     keeps what its process holds, so whatever may get stuck happens in the child, which holds nothing but its own
-//     files.
-//   - An operation that hangs is seen while it hangs. The child writes down what it begins before it begins it, in
-//     memory both sides share, and the parent works out the age from the clock. Nothing has to come back from the child
-//     for that.
-//   - At most one operation is under way, so at most one thread is ever stuck. A child that hangs is never replaced;
-//     one that died is, after 1 s, doubling up to 1 min.
-//   - No call of the parent waits for the child. [Probe.Close] gives up after about 2 s.
-//   - An error is a reading like any other. The child reports it and tries again; it never stops over one.
+//     keeps what its process holds, so everything that may get stuck happens in the child, which holds nothing but its
+//     own files.
+//   - A hanging operation is reported while it hangs. Before the child begins an operation, it records it in memory
+//     both sides share, and the parent calculates the age from the clock. Nothing has to come back from the child for
+//     that.
+//   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced; a
+//     dead one is, after 1 s, doubling up to 1 min.
+//   - No call of the parent waits for the child. [Probe.Close] returns after about 2 s.
+//   - An error is a reading like any other. The child reports it and tries again; it never stops because of one.
 //
 // # The two lanes
 //
-// [LaneDirect], once a second: 4096 bytes at a rotating place of a file of 1 MiB that was written in full once, past
-// the page cache and with O_DSYNC: one write and one flush of the device, no journal commit. It asks the device and
-// hardly anything else. Once a minute the block written last is read back and compared.
+// [LaneDirect], once a second: 4096 bytes at a rotating place of a file of 1 MiB that was written completely once,
+// bypassing the page cache and with O_DSYNC: one write and one flush of the device, no journal commit. It measures the
+// device and hardly anything else. Once a minute the last written block is read back and compared.
 //
 // [LaneWAL], every 10 s: 2300 bytes appended to a preallocated file, then fdatasync, as etcd does for its write-ahead
 // log. Turning allocated space into written space needs a journal commit and a second flush, which the other lane does
-// not see. In a burst, meant for a machine that is being qualified and holds no voter, up to 50 times a second.
+// not see. In a burst, it writes up to 50 times a second; that is for a machine that is being qualified and has no
+// voter.
 //
-// Latency is CLOCK_MONOTONIC around the system calls alone; in the second lane it is that of the slower of the two,
-// which is the fdatasync where nothing is wrong, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening,
-// allocating, renaming, reading back and asking for the space left are no samples, yet each is seen while it is in
-// flight. A sample is marked contaminated when a 10 ms timer in the same process came more than 5 ms late meanwhile,
-// and late by a quarter of the latency in sum: then the processor was short, and the disk is not to blame.
+// Latency is CLOCK_MONOTONIC around the system calls alone. In the second lane it is that of the slower of the two
+// calls: normally the fdatasync, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening, allocating,
+// renaming, reading back and asking for free space are no samples, but each is visible while it is in flight. A sample
+// is marked contaminated if a 10 ms timer in the same process was more than 5 ms late meanwhile, and late by a quarter
+// of the latency in total: that is CPU starvation, and the disk is not to blame.
 //
-// An examination ([Options.Exam]) has the second lane alone, without a rest, and leaves nothing behind: it is for a
-// disk that carries nothing yet.
+// An examination ([Options.Exam]) uses the second lane alone, without a rest, and leaves nothing behind: it is for a
+// disk that is not in use yet.
 //
-// An operation that took longer than 100 ms is followed by a rest of ten times its length, up to one minute, so that a
-// disk in trouble gets no more of it from here. The first two are followed by the next one after the usual time, so
-// that three tell soon whether the disk is slow from now on; then it rests ten times as long as all three took.
+// An operation of more than 100 ms is followed by a rest of ten times its length, up to one minute, so that a disk in
+// trouble gets less load from here. After the first two, the next operation follows after the usual time, so that three
+// operations show soon whether the disk stays slow; then it rests ten times as long as all three took.
 //
 // # What it costs
 //
@@ -49,8 +49,8 @@
 // files stay when the probe ends, and the next one takes them over.
 //
 // At the default intervals: 86,400 writes of 4096 bytes a day (354 MB) and as many flushes; 8,640 appends (20 MB of
-// content) with two flushes each, and a new file every 5 hours. With what the file system adds (part-filled pages, the
-// journal, a commit every 5 s for the time stamps), ext4 made of that 435 MB and 121,000 flushes a day. A burst adds
-// about 50 appends and 100 flushes a second while it lasts. Every start adds 1 MiB. Space used is asked every 30 s, and
-// 4096 bytes are read every minute. The processor: 0.2 % of one core at rest, 2.5 % in a burst; 6 MB of memory.
+// content) with two flushes each, and a new file every 5 hours. With what the file system adds (partial pages, the
+// journal, a commit every 5 s for the time stamps), ext4 turned that into 435 MB and 121,000 flushes a day. A burst
+// adds about 50 appends and 100 flushes a second while it lasts. Every start adds 1 MiB. The space is read every 30 s,
+// and 4096 bytes are read every minute. CPU: 0.2 % of one core at rest, 2.5 % in a burst; 6 MB of memory.
 package disk

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exam writes to LaneWAL alone, one write after the other, until stdin ends; then it takes its files away. It waits for
-// the write that is under way however long that takes: the parent has less patience.
+// exam writes to LaneWAL alone, one write after the other, until stdin ends; then it removes its files. It waits for
+// the write in flight, however long that takes: the parent has less patience.
 func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.Reader) int {
 	ended := make(chan struct{})
 	go func() {
@@ -36,8 +36,8 @@ func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.R
 	return 0
 }
 
-// becomeOwner gives up root for the user who owns a directory: whoever may rename what is in it could have root follow
-// a link. What cannot be looked at is told by the first write.
+// becomeOwner drops root for the owner of the directory: any user who may rename its content could otherwise make root
+// follow a link. If the directory is inaccessible, the first write reports that.
 func becomeOwner(dir string) error {
 	var stat unix.Stat_t
 	if known := unix.Stat(dir, &stat) == nil; unix.Geteuid() != 0 || !known || stat.Uid == 0 {
@@ -52,7 +52,7 @@ func becomeOwner(dir string) error {
 	return syscall.Setuid(int(stat.Uid))
 }
 
-// own makes the directory of an examination. One that is there already must be ours, and no link.
+// own creates the directory of an examination. An existing one must be ours, and no link.
 func (p *place) own() error {
 	err := uninterrupted(func() error { return unix.Mkdir(p.dir, 0o700) })
 	if err != unix.EEXIST {
@@ -68,7 +68,7 @@ func (p *place) own() error {
 	return nil
 }
 
-// leave removes the files of the probe and its directory. What is not there is no error, nor a directory above it.
+// leave removes the files of the probe and its directory. Missing files are no error, nor is a missing directory above.
 func (p *place) leave() error {
 	for _, name := range []string{walNextName, walName, lockName} {
 		path := filepath.Join(p.dir, name)

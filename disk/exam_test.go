@@ -26,7 +26,7 @@ func examIn(dir string) Options {
 	return Options{Command: command(asChild), Dir: filepath.Join(dir, "probe"), Target: dir, Exam: true}
 }
 
-func TestAnExaminationWritesWithoutARestAndLeavesNothingBehind(t *testing.T) {
+func TestAnExaminationWritesWithoutRestAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	o := exam(t)
 	f := follow(t, o)
@@ -73,7 +73,7 @@ func TestAnExaminationWhoseParentIsGoneLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a write", func() bool { return page.head.Load() > 0 }, func() string { return "" })
-	c.stdin.Close() // which is what the end of the parent does
+	c.stdin.Close() // as the end of the parent does
 	if !c.gone(examPatience) || c.err != nil {
 		t.Fatalf("the child stays: %v", c.err)
 	}
@@ -82,7 +82,7 @@ func TestAnExaminationWhoseParentIsGoneLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAnExaminationFollowsNoLinkAndTakesNoDirectoryOfOthers(t *testing.T) {
+func TestAnExaminationRefusesLinksAndForeignDirectories(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(path string) error{
 		"link":      func(path string) error { return os.Symlink(filepath.Dir(path), path) },
@@ -107,10 +107,10 @@ func TestAnExaminationFollowsNoLinkAndTakesNoDirectoryOfOthers(t *testing.T) {
 	}
 }
 
-func TestAnExaminationByRootIsDoneByTheOwnerOfTheDirectory(t *testing.T) {
+func TestAnExaminationByRootRunsAsTheOwnerOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		return // who is not root writes as who it is
+		return // without root it runs as its own user
 	}
 	o := examIn(tempdir.New(t))
 	if err := os.Chown(o.Target, 65534, 65534); err != nil {
@@ -128,7 +128,7 @@ func TestAnExaminationByRootIsDoneByTheOwnerOfTheDirectory(t *testing.T) {
 	}
 }
 
-func TestAnExaminationOfADirectoryThatIsNotThereSaysSo(t *testing.T) {
+func TestAnExaminationReportsAMissingDirectory(t *testing.T) {
 	t.Parallel()
 	o := exam(t)
 	o.Dir = filepath.Join(o.Target, "none", "probe")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below go through x/sys/unix and not through os, because only so does a lane know which system calls it is
-// timing. They start again when a signal interrupts them, which happens on file systems that live in a process.
+// The calls below use x/sys/unix rather than os, because only then a lane knows which system calls it measures. They
+// restart when a signal interrupts them, which happens on file systems in user space.
 
 func open(path string, flags int) (fd int, err error) {
 	err = uninterrupted(func() error {
@@ -23,7 +23,7 @@ func open(path string, flags int) (fd int, err error) {
 	return fd, nil
 }
 
-// writeAt writes all of b, or says why not: a disk that fills up takes a part first and refuses the rest.
+// writeAt writes all of b, or returns an error: a disk that fills up accepts a part first and refuses the rest.
 func writeAt(fd int, b []byte, offset int64) error {
 	for len(b) > 0 {
 		var n int
@@ -39,7 +39,7 @@ func writeAt(fd int, b []byte, offset int64) error {
 	return nil
 }
 
-// readAt reads all of b; a file that ends before is an I/O error.
+// readAt reads all of b; a shorter file is an I/O error.
 func readAt(fd int, b []byte, offset int64) error {
 	for len(b) > 0 {
 		var n int

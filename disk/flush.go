@@ -14,30 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoBlockDevice says that there is no block device behind a device number: tmpfs, FUSE, overlay, btrfs, ZFS and
-// network file systems have numbers of their own. Whether the device gets on is then unknown.
+// ErrNoBlockDevice means that a device number has no block device: tmpfs, FUSE, overlay, btrfs, ZFS and network file
+// systems have numbers of their own. Whether the device makes progress is then unknown.
 var ErrNoBlockDevice = errors.New("no block device with this number")
 
 // Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the
-// device gets on, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
+// device makes progress, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
 type Progress struct {
 	// Name is the whole disk's, "sda" for sda2.
 	Name string
-	// Writes and Flushes are completed requests, with the time they took in sum. On Linux before 5.5, and on
-	// device-mapper and md devices, Flushes may stay 0 throughout; then only Writes tell.
+	// Writes and Flushes are completed requests, with their total time. On Linux before 5.5, and on device-mapper and
+	// md devices, Flushes may always be 0; then only Writes counts.
 	Writes, Flushes      uint64
 	WriteTime, FlushTime time.Duration
-	// InFlight is the number of reads and writes the device has at this moment.
+	// InFlight is the current number of reads and writes.
 	InFlight uint64
 }
 
-// BlockDevices reads the kernel's counters of block devices. It reads sysfs only, so it does not touch any disk.
+// BlockDevices reads the kernel's counters of block devices. It reads only sysfs, so it does not touch any disk.
 type BlockDevices struct {
 	fs  blockdevice.FS
 	sys string
 }
 
-// NewBlockDevices takes the places where proc and sysfs are mounted; empty means /proc and /sys.
+// NewBlockDevices takes the mount points of proc and sysfs; empty means /proc and /sys.
 func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
 	if proc == "" {
 		proc = "/proc"
@@ -62,7 +62,7 @@ func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	}
 	stat, _, err := b.fs.SysBlockDeviceStat(name)
 	if errors.Is(err, os.ErrNotExist) {
-		err = ErrNoBlockDevice // it was unplugged just now
+		err = ErrNoBlockDevice // it was just unplugged
 	}
 	if err != nil {
 		return Progress{}, fmt.Errorf("cannot read the counters of %s: %w", name, err)
@@ -77,8 +77,8 @@ func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	}, nil
 }
 
-// wholeDisk returns the name at the end of the number's link: the device's directory, which lies in the disk's
-// directory if it is a partition. It runs in every round, so the link is read and not resolved part by part.
+// wholeDisk returns the name at the end of the number's link: the device's directory, which is inside the disk's
+// directory if it is a partition. It runs in every round, so it reads the link without resolving every part.
 func (b *BlockDevices) wholeDisk(number string) (string, error) {
 	device := filepath.Join(b.sys, "dev", "block", number)
 	dir, err := os.Readlink(device)

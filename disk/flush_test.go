@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysfs makes a tree like the kernel's: a disk with a partition, and a loop device of an older kernel, without flush
+// sysfs creates a tree like the kernel's: a disk with a partition, and a loop device of an older kernel, without flush
 // counts.
 func sysfs(t *testing.T) string {
 	t.Helper()
@@ -72,7 +72,7 @@ func TestProgressIsThatOfTheWholeDisk(t *testing.T) {
 	}
 }
 
-func TestADeviceThatIsNoDiskHasUnknownProgress(t *testing.T) {
+func TestWithoutABlockDeviceProgressIsUnknown(t *testing.T) {
 	t.Parallel()
 	fake, err := NewBlockDevices("", sysfs(t))
 	if err != nil {
@@ -92,14 +92,14 @@ func TestADeviceThatIsNoDiskHasUnknownProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := real.Progress(proc); !errors.Is(err, ErrNoBlockDevice) {
-		t.Errorf("/proc lies on a disk: %v", err)
+		t.Errorf("/proc is on a disk: %v", err)
 	}
 }
 
-func TestCountersThatCannotBeReadAreAnError(t *testing.T) {
+func TestUnreadableCountersAreAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := NewBlockDevices("", "/no/such/sysfs"); err == nil {
-		t.Error("sysfs is missing and nobody says so")
+		t.Error("missing sysfs is no error")
 	}
 	root := sysfs(t)
 	devices, err := NewBlockDevices("", root)
@@ -114,7 +114,7 @@ func TestCountersThatCannotBeReadAreAnError(t *testing.T) {
 	}
 }
 
-// Where the temporary directory lies on a disk, the disk's writes must be seen to grow with the probe's.
+// If the temporary directory is on a disk, the disk's writes must grow with the probe's.
 func TestTheProbesWritesAreProgress(t *testing.T) {
 	t.Parallel()
 	devices, err := NewBlockDevices("", "")
@@ -125,7 +125,7 @@ func TestTheProbesWritesAreProgress(t *testing.T) {
 	f.until("a sample", func() bool { return len(f.samples) > 0 })
 	before, err := devices.Progress(f.last.Device)
 	if errors.Is(err, ErrNoBlockDevice) && unix.Major(f.last.Device) == 0 {
-		return // a tmpfs, say; the tests above have shown the rest
+		return // for example a tmpfs; the tests above have covered the rest
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func inode(t *testing.T, path string) uint64 {
 	return stat.Ino
 }
 
-func TestAFullWALFileGivesWayToAFreshOne(t *testing.T) {
+func TestAFullWALFileIsReplaced(t *testing.T) {
 	t.Parallel()
 	w, set := laneSettings(t)
 	l := newWALLane(w, set)
@@ -38,7 +38,7 @@ func TestAFullWALFileGivesWayToAFreshOne(t *testing.T) {
 	l.offset = walBytes - walRecord - 1 // room for one more record
 	turnOK(t, l.turn)
 	if inode(t, l.path) != before {
-		t.Error("the file changed while it had room")
+		t.Error("the file changed before it was full")
 	}
 	turnOK(t, l.turn)
 	if inode(t, l.path) == before || l.offset != walRecord {
@@ -48,14 +48,14 @@ func TestAFullWALFileGivesWayToAFreshOne(t *testing.T) {
 		t.Errorf("the next file is left: %v", err)
 	}
 	if samples, _, _ := w.page.pull(0); len(samples) != 3 {
-		t.Errorf("%d samples, want one a turn and none for the change", len(samples))
+		t.Errorf("%d samples, want one per turn and none for the change", len(samples))
 	}
 	if info, err := os.Stat(l.path); err != nil || info.Size() != walBytes {
 		t.Errorf("%v, %v", info, err)
 	}
 }
 
-func TestAWALFileThatCannotBeMadeLeavesNothing(t *testing.T) {
+func TestAFailedNewWALFileLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w, set := laneSettings(t)
 	l := newWALLane(w, set)
@@ -75,7 +75,7 @@ func TestAWALFileThatCannotBeMadeLeavesNothing(t *testing.T) {
 	closeFD(&l.fd)
 }
 
-func TestTheDirectLaneGoesAroundItsFile(t *testing.T) {
+func TestTheDirectLaneRotatesThroughItsFile(t *testing.T) {
 	t.Parallel()
 	for _, buffered := range []bool{false, true} {
 		t.Run(map[bool]string{false: "as the file system allows", true: "through the page cache"}[buffered],
@@ -90,7 +90,7 @@ func TestTheDirectLaneGoesAroundItsFile(t *testing.T) {
 				l.seq = directBlocks - 1
 				turnOK(t, l.turn)
 				if err := l.readBack(); err != nil {
-					t.Errorf("what was written reads as %v", err)
+					t.Errorf("reading back: %v", err)
 				}
 				if direct := w.page.direct.Load() == 1; direct == l.buffered {
 					t.Errorf("the page says direct %v, buffered is %v", direct, l.buffered)
@@ -123,7 +123,7 @@ func directLaneOf(t *testing.T, w *watched, set settings) *directLane {
 	return l
 }
 
-func TestTheDirectFileIsWrittenInFullOnceOnly(t *testing.T) {
+func TestTheDirectFileIsFilledOnlyOnce(t *testing.T) {
 	t.Parallel()
 	w, set := laneSettings(t)
 	l := directLaneOf(t, w, set)
@@ -136,7 +136,7 @@ func TestTheDirectFileIsWrittenInFullOnceOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if inode(t, l.path) != before || checkBlock(content[2*blockSize:][:blockSize], 2) != nil {
-		t.Error("the file was not taken up again")
+		t.Error("the file was not reused")
 	}
 	closeFD(&l.fd)
 	if err := os.Truncate(l.path, 17); err != nil {
@@ -144,7 +144,7 @@ func TestTheDirectFileIsWrittenInFullOnceOnly(t *testing.T) {
 	}
 	turnOK(t, l.turn)
 	if info, err := os.Stat(l.path); err != nil || info.Size() != directBlocks*blockSize {
-		t.Errorf("a file that lost its blocks was not written anew: %v, %v", info, err)
+		t.Errorf("a file that lost its blocks was not rewritten: %v, %v", info, err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestAWriteThatNeverArrivedIsFound(t *testing.T) {
 	}
 	l.verify = 0
 	if err := l.turn(); err != syscall.EBADMSG {
-		t.Errorf("the block of the time before, whole in itself, reads as %v", err)
+		t.Errorf("the intact previous block: %v", err)
 	}
 }
 
@@ -193,7 +193,7 @@ func turnOK(t *testing.T, turn func() error) {
 	}
 }
 
-func TestTheNearestAncestorStandsForAMissingTarget(t *testing.T) {
+func TestTheNearestAncestorOfAMissingTargetCounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want, err := deviceOf(dir)

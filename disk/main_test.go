@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the test binary can be started as instead of running the tests: the real child, in a few surroundings.
+// The test binary can be started as the real child in several environments instead of running the tests.
 const (
-	asChild       = "probe-disk"
-	asSmallChild  = "probe-disk-with-a-file-size-limit"
-	asNobodyChild = "probe-disk-as-nobody"
-	asParent      = "parent-of-a-probe"
+	asChild             = "probe-disk"
+	asSmallChild        = "probe-disk-with-a-file-size-limit"
+	asUnprivilegedChild = "probe-disk-unprivileged"
+	asParent            = "parent-of-a-probe"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 			limit := unix.Rlimit{Cur: 64 << 10, Max: 64 << 10}
 			must(unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
 			os.Exit(ChildMain(os.Args[2:], os.Stdin, os.Stderr))
-		case asNobodyChild:
+		case asUnprivilegedChild:
 			if os.Geteuid() == 0 {
 				must(syscall.Setgroups(nil))
 				must(syscall.Setgid(65534))
@@ -55,7 +55,7 @@ func must(err error) {
 	}
 }
 
-// parent starts a probe, tells the child's process ID, and stays until its stdin ends.
+// parent starts a probe, prints the child's process ID, and stays until its stdin ends.
 func parent(dir string) {
 	probe, err := StartProbe(Options{Command: command(asChild), Dir: dir, Target: dir})
 	must(err)
@@ -65,7 +65,7 @@ func parent(dir string) {
 
 func command(as string) []string { return []string{"/proc/self/exe", as} }
 
-// options give a probe of a directory of its own at the highest rate.
+// options returns those of a probe of a temporary directory at the highest rate.
 func options(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func options(t *testing.T) Options {
 	}
 }
 
-// follower collects what a probe says.
+// follower collects the readings of a probe.
 type follower struct {
 	*Probe
 	t       *testing.T
@@ -93,7 +93,7 @@ func follow(t *testing.T, o Options) *follower {
 	return &follower{Probe: probe, t: t}
 }
 
-// until reads on until the condition holds.
+// until reads until the condition holds.
 func (f *follower) until(what string, holds func() bool) {
 	f.t.Helper()
 	eventually(f.t, what, func() bool {

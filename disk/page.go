@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// pageVersion changes whenever the layout of page or the meaning of a word does: an agent that was replaced on disk
-	// may start a child of the new kind.
+	// pageVersion changes whenever the layout of page or the meaning of a word does: an agent whose binary was replaced
+	// may start a child of the new version.
 	pageVersion = 0x71_70_62_00_02
 	// ringSize holds more than a minute of samples at the highest rate; a power of two.
 	ringSize  = 4096
 	pageBytes = int(unsafe.Sizeof(page{}))
 )
 
-// page is the memory the probe child and its parent share. Every word has one writer (the child, but for burst), and
-// words are only touched atomically, so a reader may be anywhere while the writer is stopped, stuck or killed.
+// page is the memory that the probe child and its parent share. Every word has one writer (the child, except for
+// burst), and words are only accessed atomically, so a reader is safe while the writer is stopped, stuck or killed.
 type page struct {
 	version  atomic.Uint64
-	burst    atomic.Uint64    // written by the parent: 1 asks for the burst rate
+	burst    atomic.Uint64    // written by the parent: 1 requests the burst rate
 	inflight atomic.Uint64    // start in microseconds << 8 | opCode; 0 when idle. One word, so it cannot be torn.
-	due      [2]atomic.Uint64 // per lane, the moment of its next turn
-	device   atomic.Uint64    // st_dev of the probe directory; 0 not known yet
-	direct   atomic.Uint64    // 1 while LaneDirect goes past the page cache
+	due      [2]atomic.Uint64 // per lane, the time of its next turn
+	device   atomic.Uint64    // st_dev of the probe directory; 0 if not known yet
+	direct   atomic.Uint64    // 1 while LaneDirect bypasses the page cache
 	failures atomic.Uint64
-	failure  record // errno, opCode, moment
-	usage    record // total, free, moment
+	failure  record // errno, opCode, time
+	usage    record // total, free, time
 	inodes   record // total, free
 	head     atomic.Uint64
 	ring     [ringSize]record // latency, end, lane | contaminated | errno
 }
 
-// record is three words that belong together. Its stamp is 0 while they change, and never has the same value twice, so
-// a reader that finds the same stamp before and after has read what was written at once.
+// record is three words that belong together. Its stamp is 0 while they change, and never has the same value twice: a
+// reader that finds the same stamp before and after has read words that were written together.
 type record struct{ stamp, a, b, c atomic.Uint64 }
 
 func (r *record) put(stamp, a, b, c uint64) {
@@ -52,7 +52,7 @@ func (r *record) put(stamp, a, b, c uint64) {
 	r.stamp.Store(stamp)
 }
 
-// get gives stamp 0 for a record that was never written or is just being written.
+// get returns stamp 0 for a record that was never written or is being written.
 func (r *record) get() (stamp, a, b, c uint64) {
 	stamp = r.stamp.Load()
 	a, b, c = r.a.Load(), r.b.Load(), r.c.Load()
@@ -62,8 +62,8 @@ func (r *record) get() (stamp, a, b, c uint64) {
 	return stamp, a, b, c
 }
 
-// createPage makes the memory and its file, which the child inherits. The size is sealed, so that neither side can make
-// the other fault.
+// createPage creates the memory and its file, which the child inherits. The size is sealed, so that neither side can
+// make the other fault.
 func createPage() (*os.File, *page, error) {
 	fd, err := unix.MemfdCreate("quorumd-probe", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -90,7 +90,7 @@ func closing(file *os.File, err error) error {
 	return err
 }
 
-// openPage maps the page a parent has made.
+// openPage maps the page that a parent has created.
 func openPage(file *os.File) (*page, error) {
 	info, err := file.Stat()
 	if err != nil || info.Size() != int64(pageBytes) || !info.Mode().IsRegular() {
@@ -154,8 +154,8 @@ func (p *page) push(s Sample) {
 	p.head.Store(n + 1)
 }
 
-// pull returns the samples from the n-th on that are still there, oldest first, how many are gone, and the n to go on
-// with.
+// pull returns the samples from the n-th on that are still there, oldest first, how many are gone, and the n to
+// continue with.
 func (p *page) pull(n uint64) (samples []Sample, lost, next uint64) {
 	head := p.head.Load()
 	if head > n+ringSize {

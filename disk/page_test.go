@@ -29,7 +29,7 @@ func TestASampleArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestSamplesThatNobodyFetchedCountAsLost(t *testing.T) {
+func TestSamplesNotFetchedInTimeCountAsLost(t *testing.T) {
 	t.Parallel()
 	p := new(page)
 	for i := range ringSize + 904 {
@@ -46,8 +46,8 @@ func TestSamplesThatNobodyFetchedCountAsLost(t *testing.T) {
 	}
 }
 
-// A reader that cannot keep up with the writer must miss samples, never see one that was not sent, and count what it
-// misses.
+// A reader that cannot keep up with the writer must miss samples, never see one that was not sent, and count the missed
+// ones.
 func TestAReaderNeverSeesHalfASample(t *testing.T) {
 	t.Parallel()
 	const sent = 400_000
@@ -90,7 +90,7 @@ func TestARecordBeingWrittenIsNotRead(t *testing.T) {
 	t.Parallel()
 	var r record
 	r.put(7, 1, 2, 3)
-	r.stamp.Store(0) // as a writer that was killed here leaves it
+	r.stamp.Store(0) // as left by a writer that was killed here
 	r.a.Store(9)
 	if stamp, _, _, _ := r.get(); stamp != 0 {
 		t.Errorf("got stamp %d", stamp)

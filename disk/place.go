@@ -27,8 +27,8 @@ func newPlace(w *watched, set settings) *place {
 	return &place{watched: w, dir: set.dir, target: set.target, lock: -1, exam: set.exam}
 }
 
-// claim takes the directory, if that has not been done yet. The lock goes away with the process, and a process that is
-// stuck in the kernel keeps it, so a stalled disk never has two probes waiting on it.
+// claim takes the directory, if that has not been done yet. The lock ends with the process, and a process that is stuck
+// in the kernel keeps it, so a stalled disk never has two probes waiting on it.
 func (p *place) claim() error {
 	if p.lock >= 0 {
 		return nil
@@ -48,12 +48,12 @@ func (p *place) claim() error {
 	return err
 }
 
-// release gives the directory up, so that the next claim looks at everything again: the directory may have been
-// removed, or another file system mounted over it.
+// release drops the directory, so that the next claim checks everything again: the directory may have been removed, or
+// another file system mounted over it.
 func (p *place) release() { closeFD(&p.lock) }
 
-// enter opens the lock file, and makes it and the directory only if need be: while the disk is stalled, whatever may
-// change it would get stuck here and never come to see the lock of a probe that is stuck already.
+// enter opens the lock file, and creates it and the directory only if necessary: while the disk is stalled, any change
+// would get stuck here and never notice the lock of a probe that is stuck already.
 func (p *place) enter() (err error) {
 	if p.exam {
 		if err := p.own(); err != nil {
@@ -72,7 +72,7 @@ func (p *place) enter() (err error) {
 	return err
 }
 
-// compare gives EXDEV when the directory and the target are on different file systems.
+// compare returns EXDEV if the directory and the target are on different file systems.
 func (p *place) compare() error {
 	here, err := deviceOf(p.dir)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *place) compare() error {
 	return nil
 }
 
-// nearestDevice returns the device of a path, or of its nearest ancestor that exists.
+// nearestDevice returns the device of a path, or of its nearest existing ancestor.
 func nearestDevice(path string) (uint64, error) {
 	for {
 		device, err := deviceOf(path)
@@ -107,7 +107,7 @@ func deviceOf(path string) (uint64, error) {
 	return uint64(stat.Dev), err //nolint:unconvert // it is 32 bits wide on some architectures
 }
 
-// turn looks at the space left, and whether the target is still on the same file system: it may have been mounted
+// turn reads the free space, and checks that the target is still on the same file system: it may have been mounted
 // since.
 func (p *place) turn() error {
 	return errors.Join(p.do(opDevice, p.compare), p.do(opUsage, p.usage))

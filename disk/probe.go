@@ -19,8 +19,8 @@ const (
 	closeGrace = patience + 200*time.Millisecond
 )
 
-// Probe measures one disk through a child process. All its methods may be called at the same time, and none of them
-// waits for the disk. The package comment says what it promises.
+// Probe measures one disk through a child process. All its methods may be called concurrently, and none of them waits
+// for the disk. The package documentation has its promises.
 type Probe struct {
 	command []string
 	set     settings
@@ -35,7 +35,7 @@ type Probe struct {
 	page     *page // nil once closed
 	pid      int   // 0 while there is no child
 	restarts uint64
-	tidy     bool   // the child ended by itself when it was asked to
+	tidy     bool   // the child ended by itself when asked to
 	read     uint64 // samples pulled so far
 	failure  *Failure
 	usage    *Usage
@@ -43,8 +43,8 @@ type Probe struct {
 	usedAt   time.Duration
 }
 
-// StartProbe starts the child and a goroutine that looks after it until [Probe.Close]. It fails if the options are
-// wrong or the command cannot be started; what is wrong with the disk or the directory is in the readings.
+// StartProbe starts the child and a goroutine that supervises it until [Probe.Close]. It fails if the options are wrong
+// or the command cannot be started; problems of the disk or the directory are in the readings.
 func StartProbe(o Options) (*Probe, error) {
 	set, err := o.settings()
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Probe) start() (*child, error) {
 	return c, nil
 }
 
-// supervise replaces a child that died. It never replaces one that is stuck, since that one has not died.
+// supervise replaces a dead child. It never replaces a stuck one, which is not dead.
 func (p *Probe) supervise(c *child) {
 	defer close(p.done)
 	backoff := backoffFirst
@@ -109,7 +109,7 @@ func (p *Probe) supervise(c *child) {
 	}
 }
 
-// bury says on the page what the dead child cannot say any more.
+// bury records on the page what the dead child cannot any more.
 func (p *Probe) bury() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *Probe) bury() {
 	}
 }
 
-// replace starts a new child after the backoff, however often that takes. It gives nil once the probe is closed.
+// replace starts a new child after the backoff, until that succeeds. It returns nil once the probe is closed.
 func (p *Probe) replace(backoff *time.Duration) *child {
 	for {
 		timer := time.NewTimer(*backoff)
@@ -142,8 +142,8 @@ func (p *Probe) replace(backoff *time.Duration) *child {
 	}
 }
 
-// SetBurst turns the burst of LaneWAL on or off. The child notices within a second, or when the operation
-// it is at comes back.
+// SetBurst turns the burst of LaneWAL on or off. The child notices within a second, or when its current operation
+// returns.
 func (p *Probe) SetBurst(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,8 +157,7 @@ func (p *Probe) SetBurst(on bool) {
 	p.page.burst.Store(word)
 }
 
-// InFlight returns the age and the name of the operation that is under way at this moment; 0 and OpNone if there is
-// none.
+// InFlight returns the age and the name of the operation in flight; 0 and OpNone if there is none.
 func (p *Probe) InFlight() (age time.Duration, op string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,8 +176,7 @@ func (p *Probe) inFlight() (age time.Duration, op string) {
 	return Monotonic() - since, code.String()
 }
 
-// Read returns what there is to say now, with the samples completed since the last Read. After [Probe.Close] it is
-// empty.
+// Read returns the current reading, with the samples completed since the last Read. After [Probe.Close] it is empty.
 func (p *Probe) Read() Reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,8 +207,8 @@ func (p *Probe) Read() Reading {
 	return r
 }
 
-// refresh takes over the records that are whole. One that the child is just writing, or was killed in the midst of
-// writing, leaves what was known before.
+// refresh takes over the complete records. One that the child is writing, or was killed while writing, leaves the
+// previous values.
 func (p *Probe) refresh() {
 	if count, errno, op, at := p.page.failure.get(); count != 0 {
 		p.failure = &Failure{
@@ -231,9 +229,9 @@ func (p *Probe) refresh() {
 	}
 }
 
-// Close ends the child and gives everything back. A child that does not end within a second is killed, and one that is
+// Close ends the child and releases everything. A child that does not end within a second is killed, and one that is
 // stuck in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most; 6 s
-// after an examination, whose child takes its files away first.
+// after an examination, whose child removes its files first.
 func (p *Probe) Close() {
 	p.stopOnce.Do(func() { close(p.stop) })
 	timer := time.NewTimer(p.patience() + closeGrace)
@@ -245,14 +243,15 @@ func (p *Probe) Close() {
 	p.forget()
 }
 
-// Tidy tells after [Probe.Close] whether the child ended by itself: that of an examination has removed its files then.
+// Tidy reports after [Probe.Close] whether the child ended by itself: after an examination it has then removed its
+// files.
 func (p *Probe) Tidy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tidy
 }
 
-// patience is how long the child may take to end by itself.
+// patience returns how long the child may take to end by itself.
 func (p *Probe) patience() time.Duration {
 	if p.set.exam {
 		return examPatience

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAProbeGivesSamplesOfBothLanes(t *testing.T) {
+func TestAProbeReturnsSamplesOfBothLanes(t *testing.T) {
 	t.Parallel()
 	f := follow(t, options(t))
 	f.until("five samples in each lane, and the space", func() bool {
@@ -88,7 +88,7 @@ func TestABurstReachesItsRateAndEnds(t *testing.T) {
 	f := follow(t, o)
 	f.until("the sample at rest", func() bool { return len(f.good(LaneWAL)) == 1 })
 	f.SetBurst(true)
-	// An operation that is slow is followed by a longer rest, whatever the rate; the rests after the others tell it.
+	// A slow operation is followed by a longer rest at any rate; the rests after the others show the rate.
 	var rests []time.Duration
 	f.until("thirty rests of a burst", func() bool {
 		rests = rests[:0]
@@ -102,17 +102,17 @@ func TestABurstReachesItsRateAndEnds(t *testing.T) {
 	})
 	f.SetBurst(false)
 	slices.Sort(rests)
-	// 20 ms ±10 % are meant; more is for timers, and for a machine that is busy with other tests.
+	// The target is 20 ms ±10 %; the rest is for timers, and for a machine that is busy with other tests.
 	if rests[0] < 17*time.Millisecond {
 		t.Errorf("a burst rested %s only", rests[0])
 	}
 	if quarter := rests[len(rests)/4]; quarter > 40*time.Millisecond {
-		t.Errorf("three quarters of a burst rested %s and more, which is too slow", quarter)
+		t.Errorf("three quarters of a burst rested %s or more, too slow for its rate", quarter)
 	}
 	f.until("the lane at rest again", func() bool { return f.last.NextWAL > time.Minute })
 }
 
-func TestALaneThatRestsSaysWhenItIsDue(t *testing.T) {
+func TestARestingLaneReportsWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.DirectInterval = time.Hour
@@ -135,7 +135,7 @@ func TestAKilledChildIsReplaced(t *testing.T) {
 	}
 	f.until("the death noticed", func() bool { return !f.last.Alive })
 	if f.last.InFlight != OpNone || f.last.InFlightAge != 0 {
-		t.Errorf("a dead child is at %q", f.last.InFlight)
+		t.Errorf("a dead child has %q in flight", f.last.InFlight)
 	}
 	had := len(f.good(LaneDirect))
 	f.until("samples of another child", func() bool { return f.last.Alive && len(f.good(LaneDirect)) > had })
@@ -147,7 +147,7 @@ func TestAKilledChildIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAChildThatCannotRunIsTriedAgain(t *testing.T) {
+func TestAChildThatCannotRunIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Command = []string{"/bin/false"}
@@ -155,7 +155,7 @@ func TestAChildThatCannotRunIsTriedAgain(t *testing.T) {
 	f.until("a second try", func() bool { return f.last.Restarts > 0 })
 }
 
-// hang puts a FIFO where the probe wants to open a file for writing: the open waits for a reader that never comes.
+// hang puts a FIFO where the probe opens a file for writing: the open waits for a reader that never comes.
 func hang(t *testing.T, o Options) {
 	t.Helper()
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
@@ -166,7 +166,7 @@ func hang(t *testing.T, o Options) {
 	}
 }
 
-func TestAProbeThatHangsIsSeenWhileItHangs(t *testing.T) {
+func TestAHangingOperationIsReportedWhileItHangs(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	hang(t, o)
@@ -199,11 +199,11 @@ func TestAStoppedChildDoesNotStopItsParent(t *testing.T) {
 	if !f.last.Alive || f.last.Restarts != 0 {
 		t.Errorf("a child that is stopped was replaced: %+v", f.last)
 	}
-	// It cannot see the end of its stdin, so it has to be killed.
+	// It cannot notice the end of its stdin, so it has to be killed.
 	closesWithin(t, f.Probe, patience+closeGrace)
 }
 
-func TestAStoppedChildIsSeenBetweenOperations(t *testing.T) {
+func TestAStoppedChildIsNoticedBetweenOperations(t *testing.T) {
 	t.Parallel()
 	f := follow(t, options(t))
 	f.until("a sample", func() bool { return len(f.samples) > 0 })
@@ -224,7 +224,8 @@ func TestAStarvedChildMarksItsSamples(t *testing.T) {
 	f.SetBurst(true)
 	looks := 0
 	f.until("a contaminated sample", func() bool {
-		// Ten looks of 5 ms stopped, ten not: half of the operations, or the wait before them, are cut by a stop.
+		// Stopped for ten looks of 5 ms, then running for ten: half of the operations, or the waits before them, are
+		// interrupted.
 		looks++
 		signal := unix.SIGCONT
 		if looks/10%2 == 1 {
@@ -266,7 +267,7 @@ func TestAClosedProbeIsSilent(t *testing.T) {
 	f.SetBurst(true)
 }
 
-// watchExit returns a function that tells whether the process has ended, also if nobody has waited for it.
+// watchExit returns a function that reports whether the process has ended, even if it has not been reaped.
 func watchExit(t *testing.T, pid int) func() bool {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -318,7 +319,7 @@ func TestASecondProbeOfADirectoryIsRefusedUntilTheFirstEnds(t *testing.T) {
 	second := follow(t, o)
 	second.until("the refusal", func() bool { return second.failedWith(OpLock, syscall.EWOULDBLOCK) })
 	if len(second.samples) != 0 {
-		t.Errorf("the second probe wrote all the same: %+v", second.samples)
+		t.Errorf("the second probe wrote nevertheless: %+v", second.samples)
 	}
 	first.Close()
 	second.until("a sample of the second", func() bool { return len(second.samples) > 0 })
@@ -338,8 +339,8 @@ func TestADirectoryOnAnotherFileSystemIsRefused(t *testing.T) {
 func TestADirectoryWithoutPermissionIsReported(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	o.Command = command(asNobodyChild)
-	if err := os.Mkdir(o.Dir, 0); err != nil { // for root, who becomes nobody, it is enough that it is root's
+	o.Command = command(asUnprivilegedChild)
+	if err := os.Mkdir(o.Dir, 0); err != nil { // root drops its privileges: it is enough that the directory is root's
 		t.Fatal(err)
 	}
 	f := follow(t, o)
@@ -361,7 +362,7 @@ func TestADirectoryThatComesBackIsProbedAgain(t *testing.T) {
 	f.until("samples", func() bool { return len(f.good(LaneDirect)) > 0 && len(f.good(LaneWAL)) > 0 })
 }
 
-func TestAFileThatMustNotGrowIsReported(t *testing.T) {
+func TestAFileSizeLimitIsReported(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Command = command(asSmallChild)
@@ -378,7 +379,7 @@ func TestAFileThatMustNotGrowIsReported(t *testing.T) {
 	}
 }
 
-func TestOtherBytesThanWereWrittenAreReported(t *testing.T) {
+func TestCorruptedBytesAreReported(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	f := follow(t, o)
@@ -396,10 +397,10 @@ func TestOtherBytesThanWereWrittenAreReported(t *testing.T) {
 		return f.failedWith(OpVerify, syscall.EBADMSG)
 	})
 	had := len(f.good(LaneDirect))
-	f.until("writing to go on", func() bool { return len(f.good(LaneDirect)) > had })
+	f.until("writes to continue", func() bool { return len(f.good(LaneDirect)) > had })
 }
 
-func TestWrongOptionsAreRefusedAllAtOnce(t *testing.T) {
+func TestAllWrongOptionsAreReported(t *testing.T) {
 	t.Parallel()
 	_, err := StartProbe(Options{Dir: "here", DirectInterval: time.Millisecond, BurstRate: 51})
 	if err == nil {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Lane tells which of the two ways of writing a sample comes from.
+// Lane is one of the two ways of writing a sample.
 type Lane uint8
 
 const (
-	// LaneDirect overwrites written blocks past the page cache: the device and hardly anything else.
+	// LaneDirect overwrites written blocks, bypassing the page cache: the device and hardly anything else.
 	LaneDirect Lane = iota
 	// LaneWAL appends and syncs as etcd's write-ahead log does: device, file system and journal.
 	LaneWAL
@@ -27,26 +27,26 @@ func (l Lane) String() string {
 	return "direct"
 }
 
-// Sample is one write that was made durable, or failed to be.
+// Sample is one write that became durable, or failed to.
 type Sample struct {
 	Lane Lane
-	// End is the moment it came back, on the clock of [Monotonic].
+	// End is when it was completed, on the clock of [Monotonic].
 	End time.Duration
 	// Latency is the time in the system calls, in LaneWAL that in the slower of the two.
 	Latency time.Duration
-	// Contaminated says that the processor was short meanwhile: the latency says little about the disk.
+	// Contaminated means CPU starvation during the write: the latency says little about the disk.
 	Contaminated bool
-	// Errno is 0 for a write that succeeded. The latency of one that failed is no measure of the disk.
+	// Errno is 0 for a successful write. The latency of a failed one is no measure of the disk.
 	Errno syscall.Errno
 }
 
-// What the child can be at, as [Probe.InFlight], [Reading] and [Failure] name it.
+// The operations of the child, as named by [Probe.InFlight], [Reading] and [Failure].
 const (
 	OpNone    = ""                  // nothing in flight
-	OpOpen    = "open directory"    // making the directory, opening the lock file
+	OpOpen    = "open directory"    // creating the directory, opening the lock file
 	OpLock    = "lock"              // flock on it
 	OpDevice  = "compare device"    // stat of the directory and of the target
-	OpUsage   = "statfs"            // space used
+	OpUsage   = "statfs"            // free space
 	OpPrepare = "direct prepare"    // writing or opening the file of LaneDirect
 	OpDirect  = "direct write+sync" // a sample of LaneDirect
 	OpVerify  = "direct verify"     // reading back
@@ -78,58 +78,58 @@ func (o opCode) String() string {
 	return fmt.Sprintf("operation %d", uint8(o))
 }
 
-// Reading is what the probe has to say at one moment.
+// Reading is the state of the probe at one moment.
 type Reading struct {
-	// Samples are those completed since the reading before, oldest first.
+	// Samples are those completed since the previous reading, oldest first.
 	Samples []Sample
-	// Lost counts the samples since the reading before that nobody fetched in time. It takes more than a minute of full
-	// burst without a reading to lose one.
+	// Lost counts the samples since the previous reading that were not fetched in time. It takes more than a minute of
+	// full burst without a reading to lose one.
 	Lost uint64
 
-	// InFlight names the operation under way, OpNone if there is none, and InFlightAge its age.
+	// InFlight names the operation in flight, OpNone if there is none, and InFlightAge its age.
 	InFlight    string
 	InFlightAge time.Duration
 
-	// NextDirect and NextWAL tell how long until the lane's next turn. Negative: it is overdue by that much, because an
-	// operation is in flight, or the child does not get to run. 0 before the first turn.
+	// NextDirect and NextWAL are how long it is until the lane's next turn. Negative: it is overdue by that much,
+	// because an operation is in flight, or the child does not get to run. 0 before the first turn.
 	NextDirect, NextWAL time.Duration
 
 	// Failure is the last error of any operation since the probe was started, nil if there was none.
 	Failure *Failure
-	// Usage is the space of the file system, nil while it is not known.
+	// Usage is the space of the file system, nil while unknown.
 	Usage *Usage
-	// Device is the device number (st_dev) of the probe directory, 0 while it is not known.
+	// Device is the device number (st_dev) of the probe directory, 0 while unknown.
 	Device uint64
-	// Direct says that LaneDirect goes past the page cache; false where the file system refuses that, or before the
-	// first turn.
+	// Direct means that LaneDirect bypasses the page cache; false if the file system refuses that, or before the first
+	// turn.
 	Direct bool
 
-	// Alive says that there is a child, stuck or not, and PID which. Restarts counts the children started after the
-	// first.
+	// Alive means that there is a child, stuck or not; PID is its process ID. Restarts counts the children started
+	// after the first.
 	Alive    bool
 	PID      int
 	Restarts uint64
 }
 
-// Usage is the space of the file system the probe lives on, in bytes and inodes.
+// Usage is the space of the probe's file system, in bytes and inodes.
 type Usage struct {
 	Total uint64
-	Free  uint64 // to ordinary users, which leaves out what the file system reserves
-	// Inodes are how many files it can have, InodesFree how many more; both 0 where there is no such number.
+	Free  uint64 // to ordinary users, without the file system's reserve
+	// Inodes are how many files it can have, InodesFree how many more; both 0 if there is no such limit.
 	Inodes, InodesFree uint64
 	Age                time.Duration
 }
 
-// Failure is an error the disk, or the way to it, gave to the child. errors.Is finds its Errno.
+// Failure is an error of the disk, or of the path to it. errors.Is finds its Errno.
 type Failure struct {
 	Op string // one of the Op names
-	// EBADMSG: the disk gave back other bytes than were written; EXDEV: the directory is on another file system than
-	// the target
+	// EBADMSG: the disk returned other bytes than were written; EXDEV: the directory is on another file system than the
+	// target
 	Errno  syscall.Errno
 	Age    time.Duration
-	Count  uint64 // of failures since the probe was started, this one included
+	Count  uint64 // of failures since the probe was started, including this one
 	Dir    string // the probe directory
-	Target string // whose file system it must share
+	Target string // the path whose file system it must share
 }
 
 // Error returns what failed and what to do about it.

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestFailuresReadWell(t *testing.T) {
+func TestFailuresMatchTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	for _, f := range []Failure{
@@ -63,7 +63,7 @@ func TestEveryOperationHasAName(t *testing.T) {
 		t.Errorf("the last operation is called %q, want %q", got, OpWAL)
 	}
 	if got := (opWAL + 1).String(); got != "operation 10" {
-		t.Errorf("an operation of a later version is called %q", got)
+		t.Errorf("an unknown operation is called %q", got)
 	}
 	if LaneDirect.String() != "direct" || LaneWAL.String() != "wal" {
 		t.Error("the lanes have other names")

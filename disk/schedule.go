@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// slow is the length from which on an operation is followed by a rest in proportion, and restFactor the proportion:
-	// a disk in trouble is busy with each lane for a tenth of the time at most.
+	// slow is the length from which an operation is followed by a proportional rest, and restFactor the proportion:
+	// each lane uses a disk in trouble for at most a tenth of the time.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
 	// restLimit keeps one long stall from blinding the probe for ten times as long.
 	restLimit = time.Minute
-	// confirmations is how many slow operations are followed by another one soon, after confirmRest, so that a disk
-	// that is slow from now on is told from one that was slow once. The rest that they owe comes after the last, and
-	// none is put off for operations that have taken longer than confirmLimit together.
+	// confirmations is how many slow operations are followed by another one soon, after confirmRest, to distinguish a
+	// disk that stays slow from one that was slow once. Their rest comes after the last one. It is not postponed once
+	// these operations have taken longer than confirmLimit together.
 	confirmations = 2
 	confirmRest   = time.Second
 	confirmLimit  = 3 * time.Second
 )
 
-// turn is something the child does again and again.
+// turn is a recurring operation of the child.
 type turn struct {
-	// interval is the rest between two turns as configured, by now: a burst changes it while the turn is waiting.
+	// interval returns the rest between two turns as currently configured: a burst changes it while the turn is
+	// waiting.
 	interval func(failed bool) time.Duration
 	act      func() error
 
@@ -35,11 +36,11 @@ type turn struct {
 	failed      bool
 	jitter      float64
 
-	owed   time.Duration // how long slow operations took for which the disk has not rested yet
-	unpaid int           // how many there were since nothing was owed
+	owed   time.Duration // duration of slow operations for which the disk has not rested yet
+	unpaid int           // their number
 }
 
-// due is the moment to begin, on Monotonic. It counts from the end of the turn before, so turns never pile up.
+// due returns when to begin, on Monotonic. It counts from the end of the turn before, so turns never pile up.
 func (t *turn) due() time.Duration {
 	if t.ended == 0 {
 		return 0
@@ -55,7 +56,7 @@ func (t *turn) due() time.Duration {
 	return t.ended + rest
 }
 
-// settle keeps the account of what the disk is owed.
+// settle updates the rest that the disk is owed.
 func (t *turn) settle(rested, took time.Duration) {
 	if t.owed = max(0, t.owed-rested/restFactor); t.owed == 0 {
 		t.unpaid = 0

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestSlowOperationsAreFollowedByARestInProportion(t *testing.T) {
+func TestSlowOperationsAreFollowedByAProportionalRest(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestSlowOperationsAreFollowedByARestInProportion(t *testing.T) {
 			[]time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		{
-			"a stall, after which it is well", time.Second,
+			"a stall, then healthy", time.Second,
 			[]time.Duration{10 * time.Minute, ms, 900 * ms},
 			[]time.Duration{time.Minute, time.Second, time.Second},
 		},
@@ -65,7 +65,8 @@ func TestSlowOperationsAreFollowedByARestInProportion(t *testing.T) {
 	}
 }
 
-// However the disk behaves, it is not busy with the probe for more than a tenth of the time, the first three aside.
+// Whatever the disk does, the probe keeps it busy for at most a tenth of the time, apart from the first three
+// operations.
 func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
@@ -137,7 +138,7 @@ func TestAFailedTurnIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
 	}
 }
 
-func TestTheCanaryTellsAWakeThatIsLate(t *testing.T) {
+func TestTheCanaryDetectsLateWakes(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	c := newCanary()
@@ -166,7 +167,7 @@ func TestTheCanaryTellsAWakeThatIsLate(t *testing.T) {
 	}
 }
 
-func TestTheCanaryStaysAwakeAsLongAsItIsArmed(t *testing.T) {
+func TestTheCanaryKeepsWatchingWhileArmed(t *testing.T) {
 	t.Parallel()
 	c := newCanary()
 	c.arm(0)
@@ -176,7 +177,7 @@ func TestTheCanaryStaysAwakeAsLongAsItIsArmed(t *testing.T) {
 	}, func() string { return "" })
 	c.disarm()
 	if c.woken(); c.timer.Stop() {
-		t.Error("it goes on after it was disarmed")
+		t.Error("it continues after it was disarmed")
 	}
 }
 
@@ -186,6 +187,6 @@ func TestTheDozeBeforeAnOperationCounts(t *testing.T) {
 	c.arm(8 * time.Millisecond)
 	defer c.disarm()
 	if now := time.Duration(c.dozed.Load()); !c.contaminated(time.Millisecond, now) {
-		t.Error("the processor was short when the operation began, and it does not show")
+		t.Error("CPU starvation at the start of the operation is missed")
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Options tell [StartProbe] what to measure and how often. Zero means the default where one is named.
+// Options tell [StartProbe] what to measure and how often. Zero means the default, if one is mentioned.
 type Options struct {
 	// Command starts the child, for instance {"/proc/self/exe", "probe-disk"}: a program that calls [ChildMain] with
 	// the arguments that follow.
 	Command []string
-	// Dir is the directory for the probe's files. The child makes it (mode 0700) if only its last element is missing.
+	// Dir is the directory for the probe's files. The child creates it (mode 0700) if only its last element is missing.
 	Dir string
-	// Target is what the probe stands for: etcd's WAL directory, or its data directory. Dir must be on the same file
+	// Target is what the probe measures for: etcd's WAL directory, or its data directory. Dir must be on the same file
 	// system (the same st_dev); while Target does not exist, its nearest existing ancestor counts. The child keeps
 	// checking.
 	Target string
@@ -30,29 +30,29 @@ type Options struct {
 	DirectInterval time.Duration
 	// WALInterval is the rest between two turns of LaneWAL outside a burst: 10 s, not less than 200 ms.
 	WALInterval time.Duration
-	// BurstRate is how often LaneWAL writes in a burst, per second: 50, which is also the most. The rest between two
-	// writes is what it sets, so the rate reached is a little lower, by the latency and the coarseness of timers.
+	// BurstRate is how often LaneWAL writes in a burst, per second: 50, which is also the maximum. It sets the rest
+	// between two writes, so the actual rate is a little lower, because of the latency and the resolution of timers.
 	BurstRate int
-	// VerifyInterval is how often the block written last is read back: 1 min, not less than 200 ms.
+	// VerifyInterval is how often the last written block is read back: 1 min, not less than 200 ms.
 	VerifyInterval time.Duration
-	// UsageInterval is how often space and device are looked at: 30 s, not less than 200 ms.
+	// UsageInterval is how often free space and device are checked: 30 s, not less than 200 ms.
 	UsageInterval time.Duration
 
-	// Exam makes it an examination, for a disk that carries nothing yet: LaneWAL alone, one write after the other
-	// without a rest, and the child removes its files and Dir when it ends.
+	// Exam makes it an examination, for a disk that is not in use yet: LaneWAL alone, one write after the other without
+	// a rest, and the child removes its files and Dir when it ends.
 	Exam bool
 
-	// Logger hears about children that start and end, and what they have to say. Nil: nobody does.
+	// Logger logs when children start and end, and their output. It may be nil.
 	Logger *slog.Logger
 }
 
-// The limits of what the probe does to a disk.
+// The limits of the load on a disk.
 const (
 	MinInterval  = 200 * time.Millisecond // between two turns of a lane
 	MaxBurstRate = 50                     // writes per second
 )
 
-// settings are the part of the options that the child needs; they travel as its arguments.
+// settings are the options that the child needs; they are passed as arguments.
 type settings struct {
 	dir, target                string
 	direct, wal, verify, usage time.Duration
@@ -79,7 +79,7 @@ func (o Options) settings() (settings, error) {
 	return s, s.check()
 }
 
-// Check tells whether a probe may be started with the options.
+// Check returns an error if a probe cannot be started with the options.
 func (o Options) Check() error {
 	_, err := o.settings()
 	return err
@@ -137,7 +137,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	return s, s.check()
 }
 
-// ChildPlace returns the two paths in the arguments of a child, as [StartProbe] composes them: the directory that it
+// ChildPlace returns the two paths in the arguments of a child, as composed by [StartProbe]: the directory that it
 // writes in, and its target.
 func ChildPlace(args []string) (dir, target string, err error) {
 	s, err := parseSettings(args, io.Discard)

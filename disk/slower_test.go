@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-func TestADiskIsAsSlowAsTheSlowerOfItsWritesAndSyncs(t *testing.T) {
+func TestTheLatencyIsThatOfTheSlowerOfWriteAndSync(t *testing.T) {
 	t.Parallel()
 	const slow, slower = 80 * time.Millisecond, 160 * time.Millisecond
 	for name, c := range map[string]struct{ write, sync time.Duration }{
@@ -41,7 +41,7 @@ func TestADiskIsAsSlowAsTheSlowerOfItsWritesAndSyncs(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(p.Close)
-			// A machine that is busy makes one longer, and not the shortest of them.
+			// A busy machine makes some longer, but not the shortest.
 			shortest, seen := time.Hour, 0
 			looks := time.NewTicker(50 * time.Millisecond)
 			defer looks.Stop()

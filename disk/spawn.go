@@ -17,9 +17,9 @@ import (
 const (
 	// patience is how long a child may take to end by itself, and again after it was killed.
 	patience = time.Second
-	// examPatience is that of an examination: the write that is under way comes back first, then the files go.
+	// examPatience is that of an examination: it waits for the write in flight, then removes the files.
 	examPatience = 5 * time.Second
-	// childLines is how much of what one child says is passed on.
+	// childLines is how many output lines of one child are passed on.
 	childLines = 100
 )
 
@@ -27,8 +27,8 @@ const (
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	exited chan struct{} // closed once it is gone for good, which a stuck child is not even after SIGKILL
-	err    error         // how it ended; valid when exited is closed
+	exited chan struct{} // closed once it has exited, which a stuck child does not even after SIGKILL
+	err    error         // how it ended; valid once exited is closed
 }
 
 // spawn starts the command with the page as file descriptor 3.
@@ -62,7 +62,7 @@ func spawn(command, args []string, page *os.File, log *slog.Logger) (*child, err
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// reap passes on what the child says and waits for its end, however long that takes.
+// reap passes on the child's output and waits for its end, however long that takes.
 func (c *child) reap(said *os.File, log *slog.Logger) {
 	defer close(c.exited)
 	defer said.Close()
@@ -74,7 +74,7 @@ func (c *child) reap(said *os.File, log *slog.Logger) {
 	c.err = c.cmd.Wait()
 }
 
-// stop asks the child to end, then kills it, then leaves it to reap. It tells whether the child ended by itself.
+// stop asks the child to end, then kills it, then leaves it to reap. It reports whether the child ended by itself.
 func (c *child) stop(within time.Duration) bool {
 	c.stdin.Close()
 	if c.gone(within) {

@@ -15,7 +15,7 @@ const (
 	walName     = "wal"
 	walNextName = "wal.next"
 	walBytes    = 4 << 20
-	// walRecord is the size of the write etcd's documentation gives to fio to judge a disk for it.
+	// walRecord is the write size in the fio test of etcd's documentation.
 	walRecord = 2300
 )
 
@@ -58,8 +58,8 @@ func (l *walLane) try() error {
 	return nil
 }
 
-// write appends the record, and tells how long the slower of its two calls took. Of a disk that is well that is the
-// fdatasync, which is what etcd counts of its own log; a write that has to wait is seen as well.
+// write appends the record, and returns how long the slower of its two calls took. On a healthy disk that is the
+// fdatasync, which etcd counts for its own log; a write that has to wait shows as well.
 func (l *walLane) write() (slower time.Duration, err error) {
 	start := Monotonic()
 	if err := writeAt(l.fd, l.record, l.offset); err != nil {
@@ -70,7 +70,7 @@ func (l *walLane) write() (slower time.Duration, err error) {
 	return max(written-start, Monotonic()-written), err
 }
 
-// rotate begins a new file and puts it in the place of the old one.
+// rotate creates a new file and replaces the old one with it.
 func (l *walLane) rotate() error {
 	fd, err := open(l.next, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC)
 	if err != nil {
@@ -80,11 +80,11 @@ func (l *walLane) rotate() error {
 		err = uninterrupted(func() error { return unix.Rename(l.next, l.path) })
 	}
 	if err == nil {
-		// Or else the first sample pays for the allocation.
+		// Otherwise the first sample pays for the allocation.
 		err = dataSync(fd)
 	}
 	if err != nil {
-		_ = unix.Unlink(l.next) // what a full disk gave before it was full
+		_ = unix.Unlink(l.next) // the partial file of a full disk
 		closeFD(&fd)
 		return err
 	}

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// watched does the child's operations where the parent can see them: each is on the shared page before it begins.
+// watched runs the child's operations where the parent can see them: each is on the shared page before it begins.
 type watched struct {
 	page   *page
 	canary *canary
 }
 
-// do runs one operation. An error is written down before it is returned.
+// do runs one operation. It records an error before it returns it.
 func (w *watched) do(op opCode, f func() error) error {
 	_, _, err := w.timed(op, f)
 	return err
 }
 
-// sample runs one operation and keeps the latency that it tells.
+// sample runs one operation and records its latency.
 func (w *watched) sample(op opCode, lane Lane, f func() (latency time.Duration, err error)) error {
 	var latency time.Duration
 	took, end, err := w.timed(op, func() (err error) {
@@ -57,7 +57,7 @@ func (w *watched) timed(op opCode, f func() error) (latency, end time.Duration, 
 	return end - start, end, err
 }
 
-// errnoOf gives EIO for an error that did not come from the kernel.
+// errnoOf returns EIO for an error that is not from the kernel.
 func errnoOf(err error) syscall.Errno {
 	if err == nil {
 		return 0

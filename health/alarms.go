@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// HardwareAlarm is the code of the check of what the hardware's monitors find themselves.
+// HardwareAlarm is the code of the check of alarms raised by the hardware's own monitors.
 const HardwareAlarm Code = "HARDWARE_ALARM"
 
 const (
@@ -16,7 +16,7 @@ const (
 	alarmWell = 5 * time.Minute
 )
 
-// declareAlarms declares the check of the alarms of chips: fans, power, and temperatures that are critical.
+// declareAlarms declares the check of chip alarms: fans, power, and critical temperatures.
 func declareAlarms() declaration {
 	return declaration{
 		Check: Check{
@@ -37,14 +37,14 @@ func declareAlarms() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell},
-				sick:  "a sensor raises an alarm", well: "no sensor raises an alarm", look: alarming,
+				bad:   "a sensor raises an alarm", well: "no sensor raises an alarm", look: alarming,
 				missing: noAlarm,
 			}
 		},
 	}
 }
 
-// noAlarm returns why nothing could give an alarm.
+// noAlarm returns why no alarm could be read.
 func noAlarm(in Input) string {
 	if why := in.Hardware.Sensors.absent(); why != "" {
 		return why

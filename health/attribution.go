@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Cause is what writes are most likely slow because of. It decides nothing: it tells people where to look first.
+// Cause is the most likely reason for slow writes. It decides nothing: it shows operators where to look first.
 type Cause string
 
 // The causes.
@@ -37,59 +37,59 @@ func Attributions() []Attribution {
 	return all
 }
 
-// attribution is a cause and the measurements that speak for it.
+// attribution is a cause and the measurements that indicate it.
 type attribution struct {
 	Attribution
-	// of gives what was measured, with its numbers, and whether that speaks for the cause.
+	// of returns the measurement with its numbers, and whether it indicates the cause.
 	of func(facts) (string, bool)
 }
 
 const (
 	factsSpan     = time.Minute
 	factsKept     = 32
-	othersWritten = 16 << 20 // bytes a second; etcd writes a hundredth of that
+	othersWritten = 16 << 20 // bytes per second; etcd writes a hundredth of that
 	othersBusy    = 80       // percent of the time
 	lanesSpan     = 5 * time.Minute
 	lanesKept     = 1024
-	fewestWrites  = 20  // of the WAL lane, to say anything by them
-	fewestDirect  = 100 // of the direct lane, whose p99 is told
+	fewestWrites  = 20  // of the WAL lane, for any conclusion
+	fewestDirect  = 100 // of the direct lane, for a p99
 	stolenMuch    = 10  // percent
-	fewestTicks   = 1   // of all processors
+	fewestTicks   = 1   // of all CPUs
 
-	// slowByItself is what a drive's flushes take that is slow whatever the processor does: what a drive has completed
-	// is told to the kernel by interrupts, which wait for no process.
+	// slowByItself is a flush time that only the drive explains: a drive reports completion by interrupts, which wait
+	// for no process.
 	slowByItself = 100 * time.Millisecond
 )
 
-// facts are what was measured while writes were slow.
+// facts are the measurements while writes were slow.
 type facts struct {
 	limit   time.Duration // what a write may take
-	stalled bool          // a write hangs at this moment
+	stalled bool          // a write is hanging now
 	lanes   [2]samples    // of the probe, of the last five minutes
-	starved float64       // percentage of samples taken while the processor was short
-	stolen  float64       // percentage of the processors' time that the host of a virtual machine gave to others
-	waited  float64       // percentage of the time in which a process waited for the processor
+	starved float64       // percentage of samples taken during CPU starvation
+	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
+	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
 	leaves  []work    // within the span,
-	lately  []work    // and between the last two looks at them; if a write hangs, only if the last was meanwhile
-	unseen  bool      // a write hangs, and nobody has looked at the drives since: they will be
-	halted  string    // the device of the chain that somebody has suspended
-	etcd    Histogram // its own syncs within the span
+	lately  []work    // and between the last two readings; while a write hangs, only if they cover it
+	unseen  bool      // a write hangs, and the drives have not been read since: they will be
+	halted  string    // the device of the chain that is suspended
+	etcd    Histogram // its own fsyncs within the span
 }
 
 // work is what a drive did within the span.
 type work struct {
 	name     string
 	span     time.Duration
-	writes   uint64        // that it completed, flushes included
-	flush    time.Duration // mean of its flushes, or of its writes where the kernel need not flush
-	written  float64       // bytes a second
+	writes   uint64        // that it completed, including flushes
+	flush    time.Duration // mean of its flushes, or of its writes if the kernel need not flush
+	written  float64       // bytes per second
 	busy     float64       // percentage of the span
 	inFlight uint64
 }
 
 // attributions are tried in this order: what spoils a measurement comes before what is measured. A write that a device
-// holds is none that waits for a processor.
+// holds back does not wait for a CPU.
 func attributions() []attribution {
 	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
 		return attribution{Attribution{c, when}, of}
@@ -123,7 +123,7 @@ func attributions() []attribution {
 	}
 }
 
-// attribute returns the cause that the facts speak for, and why; none if they speak for none, or not yet.
+// attribute returns the cause that the facts indicate, and why; none if they indicate none, or not yet.
 func attribute(f facts) (Cause, string) {
 	if f.unseen {
 		return "", ""
@@ -145,7 +145,7 @@ func (f facts) rebuilding() (string, bool) {
 	return "", false
 }
 
-// busyWith returns what an array does beside its work.
+// busyWith names what an array does in addition to serving I/O.
 func busyWith(doing string) string {
 	switch doing {
 	case "check":
@@ -187,7 +187,7 @@ func (f facts) hung() (string, bool) {
 	return "", false
 }
 
-// slowDrive reports whether a drive was so slow lately that it was not for want of a processor.
+// slowDrive reports whether a drive was recently so slow that CPU starvation cannot explain it.
 func (f facts) slowDrive() bool {
 	return slices.ContainsFunc(f.lately, func(w work) bool { return w.flush >= slowByItself })
 }
@@ -217,7 +217,7 @@ func (f facts) slowAbove() (string, bool) {
 			beneath <= f.limit/2
 }
 
-// asEtcdSees returns what etcd has measured itself.
+// asEtcdSees returns etcd's own measurement.
 func (f facts) asEtcdSees() string {
 	if f.etcd.Count() < etcdWritesFewest {
 		return ""
@@ -226,13 +226,13 @@ func (f facts) asEtcdSees() string {
 	return "; etcd's own p99 is " + at.String()
 }
 
-// circumstances keeps what the causes are told by.
+// circumstances keeps the data to find causes with.
 type circumstances struct {
 	now     time.Duration
 	devices []DevicesReading // of the last minute, oldest first
 	etcds   []EtcdReading
 	lanes   [2]samples // not contaminated, of the last five minutes
-	ticks   window     // of the processors
+	ticks   window     // of the CPUs
 	waited  Figure
 }
 
@@ -258,7 +258,7 @@ func (w *circumstances) read(in Input) {
 	})
 }
 
-// keep adds a reading if it is a new one, and drops those that a later one of before the span stands for.
+// keep adds a new reading, and drops readings from before the span, except the latest of them.
 func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
 	at, known := of(last)
 	if !known {
@@ -280,7 +280,7 @@ func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duratio
 	return all
 }
 
-// facts returns what was measured, beside the figures of a verdict.
+// facts returns the measurements, together with the figures of an assessment.
 func (w *circumstances) facts(v Figures, stalled bool) facts {
 	f := facts{
 		limit: v.Limit, stalled: stalled, lanes: w.lanes, starved: v.Contaminated,
@@ -299,7 +299,7 @@ func (w *circumstances) facts(v Figures, stalled bool) facts {
 	return f
 }
 
-// halted names the first device that somebody has suspended, as people do.
+// halted names the first suspended device, by its label if it has one.
 func halted(chain []Device) string {
 	for _, d := range chain {
 		switch {
@@ -312,7 +312,7 @@ func halted(chain []Device) string {
 	return ""
 }
 
-// worked returns what the drives did between two readings. One whose counters began anew is left out.
+// worked returns what the drives did between two readings. It omits drives whose counters restarted.
 func worked(first, last DevicesReading) []work {
 	var all []work
 	span := last.At - first.At
@@ -340,8 +340,8 @@ func worked(first, last DevicesReading) []work {
 	return all
 }
 
-// attributed names the causes of the findings that say that writes are slow.
-func (w *circumstances) attributed(v *Verdict) {
+// attributed adds causes to the findings about slow writes.
+func (w *circumstances) attributed(v *Assessment) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		switch f.Code {
@@ -360,7 +360,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions() { // which slow etcd, that writes more, before they slow the probe
+	for _, a := range attributions() { // etcd writes more: these slow it before they slow the probe
 		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
 		if text, holds := a.of(f); holds && before {
 			return a.Cause, text + f.asEtcdSees()

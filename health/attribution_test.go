@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// working lets a machine work for a while: each second a write of either lane takes that long, and each ten seconds the
-// kernel tells what the drive has done.
+// working runs a machine for a while: each second, a write of either lane takes that long; every ten seconds the kernel
+// reports what the drive has done.
 func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 	traffic := b.devices.Chain[1].Traffic
 	traffic.Known = true
@@ -21,14 +21,14 @@ func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 		b.sample(LaneWAL, wal)
 		did(&traffic)
 		if i%10 == 9 {
-			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain) // a reading is not changed by the next
+			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain) // the next reading must not change it
 			b.devices.Chain[1].Traffic = traffic
 		}
 		b.look()
 	}
 }
 
-// flushing is a second in which a drive makes ten flushes that take so long each.
+// flushing is a second in which a drive makes ten flushes that take this long each.
 func flushing(each time.Duration) func(*Traffic) {
 	return func(t *Traffic) {
 		t.Writes, t.Flushes, t.FlushTime = t.Writes+10, t.Flushes+10, t.FlushTime+10*each
@@ -37,7 +37,7 @@ func flushing(each time.Duration) func(*Traffic) {
 }
 
 func (b *bench) cause(code Code) (Cause, string) {
-	for _, f := range b.verdict.Findings {
+	for _, f := range b.result.Findings {
 		if f.Code == code {
 			return f.Cause, f.Why
 		}
@@ -49,11 +49,11 @@ func (b *bench) blames(code Code, cause Cause, words ...string) {
 	b.t.Helper()
 	got, why := b.cause(code)
 	if got != cause {
-		b.t.Errorf("%s is blamed on %q (%s), want %q", code, got, why, cause)
+		b.t.Errorf("%s is attributed to %q (%s), want %q", code, got, why, cause)
 	}
 	for _, w := range words {
 		if !strings.Contains(why, w) {
-			b.t.Errorf("%s is said to be blamed because %q, want %q in it", code, why, w)
+			b.t.Errorf("%s is attributed because of %q, want %q in it", code, why, w)
 		}
 	}
 }
@@ -63,18 +63,18 @@ func atWork(t *testing.T) *bench {
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.working(10*time.Minute, ms, ms, flushing(ms/2))
-	if len(b.verdict.Findings) > 0 {
-		t.Fatalf("a machine that is well has %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Fatalf("a healthy machine has %+v", b.result.Findings)
 	}
 	return b
 }
 
-func TestAFastMachineHasNobodyToBlame(t *testing.T) {
+func TestAFastMachineHasNoCause(t *testing.T) {
 	t.Parallel()
 	atWork(t)
 }
 
-func TestASlowDeviceIsBlamedByWhatItsFlushesTake(t *testing.T) {
+func TestASlowDeviceIsBlamedByItsFlushTime(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
@@ -82,14 +82,14 @@ func TestASlowDeviceIsBlamedByWhatItsFlushesTake(t *testing.T) {
 		"a flush of sda took 38 ms")
 }
 
-func TestASlowFileSystemOnAFastDeviceIsBlamedAndNotTheDevice(t *testing.T) {
+func TestASlowFileSystemOnAFastDeviceIsBlamed(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	b.working(5*time.Minute, 42*ms, ms, flushing(ms/2))
 	b.blames(DiskFsyncWarm, CauseFileSystem, "took longer than 10 ms", "direct writes is 1 ms")
 }
 
-func TestOtherWritersAreBlamedBeforeTheDeviceThatTheyKeepBusy(t *testing.T) {
+func TestOtherWritersAreBlamedBeforeTheDeviceTheyKeepBusy(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	b.working(5*time.Minute, 42*ms, 40*ms, func(t *Traffic) {
@@ -107,7 +107,7 @@ func TestACheckOfAnArrayIsBlamedBeforeItsDrives(t *testing.T) {
 	b.blames(DiskFsyncWarm, CauseRAID, "md0 is being checked, 25 % done")
 }
 
-func TestAProcessorThatIsShortIsBlamedAndNotTheDisk(t *testing.T) {
+func TestCPUStarvationIsBlamedInsteadOfTheDisk(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	b.working(2*time.Minute, 42*ms, 40*ms, flushing(38*ms))
@@ -119,7 +119,7 @@ func TestAProcessorThatIsShortIsBlamedAndNotTheDisk(t *testing.T) {
 	b.blames(DiskFsyncWarm, CauseProcessor, "33 % of the last minute's samples")
 }
 
-func TestAStarvedProcessorAloneMakesNoDiskSlow(t *testing.T) {
+func TestCPUStarvationAloneMakesNoDiskSlow(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	for range 300 {
@@ -129,21 +129,21 @@ func TestAStarvedProcessorAloneMakesNoDiskSlow(t *testing.T) {
 		b.sample(LaneDirect, ms)
 		b.look()
 	}
-	for _, f := range b.verdict.Findings {
+	for _, f := range b.result.Findings {
 		if f.Component == Disk {
 			t.Errorf("the disk is blamed: %+v", f)
 		}
 	}
 }
 
-// hanging is a machine on which a write hangs for a while. Each ten seconds the kernel tells what the drives do; the
-// write hangs from five seconds after that on.
+// hanging is a machine on which a write hangs for a while. Every ten seconds the kernel reports what the drives do; the
+// write begins to hang five seconds after such a report.
 type hanging struct {
 	lasting          time.Duration
 	before, inFlight uint64  // at the drive, before and while the write hangs
 	suspended        bool    // the device at the top, while the write hangs
-	stolen, waited   float64 // percent, of the processors
-	starved          bool    // half of the samples before it were taken while the processor was short
+	stolen, waited   float64 // percent of the CPU time
+	starved          bool    // half of the samples before it were taken during CPU starvation
 }
 
 func (h hanging) at(t *testing.T) *bench {
@@ -180,40 +180,40 @@ func (h hanging) at(t *testing.T) *bench {
 	return b
 }
 
-func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T) {
+func TestAHangingWriteIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T) {
 	t.Parallel()
 	long := 25 * time.Second
 	hanging{lasting: long, inFlight: 2}.at(t).blames(DiskStalled, CauseDevice,
 		"sda has 2 requests in flight and has completed no write for 10 s")
 	hanging{lasting: long, before: 2}.at(t).blames(DiskStalled, CauseFileSystem,
 		"no drive under it has a request in flight")
-	for _, before := range []uint64{0, 2} { // what the drive did before says nothing
+	for _, before := range []uint64{0, 2} { // what the drive did before is irrelevant
 		hanging{lasting: 4 * time.Second, before: before, inFlight: 2}.at(t).blames(DiskStalled, "")
 	}
-	// What it had completed may have been before.
+	// The drive may have completed its writes before.
 	hanging{lasting: 9 * time.Second, inFlight: 2}.at(t).blames(DiskStalled, "")
 }
 
-func TestAWriteThatADeviceHoldsIsBlamedOnItHoweverShortTheProcessorIs(t *testing.T) {
+func TestAWriteThatADeviceHoldsIsBlamedOnItDespiteCPUStarvation(t *testing.T) {
 	t.Parallel()
 	long := 25 * time.Second
 	h := hanging{lasting: long, inFlight: 2, starved: true, waited: 95}
 	h.at(t).blames(DiskStalled, CauseDevice, "sda has 2 requests in flight")
-	// It keeps writes back before they get to the drive.
+	// It holds writes back before they reach the drive.
 	h = hanging{lasting: long, suspended: true, starved: true, waited: 95, stolen: 50}
 	h.at(t).blames(DiskStalled, CauseDevice, "vg0-etcd (md0) is suspended")
 
-	// Nobody has looked at the drives since it hangs: the processor is not blamed before somebody did.
+	// The drives have not been read since it hangs: CPU starvation is not blamed before they are.
 	h = hanging{lasting: 4 * time.Second, inFlight: 2, starved: true, waited: 95}
 	h.at(t).blames(DiskStalled, "")
-	// And where no drive has it, it may well wait for a processor.
+	// If no drive has it, it may well wait for a CPU.
 	hanging{lasting: long, starved: true}.at(t).blames(DiskStalled, CauseProcessor, "the last minute's samples")
-	// A virtual machine whose host had no time for it has not seen what its drives have completed.
+	// A virtual machine that got no CPU time has not seen what its drives completed.
 	h = hanging{lasting: long, inFlight: 2, stolen: 50}
 	h.at(t).blames(DiskStalled, CauseProcessor, "CPU steal")
 }
 
-func TestADriveThatIsVerySlowByItselfIsBlamedHoweverShortTheProcessorIs(t *testing.T) {
+func TestAVerySlowDriveIsBlamedDespiteCPUStarvation(t *testing.T) {
 	t.Parallel()
 	for flush, want := range map[time.Duration]Cause{38 * ms: CauseProcessor, 300 * ms: CauseDevice} {
 		b := atWork(t)
@@ -227,7 +227,7 @@ func TestADriveThatIsVerySlowByItselfIsBlamedHoweverShortTheProcessorIs(t *testi
 	}
 }
 
-func TestWithoutTheDevicesFiguresTheProbeAloneTellsDeviceFromFileSystem(t *testing.T) {
+func TestTheProbeAloneDistinguishesDeviceAndFileSystem(t *testing.T) {
 	t.Parallel()
 	for direct, want := range map[time.Duration]Cause{40 * ms: CauseDevice, ms: CauseFileSystem, 7 * ms: ""} {
 		b := newBench(t, DefaultThresholds())
@@ -242,7 +242,7 @@ func TestWithoutTheDevicesFiguresTheProbeAloneTellsDeviceFromFileSystem(t *testi
 	}
 }
 
-func TestEtcdIsBlamedWhenItsOwnWritesAreSlowAndTheProbesAreNot(t *testing.T) {
+func TestEtcdIsBlamedIfOnlyItsOwnWritesAreSlow(t *testing.T) {
 	t.Parallel()
 	b := atWork(t)
 	for range 900 {
@@ -254,7 +254,7 @@ func TestEtcdIsBlamedWhenItsOwnWritesAreSlowAndTheProbesAreNot(t *testing.T) {
 		"etcd's own p99 is between 32 ms and 64 ms")
 }
 
-func TestEveryCauseSaysWhenItIsNamed(t *testing.T) {
+func TestEveryCauseDeclaresItsCondition(t *testing.T) {
 	t.Parallel()
 	for _, a := range Attributions() {
 		if a.Cause == "" || a.When == "" {
@@ -263,18 +263,18 @@ func TestEveryCauseSaysWhenItIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatOthersTakeOfTheProcessorIsBlamedAndNotTheDisk(t *testing.T) {
+func TestCPUStealAndOverloadAreBlamedInsteadOfTheDisk(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		stolen, waited float64 // percent
 		cause          Cause
 		words          string
 	}{
-		"much is given to other machines": {
+		"high steal": {
 			25, 5, CauseProcessor, "CPU steal was 25 % in the last minute",
 		},
-		"more work than processors": {0, 85, CauseProcessor, "a process waited for a CPU for 85 %"},
-		"no more than usual":        {3, 60, CauseDevice, "a flush of sda took 38 ms"},
+		"more work than CPUs": {0, 85, CauseProcessor, "a process waited for a CPU for 85 %"},
+		"as much as usual":    {3, 60, CauseDevice, "a flush of sda took 38 ms"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -282,7 +282,7 @@ func TestWhatOthersTakeOfTheProcessorIsBlamedAndNotTheDisk(t *testing.T) {
 			b.machine.ProcessorWaited = known(c.waited)
 			b.working(5*time.Minute, 42*ms, 40*ms, func(tr *Traffic) {
 				b.machine.Processor.Of += 2 * c.stolen
-				b.machine.Processor.Among += 200 // two processors
+				b.machine.Processor.Among += 200 // two CPUs
 				flushing(38 * ms)(tr)
 			})
 			b.blames(DiskFsyncWarm, c.cause, c.words)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheTripIsTheKnownOne(t *testing.T) {
+func TestTripHasTheKnownValues(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{60: 5, 120: 7, 300: 11, 600: 16, 900: 20, 3600: 57} {
 		if got := trip(n); got != want {
@@ -17,8 +17,8 @@ func TestTheTripIsTheKnownOne(t *testing.T) {
 	}
 }
 
-// TestTheTripIsTheFewestThatChanceDoesNotExplain computes the binomial tail another way, in fractions.
-func TestTheTripIsTheFewestThatChanceDoesNotExplain(t *testing.T) {
+// TestTripIsTheFewestThatChanceDoesNotExplain computes the binomial tail another way, in fractions.
+func TestTripIsTheFewestThatChanceDoesNotExplain(t *testing.T) {
 	t.Parallel()
 	limit := big.NewRat(1, 1000)
 	for _, n := range []int{2, 3, 5, 6, 20, 30, 31, 59, 90, 100, 300, 450} {
@@ -45,13 +45,13 @@ func tail(n, k int) *big.Rat {
 func TestOneSampleProvesNothing(t *testing.T) {
 	t.Parallel()
 	if trip(0) != 1 || trip(1) != 2 {
-		t.Errorf("trip(0) is %d and trip(1) is %d, which can be reached", trip(0), trip(1))
+		t.Errorf("trip(0) is %d and trip(1) is %d, which is reachable", trip(0), trip(1))
 	}
 }
 
-func TestTheTripOfALargeWindowStaysNearItsShare(t *testing.T) {
+func TestTripOfALargeWindowStaysNearItsShare(t *testing.T) {
 	t.Parallel()
-	// 0.99^300000 is no float64; the normal approximation gives 3000 + 3.09 x sqrt(2970) = 3168.
+	// 0.99^300000 underflows a float64; the normal approximation is 3000 + 3.09 x sqrt(2970) = 3168.
 	if got := trip(300_000); got < 3165 || got > 3175 {
 		t.Errorf("trip(300000) is %d", got)
 	}

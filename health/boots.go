@@ -14,15 +14,15 @@ const (
 	UnexpectedReboot Code = "UNEXPECTED_REBOOT"
 )
 
-// BootLoopSpan and UnexpectedSpan are over which boots are counted.
+// BootLoopSpan and UnexpectedSpan are the spans over which boots are counted.
 const (
 	BootLoopSpan   = time.Hour
 	UnexpectedSpan = 24 * time.Hour
 )
 
-const bootLoopLimit = 2 // a repair may take two
+const bootLoopLimit = 2 // a repair may need two
 
-// declareBootLoop declares the check of a machine that is booted again and again.
+// declareBootLoop declares the check of a machine that boots repeatedly.
 func declareBootLoop() declaration {
 	limit := Limit{Of: "boots", Unit: "in the last hour", Enter: bootLoopLimit, Leave: bootLoopLimit}
 	p := Problem{
@@ -44,7 +44,7 @@ func declareBootLoop() declaration {
 		})
 }
 
-// declareUnexpectedReboot declares the check of a machine that has stopped without a word.
+// declareUnexpectedReboot declares the check of a machine that went down without a shutdown.
 func declareUnexpectedReboot() declaration {
 	limit := Limit{Of: "unclean reboots", Unit: "in the last day"}
 	p := Problem{

@@ -18,46 +18,47 @@ const (
 	CertificateInvalid  Code = "ETCD_CERTIFICATE_INVALID"
 )
 
-// Certificate is one that a connection to or within etcd hangs on, as of a look.
+// Certificate is one that a connection to or within etcd depends on, as last read.
 type Certificate struct {
 	Of      Holder
-	Name    string        // its file, or the host and port that shows it
-	Subject string        // whom it names
+	Name    string        // its file, or the host and port that presents it
+	Subject string        // the name that it is issued to
 	Until   time.Time     // its last moment
 	Left    time.Duration // until then
 	Life    time.Duration // from its first moment to its last
 }
 
-// Holder is whose a certificate is.
+// Holder is where a certificate was read.
 type Holder string
 
 // The holders of certificates.
 const (
 	HolderOwn       Holder = "own"       // in a file of this host
-	HolderAuthority Holder = "authority" // in a file of this host, and vouches for others
-	HolderMember    Holder = "member"    // a member shows it to its clients, or to its peers
+	HolderAuthority Holder = "authority" // a CA certificate in a file of this host
+	HolderMember    Holder = "member"    // presented by a member, to clients or peers
 )
 
-// CertificateReading are the certificates that were seen. The zero value means not measured.
+// CertificateReading are the certificates that were read. The zero value means not measured.
 type CertificateReading struct {
-	// Known says that some were, and Absent otherwise why not, without numbers that change.
+	// Known means that some were read; otherwise Absent is the reason, without changing numbers.
 	Known  bool
 	Absent string
 	All    []Certificate
 }
 
-// How early a person should know. Of one that lives shorter, as one that is renewed every day, a part of its life.
+// How early to warn an operator. For a short-lived certificate, such as one renewed every day, it is a part of its
+// life.
 const (
 	certificateEnds = 30 // days
 	certificateSoon = 7
 	partEnds        = 4
-	// beginsAhead is by how much the clock of whoever issues certificates may be ahead of this one.
+	// beginsAhead is how far the clock of the issuer may be ahead of this one.
 	beginsAhead = 5 * time.Minute
 	partSoon    = 10
 )
 
-// declareCertificates declares the check of how long certificates are valid. It advises only: one that has ended shows
-// in what no longer connects.
+// declareCertificates declares the check of how long certificates are valid. It only advises: an expired one shows in
+// the connections that fail.
 func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
@@ -109,7 +110,7 @@ type certificates struct {
 
 	track *track
 	seen  CertificateReading
-	clock Figure // by how much the wall clock may be off, in seconds
+	clock Figure // how far the wall clock may be off, in seconds
 }
 
 // urgency is how close a certificate is to its expiry.
@@ -124,7 +125,7 @@ const (
 
 func (c Certificate) urgency() urgency {
 	switch {
-	case c.Left <= 0 || c.Left > c.Life+beginsAhead: // ended, or not begun
+	case c.Left <= 0 || c.Left > c.Life+beginsAhead: // expired, or not yet valid
 		return invalid
 	case c.Left < min(certificateSoon*day, c.Life/partSoon):
 		return endsSoon
@@ -134,7 +135,7 @@ func (c Certificate) urgency() urgency {
 	return plenty
 }
 
-// State is the verdict that a certificate alone calls for: OK as long as nobody has to do anything.
+// State returns the health state for one certificate: OK as long as no action is needed.
 func (c Certificate) State() State {
 	switch c.urgency() {
 	case plenty:
@@ -146,7 +147,7 @@ func (c Certificate) State() State {
 	}
 }
 
-func (c *certificates) report(v *Verdict) { v.Figures.Certificates = c.seen.All }
+func (c *certificates) report(v *Assessment) { v.Figures.Certificates = c.seen.All }
 
 func (c *certificates) read(in Input) { c.seen, c.clock = in.Etcd.Certificates, in.Machine.ClockError }
 
@@ -157,7 +158,7 @@ func (c *certificates) absent() string {
 	return cmp.Or(c.seen.Absent, notYet)
 }
 
-// worst returns those that are most urgent, of which the one that ends first is the first.
+// worst returns the most urgent certificates, the one that expires first at the front.
 func (c *certificates) worst() (most urgency, which []Certificate) {
 	for _, one := range c.seen.All {
 		switch u := one.urgency(); {
@@ -196,10 +197,10 @@ func (c *certificates) text() string {
 	return text
 }
 
-// certificatesNamed bounds a text.
+// certificatesNamed is how many certificates a text names.
 const certificatesNamed = 3
 
-// String names it with its dates.
+// String returns the certificate's name and dates.
 func (c Certificate) String() string {
 	name := c.Name
 	if c.Subject != "" {
@@ -220,7 +221,7 @@ func (c Certificate) String() string {
 	return fmt.Sprintf("%s expires on %s, in %.0f days", name, at, c.Left.Hours()/24)
 }
 
-func (c *certificates) ways() []rule {
+func (c *certificates) transitions() []rule {
 	when := func(u urgency) func() (string, bool) {
 		return func() (string, bool) {
 			most, _ := c.worst()

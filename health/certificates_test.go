@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// certificatesWith gives two of a year: one with half of it left, and one with this.
+// certificatesWith returns two certificates of one year: one with half of it left, and one with this left.
 func certificatesWith(left time.Duration) CertificateReading {
 	at := time.Date(2026, time.November, 22, 18, 30, 0, 0, time.UTC)
 	of := func(name string, left time.Duration) Certificate {
@@ -34,7 +34,7 @@ func certificateEdges() []edge {
 	}
 }
 
-func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
+func TestACertificateIsReportedLongBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		left time.Duration
@@ -59,23 +59,23 @@ func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
 		b := newBench(t, DefaultThresholds())
 		b.etcd.Certificates = certificatesWith(c.left)
 		b.look()
-		if got := textOf(b.verdict, c.code); got != c.text || b.verdict.Gates.covers(Joins) && b.disk() == OK {
+		if got := textOf(b.result, c.code); got != c.text || b.result.Gates.covers(Joins) && b.disk() == OK {
 			t.Errorf("with %s left: %q, want %q", c.left, got, c.text)
 		}
 		b.machine.ClockError = known(16)
 		b.look()
-		if got := textOf(b.verdict, c.code); got != c.text+"; the clock of this host is not synchronised" {
-			t.Errorf("by a clock that may be wrong: %q", got)
+		if got := textOf(b.result, c.code); got != c.text+"; the clock of this host is not synchronised" {
+			t.Errorf("with an unsynchronised clock: %q", got)
 		}
 		b.etcd.Certificates = certificatesWith(90 * day)
 		b.look()
-		if got := textOf(b.verdict, c.code); got != "" {
+		if got := textOf(b.result, c.code); got != "" {
 			t.Errorf("renewed: %q", got)
 		}
 	}
 }
 
-func TestACertificateThatLivesForADayIsFineForMostOfIt(t *testing.T) {
+func TestACertificateOfOneDayIsFineForMostOfIt(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]urgency{
 		18 * time.Hour: plenty, 6 * time.Hour: plenty, 5 * time.Hour: ends, 2 * time.Hour: endsSoon, 0: invalid,
@@ -86,7 +86,7 @@ func TestACertificateThatLivesForADayIsFineForMostOfIt(t *testing.T) {
 	}
 }
 
-func TestACertificateThatBeginsWithinTheSkewOfAClockIsValid(t *testing.T) {
+func TestACertificateThatBeginsWithinTheClockSkewIsValid(t *testing.T) {
 	t.Parallel()
 	for ahead, want := range map[time.Duration]urgency{
 		0: plenty, 5 * time.Second: plenty, 5 * time.Minute: plenty, 5*time.Minute + 1: invalid,
@@ -104,12 +104,12 @@ func TestACertificateIsNamedWithItsSubject(t *testing.T) {
 	b.etcd.Certificates.All[1].Subject = "CN=quorumd"
 	b.look()
 	const want = "192.0.2.1:2379 (subject CN=quorumd) expired on 2026-11-21 18:30 UTC"
-	if got := textOf(b.verdict, CertificateInvalid); got != want {
-		t.Errorf("it says %q, want %q", got, want)
+	if got := textOf(b.result, CertificateInvalid); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestManyCertificatesAreNotAllNamed(t *testing.T) {
+func TestOfManyCertificatesOnlyAFewAreNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.etcd.Certificates.All = nil
@@ -118,7 +118,7 @@ func TestManyCertificatesAreNotAllNamed(t *testing.T) {
 	}
 	b.look()
 	const one = "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC; "
-	if got := textOf(b.verdict, CertificateInvalid); got != one+one+one+"and 3 more" {
-		t.Errorf("it says %q", got)
+	if got := textOf(b.result, CertificateInvalid); got != one+one+one+"and 3 more" {
+		t.Errorf("got %q", got)
 	}
 }

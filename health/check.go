@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// check judges one thing by its declaration, its evidence and its rules.
+// check evaluates one thing by its declaration, evidence and rules.
 type check struct {
 	declaration
 	evidence
 	*track
 
-	rules []rule // the ways of the evidence
-	told  string // the last reported reason for not being available
+	rules    []rule // the evidence's rules
+	reported string // the last reported reason for not being available
 }
 
 // evidence is what a check measures and decides by. Embed [plain] for defaults.
 type evidence interface {
 	reader
-	teller
+	decider
 	keeper
 }
 
@@ -36,16 +36,16 @@ type reader interface {
 	absent() string
 }
 
-// teller decides and describes the state.
-type teller interface {
-	// ways returns the rules. The first rule that holds is applied, then all are tried again.
-	ways() []rule
+// decider decides and describes the state.
+type decider interface {
+	// transitions returns the rules. The first rule that holds is applied, then all are tried again.
+	transitions() []rule
 	// entered is called after every transition.
 	entered(from State)
 	// text describes the current state by the newest evidence, also while the state is OK.
 	text() string
-	// report adds measurements to the verdict.
-	report(*Verdict)
+	// report adds measurements to the assessment.
+	report(*Assessment)
 }
 
 // keeper persists evidence across restarts of the agent.
@@ -62,7 +62,7 @@ type plain struct{}
 func (plain) begin(time.Duration)                               {}
 func (plain) absent() string                                    { return "" }
 func (plain) entered(State)                                     {}
-func (plain) report(*Verdict)                                   {}
+func (plain) report(*Assessment)                                {}
 func (plain) memory() any                                       { return nil }
 func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
 
@@ -70,7 +70,7 @@ func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
 func newCheck(d declaration) *check {
 	c := &check{declaration: d, track: &track{State: d.start, Code: d.startCode}}
 	c.evidence = d.gather(c.track)
-	c.rules = c.ways()
+	c.rules = c.transitions()
 	return c
 }
 
@@ -139,10 +139,10 @@ func (c *check) absent() string {
 // state.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
-		if why == c.told || why == notYet {
+		if why == c.reported || why == notYet {
 			return nil
 		}
-		c.told = why
+		c.reported = why
 		return []Change{{
 			Component: c.Component, Check: c.Name, From: c.State, To: c.State, Code: c.Code, NotAvailable: why, At: now,
 		}}

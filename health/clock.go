@@ -11,16 +11,16 @@ import (
 // ClockUnsynchronised is the code of the check of the wall clock.
 const ClockUnsynchronised Code = "CLOCK_UNSYNCHRONISED"
 
-// The kernel adds half a millisecond to what it thinks the clock is off at most in every second in which nobody
-// corrects it (MAXFREQ of 500 ppm): it passes a second after half an hour without an answer of a time server. It
-// gives the clock up at 16 s.
+// Every second without a correction, the kernel adds half a millisecond to the clock's maximum error (MAXFREQ of 500
+// ppm): after half an hour without a time server's answer it exceeds one second. At 16 s the kernel treats the clock as
+// unsynchronised.
 const (
 	clockError, clockErrorLeave = 1.0, 0.5 // seconds
 	clockFor                    = 10 * time.Minute
 )
 
-// declareClock declares the check of the wall clock. It advises only: etcd does not hang on it, and a host whose clock
-// is off from the members' is kept from joining by what is measured against them.
+// declareClock declares the check of the wall clock. It only advises: etcd does not depend on it, and a host whose
+// clock differs from the members' is kept from joining by the comparison with theirs.
 func declareClock() declaration {
 	limit := Limit{Of: "maximum clock error", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
 	return declaration{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The codes of the checks of what the wall clock is set to and read from.
+// The codes of the checks of steps of the wall clock and of its source.
 const (
 	ClockStepped    Code = "CLOCK_STEPPED"
 	ClockSourceSlow Code = "CLOCK_SOURCE_SLOW"
@@ -20,11 +20,11 @@ const (
 const (
 	clockStep     = 0.5 // seconds
 	clockSpan     = time.Hour
-	clockSettled  = 10 * time.Minute // after the boot; until then a clock without a battery is set
+	clockSettled  = 10 * time.Minute // after the boot; a clock without a battery is set until then
 	clockUnstable = time.Minute
 )
 
-// declareSteps declares the check of a wall clock that is set, and not corrected by and by.
+// declareSteps declares the check of a wall clock that is stepped rather than slewed.
 func declareSteps() declaration {
 	limit := Limit{Of: "clock steps", Unit: "an hour"}
 	p := Problem{
@@ -50,7 +50,7 @@ func declareSteps() declaration {
 		})
 }
 
-// steps counts how often the clock was set since it first looked.
+// steps counts how often the clock was set since the first reading.
 type steps struct {
 	begun  bool
 	booted float64
@@ -71,7 +71,7 @@ func (s *steps) of(in Input) Figure {
 	return Figure{Value: s.n, Known: true}
 }
 
-// last returns by how much; nothing when that was before the agent was started.
+// last returns the size of the last step; empty if it was before the agent started.
 func (s *steps) last() string {
 	if s.n == 0 {
 		return ""
@@ -79,7 +79,7 @@ func (s *steps) last() string {
 	return fmt.Sprintf(", last by %+.1f s", s.by)
 }
 
-// declareClockSource declares the check of what the kernel reads the time from.
+// declareClockSource declares the check of the kernel's clock source.
 func declareClockSource() declaration {
 	p := Problem{
 		ClockSourceSlow, Machine, Warm, "The kernel uses a slow clock source.",
@@ -93,7 +93,7 @@ func declareClockSource() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: ClockSourceSlow, track: at, badFor: clockUnstable, wellFor: clockUnstable},
-				sick:  "the kernel uses a slow clock source", well: "the kernel uses a fast clock source",
+				bad:   "the kernel uses a slow clock source", well: "the kernel uses a fast clock source",
 				missing: func(in Input) string {
 					if in.Machine.ClockSource != "" {
 						return ""

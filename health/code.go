@@ -10,8 +10,8 @@ type Component string
 
 // The components.
 const (
-	Disk    Component = "disk"    // the one that holds the WAL of etcd
-	Machine Component = "machine" // processor, memory, clock, drives and sensors
+	Disk    Component = "disk"    // the one with etcd's WAL
+	Machine Component = "machine" // CPU, memory, clock, drives and sensors
 	Etcd    Component = "etcd"    // the local member itself
 	Network Component = "network" // between this host and the members
 )
@@ -23,7 +23,7 @@ type Code string
 type Problem struct {
 	Code      Code
 	Component Component
-	State     State  // the state of the machine if this were its only finding
+	State     State  // the health state if this were the only finding
 	Title     string // the condition, in one sentence
 	Meaning   string // the impact on etcd
 	Remedy    string // what the operator should do
@@ -39,8 +39,8 @@ func Problems() []Problem {
 	return all
 }
 
-// Shared reports whether hosts may suffer the problem together, from one cause outside of them: it lies in the disk,
-// the processor or the network.
+// Shared reports whether hosts may have the problem at the same time from one common cause: it concerns the disk, the
+// CPU or the network.
 func (c Code) Shared() bool {
 	p, known := c.Problem()
 	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)

@@ -32,11 +32,11 @@ func TestEveryProblemIsDeclaredInFull(t *testing.T) {
 		t.Error("the worst are not first")
 	}
 	if _, known := Code("NONSENSE").Problem(); known {
-		t.Error("a code nobody declared is known")
+		t.Error("an undeclared code is known")
 	}
 }
 
-func TestEveryCodeIsReachedByARuleAndEveryRuleLeadsToItsCodesState(t *testing.T) {
+func TestEveryCodeHasARuleAndEveryRuleLeadsToItsCodesState(t *testing.T) {
 	t.Parallel()
 	j, err := New(DefaultThresholds())
 	if err != nil {
@@ -46,7 +46,7 @@ func TestEveryCodeIsReachedByARuleAndEveryRuleLeadsToItsCodesState(t *testing.T)
 	for _, r := range j.Rules() {
 		if r.To == OK {
 			if r.Code != "" {
-				t.Errorf("a way to OK has the code %s", r.Code)
+				t.Errorf("a rule to OK has the code %s", r.Code)
 			}
 			continue
 		}
@@ -56,7 +56,7 @@ func TestEveryCodeIsReachedByARuleAndEveryRuleLeadsToItsCodesState(t *testing.T)
 		}
 		reached[r.Code] = true
 	}
-	for _, c := range j.checks { // what a snapshot is held to
+	for _, c := range j.checks { // what a snapshot is checked against
 		if !slices.ContainsFunc(c.rules, func(r rule) bool { return r.to == c.start && r.code == c.startCode }) {
 			t.Errorf("%s starts as %s %q, where no rule leads", c.Name, c.start, c.startCode)
 		}
@@ -68,7 +68,7 @@ func TestEveryCodeIsReachedByARuleAndEveryRuleLeadsToItsCodesState(t *testing.T)
 	}
 }
 
-func TestTheRulesReadWell(t *testing.T) {
+func TestTheRulesMatchTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	j, err := New(DefaultThresholds())
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// counted is the evidence of a check that holds the growth of a counter of the kernel over a span against a limit. What
-// had been counted before it first looked counts for nothing: nobody can tell when that was.
+// counted is the evidence of a check that compares the growth of a kernel counter over a span with a limit. The count
+// at the first reading is ignored, since its age is unknown.
 type counted struct {
 	plain
 
@@ -28,12 +28,12 @@ type counted struct {
 
 // growth is what survives a restart of the agent.
 type growth struct {
-	Seen  bool    `json:"seen,omitempty"` // there is a Last
+	Seen  bool    `json:"seen,omitempty"` // Last is set
 	Last  float64 `json:"last,omitempty"`
 	Marks []mark  `json:"marks,omitempty"`
 }
 
-// mark is by how much the counter had grown when that was seen.
+// mark is how much the counter had grown at a reading.
 type mark struct {
 	At time.Duration `json:"at"`
 	N  float64       `json:"n"`
@@ -46,14 +46,14 @@ func (c *counted) read(in Input) {
 	c.now, c.figure = in.Now, c.of(in)
 	if c.figure.Known {
 		if c.figure.Value < c.kept.Last {
-			c.kept.Last = 0 // it began anew: with another etcd, or another driver
+			c.kept.Last = 0 // it restarted: with another etcd, or another driver
 		}
 		c.kept.take(c.now, c.figure.Value)
 	}
 	c.kept.age(c.now, c.span)
 }
 
-// take notes what the counter says now.
+// take records the counter's current value.
 func (k *growth) take(now time.Duration, value float64) {
 	if k.Seen && value > k.Last {
 		k.Marks = append(k.Marks, mark{now, value - k.Last})
@@ -65,12 +65,12 @@ func (k *growth) take(now time.Duration, value float64) {
 	}
 }
 
-// age forgets what is older than the span.
+// age drops marks older than the span.
 func (k *growth) age(now, span time.Duration) {
 	k.Marks = slices.DeleteFunc(k.Marks, func(m mark) bool { return now-m.At >= span })
 }
 
-// sum is by how much the counter has grown over the span.
+// sum returns the growth over the span.
 func (k growth) sum() (n float64) {
 	for _, m := range k.Marks {
 		n += m.N
@@ -78,7 +78,7 @@ func (k growth) sum() (n float64) {
 	return n
 }
 
-// check returns why a growth that was kept until that moment cannot be.
+// check returns why a growth kept until that moment is impossible.
 func (k growth) check(at time.Duration) error {
 	if len(k.Marks) > growthKept {
 		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)
@@ -100,7 +100,7 @@ func (c *counted) absent() string { return c.figure.absent() }
 
 func (c *counted) text() string { return c.words(c.kept.sum(), c.limit) }
 
-func (c *counted) ways() []rule {
+func (c *counted) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},
@@ -112,7 +112,7 @@ func (c *counted) ways() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
-			false, // a whole span without is long enough each time
+			false, // a whole span without growth is long enough each time
 		},
 	}
 }

@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// counters is the evidence of a check of several counters of errors: it finds something while one has grown over a
-// span. What they stood at when they were first looked at counts for nothing.
+// counters is the evidence of a check of several error counters: it has a finding while one has grown over a span. The
+// counts at the first reading are ignored.
 type counters struct {
 	plain
 
-	code       Code
-	span       time.Duration
-	over       string // the span, as a rate has it
-	sick, well string
-	missing    func(Input) string   // says why there is nothing to look at
-	partly     func(Input) []string // and of what nothing is known where there is something; nil: of nothing
-	look       func(Input) []counter
+	code      Code
+	span      time.Duration
+	over      string // the span, as in a rate
+	bad, well string
+	missing   func(Input) string   // why there is nothing to read
+	partly    func(Input) []string // what is unknown while the rest is read; may be nil
+	look      func(Input) []counter
 
 	why    string
 	silent []string
 	found  []string
-	grown  float64           // all of them together
+	grown  float64           // all together
 	kept   map[string]growth // by the keys of the counters
 }
 
-// counter is one of them: a key of its own, whose it is, what it counts, and where it stands.
+// counter is one of them: its key, its owner, what it counts, and its value.
 type counter struct {
 	key, title, of string
 	value          float64
 }
 
-// countersKept bounds how many are remembered.
+// countersKept bounds how many counters are remembered.
 const countersKept = 256
 
 func (e *counters) read(in Input) {
@@ -77,18 +77,18 @@ func (e *counters) unknown() []string { return e.silent }
 
 func (e *counters) text() string { return enumerated(e.found, e.well+" in "+show(e.span)) }
 
-func (e *counters) ways() []rule {
+func (e *counters) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},
-			Warm, e.code, e.sick + " in " + show(e.span),
+			Warm, e.code, e.bad + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) > 0 }, false,
 		},
 		{
 			[]State{Warm},
 			OK, "", e.well + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) == 0 },
-			false, // a whole span without is long enough each time
+			false, // a whole span without growth is long enough each time
 		},
 	}
 }

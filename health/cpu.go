@@ -10,15 +10,15 @@ import (
 
 const (
 	cpuSpan = time.Minute
-	// cpuFewest samples are needed to say anything.
+	// cpuFewest samples are needed for any conclusion.
 	cpuFewest = 10
 )
 
-// CPUStarved is the code of the check of the processor.
+// CPUStarved is the code of the check of CPU starvation.
 const CPUStarved Code = "CPU_STARVED"
 
-// declareCPU declares the check of the processor. It is optional because it has no data of its own: when the samples
-// are missing the disk is UNKNOWN already.
+// declareCPU declares the check of CPU starvation. It is optional because it has no data of its own: if the samples are
+// missing, the disk is UNKNOWN already.
 func declareCPU(t Thresholds) declaration {
 	limit := Limit{
 		Of: "contaminated samples in a minute", Unit: "%", Enter: float64(t.Starved), Leave: float64(t.Starved) / 2,
@@ -43,7 +43,7 @@ func declareCPU(t Thresholds) declaration {
 	}
 }
 
-// cpu is the evidence on the processor: how many of the last minute's samples it spoiled.
+// cpu is the evidence on CPU starvation: how many of the last minute's samples it spoiled.
 type cpu struct {
 	plain
 
@@ -55,7 +55,7 @@ type cpu struct {
 	lastBad time.Duration
 }
 
-func (c *cpu) ways() []rule {
+func (c *cpu) transitions() []rule {
 	return []rule{
 		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated",
 			c.limit.Enter, show(cpuSpan)), c.starved, false},
@@ -103,6 +103,6 @@ func (c *cpu) text() string {
 		c.contaminated(), plural(len(c.recent), "sample"), c.limit.Enter)
 }
 
-func (c *cpu) report(v *Verdict) {
+func (c *cpu) report(v *Assessment) {
 	v.Figures.Contaminated, v.Figures.LeftOut, v.Figures.Samples = c.percent(), c.contaminated(), len(c.recent)
 }

@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// DatabaseSpaceLow is the code of the check of the room beside etcd's database.
+// DatabaseSpaceLow is the code of the check of free space for etcd's database.
 const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 
-// DatabaseReading is what was seen last of the file system of etcd's database where that of its log, which the probe
-// stands for, is another one. The zero value says that both lie on one, and counts for nothing.
+// DatabaseReading is the last reading of the file system of etcd's database, if that differs from the file system of
+// the WAL, which the probe covers. The zero value means that both are the same, and is ignored.
 type DatabaseReading struct {
-	// Apart says that it is another one, or that nobody can tell.
+	// Apart means that it is another one, or that this is unknown.
 	Apart bool
-	// Free and Total are its bytes. With a Total of 0 they are not known, and Absent says why.
+	// Free and Total are its bytes. If Total is 0 they are unknown, and Absent is the reason.
 	Free, Total uint64
 	Absent      string
 	// Inodes and InodesFree are as in [DiskReading].
 	Inodes, InodesFree uint64
-	// Devices is what the kernel tells of the devices below it.
+	// Devices is what the kernel reports about the devices below it.
 	Devices DevicesReading
 }
 
-// SilentDatabase is the reading of a file system that tells nothing, and why.
+// SilentDatabase returns the reading of a file system that reports nothing, with the reason.
 func SilentDatabase(why string) DatabaseReading {
 	return DatabaseReading{Apart: true, Absent: why, Devices: SilentDevices(why)}
 }
 
-// declareDatabaseSpace declares the check of the room left for etcd's database where its log lies elsewhere. What
-// declareSpace judges is then the log's.
+// declareDatabaseSpace declares the check of free space for etcd's database if the WAL is elsewhere. In that case
+// declareSpace covers the WAL.
 func declareDatabaseSpace(t Thresholds) declaration {
 	limit := Limit{
 		Of: "free", Unit: "bytes", Enter: float64(t.MinFree), Leave: float64(t.MinFree + t.MinFree/10), Below: true,
@@ -56,7 +56,7 @@ func declareDatabaseSpace(t Thresholds) declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			var last Figure // one that is full and falls silent is still full
+			var last Figure // a full disk that stops answering is still full
 			return &level{
 				spell: spell{code: DatabaseSpaceLow, track: at, wellFor: time.Minute},
 				limit: limit,
@@ -78,7 +78,7 @@ func declareDatabaseSpace(t Thresholds) declaration {
 	}
 }
 
-// room is what is free, without an end where the database lies with its log: then nothing of it is to be told.
+// room returns the free space. It is infinite if the database shares the WAL's file system: then there is no finding.
 func (d DatabaseReading) room() Figure {
 	switch {
 	case !d.Apart:
@@ -89,8 +89,8 @@ func (d DatabaseReading) room() Figure {
 	return Figure{Value: float64(d.Free), Known: true}
 }
 
-// inodes is the part of them that is free, in percent, where fewer are, and where that is. It is not known while a file
-// system is silent.
+// inodes returns the lower percentage of free inodes of both file systems, and which of the two it belongs to. It is
+// unknown while a file system is silent.
 func (in Input) inodes() (Figure, string) {
 	log, d := in.Disk.inodes(), in.Database
 	silent := in.Disk.Total == 0 || in.Disk.UsageAge > usageFresh
@@ -107,14 +107,14 @@ func (in Input) inodes() (Figure, string) {
 	return log, ""
 }
 
-// place is a file system that etcd writes to, with what lies under it.
+// place is a file system that etcd writes to, with the devices under it.
 type place struct {
 	DevicesReading
 
-	of string // what of etcd lies there
+	of string // the part of etcd's data on it
 }
 
-// places returns those that there are. What lies under both is told of the log's alone.
+// places returns all places. Devices under both are listed only under the log's.
 func (in Input) places() []place {
 	if !in.Database.Apart {
 		return []place{{in.Devices, "etcd's data"}}
@@ -129,7 +129,7 @@ func (in Input) places() []place {
 	return []place{{in.Devices, "etcd's log"}, {own, "etcd's database"}}
 }
 
-// missing returns why nothing is known of any place; empty when something is of one.
+// missing returns why no place is known; empty if any is.
 func (in Input) missing(why func(place) string) (first string) {
 	for _, p := range in.places() {
 		reason := why(p)
@@ -141,7 +141,7 @@ func (in Input) missing(why func(place) string) (first string) {
 	return first
 }
 
-// partly names the places of which nothing is known, and why.
+// partly lists the unknown places, with the reason.
 func (in Input) partly(why func(place) string) (all []string) {
 	for _, p := range in.places() {
 		if reason := why(p); reason != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// someDatabase is how the file system of etcd's database is for a while, when it is not that of the log.
+// someDatabase is the file system of etcd's database for a while, if it is not that of the log.
 func someDatabase(chance func(percent int) bool) DatabaseReading {
 	d := wellDatabase()
 	if chance(30) {
@@ -21,14 +21,14 @@ func someDatabase(chance func(percent int) bool) DatabaseReading {
 	return d
 }
 
-// splitBench returns a bench of a member whose database lies apart from its log, and both are well.
+// splitBench returns a bench of a member whose database and log have separate file systems, both healthy.
 func splitBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
 	b.member, b.database = true, wellDatabase()
 	b.each(10*time.Minute, ms)
-	if v := b.verdict; v.State != OK || len(v.Findings) > 0 || len(v.NotAvailable) > 0 {
-		t.Fatalf("while all is well: %+v", v)
+	if v := b.result; v.State != OK || len(v.Findings) > 0 || len(v.NotAvailable) > 0 {
+		t.Fatalf("while all is healthy: %+v", v)
 	}
 	return b
 }
@@ -53,7 +53,7 @@ func databaseEdges() []edge {
 	}
 }
 
-func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
+func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		spoil func(*bench)
@@ -76,7 +76,7 @@ func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
 			func(b *bench) { b.database.Devices.FileSystem.Errors = known(3) }, FileSystemErrors,
 			"the ext4 of etcd's database has recorded 3 errors, limit 0",
 		},
-		"a leg is lost": {
+		"a member device is missing": {
 			func(b *bench) { b.database.Devices.Arrays = []Array{{Name: "md7", Level: "raid1", Missing: 1}} },
 			RAIDDegraded, "md7 (raid1) is missing 1 member device",
 		},
@@ -98,7 +98,7 @@ func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
 		},
 		"in memory": {
 			func(b *bench) {
-				b.database.Devices = SilentDevices("tmpfs lies on none")
+				b.database.Devices = SilentDevices("tmpfs has no block device")
 				b.database.Devices.FileSystem.Type = "tmpfs"
 			},
 			DurabilityDoubtful, "etcd's database is on tmpfs: it is in memory and lost on power loss",
@@ -109,43 +109,43 @@ func TestWhatIsWrongUnderEtcdsDatabaseIsFoundWhereItsLogIsWell(t *testing.T) {
 			b := splitBench(t)
 			c.spoil(b)
 			b.each(10*time.Minute, ms)
-			if got := b.found(c.code); got != c.text || len(b.verdict.Findings) != 1 {
-				t.Errorf("found %q, want %q, of %+v", got, c.text, b.verdict.Findings)
+			if got := b.found(c.code); got != c.text || len(b.result.Findings) != 1 {
+				t.Errorf("found %q, want %q, of %+v", got, c.text, b.result.Findings)
 			}
 		})
 	}
 }
 
-func TestAFullDatabaseGatesAllAlsoWhenItFallsSilentAndOneThatTellsNothingNothing(t *testing.T) {
+func TestAFullDatabaseGatesEverythingEvenWhenItFallsSilent(t *testing.T) {
 	t.Parallel()
 	b := splitBench(t)
 	b.database = SilentDatabase("it hangs")
 	b.each(10*time.Minute, ms)
-	if v := b.verdict; v.State != OK || len(v.Findings) > 0 ||
+	if v := b.result; v.State != OK || len(v.Findings) > 0 ||
 		!slices.Contains(v.NotAvailable, Absence{"database-space", Disk, "it hangs"}) ||
 		!slices.Contains(v.NotAvailable, Absence{"inodes", Disk, "it hangs"}) ||
 		!slices.Contains(v.NotAvailable, Absence{"readonly", Disk, "etcd's database: it hangs"}) ||
 		!slices.Contains(v.NotAvailable, Absence{"kernel-log", Disk, "etcd's database: it hangs"}) {
-		t.Errorf("of one that hangs: %+v", v)
+		t.Errorf("hanging: %+v", v)
 	}
 	b.database = DatabaseReading{Apart: true, Free: 1 << 20, Total: 1 << 40}
 	b.each(10*time.Second, ms)
-	if v := b.verdict; v.State != Warm || v.Code != DatabaseSpaceLow || v.Gates != Everything {
-		t.Fatalf("the verdict is %+v", v)
+	if v := b.result; v.State != Warm || v.Code != DatabaseSpaceLow || v.Gates != Everything {
+		t.Fatalf("got %+v", v)
 	}
 	b.database = SilentDatabase("it hangs")
 	b.each(time.Hour, ms)
-	if v := b.verdict; v.Code != DatabaseSpaceLow || v.Gates != Everything {
-		t.Errorf("of one that is full and hangs: %+v", v)
+	if v := b.result; v.Code != DatabaseSpaceLow || v.Gates != Everything {
+		t.Errorf("full and hanging: %+v", v)
 	}
 	b.database = DatabaseReading{Apart: true, Free: 1 << 39, Total: 1 << 40}
 	b.each(10*time.Minute, ms)
-	if v := b.verdict; v.State != OK {
-		t.Errorf("with room again: %+v", v)
+	if v := b.result; v.State != OK {
+		t.Errorf("with space again: %+v", v)
 	}
 }
 
-func TestWhatLiesUnderBothIsToldOnce(t *testing.T) {
+func TestADeviceUnderBothIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	b := splitBench(t)
 	b.devices.Chain[1].Kind, b.devices.Arrays[0].Missing = "memory", 1
@@ -162,7 +162,7 @@ func TestWhatLiesUnderBothIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestOfALogThatIsReadOnlyItIsSaidThatItIsTheLog(t *testing.T) {
+func TestAReadOnlyLogIsReportedAsTheLog(t *testing.T) {
 	t.Parallel()
 	b := splitBench(t)
 	b.devices.FileSystem.ReadOnly = known(1)
@@ -172,13 +172,13 @@ func TestOfALogThatIsReadOnlyItIsSaidThatItIsTheLog(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatLiesWithItsLogIsNothingToTell(t *testing.T) {
+func TestADatabaseOnTheFileSystemOfItsLogHasNoFinding(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Minute, ms)
-	i := slices.IndexFunc(b.verdict.Checks, func(s Standing) bool { return s.Check == "database-space" })
-	s := b.verdict.Checks[i]
+	i := slices.IndexFunc(b.result.Checks, func(s Standing) bool { return s.Check == "database-space" })
+	s := b.result.Checks[i]
 	if s.State != OK || s.NotAvailable != "" || s.Text != "etcd's database is on the same file system as its WAL" {
-		t.Errorf("it stands at %+v", s)
+		t.Errorf("got %+v", s)
 	}
 }

@@ -17,28 +17,28 @@ type Check struct {
 	// Gates is what its findings prevent. A check that gates nothing only advises: it does not change the health state.
 	Gates Gate
 	// Vital means that etcd's safety cannot be judged without it: without a reading the health state is UNKNOWN. Any
-	// other check is optional and never UNKNOWN: without a reading it is reported once as not available and ignored.
+	// other check is optional and never UNKNOWN: a missing reading is reported once as not available, and then ignored.
 	Vital bool
-	// Behind names the checks that are the cause if both have a finding. The finding of this one is then hidden, unless
-	// it is worse or gates more.
+	// Behind names the checks that are the cause if both have a finding. This check's finding is then hidden, unless it
+	// is worse or gates more.
 	Behind []string
 	// Problems are its possible findings, and Limits the numbers that it decides by.
 	Problems []Problem
 	Limits   []Limit
-	// Rules are its transitions, in the order in which they are tried. Only [Checks] fills them in.
+	// Rules are its transitions, in the order in which they are tried. Only [Checks] sets them.
 	Rules []Rule
 	// Runbook is the section of contrib/prometheus/runbooks.md on its findings.
 	Runbook string
 }
 
-// findingRunbook is the runbook of findings that have none of their own.
+// findingRunbook is the runbook for findings without one of their own.
 const findingRunbook = "QuorumdFinding"
 
 // Gate is a set of what findings prevent.
 type Gate uint8
 
-// The gates. A host publishes one state, the worst of all checks that gate anything, and what none of their findings
-// gates.
+// The gates. A host publishes one state, the worst of all checks that gate anything, and the steps that none of its
+// findings gates.
 const (
 	Joins       Gate = 1 << iota // becoming a member, and a voter
 	Leadership                   // receiving the leadership
@@ -86,7 +86,7 @@ type Limit struct {
 	Below        bool // values below Enter are bad, not those above
 }
 
-// beyond reports whether a value is bad, given whether the previous one was.
+// beyond reports whether a value is bad, depending on whether the previous one was.
 func (l Limit) beyond(value float64, bad bool) bool {
 	limit := l.Enter
 	if bad {
@@ -128,7 +128,7 @@ func declarations(t Thresholds) []declaration {
 	}, declarePlugins(t))
 }
 
-// Checks returns what the judge of these thresholds looks at.
+// Checks returns all checks of a judge with these thresholds.
 func Checks(t Thresholds) []Check {
 	var all []Check
 	for _, d := range declarations(t) {
@@ -177,7 +177,7 @@ func (d declaration) valid(before []declaration) error {
 	return errors.Join(wrong...)
 }
 
-// consistent returns which rule leads to a state that the declaration does not know.
+// consistent returns an error if a rule leads to a state that the check does not declare.
 func (c *check) consistent() error {
 	for _, r := range c.rules {
 		if r.to == OK && r.code == "" {

@@ -19,18 +19,18 @@ const (
 	noSensorText      = "there is no sensor"
 )
 
-// heat is a check of the tests' own: a sensor that may be missing.
+// heat is a check for tests: a sensor that may be missing.
 type heat struct {
 	plain
 
 	code, worse Code
 	celsius     int
 	missing     string
-	rounds      int // what it remembers
+	rounds      int // its memory
 	recalled    int
 }
 
-func (h *heat) ways() []rule {
+func (h *heat) transitions() []rule {
 	over := func(limit int) func() (string, bool) {
 		return func() (string, bool) { return h.text(), h.celsius > limit }
 	}
@@ -54,7 +54,7 @@ func (h *heat) recall(memory []byte, _, _ time.Duration) error {
 	return json.Unmarshal(memory, &h.recalled)
 }
 
-// declared declares heat by other names.
+// declared declares heat under another name.
 func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
 	d := declaration{
 		Check: Check{
@@ -69,8 +69,8 @@ func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
 	return d
 }
 
-// beside returns a bench of a healthy member whose judge runs over these checks too.
-func beside(t *testing.T, more ...declaration) *bench {
+// withChecks returns a bench of a healthy member whose judge has these checks, too.
+func withChecks(t *testing.T, more ...declaration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
 	var err error
@@ -79,8 +79,8 @@ func beside(t *testing.T, more ...declaration) *bench {
 	}
 	b.member = true
 	b.each(400*time.Second, ms)
-	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {
-		t.Fatalf("before, the verdict is %+v", b.verdict)
+	if b.result.State != OK || len(b.result.Findings) > 0 {
+		t.Fatalf("before: %+v", b.result)
 	}
 	b.changes = nil
 	return b
@@ -89,70 +89,70 @@ func beside(t *testing.T, more ...declaration) *bench {
 func (b *bench) finds(codes ...Code) {
 	b.t.Helper()
 	var got []Code
-	for _, f := range b.verdict.Findings {
+	for _, f := range b.result.Findings {
 		got = append(got, f.Code)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(codes) {
-		b.t.Errorf("it finds %v, want %v", got, codes)
+		b.t.Errorf("found %v, want %v", got, codes)
 	}
 }
 
-func TestANewCheckIsHeardWithoutTouchingTheJudge(t *testing.T) {
+func TestNewCheckNeedsNoChangeToTheJudge(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh}
-	b := beside(t, h.declared("heat", Everything))
+	b := withChecks(t, h.declared("heat", Everything))
 	h.celsius = 81
 	if changes := b.look(); len(changes) != 1 || changes[0].To != Warm || changes[0].Text != "81 °C, limit 80 °C" {
-		t.Fatalf("heat gives %+v", changes)
+		t.Fatalf("heat: %+v", changes)
 	}
 	b.finds(heatHigh)
-	v := b.verdict
+	v := b.result
 	if v.State != Warm || v.Code != heatHigh || v.Text != "81 °C, limit 80 °C" || v.Remedy != "cool it" ||
 		v.Since != b.now {
-		t.Errorf("heat gives %+v", v)
+		t.Errorf("heat: %+v", v)
 	}
 }
 
-func TestACheckThatGatesNothingAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
+func TestACheckThatGatesNothingOnlyAdvises(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh, worse: heatTooHigh}
-	b := beside(t, h.declared("heat", Nothing))
-	before := b.verdict
+	b := withChecks(t, h.declared("heat", Nothing))
+	before := b.result
 	h.celsius = 96
 	b.look()
 	b.finds(heatTooHigh)
-	v := b.verdict
+	v := b.result
 	if v.State != OK || v.Code != "" || v.Remedy != "" || v.Text != before.Text || v.Since != before.Since {
-		t.Errorf("an advice makes the verdict %+v", v)
+		t.Errorf("advice changed the health: %+v", v)
 	}
 	b.next.Free = 1 // WARM, and yet before the advice, which is SLOW
 	b.look()
 	b.finds(DiskSpaceLow, heatTooHigh)
-	if b.verdict.State != Warm || b.verdict.Code != DiskSpaceLow {
-		t.Errorf("the verdict is %+v", b.verdict)
+	if b.result.State != Warm || b.result.Code != DiskSpaceLow {
+		t.Errorf("got %+v", b.result)
 	}
 }
 
-func TestAVerdictGatesWhatItsFindingsGateAllTogether(t *testing.T) {
+func TestTheHealthGatesWhatAnyFindingGates(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh}
-	b := beside(t, h.declared("heat", Leadership))
-	if v := b.verdict; v.State != OK || v.Gates != Nothing {
-		t.Errorf("what is well gates %v: %+v", v.Gates.Names(), v)
+	b := withChecks(t, h.declared("heat", Leadership))
+	if v := b.result; v.State != OK || v.Gates != Nothing {
+		t.Errorf("a healthy machine gates %v: %+v", v.Gates.Names(), v)
 	}
 	h.celsius = 90
 	b.look()
-	if v := b.verdict; v.State != Warm || v.Gates != Leadership {
+	if v := b.result; v.State != Warm || v.Gates != Leadership {
 		t.Errorf("heat alone gates %v: %+v", v.Gates.Names(), v)
 	}
 	b.next.Free = 1
 	b.look()
-	if v := b.verdict; v.Gates != Everything {
+	if v := b.result; v.Gates != Everything {
 		t.Errorf("with little space it gates %v: %+v", v.Gates.Names(), v)
 	}
 }
 
-func TestAGateIsReadByItsName(t *testing.T) {
+func TestGatesAreParsedByName(t *testing.T) {
 	t.Parallel()
 	for g := range Everything + 1 {
 		if got := ParseGates(g.Names()); got != g {
@@ -160,14 +160,14 @@ func TestAGateIsReadByItsName(t *testing.T) {
 		}
 	}
 	if got := ParseGates([]string{"parking", "maintenance"}); got != Maintenance {
-		t.Errorf("a gate that is not known makes %v", got.Names())
+		t.Errorf("an unknown gate is read as %v", got.Names())
 	}
 }
 
-func TestAnOptionalCheckThatCannotBeReadSaysSoOnceAndCountsForNothing(t *testing.T) {
+func TestAnOptionalCheckWithoutAReadingIsReportedOnceAndIgnored(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh}
-	b := beside(t, h.declared("heat", Everything))
+	b := withChecks(t, h.declared("heat", Everything))
 	h.celsius = 90
 	b.look()
 	h.missing = noSensorText
@@ -175,16 +175,16 @@ func TestAnOptionalCheckThatCannotBeReadSaysSoOnceAndCountsForNothing(t *testing
 	for range 3 {
 		b.each(time.Second, ms)
 		b.finds()
-		if b.verdict.State != OK {
-			t.Fatalf("a check that cannot be read makes the machine %s", b.verdict.State)
+		if b.result.State != OK {
+			t.Fatalf("a check without a reading makes the machine %s", b.result.State)
 		}
-		if len(b.verdict.NotAvailable) != 1 ||
-			b.verdict.NotAvailable[0] != (Absence{Check: "heat", Component: Machine, Why: noSensorText}) {
-			t.Fatalf("not available are %+v", b.verdict.NotAvailable)
+		if len(b.result.NotAvailable) != 1 ||
+			b.result.NotAvailable[0] != (Absence{Check: "heat", Component: Machine, Why: noSensorText}) {
+			t.Fatalf("not available are %+v", b.result.NotAvailable)
 		}
 	}
 	if len(b.changes) != 1 || b.changes[0].NotAvailable != noSensorText || b.changes[0].Check != "heat" {
-		t.Errorf("it says %+v, want it once", b.changes)
+		t.Errorf("got %+v, want it once", b.changes)
 	}
 	h.missing = ""
 	b.each(time.Second, ms)
@@ -192,43 +192,43 @@ func TestAnOptionalCheckThatCannotBeReadSaysSoOnceAndCountsForNothing(t *testing
 	h.missing = noSensorText
 	b.each(time.Second, ms)
 	if len(b.changes) != 1 {
-		t.Errorf("a sensor that comes and goes says %+v", b.changes[1:])
+		t.Errorf("an intermittent sensor: %+v", b.changes[1:])
 	}
 }
 
-func TestAVitalCheckIsNeverLeftOut(t *testing.T) {
+func TestAVitalCheckIsNeverIgnored(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh, missing: noSensorText}
 	d := h.declared("heat", Everything)
 	d.Vital = true
-	b := beside(t, d)
+	b := withChecks(t, d)
 	h.celsius = 81
 	b.look()
 	b.finds(heatHigh)
-	if len(b.verdict.NotAvailable) > 0 {
-		t.Errorf("not available are %+v", b.verdict.NotAvailable)
+	if len(b.result.NotAvailable) > 0 {
+		t.Errorf("not available are %+v", b.result.NotAvailable)
 	}
 }
 
-func TestWhatIsKnownToBeHarmfulDoesNotGetBetterByFallingSilent(t *testing.T) {
+func TestAHarmfulFindingSurvivesAMissingReading(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh, worse: heatTooHigh}
-	b := beside(t, h.declared("heat", Everything))
+	b := withChecks(t, h.declared("heat", Everything))
 	h.celsius = 96
 	b.look()
 	h.celsius, h.missing = 20, noSensorText
 	b.look()
 	b.finds(heatTooHigh)
 	b.says("96 °C, limit 80 °C; there is no sensor, so this may be stale")
-	if b.verdict.State != Slow {
-		t.Errorf("the verdict is %s", b.verdict.State)
+	if b.result.State != Slow {
+		t.Errorf("got %s", b.result.State)
 	}
 	h.missing = ""
 	b.look()
 	b.finds()
 }
 
-func TestAConsequenceHidesBehindItsCauseUnlessItIsWorseOrGatesMore(t *testing.T) {
+func TestAFindingHidesBehindItsCauseUnlessItIsWorseOrGatesMore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		gates          Gate
@@ -245,7 +245,7 @@ func TestAConsequenceHidesBehindItsCauseUnlessItIsWorseOrGatesMore(t *testing.T)
 		{Everything, "", 81, []Code{heatHigh}, Everything, false},
 	} {
 		fan, h := &heat{code: fanSlow}, &heat{code: heatHigh, worse: c.worse}
-		b := beside(t, fan.declared("fan", c.causeGates), h.declared("heat", c.gates, "fan"))
+		b := withChecks(t, fan.declared("fan", c.causeGates), h.declared("heat", c.gates, "fan"))
 		h.celsius = c.celsius
 		if c.causeIsPresent {
 			fan.celsius = 81
@@ -255,10 +255,10 @@ func TestAConsequenceHidesBehindItsCauseUnlessItIsWorseOrGatesMore(t *testing.T)
 	}
 }
 
-func TestACheckKeepsItsMemoryOverARestart(t *testing.T) {
+func TestACheckKeepsItsMemoryAcrossARestart(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh}
-	b := beside(t, h.declared("heat", Everything))
+	b := withChecks(t, h.declared("heat", Everything))
 	data, err := b.j.Snapshot("boot")
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestACheckKeepsItsMemoryOverARestart(t *testing.T) {
 	}
 }
 
-func TestADeclarationThatCannotBeIsRefused(t *testing.T) {
+func TestAnInvalidDeclarationIsRefused(t *testing.T) {
 	t.Parallel()
 	fine := func() declaration { return (&heat{code: heatHigh}).declared("heat", Everything) }
 	for want, spoil := range map[string]func(*declaration){
@@ -317,7 +317,7 @@ func TestEveryCheckIsDeclaredInFull(t *testing.T) {
 	golden(t, "testdata/checks.golden", page.String())
 }
 
-// described writes a declaration down as people read it.
+// described formats a declaration.
 func described(c Check) string {
 	kind := "optional"
 	if c.Vital {
@@ -342,7 +342,7 @@ func described(c Check) string {
 	return page
 }
 
-func TestALimitIsEnteredAtOneNumberAndLeftAtAnother(t *testing.T) {
+func TestALimitHasHysteresis(t *testing.T) {
 	t.Parallel()
 	high, low := Limit{Enter: 20, Leave: 10}, Limit{Enter: 10, Leave: 20, Below: true}
 	for _, c := range []struct {

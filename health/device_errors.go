@@ -5,14 +5,14 @@ package health
 
 import "time"
 
-// DeviceErrors is the code of the check of what the kernel counts against the drives.
+// DeviceErrors is the code of the check of the kernel's error counters for drives.
 const DeviceErrors Code = "DEVICE_ERRORS"
 
 const deviceErrorsSpan = 24 * time.Hour
 
 // declareDeviceErrors declares the check of commands that a drive did not answer in time, and of reads that a RAID
-// array had to take from another member device. What SCSI counts as an error is none of them: it is also any command
-// that the drive does not know, such as half of what smartctl asks.
+// array had to take from another member device. SCSI's own error counter is not used: it also counts every command that
+// a drive does not know, such as half of those that smartctl sends.
 func declareDeviceErrors() declaration {
 	return declaration{
 		Check: Check{
@@ -35,7 +35,7 @@ func declareDeviceErrors() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: DeviceErrors, span: deviceErrorsSpan, kept: map[string]growth{},
-				sick: "a device reports new errors", well: "no device reports new errors", over: "a day",
+				bad: "a device reports new errors", well: "no device reports new errors", over: "a day",
 				missing: func(in Input) string { return in.missing(place.uncounted) },
 				partly:  func(in Input) []string { return in.partly(place.uncounted) },
 				look: func(in Input) (all []counter) {
@@ -49,7 +49,7 @@ func declareDeviceErrors() declaration {
 	}
 }
 
-// uncounted returns why no device of a place tells of its errors; empty when one does.
+// uncounted returns why no device of a place has error counters; empty if one does.
 func (p place) uncounted() string {
 	if why := p.absent(); why != "" || len(p.counted()) > 0 {
 		return why
@@ -57,7 +57,7 @@ func (p place) uncounted() string {
 	return "the kernel has no error counters for drives of this type"
 }
 
-// counted returns the devices that tell of their errors.
+// counted returns the devices with error counters.
 func (d DevicesReading) counted() (all []counter) {
 	for _, device := range d.Chain {
 		if device.Errors.Known {

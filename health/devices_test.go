@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// someDevices are how the devices are for a while. Counters say by how much they grow.
+// someDevices are the devices for a while. Counters have their growth.
 func someDevices(chance func(percent int) bool) DevicesReading {
 	d := wellDevices()
 	d.Chain[1].Errors.Value = 0
@@ -38,7 +38,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	return d
 }
 
-// grown adds what a counter stood at before.
+// grown adds the previous counts.
 func (d DevicesReading) grown(before DevicesReading) DevicesReading {
 	if len(d.Chain) > 1 && len(before.Chain) > 1 {
 		d.Chain[1].Errors.Value += before.Chain[1].Errors.Value
@@ -46,7 +46,7 @@ func (d DevicesReading) grown(before DevicesReading) DevicesReading {
 	return d
 }
 
-// deviceEdges walk the rules of the checks of what lies under etcd's data.
+// deviceEdges walk the rules of the checks of the devices and file systems of etcd's data.
 func deviceEdges() []edge {
 	set := func(how func(*bench), lasting time.Duration) func(*bench) {
 		return func(b *bench) {
@@ -95,7 +95,7 @@ func deviceEdges() []edge {
 
 // found returns the text of a finding, and nothing if there is none.
 func (b *bench) found(code Code) string {
-	for _, f := range b.verdict.Findings {
+	for _, f := range b.result.Findings {
 		if f.Code == code {
 			return f.Text
 		}
@@ -103,7 +103,7 @@ func (b *bench) found(code Code) string {
 	return ""
 }
 
-func TestAnArrayThatLacksALegNamesItAndKeepsNothingFromHappening(t *testing.T) {
+func TestADegradedArrayIsNamedAndGatesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -113,17 +113,17 @@ func TestAnArrayThatLacksALegNamesItAndKeepsNothingFromHappening(t *testing.T) {
 	}}
 	b.each(time.Second, ms)
 	want := "md127 (raid1) is missing 1 member device, failed: sda2; rebuild 45 % done"
-	if got := b.found(RAIDDegraded); got != want || b.verdict.State != OK {
-		t.Errorf("the verdict is %s, and of the array %q, want %q", b.verdict.State, got, want)
+	if got := b.found(RAIDDegraded); got != want || b.result.State != OK {
+		t.Errorf("got %s, array %q, want %q", b.result.State, got, want)
 	}
 	b.devices = wellDevices()
 	b.each(2*time.Minute, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("after it was repaired: %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("after it was repaired: %+v", b.result.Findings)
 	}
 }
 
-func TestACheckOfAnArrayIsNothingToBeTold(t *testing.T) {
+func TestACheckOfAnArrayIsNoFinding(t *testing.T) {
 	t.Parallel()
 	for _, doing := range []string{"check", "repair", "idle", "frozen", ""} {
 		b := newBench(t, DefaultThresholds())
@@ -131,31 +131,31 @@ func TestACheckOfAnArrayIsNothingToBeTold(t *testing.T) {
 		b.each(10*time.Minute, ms)
 		b.devices.Arrays = []Array{{Name: "md127", Level: "raid1", Doing: doing, Done: 0.1}}
 		b.each(10*time.Minute, ms)
-		if len(b.verdict.Findings) > 0 {
-			t.Errorf("while it is in %q: %+v", doing, b.verdict.Findings)
+		if len(b.result.Findings) > 0 {
+			t.Errorf("while it is in %q: %+v", doing, b.result.Findings)
 		}
 	}
 }
 
-func TestAnArrayOfWhichNothingIsKnownIsNeitherWellNorSick(t *testing.T) {
+func TestAnUnknownArrayIsNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Absent: "the kernel does not tell"}}
 	b.each(10*time.Minute, ms)
 	want := []Absence{{"raid", Disk, "md0: the kernel does not tell"}}
-	if !slices.Equal(b.verdict.NotAvailable, want) || b.verdict.State != OK || len(b.verdict.Findings) > 0 {
-		t.Errorf("not available: %+v, the verdict is %+v", b.verdict.NotAvailable, b.verdict)
+	if !slices.Equal(b.result.NotAvailable, want) || b.result.State != OK || len(b.result.Findings) > 0 {
+		t.Errorf("not available: %+v, got %+v", b.result.NotAvailable, b.result)
 	}
 	b.devices.Arrays = append(b.devices.Arrays, Array{Name: "md1", Level: "raid1", Missing: 1, Doing: "idle"})
 	b.each(time.Second, ms)
 	if got := b.found(RAIDDegraded); got != "md1 (raid1) is missing 1 member device" ||
-		!slices.Equal(b.verdict.NotAvailable, want) {
-		t.Errorf("beside one that lacks a leg: %q, not available %+v", got, b.verdict.NotAvailable)
+		!slices.Equal(b.result.NotAvailable, want) {
+		t.Errorf("with a degraded one: %q, not available %+v", got, b.result.NotAvailable)
 	}
 }
 
-func TestAFileSystemThatWasFoundDamagedSaysHowOftenAndWhenLast(t *testing.T) {
+func TestADamagedFileSystemReportsHowOftenAndWhenLast(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -169,18 +169,18 @@ func TestAFileSystemThatWasFoundDamagedSaysHowOftenAndWhenLast(t *testing.T) {
 	}
 }
 
-func TestADeviceThatCountsErrorsIsNamedWhateverAnotherOneStoodAt(t *testing.T) {
+func TestNewDeviceStartsWithItsOwnErrorCount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.each(10*time.Minute, ms)
 	chain := b.devices.Chain
-	b.devices.Chain = []Device{chain[0], chain[1]} // sdb goes,
+	b.devices.Chain = []Device{chain[0], chain[1]} // sdb is removed,
 	b.each(time.Second, ms)
-	b.devices.Chain = []Device{chain[0], chain[1], {Name: "sdc", Kind: "disk", Errors: known(40)}} // and another comes
+	b.devices.Chain = []Device{chain[0], chain[1], {Name: "sdc", Kind: "disk", Errors: known(40)}} // and another added
 	b.each(time.Second, ms)
 	if got := b.found(DeviceErrors); got != "" {
-		t.Errorf("what a drive has counted elsewhere is held against it: %q", got)
+		t.Errorf("old errors of a new drive count: %q", got)
 	}
 	b.devices.Chain[2].Errors = known(43)
 	b.each(time.Second, ms)
@@ -193,7 +193,7 @@ func TestDataInMemoryIsNotDurable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	b.devices = SilentDevices("no block device lies behind it")
+	b.devices = SilentDevices("it has no block device")
 	b.devices.FileSystem.Type = "tmpfs"
 	b.each(10*time.Minute, ms)
 	if got := b.found(DurabilityDoubtful); got != "etcd's data is on tmpfs: it is in memory and lost on power loss" {
@@ -201,21 +201,21 @@ func TestDataInMemoryIsNotDurable(t *testing.T) {
 	}
 }
 
-func TestDevicesThatTellNothingAreNeitherWellNorSick(t *testing.T) {
+func TestSilentDevicesAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	b.devices = SilentDevices("tmpfs lies on none")
+	b.devices = SilentDevices("tmpfs has no block device")
 	b.next.Inodes = 0
 	b.each(10*time.Minute, ms)
 	var names []string
-	for _, a := range b.verdict.NotAvailable {
+	for _, a := range b.result.NotAvailable {
 		names = append(names, a.Check)
 	}
 	if got := strings.Join(names, " "); got != "readonly damage inodes raid device-errors kernel-log durability" {
 		t.Errorf("not available: %s", got)
 	}
-	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {
-		t.Errorf("the verdict is %+v", b.verdict)
+	if b.result.State != OK || len(b.result.Findings) > 0 {
+		t.Errorf("got %+v", b.result)
 	}
 }

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// DiscoveryFaulty is the code of the check of what tells where the members are.
+// DiscoveryFaulty is the code of the check of endpoint discovery.
 const DiscoveryFaulty Code = "DISCOVERY_FAULTY"
 
-// What is asked is a name server, a file that somebody is just writing, or a program: one bad answer is none.
+// The source is a name server, a file that may be half written, or a program: one bad answer does not count.
 const (
 	discoveryBadFor  = 5 * time.Minute
 	discoveryWellFor = time.Minute
 )
 
-// DiscoveryReading is the last answer to where the members are. The zero value says that nobody is asked, of which the
-// check says nothing.
+// DiscoveryReading is the last answer of endpoint discovery. The zero value means that it is not configured; the check
+// then ignores it.
 type DiscoveryReading struct {
-	// Set says that cluster.discovery is, Asked that there was an answer, or none in time.
+	// Set means that cluster.discovery is configured, Asked that there was an answer or a timeout.
 	Set, Asked bool
-	// Failed says why there is no answer that could be used, without numbers that change.
+	// Failed is why there is no usable answer, without changing numbers.
 	Failed string
-	// Endpoints are so many as the last answer had that could be used, Members so many as etcd lists; 0 when not known.
+	// Endpoints is the number of usable endpoints in the last answer, Members that of etcd's member list; 0 if unknown.
 	Endpoints, Members int
 }
 
-// wrong returns what is wrong with the answer; nothing when all is well. Names and addresses of an endpoint cannot be
-// compared, but a list that is shorter than etcd's lacks some.
+// wrong returns what is wrong with the answer; empty if nothing is. Names and addresses of endpoints cannot be
+// compared, but a list shorter than etcd's is incomplete.
 func (d DiscoveryReading) wrong() string {
 	switch {
 	case !d.Set:
@@ -42,8 +42,8 @@ func (d DiscoveryReading) wrong() string {
 	return ""
 }
 
-// declareDiscovery declares the check of cluster.discovery. It advises only: whoever was named once is asked on, and
-// nothing is begun on what an answer lacks.
+// declareDiscovery declares the check of cluster.discovery. It only advises: the agent keeps asking endpoints that it
+// learned earlier, and starts nothing because an answer lacks some.
 func declareDiscovery() declaration {
 	p := Problem{
 		DiscoveryFaulty, Network, Warm, "Endpoint discovery fails or returns too few endpoints.",
@@ -58,7 +58,7 @@ func declareDiscovery() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DiscoveryFaulty, track: at, badFor: discoveryBadFor, wellFor: discoveryWellFor},
-				sick:  "discovery fails or does not return all members",
+				bad:   "discovery fails or does not return all members",
 				well:  "discovery returns all members, or is not configured",
 				missing: func(in Input) string {
 					if in.Discovery.Set && !in.Discovery.Asked {

@@ -34,7 +34,7 @@ func discoveryEdges() []edge {
 	}
 }
 
-func TestAnAnswerThatFailsOrShrinksIsToldAndGatesNothing(t *testing.T) {
+func TestAFailedOrIncompleteDiscoveryIsFoundAndGatesNothing(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]DiscoveryReading{
 		"discovery returned 2 endpoints for 3 members": {Endpoints: 2, Members: 3},
@@ -47,7 +47,7 @@ func TestAnAnswerThatFailsOrShrinksIsToldAndGatesNothing(t *testing.T) {
 		b.discovery = d
 		b.pass(2*discoveryBadFor, ms)
 		if got := b.found(DiscoveryFaulty); got != want {
-			t.Errorf("of %+v it finds %q, want %q", d, got, want)
+			t.Errorf("%+v: found %q, want %q", d, got, want)
 		}
 	}
 	for _, c := range Checks(DefaultThresholds()) {
@@ -57,7 +57,7 @@ func TestAnAnswerThatFailsOrShrinksIsToldAndGatesNothing(t *testing.T) {
 	}
 }
 
-func TestOfAHostThatAsksNobodyWhereTheMembersAreNothingIsSaid(t *testing.T) {
+func TestUnconfiguredDiscoveryIsNoFinding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		d    DiscoveryReading
@@ -71,13 +71,13 @@ func TestOfAHostThatAsksNobodyWhereTheMembersAreNothingIsSaid(t *testing.T) {
 		b.discovery = c.d
 		b.pass(2*discoveryBadFor, ms)
 		got := ""
-		for _, a := range b.verdict.NotAvailable {
+		for _, a := range b.result.NotAvailable {
 			if a.Check == "discovery" {
 				got = a.Why
 			}
 		}
 		if got != c.want || b.found(DiscoveryFaulty) != "" {
-			t.Errorf("of %+v it says %q and finds %q", c.d, got, b.found(DiscoveryFaulty))
+			t.Errorf("%+v: text %q, found %q", c.d, got, b.found(DiscoveryFaulty))
 		}
 	}
 }

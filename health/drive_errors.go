@@ -3,13 +3,13 @@
 
 package health
 
-// DriveErrorsGrown is the code of the check of what drives count.
+// DriveErrorsGrown is the code of the check of the drives' own error counters.
 const DriveErrorsGrown Code = "DRIVE_ERRORS"
 
 const driveErrorsSpan = 7 * day
 
-// declareDriveErrors declares the check of errors that drives count. What they had counted when they were first looked
-// at says nothing: many run for years with a few.
+// declareDriveErrors declares the check of errors that drives count. The counts at the first reading are ignored: many
+// drives run for years with a few errors.
 func declareDriveErrors() declaration {
 	limit := Limit{Of: "new errors of a drive", Unit: "a week"}
 	return declaration{
@@ -31,7 +31,7 @@ func declareDriveErrors() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: DriveErrorsGrown, span: driveErrorsSpan, kept: map[string]growth{},
-				sick: "a drive reports new errors", well: "no drive reports new errors", over: "a week",
+				bad: "a drive reports new errors", well: "no drive reports new errors", over: "a week",
 				missing: func(in Input) string { return in.Hardware.Drives.absent() },
 				look:    func(in Input) []counter { return countedByDrives(in.Hardware.Drives.All) },
 			}
@@ -39,7 +39,7 @@ func declareDriveErrors() declaration {
 	}
 }
 
-// countedByDrives returns what drives that answer have counted.
+// countedByDrives returns the counters of drives that answer.
 func countedByDrives(drives []Drive) (all []counter) {
 	for _, d := range drives {
 		if d.Absent != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DurabilityDoubtful is the code of the check of whether what is acknowledged is durable.
+// DurabilityDoubtful is the code of the check of whether acknowledged writes are durable.
 const DurabilityDoubtful Code = "DURABILITY_DOUBTFUL"
 
 const (
@@ -19,8 +19,8 @@ const (
 	durabilityKept = 300 // writes past the page cache
 )
 
-// declareDurability declares the check of whether a device may acknowledge a write before that is durable. It is a
-// suspicion: nobody can tell without cutting the power.
+// declareDurability declares the check of whether a device acknowledges writes before they are durable. It can only
+// suspect: proof needs a power cut.
 func declareDurability() declaration {
 	return declaration{
 		Check: Check{
@@ -55,7 +55,7 @@ func declareDurability() declaration {
 			}
 			return &listed{
 				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
-				sick:  "writes may be acknowledged early", well: "no sign of early acknowledgement",
+				bad:   "writes may be acknowledged early", well: "no sign of early acknowledgement",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (wrong []string) {
@@ -77,7 +77,7 @@ func declareDurability() declaration {
 	}
 }
 
-// durability returns what speaks against what the devices acknowledge.
+// durability returns what indicates that acknowledged writes are not durable.
 func (p place) durability(direct samples) (wrong []string) {
 	if p.FileSystem.inMemory() {
 		return []string{p.of + " is on " + p.FileSystem.Type + ": it is in memory and lost on power loss"}

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-func TestADeviceThatMayAcknowledgeTooEarlyIsSuspectedForAReason(t *testing.T) {
+func TestADeviceThatMayAcknowledgeEarlyIsFoundWithTheReason(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		spoil  func(*DevicesReading)
 		direct time.Duration
-		want   string // empty when nothing is suspected
+		want   string // empty if nothing is suspected
 	}{
 		"a drive with a cache that is flushed": {func(*DevicesReading) {}, 300 * time.Microsecond, ""},
 		"flushes faster than any bus": {
 			func(*DevicesReading) {}, 9 * time.Microsecond, "300 writes with a flush",
 		},
-		"as fast, and the kernel need not flush": {
+		"as fast, no flush needed": {
 			func(d *DevicesReading) { d.Chain[1].Cache = "write through" }, 9 * time.Microsecond, "",
 		},
-		"as fast, and the cache mode is not told": {
+		"as fast, cache mode unknown": {
 			func(d *DevicesReading) { d.Chain[2].Cache = "" }, 9 * time.Microsecond, "",
 		},
 		"a mount that flushes nothing": {
 			func(d *DevicesReading) { d.FileSystem.Unsafe = "nobarrier" }, ms,
 			"the ext4 of etcd's data is mounted with nobarrier",
 		},
-		"a kernel that was told not to flush": {
+		"a kernel set not to flush": {
 			func(d *DevicesReading) { d.Chain[1].Cache, d.Chain[1].OwnCache = "write through", "write back" }, ms,
 			"sda has a write cache that the kernel does not flush",
 		},
@@ -52,8 +52,8 @@ func TestADeviceThatMayAcknowledgeTooEarlyIsSuspectedForAReason(t *testing.T) {
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("found %q, want %q", got, c.want)
 			}
-			if b.verdict.State != OK {
-				t.Errorf("a suspicion makes the verdict %s", b.verdict.State)
+			if b.result.State != OK {
+				t.Errorf("a suspicion makes the health %s", b.result.State)
 			}
 		})
 	}

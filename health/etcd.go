@@ -5,66 +5,66 @@ package health
 
 import "time"
 
-// EtcdReading is what the local etcd tells of itself, at one moment. The zero value means unknown.
-// Counters count since that etcd has started.
+// EtcdReading is what the local etcd reports about itself, at one moment. The zero value means unknown. Counters count
+// from the start of that etcd.
 type EtcdReading struct {
-	// At is the moment it was asked, on the clock of [Input].
+	// At is when it was asked, on the clock of [Input].
 	At time.Duration
-	// Member is the ID of the member that answered; 0 when it named none.
+	// Member is the ID of the member that answered; 0 if it reported none.
 	Member uint64
-	// WALFsync and BackendCommit are how long its own writes took to become durable: of its log, and of its database.
+	// WALFsync and BackendCommit are how long its own writes took to become durable: to its log, and to its database.
 	WALFsync, BackendCommit Histogram
-	// HasLeader is 1 while it knows a leader, and LeaderChanges how many it has seen come.
+	// HasLeader is 1 while it knows a leader; LeaderChanges counts the changes it has seen.
 	HasLeader, LeaderChanges Figure
-	// ProposalsFailed are writes that were not agreed on.
+	// ProposalsFailed counts writes that failed to reach consensus.
 	ProposalsFailed Figure
-	// SlowApplies are requests that took over 100 ms to carry out; HeartbeatFailures heartbeats that it sent late as
-	// the leader, for want of disk or processor.
+	// SlowApplies counts requests that took over 100 ms to apply; HeartbeatFailures counts heartbeats that it sent late
+	// as the leader, because disk or CPU were too slow.
 	SlowApplies, HeartbeatFailures Figure
-	// DBSize is the size of the database file in bytes, DBInUse what of it is not free, and Quota what it may grow to.
+	// DBSize is the size of the database file in bytes, DBInUse the part that is in use, and Quota its limit.
 	DBSize, DBInUse, Quota Figure
 
-	// Alarms is how many errors the local member reports of itself, and Errors are their words.
+	// Alarms is how many errors the local member reports about itself, and Errors are their texts.
 	Alarms Figure
 	Errors []string
-	// OwnSize is the size of its database as it tells the others, and SmallestSize that of the other voter with the
-	// smallest, in bytes.
+	// OwnSize is the size of its database as reported to other members, and SmallestSize that of the other voter with
+	// the smallest, in bytes.
 	OwnSize, SmallestSize Figure
-	// Version is that of the local member, and FarthestRTT the longest that another voter takes to answer, in seconds.
+	// Version is that of the local member, and FarthestRTT the longest response time of another voter, in seconds.
 	Version     string
 	FarthestRTT Figure
-	// Peers are the other members that it has a connection to, or has had, by their IDs; nil when it tells of none.
+	// Peers are the other members that it is or was connected to, by ID; nil if it reports none.
 	Peers map[uint64]Peer
-	// Process is the one that runs.
+	// Process is the running process.
 	Process EtcdProcess
-	// Settings is how the local etcd is set.
+	// Settings are the flags of the local etcd.
 	Settings EtcdSettings
-	// Certificates are those that connections to etcd hang on, as they were seen last.
+	// Certificates are those that connections to etcd depend on, as last read.
 	Certificates CertificateReading
 }
 
-// EtcdProcess is the local etcd's.
+// EtcdProcess is the process of the local etcd.
 type EtcdProcess struct {
 	Known   bool
 	Runs    bool
-	Started time.Duration // when it was started, on the clock of [Input]; of one that runs
+	Started time.Duration // when it was started, on the clock of [Input], if it runs
 }
 
-// startedSince reports whether what runs was started after that moment, or nothing runs.
+// startedSince reports whether the process was started after that moment, or none runs.
 func (p EtcdProcess) startedSince(moment time.Duration) bool {
 	return p.Known && (!p.Runs || p.Started > moment)
 }
 
-// Peer is what the local etcd tells of another member. Whether it counts a connection to it says little: to a machine
-// without power it does so for three minutes.
+// Peer is what the local etcd reports about another member. Its count of connections says little: a machine without
+// power is counted for three minutes.
 type Peer struct {
 	Received float64 // bytes from it so far
 }
 
-// etcdSource is where the local etcd tells of itself.
+// etcdSource is where the local etcd reports about itself.
 const etcdSource = " of the local etcd's /metrics"
 
-// SilentEtcd is the reading of an etcd that tells nothing, and why.
+// SilentEtcd returns the reading of an etcd that reports nothing, with the reason.
 func SilentEtcd(why string) EtcdReading {
 	h, f := Histogram{Absent: why}, Figure{Absent: why}
 	return EtcdReading{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// localEtcd is the etcd on the bench: what it tells, and into which of its buckets its writes fall from now on.
+// localEtcd is the etcd on the bench: what it reports, and the buckets for its writes from now on.
 type localEtcd struct {
 	EtcdReading
 
@@ -17,7 +17,7 @@ type localEtcd struct {
 
 const metricsEvery = 30 * time.Second
 
-// wellEtcd is one that has everything to tell, and nothing to complain of.
+// wellEtcd returns a healthy etcd with all readings.
 func wellEtcd() localEtcd {
 	var bounds []float64
 	for b := 0.001; len(bounds) < 14; b *= 2 {
@@ -34,7 +34,7 @@ func wellEtcd() localEtcd {
 	}}
 }
 
-// asked lets it be asked when it is time: it has written 1000 times meanwhile.
+// asked asks it if that is due: it has written 1000 times meanwhile.
 func (m *localEtcd) asked(now time.Duration) {
 	if !m.WALFsync.Known || now-m.At < metricsEvery {
 		return
@@ -46,7 +46,7 @@ func (m *localEtcd) asked(now time.Duration) {
 	}
 }
 
-// the buckets of a member on the bench
+// The buckets of a member on the bench.
 const (
 	over4ms  = 3
 	over8ms  = 4
@@ -54,7 +54,7 @@ const (
 	over32ms = 6
 )
 
-// etcdEdges walks what the local etcd tells.
+// etcdEdges walks the rules of the checks of the local etcd.
 func etcdEdges() []edge {
 	set := func(f func(m *localEtcd), span time.Duration) func(*bench) {
 		return func(b *bench) {
@@ -154,7 +154,7 @@ func etcdEdges() []edge {
 }
 
 // writeEdges walks a check of one of etcd's histograms: the worst bucket that is still fine, the first that is not, and
-// the worst that is well again.
+// the worst that ends the finding.
 func writeEdges(what, name string, buckets [3]int, of func(*localEtcd) *int) []edge {
 	figure := func(b *bench) Figure {
 		i := slices.IndexFunc(b.j.checks, func(c *check) bool { return c.Name == name })
@@ -232,7 +232,7 @@ func quotaEdges() []edge {
 	}
 }
 
-// weather is how the etcd of a random machine is for a while. Counters say by how much they grow.
+// weather is the etcd of a random machine for a while. Counters have their growth.
 func (m *localEtcd) weather(chance func(percent int) bool) {
 	m.fsyncs, m.commits = 0, 0
 	if chance(30) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The codes of the checks of what the local etcd counts.
+// The codes of the checks of the local etcd's counters.
 const (
 	EtcdLeaderChanges  Code = "ETCD_LEADER_CHANGES"
 	EtcdProposalsFail  Code = "ETCD_PROPOSALS_FAIL"
@@ -18,11 +18,11 @@ const (
 	leaderChanges           = 3 // as etcd's own alerts
 	proposalsFail           = 5
 	heartbeatsLate          = 5
-	appliesSlow             = 50 // an expensive read counts too; a disk that is too slow makes hundreds
+	appliesSlow             = 50 // an expensive read counts too; a disk that is too slow causes hundreds
 	appliesSlowLeave        = 10
 )
 
-// declareLeaders declares the check of how often the cluster has another leader.
+// declareLeaders declares the check of how often the leader changes.
 func declareLeaders() declaration {
 	return countsOfEtcd(Check{
 		Name: "etcd-leaders", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
@@ -38,7 +38,7 @@ func declareLeaders() declaration {
 		func(in Input) Figure { return in.Etcd.LeaderChanges })
 }
 
-// declareProposals declares the check of writes that are not agreed on.
+// declareProposals declares the check of failed proposals.
 func declareProposals() declaration {
 	return countsOfEtcd(Check{
 		Name: "etcd-proposals", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
@@ -53,7 +53,7 @@ func declareProposals() declaration {
 		func(in Input) Figure { return in.Etcd.ProposalsFailed })
 }
 
-// declareApplies declares the check of requests that take this member long to carry out.
+// declareApplies declares the check of requests that this member applies slowly.
 func declareApplies() declaration {
 	return countsOfEtcd(Check{
 		Name: "etcd-applies", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
@@ -85,8 +85,8 @@ func declareHeartbeats() declaration {
 		func(in Input) Figure { return in.Etcd.HeartbeatFailures })
 }
 
-// countsOfEtcd declares a check that advises when a counter of the local etcd grows by too much; it begins anew with
-// etcd. words have a place for the number and one for the span.
+// countsOfEtcd declares a check that advises if a counter of the local etcd grows too fast. The count restarts with
+// etcd. words has a place for the number and one for the span.
 func countsOfEtcd(c Check, p Problem, span time.Duration, limit Limit, words string,
 	of func(Input) Figure,
 ) declaration {

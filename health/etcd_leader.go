@@ -11,7 +11,7 @@ const EtcdNoLeader Code = "ETCD_NO_LEADER"
 // noLeaderFor is far longer than an election takes.
 const noLeaderFor = 30 * time.Second
 
-// declareLeaderless declares the check of a member that is without a leader for longer than an election takes.
+// declareLeaderless declares the check of a member that has no leader for longer than an election takes.
 func declareLeaderless() declaration {
 	return declaration{
 		Check: Check{
@@ -32,7 +32,7 @@ func declareLeaderless() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdNoLeader, track: at, badFor: noLeaderFor, wellFor: time.Minute},
-				sick:  "the member has no leader", well: "the member has a leader",
+				bad:   "the member has no leader", well: "the member has a leader",
 				missing: func(in Input) string { return in.Etcd.HasLeader.absent() },
 				look: func(in Input, _ bool) []string {
 					if in.Etcd.HasLeader.Value > 0 {

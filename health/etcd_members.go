@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The codes of the checks of the local member beside the others.
+// The codes of the checks that compare the local member with the others.
 const (
 	EtcdAlarm     Code = "ETCD_ALARM"
 	EtcdSizeApart Code = "ETCD_SIZE_APART"
@@ -21,7 +21,7 @@ const (
 	sizeApartFor              = time.Hour
 )
 
-// declareAlarm declares the check of what etcd itself reports to be wrong.
+// declareAlarm declares the check of errors that etcd itself reports.
 func declareAlarm() declaration {
 	return declaration{
 		Check: Check{
@@ -43,7 +43,7 @@ func declareAlarm() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdAlarm, track: at, wellFor: time.Minute},
-				sick:  "etcd reports an alarm", well: "etcd reports no alarm",
+				bad:   "etcd reports an alarm", well: "etcd reports no alarm",
 				look:    func(in Input, _ bool) []string { return reported(in.Etcd.Errors) },
 				missing: func(in Input) string { return in.Etcd.Alarms.absent() },
 			}
@@ -51,7 +51,8 @@ func declareAlarm() declaration {
 	}
 }
 
-// declareSizeApart declares the check of a database that is larger than the others': the same content with more holes.
+// declareSizeApart declares the check of a database that is larger than the others': the same content with more free
+// pages.
 func declareSizeApart() declaration {
 	limit := Limit{
 		Of: "database size", Unit: "times that of the smallest voter's", Enter: sizeApart, Leave: sizeApartLeave,
@@ -91,7 +92,7 @@ func declareSizeApart() declaration {
 	}
 }
 
-// apart is how many times as large the local database is as the smallest of the others. Of small ones it says nothing.
+// apart returns the ratio of the local database to the smallest of the others. It ignores small ones.
 func apart(r EtcdReading) Figure {
 	switch own, least := r.OwnSize, r.SmallestSize; {
 	case !own.Known:
@@ -105,7 +106,7 @@ func apart(r EtcdReading) Figure {
 	}
 }
 
-// reported bounds what another program says.
+// reported shortens texts from another program.
 func reported(texts []string) (found []string) {
 	const longest = 120
 	for _, text := range texts {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The codes of the check of the room in etcd's database.
+// The codes of the check of the space in etcd's database.
 const (
 	EtcdQuotaLow     Code = "ETCD_QUOTA_LOW"
 	EtcdQuotaFilling Code = "ETCD_QUOTA_FILLING"
@@ -20,13 +20,13 @@ const (
 	quotaSoon, quotaSoonLeave = 3, 5   // days
 	quotaEvery                = 30 * time.Minute
 	quotaSpan                 = 24 * time.Hour
-	quotaLeast                = 6 * time.Hour // over which growth is looked at before anything is foretold
+	quotaLeast                = 6 * time.Hour // observed growth needed for a forecast
 	quotaMarks                = 64
 	day                       = 24 * time.Hour
 )
 
-// declareQuota declares the check of the room in etcd's database. At its quota etcd takes no more writes, those of
-// quorumd among them.
+// declareQuota declares the check of the space in etcd's database. At its quota etcd rejects writes, including
+// quorumd's own.
 func declareQuota() declaration {
 	used := Limit{Of: "quota used", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}
 	soon := Limit{
@@ -62,7 +62,7 @@ func declareQuota() declaration {
 	}
 }
 
-// quota is the evidence on the room in etcd's database.
+// quota is the evidence on the space in etcd's database.
 type quota struct {
 	plain
 
@@ -93,11 +93,11 @@ func (q *quota) absent() string {
 	return ""
 }
 
-// percent is how much of the quota the file has.
+// percent returns how much of the quota the file takes.
 func (q *quota) percent() float64 { return 100 * q.etcd.DBSize.Value / max(q.etcd.Quota.Value, 1) }
 
-// days is after how many days what is in use reaches the quota when it goes on growing as it has, on the line of least
-// squares; false when that cannot be told, or never.
+// days forecasts in how many days the data in use reaches the quota, by the line of least squares; false if that is
+// unknown, or never.
 func (q *quota) days() (float64, bool) {
 	n := float64(len(q.kept))
 	if n < 3 || q.kept[len(q.kept)-1].At-q.kept[0].At < quotaLeast {
@@ -112,7 +112,7 @@ func (q *quota) days() (float64, bool) {
 		d := m.At.Hours() - t
 		both, square = both+d*(m.N-used), square+d*d
 	}
-	if grows := both / square * day.Hours(); grows > 0 { // bytes a day
+	if grows := both / square * day.Hours(); grows > 0 { // bytes per day
 		return max(0, q.etcd.Quota.Value-q.etcd.DBInUse.Value) / grows, true
 	}
 	return 0, false
@@ -145,7 +145,7 @@ func (q *quota) filling(bad bool) bool {
 	return growing && q.soon.beyond(days, bad)
 }
 
-func (q *quota) ways() []rule {
+func (q *quota) transitions() []rule {
 	low := func(bad bool) func() (string, bool) {
 		return when(func() bool { return q.used.beyond(q.percent(), bad) }, q.text)
 	}

@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// The codes of the checks of how the local etcd is set.
+// The codes of the checks of the local etcd's flags.
 const (
 	EtcdSettingsRisky  Code = "ETCD_SETTINGS_RISKY"
 	EtcdHeartbeatShort Code = "ETCD_HEARTBEAT_SHORT"
 )
 
-// EtcdSettings are the flags of the local etcd that are known, with their values. The zero value says that nobody has
-// looked.
+// EtcdSettings are the known flags of the local etcd, with their values. The zero value means not read.
 type EtcdSettings struct {
-	// Known says that they are, and Absent otherwise why not, without numbers that change.
+	// Known means that they were read; otherwise Absent is the reason, without changing numbers.
 	Known  bool
 	Absent string
 	Flags  map[string]string
@@ -34,13 +33,13 @@ func (s EtcdSettings) absent() string {
 
 // risk is a flag of etcd whose value may do harm.
 type risk struct {
-	flag  string
-	risky func(value string) bool
-	harm  string
-	mend  string // what to do about it
+	flag   string
+	risky  func(value string) bool
+	harm   string
+	remedy string // what to do about it
 }
 
-// risks are the settings that a person should know of. That snapshot-count is 0 is none: etcd takes its default then.
+// risks are the settings to warn about. A snapshot-count of 0 is fine: etcd then uses its default.
 func risks() []risk {
 	is := func(want bool) func(string) bool {
 		return func(value string) bool {
@@ -90,7 +89,7 @@ func risks() []risk {
 	}
 }
 
-// declareSettings declares the check of flags that may do harm.
+// declareSettings declares the check of harmful flags.
 func declareSettings() declaration {
 	return declaration{
 		Check: Check{
@@ -111,7 +110,7 @@ func declareSettings() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: EtcdSettingsRisky, track: at, wellFor: time.Minute},
-				sick:  "a setting is risky", well: "no setting is risky",
+				bad:   "a setting is risky", well: "no setting is risky",
 				look:    func(in Input, _ bool) []string { return in.Etcd.Settings.harms() },
 				missing: func(in Input) string { return in.Etcd.Settings.absent() },
 			}
@@ -123,7 +122,7 @@ func declareSettings() declaration {
 func (s EtcdSettings) harms() (texts []string) {
 	for _, r := range risks() {
 		if value, set := s.Flags[r.flag]; set && r.risky(value) {
-			texts = append(texts, fmt.Sprintf("%s is %s: %s (%s)", r.flag, value, r.harm, r.mend))
+			texts = append(texts, fmt.Sprintf("%s is %s: %s (%s)", r.flag, value, r.harm, r.remedy))
 		}
 	}
 	return texts
@@ -135,7 +134,7 @@ const (
 	usualHeartbeat                    = 100 // ms
 )
 
-// declareHeartbeatSet declares the check of etcd's heartbeat against how far away the others are.
+// declareHeartbeatSet declares the check of etcd's heartbeat interval against the distance to the other members.
 func declareHeartbeatSet() declaration {
 	limit := Limit{
 		Of: "round-trip time to the farthest voter", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
@@ -180,7 +179,7 @@ func declareHeartbeatSet() declaration {
 	}
 }
 
-// Heartbeat is the interval that is set, or etcd's default where that is not known.
+// Heartbeat returns the configured interval, or etcd's default if it is unknown.
 func (s EtcdSettings) Heartbeat() time.Duration {
 	if n, err := strconv.ParseUint(s.Flags["heartbeat-interval"], 10, 20); err == nil && n > 0 {
 		return time.Duration(n) * time.Millisecond
@@ -188,7 +187,7 @@ func (s EtcdSettings) Heartbeat() time.Duration {
 	return usualHeartbeat * time.Millisecond
 }
 
-// heartbeatUsed is the part of the heartbeat interval that an answer of the farthest voter takes, in percent.
+// heartbeatUsed returns the response time of the farthest voter, in percent of the heartbeat interval.
 func (r EtcdReading) heartbeatUsed() Figure {
 	if !r.Settings.Known {
 		return Figure{Absent: r.Settings.absent()}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestAVersionIsHeldAgainstTheOneThatMendsWhatIsKnownOfItsMinorVersion(t *testing.T) {
+func TestAVersionIsComparedWithTheFixedReleaseOfItsMinorVersion(t *testing.T) {
 	t.Parallel()
 	for version, text := range map[string]string{
 		"3.4.44": "etcd is 3.4.44, which no longer receives fixes, limit 3.5.33",
@@ -36,7 +36,7 @@ func TestAVersionIsHeldAgainstTheOneThatMendsWhatIsKnownOfItsMinorVersion(t *tes
 	}
 }
 
-func TestSettingsThatMayDoHarmAreNamedWithWhatTheyDo(t *testing.T) {
+func TestRiskySettingsAreNamedWithTheirHarm(t *testing.T) {
 	t.Parallel()
 	for flags, text := range map[string]string{
 		"unsafe-no-fsync=true":           "unsafe-no-fsync is true: a host crash may lose confirmed writes",
@@ -50,7 +50,7 @@ func TestSettingsThatMayDoHarmAreNamedWithWhatTheyDo(t *testing.T) {
 		"max-snapshots=0":                "max-snapshots is 0: old snapshots are never deleted",
 		"quota-backend-bytes=8589934592": "",
 		"quota-backend-bytes=0":          "",
-		"snapshot-count=0":               "", // etcd takes its default
+		"snapshot-count=0":               "", // etcd uses its default
 		"auto-tls=false":                 "",
 		"auto-tls=perhaps":               "",
 		"max-wals=5":                     "",
@@ -64,16 +64,16 @@ func TestSettingsThatMayDoHarmAreNamedWithWhatTheyDo(t *testing.T) {
 	}
 }
 
-func TestTheWayToTheFarthestVoterIsHeldAgainstTheHeartbeatThatIsSet(t *testing.T) {
+func TestTheRoundTripTimeIsComparedWithTheHeartbeatInterval(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.etcd.FarthestRTT = known(0.3)
 	b.etcd.Settings.Flags = map[string]string{"heartbeat-interval": "500"}
 	b.each(11*time.Minute, ms)
-	if got := textOf(b.verdict, EtcdHeartbeatShort); got != "round-trip time to the farthest voter 300 ms, 60 % "+
+	if got := textOf(b.result, EtcdHeartbeatShort); got != "round-trip time to the farthest voter 300 ms, 60 % "+
 		"of the "+
 		"heartbeat interval of 500 ms, limit 50 %" {
-		t.Errorf("it says %q", got)
+		t.Errorf("got %q", got)
 	}
 	for value, want := range map[string]time.Duration{
 		"": 100 * ms, "250": 250 * ms, "0": 100 * ms, "-3": 100 * ms, "99999999": 100 * ms, "x": 100 * ms,

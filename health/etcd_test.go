@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// textOf returns what the finding of a code says; empty when there is none.
-func textOf(v Verdict, code Code) string {
+// textOf returns the text of a finding; empty if there is none.
+func textOf(v Assessment, code Code) string {
 	for _, f := range v.Findings {
 		if f.Code == code {
 			return f.Text
@@ -19,13 +19,13 @@ func textOf(v Verdict, code Code) string {
 	return ""
 }
 
-func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
+func TestFindingsFromEtcdOnlyAdvise(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.each(10*time.Minute, ms)
-	if len(b.verdict.Findings) > 0 || len(b.verdict.NotAvailable) > 0 {
-		t.Fatalf("an etcd that is well: %+v", b.verdict)
+	if len(b.result.Findings) > 0 || len(b.result.NotAvailable) > 0 {
+		t.Fatalf("a healthy etcd: %+v", b.result)
 	}
 	b.etcd.LeaderChanges.Value += 4
 	b.etcd.ProposalsFailed.Value += 9
@@ -35,8 +35,8 @@ func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
 	b.etcd.Alarms, b.etcd.Errors = known(1), []string{"memberID:1 alarm:NOSPACE"}
 	b.etcd.fsyncs, b.etcd.commits = over16ms, over32ms
 	b.each(11*time.Minute, ms)
-	if b.verdict.State != OK || b.verdict.Gates != Nothing {
-		t.Errorf("the verdict is %s, gates %v", b.verdict.State, b.verdict.Gates.Names())
+	if b.result.State != OK || b.result.Gates != Nothing {
+		t.Errorf("got %s, gates %v", b.result.State, b.result.Gates.Names())
 	}
 	for code, want := range map[Code]string{
 		EtcdLeaderChanges:  "4 leader changes in the last 15 min, limit 3",
@@ -51,13 +51,13 @@ func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
 		EtcdCommitSlow: "p99 of etcd's backend commit between 32 ms and " +
 			"64 ms over the last 5 min, limit 32 ms",
 	} {
-		if got := textOf(b.verdict, code); got != want {
-			t.Errorf("%s says %q, want %q", code, got, want)
+		if got := textOf(b.result, code); got != want {
+			t.Errorf("%s: %q, want %q", code, got, want)
 		}
 	}
 }
 
-func TestADatabaseThatGrowsIsForetoldToBeFullAndARestartOfTheAgentDoesNotForget(t *testing.T) {
+func TestAFullDatabaseIsForecastAcrossARestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	for i := range 40 { // 20 h
@@ -67,73 +67,73 @@ func TestADatabaseThatGrowsIsForetoldToBeFullAndARestartOfTheAgentDoesNotForget(
 		if i == 6 {
 			b.reborn()
 		}
-		if text := textOf(b.verdict, EtcdQuotaFilling); (text != "") != (i >= 12) {
+		if text := textOf(b.result, EtcdQuotaFilling); (text != "") != (i >= 12) {
 			t.Fatalf("after %d half hours: %q", i, text)
 		}
 	}
-	if got := textOf(b.verdict, EtcdQuotaFilling); got != "database file 1.2 GiB, 60 % of the quota "+
+	if got := textOf(b.result, EtcdQuotaFilling); got != "database file 1.2 GiB, 60 % of the quota "+
 		"of 2 GiB, limit 80 %; 1.39 GiB in use; full in about 31 hours, limit 3 days" {
-		t.Errorf("it says %q", got)
+		t.Errorf("got %q", got)
 	}
 	for range 40 {
 		b.now += 30 * time.Minute
 		b.look()
 	}
-	if text := textOf(b.verdict, EtcdQuotaFilling); text != "" {
-		t.Errorf("a database that grows no more: %q", text)
+	if text := textOf(b.result, EtcdQuotaFilling); text != "" {
+		t.Errorf("a database that has stopped growing: %q", text)
 	}
 }
 
-func TestADatabaseWithoutAQuotaHasNone(t *testing.T) {
+func TestADatabaseWithoutAQuotaIsNotChecked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.etcd.Quota = known(0)
 	b.each(time.Second, ms)
-	for _, a := range b.verdict.NotAvailable {
+	for _, a := range b.result.NotAvailable {
 		if a.Check == "etcd-quota" && a.Why == "etcd has no quota set" {
 			return
 		}
 	}
-	t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	t.Errorf("not available: %+v", b.result.NotAvailable)
 }
 
-func TestAnotherEtcdCountsFromZeroAndIsNotBlamedForTheOneBefore(t *testing.T) {
+func TestARestartedEtcdIsNotBlamedForThePreviousOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.each(10*time.Minute, ms)
 	b.etcd.fsyncs = over16ms
 	b.each(11*time.Minute, ms)
-	if textOf(b.verdict, EtcdFsyncSlow) == "" {
-		t.Fatal("its slow syncs are not found")
+	if textOf(b.result, EtcdFsyncSlow) == "" {
+		t.Fatal("its slow fsyncs are not found")
 	}
 	b.etcd = wellEtcd()
 	b.etcd.LeaderChanges = known(1) // it was 4
 	b.each(20*time.Minute, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("the findings are %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.result.Findings)
 	}
 }
 
-func TestADatabaseThatWasDefragmentedAndStillFillsSaysSo(t *testing.T) {
+func TestADefragmentedDatabaseThatStillFillsIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	for i := range 40 { // 20 h
 		b.now += 30 * time.Minute
 		b.etcd.DBInUse.Value += 10 << 20
 		b.etcd.DBSize = known(1.9 * (1 << 30))
-		if b.look(); textOf(b.verdict, EtcdQuotaLow) == "" {
-			t.Fatalf("after %d half hours it is not low", i)
+		if b.look(); textOf(b.result, EtcdQuotaLow) == "" {
+			t.Fatalf("after %d half hours there is no finding", i)
 		}
 	}
 	b.etcd.DBSize = b.etcd.DBInUse
 	b.each(time.Second, ms)
-	if textOf(b.verdict, EtcdQuotaFilling) == "" || textOf(b.verdict, EtcdQuotaLow) != "" {
-		t.Errorf("with 70 %% of its quota, which is full in days, it finds %+v", b.verdict.Findings)
+	if textOf(b.result, EtcdQuotaFilling) == "" || textOf(b.result, EtcdQuotaLow) != "" {
+		t.Errorf("at 70 %% of its quota and full in days: %+v", b.result.Findings)
 	}
 }
 
-func TestAMemberWithoutALeaderIsToldAfterAnElectionShouldHaveEnded(t *testing.T) {
+func TestAMissingLeaderIsFoundAfterLongerThanAnElection(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -144,12 +144,12 @@ func TestAMemberWithoutALeaderIsToldAfterAnElectionShouldHaveEnded(t *testing.T)
 		t.Errorf("in an election: %q", got)
 	}
 	b.each(15*time.Second, ms)
-	if got := b.found(EtcdNoLeader); got == "" || b.verdict.State != OK || b.verdict.Gates != Nothing {
-		t.Errorf("found %q, and the verdict is %s", got, b.verdict.State)
+	if got := b.found(EtcdNoLeader); got == "" || b.result.State != OK || b.result.Gates != Nothing {
+		t.Errorf("found %q, health %s", got, b.result.State)
 	}
 }
 
-func TestOneBurstOfSlowSyncsIsNotToldAndWhatGoesOnIs(t *testing.T) {
+func TestLastingSlowFsyncsAreFoundButOneBurstIsNot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -160,17 +160,17 @@ func TestOneBurstOfSlowSyncsIsNotToldAndWhatGoesOnIs(t *testing.T) {
 	b.each(30*time.Minute, ms)
 	for _, c := range b.changes {
 		if c.Code == EtcdFsyncSlow {
-			t.Errorf("after a minute it is told: %+v", c)
+			t.Errorf("found after a minute: %+v", c)
 		}
 	}
 	b.etcd.fsyncs = over32ms
 	b.each(11*time.Minute, ms)
-	if textOf(b.verdict, EtcdFsyncSlow) == "" {
-		t.Error("after eleven minutes it is not told")
+	if textOf(b.result, EtcdFsyncSlow) == "" {
+		t.Error("not found after eleven minutes")
 	}
 }
 
-func TestAnEtcdThatWritesLittleIsNeitherWellNorSick(t *testing.T) {
+func TestFewWritesOfEtcdAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
 	var k Recent
 	h := wellEtcd().WALFsync
@@ -184,7 +184,7 @@ func TestAnEtcdThatWritesLittleIsNeitherWellNorSick(t *testing.T) {
 	}
 }
 
-func TestSizesOfADatabaseThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleDatabaseSizesAreRefused(t *testing.T) {
 	t.Parallel()
 	for what, memory := range map[string]string{
 		"out of order":  `[{"at":5,"n":1},{"at":4,"n":1}]`,
@@ -194,12 +194,12 @@ func TestSizesOfADatabaseThatCannotBeAreRefused(t *testing.T) {
 		"another thing": `[{"at":5,"m":1}]`,
 	} {
 		if err := (&quota{}).recall([]byte(memory), 10, 20); err == nil {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 }
 
-func TestWhatEtcdReportsIsShownInABoundedRoom(t *testing.T) {
+func TestReportsOfEtcdAreShortened(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 200)
 	b := newBench(t, DefaultThresholds())
@@ -207,6 +207,6 @@ func TestWhatEtcdReportsIsShownInABoundedRoom(t *testing.T) {
 	b.each(10*time.Minute, ms)
 	want := "etcd reports: x" + strings.Repeat("é", 59) + "…; etcd reports: b; etcd reports: c; and 3 more"
 	if got := b.found(EtcdAlarm); got != want {
-		t.Errorf("it shows %q", got)
+		t.Errorf("got %q", got)
 	}
 }

@@ -12,22 +12,22 @@ import (
 // EtcdVersionUnsafe is the code of the check of the version of etcd.
 const EtcdVersionUnsafe Code = "ETCD_VERSION_UNSAFE"
 
-// securityFloor is the first release of a minor version without the holes that are known of, when they were told and as
-// what.
+// securityFloor is the first release of a minor version without known vulnerabilities, with their identifiers and the
+// date of disclosure.
 type securityFloor struct {
 	major, minor, patch int
-	told, as            string
+	disclosed, as       string
 }
 
-// securityFloors are those of all minor versions that still get fixes. What is older than the oldest gets none: 3.4 was
-// the last to end, in May 2026. See https://github.com/etcd-io/etcd/security/advisories; as of 2026-11-22.
+// securityFloors are those of all minor versions that still get fixes. Older ones get none: 3.4 was the last to end, in
+// May 2026. See https://github.com/etcd-io/etcd/security/advisories; as of 2026-11-22.
 func securityFloors() []securityFloor {
-	const told, as = "2026-07-23", "GHSA-6vch-q96h-7gc3, GHSA-xg4h-6gfc-h4m8"
-	return []securityFloor{{3, 5, 33, told, as}, {3, 6, 14, told, as}, {3, 7, 1, told, as}}
+	const disclosed, as = "2026-07-23", "GHSA-6vch-q96h-7gc3, GHSA-xg4h-6gfc-h4m8"
+	return []securityFloor{{3, 5, 33, disclosed, as}, {3, 6, 14, disclosed, as}, {3, 7, 1, disclosed, as}}
 }
 
-// declareVersion declares the check of the version of the local etcd. It advises only: what membership hangs on is a
-// floor of its own, which the policy holds.
+// declareVersion declares the check of the version of the local etcd. It only advises: membership depends on a minimum
+// version of its own, which the policy checks.
 func declareVersion() declaration {
 	limit := Limit{Of: "patch releases behind the first fixed release", Unit: "of its minor version"}
 	return declaration{
@@ -66,7 +66,7 @@ func declareVersion() declaration {
 	}
 }
 
-// belowFloor returns how many releases a version is below the one that mends what is known, and in words.
+// belowFloor returns how many releases a version is behind the one with all known fixes, as a number and in words.
 func belowFloor(version string) (Figure, string) {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || n < 3 {
@@ -79,7 +79,7 @@ func belowFloor(version string) (Figure, string) {
 		}
 		return Figure{Value: float64(max(0, f.patch-patch)), Known: true},
 			fmt.Sprintf("etcd is %d.%d.%d, limit %d.%d.%d, which fixes the advisories of %s (%s)", major, minor, patch,
-				f.major, f.minor, f.patch, f.told, f.as)
+				f.major, f.minor, f.patch, f.disclosed, f.as)
 	}
 	if cmp.Or(cmp.Compare(major, oldest.major), cmp.Compare(minor, oldest.minor)) < 0 {
 		return Figure{Value: 1, Known: true}, fmt.Sprintf("etcd is %d.%d.%d, which no longer receives fixes, limit "+

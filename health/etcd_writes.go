@@ -15,9 +15,9 @@ const (
 	EtcdCommitSlow Code = "ETCD_COMMIT_SLOW"
 )
 
-// What 99 of 100 of them have to stay under. etcd counts them in buckets that end at 1, 2, 4, 8, 16, 32 ms and so on:
-// these are the first ends beyond the 10 and 25 ms of its guide. They are looked at over a span, and fewer than 300 say
-// nothing of one in a hundred. What one burst leaves in a span is over before it counts.
+// The limits of their p99. etcd counts in buckets that end at 1, 2, 4, 8, 16, 32 ms and so on: these are the first
+// bounds beyond the 10 and 25 ms of its guide. Fewer than 300 writes in a span show nothing about one in a hundred. A
+// single burst is over before it counts.
 const (
 	etcdFsync, etcdFsyncLeave   = 16, 8  // ms
 	etcdCommit, etcdCommitLeave = 32, 16 // ms
@@ -26,8 +26,8 @@ const (
 	etcdWritesFewest            = 300
 )
 
-// declareEtcdFsync declares the check of how long etcd waits for its log. It advises only: whether the disk is fit the
-// probe tells, which is the same for all hosts and goes on when etcd is stuck.
+// declareEtcdFsync declares the check of how long etcd waits for its log. It only advises: the probe decides whether
+// the disk is fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
 func declareEtcdFsync() declaration {
 	return writesOfEtcd("etcd-fsync", walFsyncSource, "WAL fsync",
 		func(r EtcdReading) Histogram { return r.WALFsync },
@@ -93,14 +93,14 @@ func writesOfEtcd(name, source, what string, of func(EtcdReading) Histogram, lim
 	}
 }
 
-// slowest returns what 99 of 100 have not exceeded since the beginning of the span for certain, in milliseconds.
+// slowest returns the time that the p99 since the start of the span certainly exceeded, in milliseconds.
 func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	grown, over := kept.Take(at, now, etcdWritesSpan)
 	switch {
 	case !now.Known:
 		return Figure{Absent: now.Absent}, Bucket{}
 	case over < etcdWritesSpan:
-		return Figure{}, Bucket{} // it has not been looked at for long enough
+		return Figure{}, Bucket{} // it has not been read for long enough
 	case grown.Count() < etcdWritesFewest:
 		return Figure{Absent: "too few writes of etcd to judge"}, Bucket{}
 	}

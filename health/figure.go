@@ -5,10 +5,10 @@ package health
 
 import "cmp"
 
-// Figure is a number that may not be there. The zero value means not measured.
+// Figure is a number that may be missing. The zero value means not measured.
 type Figure struct {
 	Value float64
-	// Known says that there is one, and Absent otherwise why not, without numbers that change.
+	// Known means that there is one; otherwise Absent is the reason, without changing numbers.
 	Known  bool
 	Absent string
 }
@@ -16,7 +16,7 @@ type Figure struct {
 // notYet is the reason before the first measurement.
 const notYet = "not measured yet"
 
-// absent returns why there is no figure; empty when there is.
+// absent returns why there is no figure; empty if there is one.
 func (f Figure) absent() string {
 	if f.Known {
 		return ""

@@ -5,47 +5,45 @@ package health
 
 import "time"
 
-// Figures are what was measured, for people. Nothing is decided by them.
+// Figures are measurements for display. Nothing is decided by them.
 type Figures struct {
 	WAL, Direct LaneFigures
-	// Limit is what the 99th percentile of the WAL lane has to stay under.
+	// Limit is the limit of the WAL lane's p99.
 	Limit time.Duration
-	// Age is that of the newest sample; of the first look at the machine if there is none yet.
+	// Age is the age of the newest sample, or the time since the first input if there is none yet.
 	Age time.Duration
-	// InFlight is the age of the operation under way, 0 if there is none, and InFlightOp its name.
+	// InFlight is the age of the operation in flight, 0 if there is none, and InFlightOp its name.
 	InFlight   time.Duration
 	InFlightOp string
 	// Score is the slow score, from 1 to 100.
 	Score float64
-	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because the processor
-	// was short.
+	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because of CPU
+	// starvation.
 	Contaminated float64
-	// LeftOut of the last minute's Samples are those: no figure of a lane counts them.
+	// LeftOut is how many of the last minute's Samples are contaminated: no figure of a lane counts them.
 	LeftOut, Samples int
-	// QualifyDone and QualifyNeed tell how far the qualifying run is; both 0 when there is none.
+	// QualifyDone and QualifyNeed are the progress of the qualifying run; both 0 if there is none.
 	QualifyDone, QualifyNeed int
-	// GatherDone and GatherNeed tell how many samples there are of those that a first verdict needs; both 0 when it has
-	// been given.
+	// GatherDone and GatherNeed are how many samples the first health state has and needs; both 0 once there is one.
 	GatherDone, GatherNeed int
 	// Devices are those below etcd's data.
 	Devices DevicesReading
-	// Certificates are those that were seen last; they are not to be changed.
+	// Certificates are those that were last read; do not modify them.
 	Certificates []Certificate
 }
 
-// LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out; of
-// the WAL lane in a qualifying run those of the run. With a Count of 0 nothing was measured and the others mean
-// nothing.
+// LaneFigures cover the newest samples of a lane, as many as [Thresholds.Window], without contaminated ones; in a
+// qualifying run, the WAL lane's cover the run. If Count is 0 nothing was measured and the others mean nothing.
 type LaneFigures struct {
 	Count         int
 	P50, P99, Max time.Duration
 	// Over is how many took longer than [Thresholds.FsyncWarm].
 	Over int
-	// Age is that of the newest sample, and Span the time between the oldest and the newest.
+	// Age is the age of the newest sample, and Span the time between the oldest and the newest.
 	Age, Span time.Duration
 }
 
-func (f *fsync) report(v *Verdict) {
+func (f *fsync) report(v *Assessment) {
 	v.Qualified, v.Writes = f.qualified, f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
 	to := &v.Figures

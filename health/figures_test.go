@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func TestTheVerdictNamesTheFigureOfTheTableAndWhatIsLeftOutIsCounted(t *testing.T) {
+func TestTheTextMatchesTheTableAndDiscardedSamplesAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	// the device alone is quicker than a write of etcd's, and a lack of processor time makes both look slow
+	// the device alone is faster than a write of etcd's, and CPU starvation makes both look slow
 	for range 600 {
 		b.now += 500 * time.Millisecond
 		b.sample(LaneDirect, ms)
@@ -20,25 +20,25 @@ func TestTheVerdictNamesTheFigureOfTheTableAndWhatIsLeftOutIsCounted(t *testing.
 		b.contaminated(LaneWAL, 800*ms)
 		b.look()
 	}
-	f := b.verdict.Figures
+	f := b.result.Figures
 	if f.WAL.P99 != 3*ms || f.Direct.P99 != ms {
 		t.Errorf("the p99 of the lanes are %s and %s", f.WAL.P99, f.Direct.P99)
 	}
 	if got, want := fsyncOf(b.j).recentSummary(), "fsync p99 "+show(f.WAL.P99)+
 		" over the last 300 writes, limit 10 ms"; got != want {
-		t.Errorf("the verdict says %q, want %q", got, want)
+		t.Errorf("the text is %q, want %q", got, want)
 	}
 	if f.LeftOut != 121 || f.Samples != 363 {
-		t.Errorf("%d of %d samples of the last minute are left out, not 121 of 363", f.LeftOut, f.Samples)
+		t.Errorf("%d of %d samples of the last minute are discarded, want 121 of 363", f.LeftOut, f.Samples)
 	}
 }
 
-func TestTheTableOfAQualifyingRunIsThatOfTheRun(t *testing.T) {
+func TestTheTableOfAQualifyingRunCoversTheRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Second, ms)
 	b.burst(600, 2*ms)
-	f := b.verdict.Figures
+	f := b.result.Figures
 	if b.disk() != Qualifying || f.WAL.Count != f.QualifyDone || f.WAL.Count < 600 {
 		t.Errorf("%s: %d samples in the table, %d in the run", b.disk(), f.WAL.Count, f.QualifyDone)
 	}

@@ -16,27 +16,27 @@ const (
 	InodesLow          Code = "INODES_LOW"
 )
 
-// FileSystem is what the kernel tells of the file system of etcd's data.
+// FileSystem is what the kernel reports about the file system of etcd's data.
 type FileSystem struct {
-	Type string // "ext4", say
-	// ReadOnly is 1 while nothing can be written to it, whoever asks, and 0 otherwise.
+	Type string // for example "ext4"
+	// ReadOnly is 1 while nothing can write to it, and 0 otherwise.
 	ReadOnly Figure
-	// Errors is how often it was found damaged since it was last checked, and LastError when that was last, by the
-	// wall clock; zero if not known.
+	// Errors is how often it was found damaged since it was last checked, and LastError the last time, by the wall
+	// clock; zero if unknown.
 	Errors    Figure
 	LastError time.Time
-	// Unsafe names the option by which it does not flush the device, so that acknowledged writes may be lost.
+	// Unsafe is the mount option by which it does not flush the device, so that acknowledged writes may be lost.
 	Unsafe string
 }
 
-// inMemory reports whether it lies on no device at all.
+// inMemory reports whether it has no device at all.
 func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ramfs" }
 
-// inodesLow is the part of the inodes that has to be free, in percent.
+// inodesLow is the percentage of inodes that must be free.
 const inodesLow, inodesLeave = 5, 7
 
-// declareReadOnly declares the check of whether the file system can be written to. The probe finds out by itself; this
-// says why.
+// declareReadOnly declares the check of whether the file system is writable. The probe notices by itself; this check
+// reports why.
 func declareReadOnly() declaration {
 	return declaration{
 		Check: Check{
@@ -59,7 +59,7 @@ func declareReadOnly() declaration {
 			unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
 			return &listed{
 				spell: spell{code: FileSystemReadOnly, track: at, wellFor: time.Minute},
-				sick:  "the file system is read-only", well: "the file system is writable",
+				bad:   "the file system is read-only", well: "the file system is writable",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (found []string) {
@@ -75,8 +75,8 @@ func declareReadOnly() declaration {
 	}
 }
 
-// declareDamage declares the check of damage that the file system has found in itself. It is remembered on the disk
-// until the file system is checked.
+// declareDamage declares the check of damage that the file system detected. It is remembered on the disk until the file
+// system is checked.
 func declareDamage() declaration {
 	return declaration{
 		Check: Check{
@@ -99,7 +99,7 @@ func declareDamage() declaration {
 			unknown := func(p place) string { return p.FileSystem.Errors.absent() }
 			return &listed{
 				spell: spell{code: FileSystemErrors, track: at, wellFor: time.Minute},
-				sick:  "the file system has recorded errors", well: "the file system has recorded no error",
+				bad:   "the file system has recorded errors", well: "the file system has recorded no error",
 				missing: func(in Input) string { return in.missing(unknown) },
 				partly:  func(in Input) []string { return in.partly(unknown) },
 				look: func(in Input, _ bool) (found []string) {
@@ -124,7 +124,7 @@ func (s FileSystem) damage(of string) string {
 	return text
 }
 
-// declareInodes declares the check of the files that can still be made.
+// declareInodes declares the check of free inodes.
 func declareInodes() declaration {
 	limit := Limit{Of: "free inodes", Unit: "%", Enter: inodesLow, Leave: inodesLeave, Below: true}
 	return declaration{
@@ -160,7 +160,7 @@ func declareInodes() declaration {
 	}
 }
 
-// inodes is the part of them that is free, in percent.
+// inodes returns the percentage of free inodes.
 func (d DiskReading) inodes() Figure {
 	switch {
 	case d.Total == 0:
@@ -178,7 +178,7 @@ func inodesOf(free, all uint64) Figure {
 	return Figure{Value: 100 * float64(min(free, all)) / float64(all), Known: true}
 }
 
-// absent returns why there is no chain of devices; empty when there is.
+// absent returns why there is no chain of devices; empty if there is one.
 func (d DevicesReading) absent() string {
 	if len(d.Chain) > 0 {
 		return ""

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// fsync is the evidence on how long the disk takes to make a write durable. It is declared in fsync_declaration.go;
-// its rules are in fsync_rules.go, what they ask in fsync_conditions.go, what people read in fsync_text.go, and what
-// survives a restart in fsync_memory.go.
+// fsync is the evidence on how long the disk takes to make a write durable. fsync_declaration.go declares it,
+// fsync_rules.go has its rules, fsync_conditions.go their conditions, fsync_text.go the texts, and fsync_memory.go what
+// survives a restart.
 type fsync struct {
 	plain
 
@@ -25,40 +25,39 @@ type fsync struct {
 	disk   DiskReading
 	etcd   EtcdProcess
 
-	recent   samples    // judged ones of either lane, for the rules
-	lanes    [2]samples // judged ones of each lane, for people
-	run      samples    // judged ones of the WAL lane, of the qualifying run
+	recent   samples    // judged samples of both lanes, for the rules
+	lanes    [2]samples // judged samples of each lane, for display
+	run      samples    // judged samples of the WAL lane, of the qualifying run
 	runs     spread     // the latencies of run
-	leftOut  int        // contaminated ones of the run
+	leftOut  int        // contaminated samples of the run
 	score    score
 	outliers samples
 
-	// Moments.
-	lastSample time.Duration // when the newest sample came back
-	lastJudged time.Duration // when the newest one that is not contaminated did
-	due        time.Duration // until when the probe wants to rest
-	dirty      time.Duration // when a slow write, or no data, last spoke against leaving SLOW
-	// the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
+	// Times.
+	lastSample time.Duration // when the newest sample was completed
+	lastJudged time.Duration // the same for the newest that is not contaminated
+	due        time.Duration // until when the probe rests
+	dirty      time.Duration // when a slow write, or missing data, last delayed leaving SLOW
+	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not
 	calmSince time.Duration
-	slowAt    time.Duration // when it was last slow by the minute before
+	slowAt    time.Duration // when it was last slow, judged by the minute before
 	resetAt   time.Duration // when FAILED was last left, 0 if never
-	brokenAt  time.Duration // when an operation last came back with an error that means a broken disk, or hung
+	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
 
-	hung time.Duration // how long the operation that hung last had been in flight when it was seen last
+	hung time.Duration // how long the last hanging operation had been in flight when last observed
 
 	clean     int  // judged samples since dirty
 	qualified bool // passed a qualifying run, and OK or WARM ever since
 	wasWarm   bool // WARM before the data ended
 }
 
-// fsyncRecovers is after how long a disk that is SLOW recovers on which no sign of SLOW holds any more: each looks at
-// the last minute itself.
+// fsyncRecovers is how long a SLOW disk must show no sign of SLOW to recover: each sign covers the last minute itself.
 const fsyncRecovers = 30 * time.Second
 
-// samplesKept bounds what is kept for the rules if the window is small and the probe fast.
+// samplesKept bounds the samples kept for the rules if the window is small and the probe fast.
 const samplesKept = 1 << 16
 
-// begin says that nobody looked before now: the first sample is not overdue yet.
+// begin marks the start of measuring: the first sample is not overdue yet.
 func (f *fsync) begin(now time.Duration) {
 	f.lastSample, f.lastJudged, f.score.began = now, now, now
 }
@@ -66,11 +65,11 @@ func (f *fsync) begin(now time.Duration) {
 // read is the reader of the check.
 func (f *fsync) read(in Input) {
 	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
-	f.breaks()
+	f.restartRun()
 	for _, s := range in.Disk.Samples {
 		f.take(s)
 	}
-	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // and then it rests like after a sample
+	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // and then it rests as after a sample
 	if in.Disk.Alive && in.Disk.NextIn > 0 && !failed {
 		f.due = f.now + in.Disk.NextIn
 	}
@@ -85,7 +84,7 @@ func (f *fsync) read(in Input) {
 		}
 	}
 	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
-		f.soil(f.now)
+		f.restartCleanTime(f.now)
 	}
 	if !f.steady() {
 		f.calmSince = 0
@@ -94,8 +93,8 @@ func (f *fsync) read(in Input) {
 	}
 }
 
-// breaks has the run by which FAILED is left begin anew with every error, and while an operation hangs.
-func (f *fsync) breaks() {
+// restartRun discards the progress of the run that would end FAILED: on every error, and while an operation hangs.
+func (f *fsync) restartRun() {
 	at := f.brokenAt
 	if e := f.disk.Err; e != nil && e.broken() {
 		at = max(at, e.At)
@@ -111,9 +110,9 @@ func (f *fsync) breaks() {
 
 func (f *fsync) take(s Sample) {
 	f.lastSample = max(f.lastSample, s.End)
-	// The disk of a member is not written to in bursts: what it is written to otherwise counts, too.
-	mended := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
-	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || mended
+	// A member's disk gets no bursts: there, all other writes count too.
+	repairing := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
+	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || repairing
 	if s.Contaminated {
 		if qualifying {
 			f.leftOut++
@@ -129,19 +128,19 @@ func (f *fsync) take(s Sample) {
 	f.clean++
 	f.score.add(s.Latency > f.limits.FsyncSlow)
 	if s.Latency >= f.limits.FsyncSlow {
-		f.soil(s.End)
+		f.restartCleanTime(s.End)
 	}
 	if s.Latency > f.limits.outlier() {
 		f.outliers = append(f.outliers, s)
 	}
 }
 
-// soil makes the clean time begin anew.
-func (f *fsync) soil(at time.Duration) {
+// restartCleanTime restarts the clean time.
+func (f *fsync) restartCleanTime(at time.Duration) {
 	f.dirty, f.clean = max(f.dirty, at), 0
 }
 
-// trim drops what no rule looks at any more.
+// trim drops what no rule needs any more.
 func (f *fsync) trim() {
 	sharp := len(f.recent.since(f.now - f.pace.sharp))
 	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What the rules ask. Each gives what was measured, against its limit, and whether it holds.
+// The conditions of the rules. Each returns the measurement against its limit, and whether it holds.
 
 func (f *fsync) broken() (string, bool) {
 	e := f.disk.Err
@@ -18,8 +18,8 @@ func (f *fsync) broken() (string, bool) {
 	return e.String(), true
 }
 
-// hanging reports whether the operation in flight is older than the limit and nobody vouches for the disk: while etcd's
-// writes get through, what hangs is not the disk.
+// hanging reports whether the operation in flight is older than the limit and nothing vouches for the disk: while
+// etcd's writes complete, it is not the disk that hangs.
 func (f *fsync) hanging(limit time.Duration) bool {
 	return f.disk.InFlight > limit && !f.vouched()
 }
@@ -67,14 +67,14 @@ func (f *fsync) silent() bool {
 	return f.disk.InFlight == 0 && f.now-max(f.lastSample, f.due) > f.pace.silent
 }
 
-// unjudged reports whether samples came, if any, but none that can be judged.
+// unjudged reports whether there are no samples that can be judged.
 func (f *fsync) unjudged() bool { return f.now-f.lastJudged > f.pace.unjudged }
 
 func (f *fsync) missing() (string, bool) { return f.noData(), f.silent() }
 
 func (f *fsync) blinded() (string, bool) { return f.noData(), f.unjudged() }
 
-// flows reports whether there is data to judge by. What was there before data ended does not count.
+// flows reports whether there is data to judge by. Data from before a gap does not count.
 func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unjudged() }
 
 func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
@@ -98,8 +98,8 @@ func (f *fsync) passes() (string, bool) {
 	return f.runSummary(), true
 }
 
-// proven reports whether a disk that was FAILED has passed a whole run without an error. An etcd that ran before holds
-// in memory what the disk may have lost: it must have been started since.
+// proven reports whether a FAILED disk has passed a whole run without an error. An etcd that ran before holds in memory
+// what the disk may have lost: it must have been started since.
 func (f *fsync) proven() (string, bool) {
 	if !f.fits() || f.disk.InFlight > f.limits.Stall || !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
 		return "", false
@@ -114,7 +114,7 @@ func (f *fsync) fails() (string, bool) {
 	return f.unfit(), true
 }
 
-// ofMember asks for a sign of WARM while the host has a member and there is data.
+// ofMember requires a sign of WARM, a member on the host, and data.
 func (f *fsync) ofMember(s sign) func() (string, bool) {
 	return func() (string, bool) {
 		measured, holds := s.holds()
@@ -147,14 +147,14 @@ func (f *fsync) slowNow() (string, bool) {
 		show(window.spread().at(990)), show(f.pace.sharp), plural(len(window), "write"), show(f.limits.FsyncSlow)), true
 }
 
-// recovered asks for samples besides time, because no data is no recovery.
+// recovered requires samples as well as time, because missing data is no recovery.
 func (f *fsync) recovered() (string, bool) {
 	need := f.track.patience(Warm, f.pace.clean, f.now)
 	return fmt.Sprintf("no write took %s or longer for %s", show(f.limits.FsyncSlow), show(need)),
 		f.score.value <= scoreLeast && f.clean >= f.limits.Window && f.now-f.dirty >= need
 }
 
-// steady is what a disk that is WARM has to be for a while.
+// steady reports whether a WARM disk is good enough right now.
 func (f *fsync) steady() bool {
 	if len(f.recent) < f.limits.Window ||
 		f.recent.last(f.limits.Window).over(f.limits.FsyncLeave) > allowed(f.limits.Window) {
@@ -165,7 +165,8 @@ func (f *fsync) steady() bool {
 	return len(direct) > 0 && direct.max() < f.limits.calm() && !tripped
 }
 
-// calmAgain is steadiness for as long as it takes, the window that first showed it and nothing before WARM included.
+// calmAgain reports whether the disk has been steady for long enough. This includes the window that first showed it,
+// but nothing before WARM.
 func (f *fsync) calmAgain() (string, bool) {
 	need := f.track.patience(OK, f.pace.settle, f.now)
 	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need),

@@ -11,13 +11,13 @@ import (
 // fsyncName is the check's name in snapshots.
 const fsyncName = "fsync"
 
-// outliersKept are more than it takes for a verdict.
+// outliersKept is more than any rule needs.
 const outliersKept = 16
 
-// diskMemory is what survives a restart of the agent beside the state: what binds it, but no samples.
+// diskMemory is what survives a restart of the agent in addition to the state: what binds it, but no samples.
 type diskMemory struct {
 	Qualified  bool          `json:"qualified,omitempty"`
-	Run        runLimits     `json:"run"` // what the run was held to
+	Run        runLimits     `json:"run"` // the limits of the run
 	WasWarm    bool          `json:"wasWarm,omitempty"`
 	Score      float64       `json:"score"`
 	LastSample time.Duration `json:"lastSample"`
@@ -51,7 +51,7 @@ func (f *fsync) memory() any {
 	return m
 }
 
-// check tells whether the moments lie before the one of the snapshot and the numbers in their range.
+// check returns an error if times are after the snapshot or numbers out of range.
 func (m diskMemory) check(at time.Duration) error {
 	moments := []time.Duration{m.LastSample, m.LastJudged, m.Dirty, m.Broken}
 	for _, o := range m.Outliers {
@@ -66,7 +66,7 @@ func (m diskMemory) check(at time.Duration) error {
 	return nil
 }
 
-// recall returns the probe the time that a first sample takes, unless the newest is too old to count.
+// recall allows the probe the time for a first sample, unless the newest is too old to count.
 func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	var m diskMemory
 	if err := strictly(memory, &m); err != nil {
@@ -85,7 +85,7 @@ func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	for _, o := range m.Outliers {
 		f.outliers = append(f.outliers, Sample{End: o.End, Latency: o.Latency})
 	}
-	if f.track.Code == DiskUnfit { // the run begins anew
+	if f.track.Code == DiskUnfit { // the run restarts
 		f.track.Code = DiskQualifying
 	}
 	if now-f.lastSample <= f.pace.unjudged {

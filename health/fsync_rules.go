@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// ways are those between the verdicts on the disk: in fast, out slowly. The numbers have their sources at
-// [Thresholds]; the rest is: trip from the binomial distribution, the slow score from TiKV, the calm direct lane from
-// Pebble.
-func (f *fsync) ways() []rule {
+// transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] has the
+// sources of the numbers. Apart from those, trip is from the binomial distribution, the slow score from TiKV, and the
+// calm direct lane from Pebble.
+func (f *fsync) transitions() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
 	ageing := []State{Unknown, Qualifying, OK, Warm}
@@ -84,7 +84,7 @@ func (f *fsync) qualifyingRules() []rule {
 	}
 }
 
-// latencyRules are for a disk at work.
+// latencyRules are for a disk in use.
 func (f *fsync) latencyRules(open []State) []rule {
 	t, p, short := f.limits, f.pace, f.limits.Window
 	var begin, later []rule

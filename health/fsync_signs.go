@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// sign is something that a healthy disk does not show: any one of them is enough for WARM, and none may be left for OK.
+// sign is something that a healthy disk does not show: any one of them is enough for WARM, and none may remain for OK.
 type sign struct {
-	when  string // the condition with its numbers, for people
+	when  string // the condition with its numbers, for display
 	holds func() (string, bool)
 }
 
-// How many writes of a lane in a row tell a disk that is slow from now on from one that was slow once. A disk that
-// cleans up does so for two or three seconds, and no healthy one has taken as long as fsyncSlow three times in a row.
+// How many consecutive writes of a lane distinguish a disk that stays slow from one that was slow once. A disk's
+// internal cleanup takes two or three seconds, and no healthy disk exceeded fsyncSlow three times in a row.
 const (
 	warmInARow = 6
 	slowInARow = 3
-	// outliersMost is how many outliers a disk may have before it is WARM. Of the seldom writes of the probe one in a
-	// hundred is enough for them within minutes.
+	// outliersMost is how many outliers a disk may have before it is WARM. The probe writes rarely: if one write in a
+	// hundred is an outlier, they exceed it within minutes.
 	outliersMost = 1
 )
 
-// signs are in the order of how much they look back on.
+// signs are in the order of how far they look back.
 func (f *fsync) signs() []sign {
 	t, p := f.limits, f.pace
 	short, long := t.Window, 3*t.Window
@@ -57,8 +57,8 @@ func (f *fsync) tripped() (string, bool) {
 	return "", false
 }
 
-// often reports whether more samples are over the limit than chance explains. Fewer samples than the window do as well
-// if that many of them are over.
+// often reports whether more samples are over the limit than chance explains. Fewer samples than the window suffice if
+// that many of them are over.
 func (f *fsync) often() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
 		window, k := f.recent.last(n), trip(n)
@@ -92,7 +92,7 @@ func (f *fsync) outlying() (string, bool) {
 		len(f.outliers) > outliersMost
 }
 
-// outlyingStill asks for one more than what has made the disk WARM.
+// outlyingStill requires one more outlier than what made the disk WARM.
 func (f *fsync) outlyingStill() (string, bool) {
 	measured, holds := f.outlying()
 	return measured, holds && f.outliers[len(f.outliers)-1].End > f.track.Since

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A leader with such a disk has to go soon, so its first writes have to tell.
-func TestADiskThatIsSlowFromNowOnIsToldByItsFirstWrites(t *testing.T) {
+// A leader with such a disk has to lose the leadership soon, so its first writes must be enough.
+func TestAnAbruptlySlowDiskIsFoundByItsFirstWrites(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		took, every time.Duration
@@ -23,7 +23,7 @@ func TestADiskThatIsSlowFromNowOnIsToldByItsFirstWrites(t *testing.T) {
 			[]State{OK, OK, OK, OK, OK, Warm},
 			"6 writes in a row took longer than 10 ms within 5 s, the slowest 11 ms; limit 5",
 		},
-		{ // as a disk does that cleans up
+		{ // as a disk does during internal cleanup
 			40 * ms, time.Second / 2,
 			[]State{OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, Warm},
 			"11 of the last 300 writes took longer than 10 ms, limit 10",
@@ -48,13 +48,13 @@ func TestADiskThatIsSlowFromNowOnIsToldByItsFirstWrites(t *testing.T) {
 			got = append(got, b.disk())
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("after each write that takes %s: %s, want %s", c.took, got, c.want)
+			t.Errorf("after writes of %s: %s, want %s", c.took, got, c.want)
 		}
 		b.says(c.says)
 	}
 }
 
-func TestWritesInARowAreThoseOfOneLane(t *testing.T) {
+func TestConsecutiveWritesAreOfOneLane(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for i := range 4 { // the file system is slow, and the device is not
@@ -69,8 +69,8 @@ func TestWritesInARowAreThoseOfOneLane(t *testing.T) {
 	b.says("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
 }
 
-// A tail that is too thin for p99 still holds up all writes of a leader for as long as an election takes to begin.
-func TestADiskOfWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
+// A tail that is too thin for the p99 still blocks a leader's writes for an election timeout.
+func TestADiskOnWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration
 	for seed := range uint64(20) {
@@ -90,7 +90,7 @@ func TestADiskOfWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsSlowNowAndThenIsFoundByTheLongWindow(t *testing.T) {
+func TestAnOccasionallySlowDiskIsFoundByTheLongWindow(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for range 19 { // 7 of any 300
@@ -105,11 +105,11 @@ func TestADiskThatIsSlowNowAndThenIsFoundByTheLongWindow(t *testing.T) {
 	b.each(320*time.Second, ms) // 300 clean ones are enough only when the long window agrees
 	b.want(OK)
 	if slices.ContainsFunc(b.changes[len(b.changes)-1:], func(c Change) bool { return c.From != Warm }) {
-		t.Errorf("it went back and forth: %+v", b.changes)
+		t.Errorf("it flapped: %+v", b.changes)
 	}
 }
 
-func TestABadDiskIsFoundOutBeforeTheWindowIsFull(t *testing.T) {
+func TestABadDiskIsFoundBeforeTheWindowIsFull(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -123,7 +123,7 @@ func TestABadDiskIsFoundOutBeforeTheWindowIsFull(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("it went over %v, want %v", got, want)
+		t.Errorf("states %v, want %v", got, want)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// text describes the present state, each with its measured number.
+// text describes the current state, with its measured number.
 func (f *fsync) text() string {
 	switch f.track.Code {
 	case DiskGathering:
@@ -78,7 +78,7 @@ func (f *fsync) progress() string {
 	return so
 }
 
-// misfits lists the limits of a qualifying run that the run does not keep.
+// misfits lists the limits that a qualifying run exceeded.
 func (f *fsync) misfits() []string {
 	all := f.runs
 	var wrong []string
@@ -114,8 +114,7 @@ func (f *fsync) runSummary() string {
 		show(f.limits.FsyncWarm))
 }
 
-// recentSummary returns the figure that stands for the WAL lane everywhere. A lane that has none yet lets the other one
-// speak.
+// recentSummary returns the WAL lane's usual figure; while it has none, that of the direct lane.
 func (f *fsync) recentSummary() string {
 	window := f.lanes[LaneWAL]
 	if len(window) == 0 {

@@ -5,12 +5,12 @@ package health
 
 import "math"
 
-// grades is how many times a thing may become twice as bad, and half as bad, on the scale of [Finding.Grade].
+// grades limits how many times a value may become twice as bad, and half as bad, on the scale of [Finding.Grade].
 const grades = 64
 
-// grade says how bad a value is: one more for each time that it is twice as bad. Where it is bad to be below a limit,
-// half is twice as bad; of a part of a whole so is half of what is left. What is within the limit is graded as if it
-// were at it. No grade is 0.
+// grade returns how bad a value is: one more each time that it becomes twice as bad. For a lower limit, half the value
+// is twice as bad; for a share of a whole, half of what is left is. A value within the limit is graded as if at the
+// limit. 0 means no grade.
 func (l Limit) grade(value float64) float64 {
 	if l.Below {
 		value = min(value, l.Enter)

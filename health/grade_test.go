@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestWhatIsTwiceAsBadIsOneGradeHigher(t *testing.T) {
+func TestTwiceAsBadIsOneGradeHigher(t *testing.T) {
 	t.Parallel()
 	free := Limit{Unit: "%", Enter: 10, Leave: 12, Below: true}
 	used := Limit{Unit: "%", Enter: 80, Leave: 70}
@@ -43,19 +43,19 @@ func TestWhatIsTwiceAsBadIsOneGradeHigher(t *testing.T) {
 	}
 }
 
-// muted mutes what is found now, as an operator does.
+// muted mutes a current finding, as an operator does.
 func (b *bench) muted(code Code) Mute {
 	b.t.Helper()
-	for _, f := range b.verdict.Findings {
+	for _, f := range b.result.Findings {
 		if f.Code == code {
 			return Mute{Code: code, State: f.State, Count: f.Count, Grade: f.Grade, Until: time.Unix(1, 0)}
 		}
 	}
-	b.t.Fatalf("%s is not found: %+v", code, b.verdict.Findings)
+	b.t.Fatalf("%s is not found: %+v", code, b.result.Findings)
 	return Mute{}
 }
 
-func TestAMuteEndsWhenWhatIsMeasuredIsTwiceAsBad(t *testing.T) {
+func TestAMuteEndsWhenItsFindingIsTwiceAsBad(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[Code]struct{ first, same, worse func(*bench) }{
 		MemoryLow: {
@@ -79,14 +79,14 @@ func TestAMuteEndsWhenWhatIsMeasuredIsTwiceAsBad(t *testing.T) {
 			func(b *bench) { b.hardware = driven(func(d *Drive) { d.Errors[0].N = 6 }) },
 		},
 	} {
-		b := beside(t)
+		b := withChecks(t)
 		c.first(b)
 		b.each(2*time.Minute, ms)
 		m := b.muted(code)
-		over := func() string { return m.Over(b.verdict.Findings, time.Unix(0, 0)) }
+		over := func() string { return m.Over(b.result.Findings, time.Unix(0, 0)) }
 		c.same(b)
 		if b.each(2*time.Minute, ms); over() != "" {
-			t.Errorf("%s hardly worse: over because %q", code, over())
+			t.Errorf("%s slightly worse: over because %q", code, over())
 		}
 		c.worse(b)
 		if b.each(2*time.Minute, ms); over() != "it is twice as bad as when it was muted" {

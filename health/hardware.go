@@ -5,18 +5,18 @@ package health
 
 import "cmp"
 
-// HardwareReading is what is asked for beside all else, since an answer may be long in coming: what the hardware tells
-// of itself, drives and sensors, and what others on this host tell of it. The zero value says that nobody has asked.
+// HardwareReading is what is read separately because an answer may take long: what drives and sensors report about
+// themselves, and what other programs on this host report about the hardware. The zero value means not read.
 type HardwareReading struct {
 	Drives  Several[Drive]
 	Sensors Several[Sensor]
-	Logged  Several[LoggedErrors] // what the kernel's log holds against devices
+	Logged  Several[LoggedErrors] // the kernel log's errors of devices
 	Time    TimeSource
-	// TasksHung is of how many tasks the kernel's log has said since the boot that they hang.
+	// TasksHung is the number of hung tasks in the kernel's log since the boot.
 	TasksHung Figure
 }
 
-// SilentHardware is the reading of hardware that tells nothing, and why.
+// SilentHardware returns the reading of hardware that reports nothing, with the reason.
 func SilentHardware(why string) HardwareReading {
 	return HardwareReading{
 		Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why},
@@ -24,10 +24,10 @@ func SilentHardware(why string) HardwareReading {
 	}
 }
 
-// Several is what was read of things of one kind. The zero value means not measured.
+// Several is a reading of several things of one kind. The zero value means not measured.
 type Several[T any] struct {
 	All []T
-	// Known says that somebody told, and Absent otherwise why not, without numbers that change.
+	// Known means that there was a reading; otherwise Absent is the reason, without changing numbers.
 	Known  bool
 	Absent string
 }
@@ -39,24 +39,24 @@ func (s Several[T]) absent() string {
 	return cmp.Or(s.Absent, notYet)
 }
 
-// Drive is what a drive says of itself (SMART). What it does not tell is nil, or not there.
+// Drive is what a drive reports about itself (SMART). What it does not report is nil or missing.
 type Drive struct {
 	Name   string `json:"name"` // as the kernel calls it: nvme0, sda
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
-	// Absent says why it tells nothing.
+	// Absent is why it reports nothing.
 	Absent string `json:"absent,omitempty"`
-	// Failed is its verdict on itself.
+	// Failed is the drive's own health assessment.
 	Failed bool `json:"failed,omitempty"`
-	// Warns says that it tells its critical warnings, as NVMe drives do; Warnings are those, as its log has the bits.
+	// Warns means that it reports its critical warnings, as NVMe drives do; Warnings are the bits of its log page.
 	Warns    bool  `json:"warns,omitempty"`
 	Warnings uint8 `json:"warnings,omitempty"`
-	// Spare is what is left of the blocks that stand in for worn ones, SpareLimit the least that is well, and Used how
-	// much of its rated life is over, all in percent.
+	// Spare is the remaining percentage of spare blocks, SpareLimit the lowest that is acceptable, and Used the used
+	// percentage of its rated life.
 	Spare      *int `json:"spare,omitempty"`
 	SpareLimit *int `json:"spareLimit,omitempty"`
 	Used       *int `json:"used,omitempty"`
-	// Errors are its counters of what it could not read or write as it should.
+	// Errors are its counters of failed reads and writes.
 	Errors []DriveErrors `json:"errors,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type DriveErrors struct {
 	N  uint64 `json:"n"`
 }
 
-// title names a drive so that a person finds it.
+// title names a drive such that an operator can find it.
 func (d Drive) title() string {
 	if of := cmp.Or(d.Serial, d.Model); of != "" {
 		return d.Name + " (" + of + ")"
@@ -78,9 +78,9 @@ func (d Drive) title() string {
 type Sensor struct {
 	Of    string // the device or the chip: nvme0, coretemp
 	Label string // which one of its sensors
-	// Drive says that it lies in one, and is a temperature; Limit is the highest that its maker allows, 0 if not told.
+	// Drive means that it is a temperature sensor of a drive; Limit is the highest that its maker allows, 0 if unknown.
 	Drive          bool
 	Celsius, Limit float64
-	// Alarm says that the chip itself finds the sensor beyond its limits, or broken.
+	// Alarm means that the chip itself reports the sensor beyond its limits, or broken.
 	Alarm bool
 }

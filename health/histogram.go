@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Histogram is how often something took how long, counted by somebody else since that one has started. The zero value
-// says that nobody has looked.
+// Histogram counts how often something took how long. Another program counts it, from its start. The zero value means
+// not read.
 type Histogram struct {
-	// Known says that there is one, and Absent otherwise why not, without numbers that change.
+	// Known means that there is one; otherwise Absent is the reason, without changing numbers.
 	Known  bool
 	Absent string
-	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more: what took longer than all.
+	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more, for everything above.
 	Bounds []float64
 	Counts []uint64
 }
 
-// Bucket is the range in which a latency lies. With an Upto of 0 it has no upper end.
+// Bucket is the range of a latency. With an Upto of 0 it has no upper end.
 type Bucket struct{ Over, Upto time.Duration }
 
-// String returns where it lies.
+// String describes the range.
 func (b Bucket) String() string {
 	switch {
 	case b.Upto == 0:
@@ -34,7 +34,7 @@ func (b Bucket) String() string {
 	return "between " + show(b.Over) + " and " + show(b.Upto)
 }
 
-// Count is how many were counted.
+// Count returns the number of counted events.
 func (h Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -42,8 +42,8 @@ func (h Histogram) Count() (n uint64) {
 	return n
 }
 
-// Delta returns what was counted after an earlier look, and false when that cannot be told: one of the two is not
-// known, or the counting has begun anew in between.
+// Delta returns what was counted after an earlier reading, and false if that is unknown: one of the two is missing, or
+// the counts restarted in between.
 func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	if !h.Known || !before.Known || !slices.Equal(h.Bounds, before.Bounds) || len(h.Counts) != len(before.Counts) {
 		return Histogram{}, false
@@ -58,8 +58,8 @@ func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	return grown, true
 }
 
-// Quantile returns the bucket that holds the latency which so many of a thousand (990 for the 99th percentile) do not
-// exceed, and false when nothing was counted.
+// Quantile returns the bucket with the latency that so many of a thousand (990 for the 99th percentile) do not exceed,
+// and false if nothing was counted.
 func (h Histogram) Quantile(perMille int) (Bucket, bool) {
 	n := h.Count()
 	if n == 0 {

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Recent keeps what a histogram that only grows has lately been, to tell what has come to it.
+// Recent keeps earlier readings of a histogram that only grows, to calculate its recent growth.
 type Recent struct {
-	at   []time.Duration // of the looks, oldest first
+	at   []time.Duration // of the readings, oldest first
 	seen []Histogram
 }
 
-// recentKept bounds what is kept.
+// recentKept bounds the readings.
 const recentKept = 64
 
-// Take takes what was seen at a moment, and gives what has come since the last look that is a span old, or since the
-// first one, and how long ago that was. A histogram that is not known, or counts from zero again, begins anew. A look
-// that was taken already changes nothing.
+// Take adds a reading. It returns the growth since the last reading that is at least a span old, or else since the
+// first one, and over how long. A histogram that is unknown, or counts from zero again, restarts it. A reading that was
+// taken already changes nothing.
 func (k *Recent) Take(at time.Duration, now Histogram, span time.Duration) (grown Histogram, over time.Duration) {
 	if !now.Known {
 		k.at, k.seen = nil, nil
@@ -30,7 +30,7 @@ func (k *Recent) Take(at time.Duration, now Histogram, span time.Duration) (grow
 			k.at, k.seen = nil, nil
 		}
 	}
-	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) { // however often it is looked at
+	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) { // however often it is read
 		k.at, k.seen = append(k.at, at), append(k.seen, now)
 	}
 	for len(k.at) > 2 && at-k.at[1] >= span || len(k.at) > recentKept {

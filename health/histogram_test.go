@@ -10,7 +10,7 @@ func histogramOf(counts ...uint64) Histogram {
 	return Histogram{Known: true, Bounds: []float64{0.001, 0.002, 0.004}, Counts: counts}
 }
 
-func TestAHistogramTellsInWhichBucketAQuantileLies(t *testing.T) {
+func TestQuantileReturnsItsBucket(t *testing.T) {
 	t.Parallel()
 	h := histogramOf(90, 9, 0, 1)
 	for perMille, want := range map[int]Bucket{
@@ -28,25 +28,25 @@ func TestAHistogramTellsInWhichBucketAQuantileLies(t *testing.T) {
 	}
 }
 
-func TestWhatWasCountedBetweenTwoLooksIsNotToldOverARestart(t *testing.T) {
+func TestDeltaIsUnknownAcrossARestart(t *testing.T) {
 	t.Parallel()
 	before := histogramOf(10, 5, 0, 0)
-	got, told := histogramOf(40, 6, 0, 1).Delta(before)
-	if !told || got.Count() != 32 || got.Counts[0] != 30 || got.Counts[3] != 1 {
-		t.Errorf("grown by %+v, %v", got, told)
+	got, known := histogramOf(40, 6, 0, 1).Delta(before)
+	if !known || got.Count() != 32 || got.Counts[0] != 30 || got.Counts[3] != 1 {
+		t.Errorf("grown by %+v, %v", got, known)
 	}
 	other := histogramOf(50, 50, 50, 50)
 	other.Bounds = []float64{0.001, 0.002, 0.005}
 	for what, now := range map[string]Histogram{
-		"began anew":   histogramOf(11, 4, 9, 9),
+		"restarted":    histogramOf(11, 4, 9, 9),
 		"other bounds": other,
 		"not known":    {},
 	} {
-		if _, told := now.Delta(before); told {
-			t.Errorf("%s: something is told", what)
+		if _, known := now.Delta(before); known {
+			t.Errorf("%s: the delta is known", what)
 		}
 	}
-	if _, told := before.Delta(Histogram{}); told {
-		t.Error("what was counted before the first look is taken for new")
+	if _, known := before.Delta(Histogram{}); known {
+		t.Error("counts before the first reading are taken for new")
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// whole writes down all of a verdict: what is listed, what is hidden behind which cause, and what is not available.
+// whole writes the full assessment: the listed findings, those hidden behind a cause, and what is not available.
 func (s *tale) whole() {
 	s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.NotAvailable != "" }) // it is listed below
-	s.told()
-	v := s.verdict
+	s.write()
+	v := s.result
 	fmt.Fprintf(&s.page, "              gates %q\n", v.Gates.Names())
 	for _, f := range v.Findings {
 		fmt.Fprintf(&s.page, "              [%s] %s since %s, gates %q: %s\n", f.State, f.Code, f.Since-time.Hour,
@@ -34,8 +34,8 @@ func (s *tale) whole() {
 	}
 }
 
-// TestTheStoryOfAMachineThatFallsIll has the whole of each verdict, and not of its disk alone.
-func TestTheStoryOfAMachineThatFallsIll(t *testing.T) {
+// TestTheStoryOfAFailingMachine shows the whole assessment of each step, not only the disk's.
+func TestTheStoryOfAFailingMachine(t *testing.T) {
 	t.Parallel()
 	s := &tale{bench: newBench(t, DefaultThresholds())}
 	s.member = true
@@ -43,7 +43,7 @@ func TestTheStoryOfAMachineThatFallsIll(t *testing.T) {
 	s.each(10*time.Minute, ms)
 	s.whole()
 
-	s.heading("A leg of the RAID array fails, and a new one is filled")
+	s.heading("A member device of the RAID array fails, and a new one is rebuilt")
 	s.devices.Arrays[0].Missing, s.devices.Arrays[0].Failed = 1, []string{"sdb"}
 	s.devices.Arrays[0].Doing, s.devices.Arrays[0].Done = "recover", 0.1
 	s.hardware.Logged.All[0].Errors++
@@ -81,15 +81,15 @@ func TestTheStoryOfAMachineThatFallsIll(t *testing.T) {
 	s.each(2*time.Minute, ms)
 	s.whole()
 
-	s.heading("A leg of the bond loses its link, and packets are lost")
+	s.heading("A port of the bond loses its link, and packets are lost")
 	s.links.Links[2].Carrier = known(0)
 	s.machine.Segments.Of += 900
 	s.machine.Segments.Among += 9000
 	s.each(2*time.Minute, ms)
 	s.whole()
 
-	s.heading("Nobody tells anything any more")
-	s.hardware, s.devices = SilentHardware("nobody has asked"), SilentDevices("the kernel does not tell")
+	s.heading("Nothing reports any more")
+	s.hardware, s.devices = SilentHardware("not read"), SilentDevices("the kernel does not tell")
 	s.machine, s.links = Silent("the kernel does not tell"), LinkReading{Absent: "the kernel does not tell"}
 	s.each(2*time.Minute, ms)
 	s.whole()

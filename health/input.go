@@ -8,60 +8,60 @@ import (
 	"time"
 )
 
-// Input is all there is to judge by at one moment. Every moment in it is a duration since boot on one clock of the
-// kernel that all processes share, best CLOCK_MONOTONIC, on which the probe stamps its samples.
+// Input is everything to judge by at one moment. Every time in it is a duration since boot on one kernel clock that all
+// processes share, best CLOCK_MONOTONIC, which also stamps the probe's samples.
 type Input struct {
-	// Now is the present moment. One that lies before the last is taken for the last.
+	// Now is the current time. A time before the last input counts as the last.
 	Now time.Duration
-	// Member says that this host has a member of the cluster, a learner included. True when in doubt: a host without
-	// one has to pass a qualifying run.
+	// Member means that this host has a member of the cluster, including a learner. It is true if in doubt: a host
+	// without a member has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
-	// Hardware is what drives and sensors told last when they were asked.
+	// Hardware is the last answer of drives and sensors.
 	Hardware HardwareReading
-	// Machine is what the kernel told last of the rest of the machine; it may be as old as a few rounds.
+	// Machine is the kernel's last report on the rest of the machine; it may be a few rounds old.
 	Machine MachineReading
-	// Devices is what the kernel told last of the devices below etcd's data; it may be as old.
+	// Devices is the kernel's last report on the devices below etcd's data; it may be as old.
 	Devices DevicesReading
-	// Database is what was seen last of the file system of etcd's database, where its log has another one; as old.
+	// Database is the last reading of the file system of etcd's database, if the log has another one; it may be as old.
 	Database DatabaseReading
-	// Etcd is what the local etcd told last of itself; it may be as old as a few of its own looks.
+	// Etcd is the local etcd's last report; it may be a few of its own intervals old.
 	Etcd EtcdReading
-	// Plugins is what the operator's own checks have said last.
+	// Plugins are the last results of the operator's own checks.
 	Plugins []ExternalCheckReading
-	// Links is what the kernel told last of the interfaces that carry etcd's traffic; it may be as old.
+	// Links is the kernel's last report on the interfaces that carry etcd's traffic; it may be as old.
 	Links LinkReading
-	// Discovery is the last answer to where the members are.
+	// Discovery is the last answer of endpoint discovery.
 	Discovery DiscoveryReading
-	// Network is who reaches whom, as far as the hosts have told.
+	// Network is which hosts reach which, as far as they have reported.
 	Network NetworkReading
 
-	reset bool // an operator wants FAILED gone
+	reset bool // an operator resets FAILED
 }
 
-// DiskReading is what the probe has to say since the reading before. The zero value means unknown.
+// DiskReading is what the probe reports since the previous reading. The zero value means unknown.
 type DiskReading struct {
-	// Samples are the writes that came back since the reading before, oldest first, each given once. One that failed is
-	// no sample; it shows in Err.
+	// Samples are the writes that completed since the previous reading, oldest first, each once. A failed write is no
+	// sample; it shows in Err.
 	Samples []Sample
-	// InFlight is the age of the operation under way, 0 if there is none, and InFlightOp its name.
+	// InFlight is the age of the operation in flight, 0 if there is none, and InFlightOp its name.
 	InFlight   time.Duration
 	InFlightOp string
-	// NextIn is how long the probe wants to rest before its next write, 0 if it is due or not known.
+	// NextIn is how long the probe rests before its next write, 0 if it is due or unknown.
 	NextIn time.Duration
-	// Alive says that the probe runs, stuck or not.
+	// Alive means that the probe runs, stuck or not.
 	Alive bool
 	// Err is the last error of any operation, nil if there was none.
 	Err *DiskError
-	// Free and Total are the bytes of the file system, UsageAge the age of both. With a Total of 0 they are not known.
+	// Free and Total are the bytes of the file system, UsageAge the age of both. If Total is 0 they are unknown.
 	Free, Total uint64
 	UsageAge    time.Duration
-	// Inodes are how many files it can have, and InodesFree how many of them it can still make. With 0 Inodes it knows
-	// no such number.
+	// Inodes is how many files it can have, and InodesFree how many more can be created. Inodes is 0 if it has no such
+	// limit.
 	Inodes, InodesFree uint64
-	// LastCompletion is the moment of the last write to this disk by somebody else, etcd first of all, that was seen to
-	// become durable; 0 if not known. It vouches for the disk while the probe's own write hangs, for
-	// [Thresholds.Stall], so it should be looked at twice as often as that.
+	// LastCompletion is when a write of another program to this disk, usually etcd, was last observed to become
+	// durable; 0 if unknown. It vouches for the disk while the probe's own write hangs, for [Thresholds.Stall], so it
+	// should be read twice as often as that.
 	LastCompletion time.Duration
 }
 
@@ -70,30 +70,30 @@ type Lane uint8
 
 // The lanes.
 const (
-	LaneDirect Lane = iota // overwrites a block past the page cache: the device and hardly anything else
+	LaneDirect Lane = iota // overwrites a block, bypassing the page cache: the device and hardly anything else
 	LaneWAL                // appends and syncs as etcd's write-ahead log does: device, file system and journal
 )
 
 // Sample is one write that became durable.
 type Sample struct {
 	Lane Lane
-	// End is the moment it came back.
+	// End is when it completed.
 	End     time.Duration
 	Latency time.Duration
-	// Contaminated says that the processor was short meanwhile. Such a sample is never held against the disk.
+	// Contaminated means CPU starvation during the write. Such a sample is never held against the disk.
 	Contaminated bool
 }
 
-// DiskError is an error that an operation of the probe came back with.
+// DiskError is an error returned by an operation of the probe.
 type DiskError struct {
 	Op    string
 	Errno syscall.Errno
-	At    time.Duration // the moment it came back
+	At    time.Duration // when it was returned
 }
 
-// broken reports whether the error means that the disk is broken, and not that the probe is kept from writing, and says
-// it in words where the kernel's are misleading. The list is what Linux makes of the errors of a block device
-// (block/blk-core.c), and of file systems that shut down or found themselves damaged.
+// broken reports whether the error means that the disk is broken, rather than that the probe is kept from writing. The
+// list is what Linux makes of the errors of a block device (block/blk-core.c), and of file systems that shut down or
+// detected damage.
 func (e *DiskError) broken() bool {
 	switch e.Errno {
 	case syscall.EIO, syscall.EROFS, syscall.EBADMSG, syscall.EUCLEAN, syscall.ESHUTDOWN,
@@ -105,8 +105,8 @@ func (e *DiskError) broken() bool {
 	}
 }
 
-// refused tells that the probe did not get to the disk: another one is there, which the agent before this one may have
-// left behind, stuck.
+// refused reports whether the probe did not get to the disk because another one is there, perhaps stuck since the
+// previous agent.
 func (e *DiskError) refused() bool { return e.Errno == syscall.EWOULDBLOCK }
 
 // String returns what failed and how.

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Verdict is the health of the machine at one moment.
-type Verdict struct {
-	// State is the worst of all checks that gate anything, and Since the moment it was entered.
+// Assessment is the health of the machine at one moment.
+type Assessment struct {
+	// State is the worst of all checks that gate anything, and Since when it was entered.
 	State State
 	Since time.Duration
 	// Gates is everything that the findings prevent.
@@ -50,11 +50,11 @@ type Absence struct {
 type Finding struct {
 	Code      Code
 	Component Component
-	State     State  // the state of the machine if this were its only finding
+	State     State  // the health state if this were the only finding
 	Gates     Gate   // what it prevents
 	Text      string // what was measured, against its limit
 	Remedy    string
-	Since     time.Duration // the moment its state was entered
+	Since     time.Duration // when its state was entered
 	// Count is the number of instances that have lasted long enough; 0 if they are not counted.
 	Count int
 	// Grade is the binary logarithm of the severity: one more means twice as bad. It is 0 if unknown.
@@ -81,7 +81,7 @@ type Judge struct {
 	checks []*check
 
 	now           time.Duration
-	newest        time.Duration // when the newest sample came back
+	newest        time.Duration // when the newest sample was completed
 	devices       DevicesReading
 	circumstances circumstances
 	begun         bool
@@ -115,7 +115,7 @@ func judgeBy(all []declaration) (*Judge, error) {
 }
 
 // Observe processes new input. It returns the current health and the changes since the last call, in order.
-func (j *Judge) Observe(in Input) (Verdict, []Change) {
+func (j *Judge) Observe(in Input) (Assessment, []Change) {
 	in = j.plausible(in)
 	if !j.begun {
 		j.begin(in.Now)
@@ -127,7 +127,7 @@ func (j *Judge) Observe(in Input) (Verdict, []Change) {
 		c.read(in)
 		changes = append(changes, c.settle(in.Now)...)
 	}
-	return j.verdict(), changes
+	return j.assess(), changes
 }
 
 // Reset ends FAILED after an operator has repaired the machine, with the next Observe. It returns an error if no check
@@ -167,8 +167,8 @@ func (j *Judge) plausible(in Input) Input {
 	return in
 }
 
-func (j *Judge) verdict() Verdict {
-	v := Verdict{
+func (j *Judge) assess() Assessment {
+	v := Assessment{
 		State: OK, Findings: j.findings(), Checks: j.standings(), Figures: Figures{Devices: j.devices},
 	}
 	missing := map[string]string{}

@@ -26,8 +26,8 @@ func spare(t *testing.T) *bench {
 	b.each(time.Second, ms)
 	b.burst(3000, ms)
 	b.want(OK)
-	if !b.verdict.Qualified {
-		t.Fatal("it is not qualified")
+	if !b.result.Qualified {
+		t.Fatal("not qualified")
 	}
 	return b
 }
@@ -40,12 +40,12 @@ func (b *bench) warm() {
 
 func (b *bench) says(part string) {
 	b.t.Helper()
-	if !strings.Contains(b.verdict.Text, part) {
-		b.t.Errorf("the verdict says %q, and not %q", b.verdict.Text, part)
+	if !strings.Contains(b.result.Text, part) {
+		b.t.Errorf("the text is %q, want %q in it", b.result.Text, part)
 	}
 }
 
-// until lets seconds pass with one good sample each until the disk has the state, and gives how long it took.
+// until lets seconds pass with one good sample each until the disk has the state, and returns how long it took.
 func (b *bench) until(s State, limit time.Duration) time.Duration {
 	b.t.Helper()
 	from := b.now
@@ -58,19 +58,19 @@ func (b *bench) until(s State, limit time.Duration) time.Duration {
 	return b.now - from
 }
 
-func TestTheFirstVerdictIsUnknownAndSaysHowFarItIs(t *testing.T) {
+func TestTheFirstStateIsUnknownWithItsProgress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.look()
-	if b.verdict.State != Unknown || b.verdict.Code != DiskGathering || b.verdict.Qualified {
-		t.Errorf("the first verdict is %+v", b.verdict)
+	if b.result.State != Unknown || b.result.Code != DiskGathering || b.result.Qualified {
+		t.Errorf("first: %+v", b.result)
 	}
 	b.each(42*time.Second, ms)
 	b.says("42 of 300 samples gathered")
 }
 
-func TestAProbeThatRestsIsNotSilent(t *testing.T) {
+func TestARestingProbeIsNotSilent(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.next.NextIn = 20 * time.Second
@@ -85,7 +85,7 @@ func TestAProbeThatRestsIsNotSilent(t *testing.T) {
 	b.says("no sample for 25 s, one is due every 1 s")
 }
 
-func TestAProbeThatCannotWriteIsSilentHoweverOftenItTries(t *testing.T) {
+func TestAProbeThatCannotWriteIsSilentDespiteRetries(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for range 6 {
@@ -109,7 +109,7 @@ func TestAWriteInFlightIsNotSilence(t *testing.T) {
 	b.want(OK)
 }
 
-func TestSilenceSaysWhatTheProbeSaid(t *testing.T) {
+func TestSilenceReportsTheProbesError(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.now += 34 * time.Second
@@ -117,8 +117,8 @@ func TestSilenceSaysWhatTheProbeSaid(t *testing.T) {
 	b.look()
 	b.want(Unknown)
 	b.says("no sample for 34 s, one is due every 1 s; the probe is not running; open directory: permission denied")
-	if b.verdict.Code != DiskProbeDown || b.verdict.Remedy == "" {
-		t.Errorf("code %s, remedy %q", b.verdict.Code, b.verdict.Remedy)
+	if b.result.Code != DiskProbeDown || b.result.Remedy == "" {
+		t.Errorf("code %s, remedy %q", b.result.Code, b.result.Remedy)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestAfterSilenceOldSamplesDoNotCount(t *testing.T) {
 	b.want(OK)
 }
 
-func TestAWarmDiskDoesNotBecomeOKByFallingSilent(t *testing.T) {
+func TestSilenceDoesNotMakeAWarmDiskOK(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.warm()
@@ -163,7 +163,7 @@ func TestASlowDiskDoesNotRecoverWithoutData(t *testing.T) {
 	b.want(Warm)
 }
 
-func TestWhatSpeaksAgainstLeavingSlowMakesTheCleanTimeBeginAnew(t *testing.T) {
+func TestASlowSampleOrMissingDataRestartsTheCleanTime(t *testing.T) {
 	t.Parallel()
 	for name, against := range map[string]func(b *bench){
 		"a slow sample":                 func(b *bench) { b.each(time.Second, 100*ms) },
@@ -210,7 +210,7 @@ func TestTheMemoryOfAJudgeIsBounded(t *testing.T) {
 	}
 }
 
-func TestFewSamplesInALongTimeAreNoRecovery(t *testing.T) {
+func TestFewSamplesOverALongTimeAreNoRecovery(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
 	limits.DirectInterval = 10 * time.Second
@@ -229,7 +229,7 @@ func TestFewSamplesInALongTimeAreNoRecovery(t *testing.T) {
 	b.want(Warm)
 }
 
-func TestTheSlowScoreKeepsADiskSlowUntilItIsDown(t *testing.T) {
+func TestTheSlowScoreKeepsADiskSlowUntilItHasFallen(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.put(b.j.checks[0], Slow)
@@ -241,7 +241,7 @@ func TestTheSlowScoreKeepsADiskSlowUntilItIsDown(t *testing.T) {
 	b.want(Warm)
 }
 
-func TestTheDirectLaneHasToBeCalmBeforeADiskIsOK(t *testing.T) {
+func TestTheDirectLaneMustBeCalmBeforeADiskIsOK(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[time.Duration]time.Duration{25 * ms: 17 * time.Second, 25*ms - 1: 8 * time.Second} {
 		b := member(t)
@@ -254,7 +254,7 @@ func TestTheDirectLaneHasToBeCalmBeforeADiskIsOK(t *testing.T) {
 	}
 }
 
-func TestAStallIsSeenWhileItHangsAndEndsAsSlow(t *testing.T) {
+func TestAStallIsFoundWhileItLastsAndEndsAsSlow(t *testing.T) {
 	t.Parallel()
 	b := spare(t)
 	b.now += 2 * time.Second
@@ -277,7 +277,7 @@ func TestAStallIsSeenWhileItHangsAndEndsAsSlow(t *testing.T) {
 	b.want(Qualifying) // over WARM: it has no member, and is not qualified any more
 }
 
-func TestAStallThatComesBackWithAnErrorIsOver(t *testing.T) {
+func TestAStallThatReturnsAnErrorIsOver(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.next.InFlight = 2 * time.Second
@@ -301,7 +301,7 @@ func TestAProbeThatVanishesDuringAStallDoesNotEndIt(t *testing.T) {
 	b.says("so this may be stale")
 }
 
-// The probe of an agent that was started anew finds that of its predecessor, which hangs.
+// The probe of a restarted agent meets the hanging probe of its predecessor.
 func TestAStallIsNotOverBecauseAnotherProbeIsRefused(t *testing.T) {
 	t.Parallel()
 	b := member(t)
@@ -334,11 +334,11 @@ func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
 	b.says("direct verify: read back other bytes than were written")
 }
 
-func TestFailedStaysUntilItIsResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
+func TestFailedLastsUntilResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	if err := b.j.Reset(); err == nil || !strings.HasPrefix(err.Error(), "cannot reset: ") {
-		t.Errorf("with nothing to reset it says %v", err)
+		t.Errorf("with nothing to reset: %v", err)
 	}
 	b.next.Err = &DiskError{"wal write+sync", syscall.EIO, b.now}
 	b.pass(3*time.Hour, ms)
@@ -346,13 +346,13 @@ func TestFailedStaysUntilItIsResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
 	if err := b.j.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	b.next.Err.At = b.now // the moment of the reset
+	b.next.Err.At = b.now // at the time of the reset
 	b.look()
 	b.want(Qualifying)
 	b.each(300*time.Second, ms)
 	b.want(OK)
-	if b.verdict.Qualified {
-		t.Error("it is qualified without a run")
+	if b.result.Qualified {
+		t.Error("qualified without a run")
 	}
 	b.now += time.Second
 	b.next.Err = &DiskError{"wal write+sync", syscall.EIO, b.now}
@@ -374,11 +374,11 @@ func TestAResetWhileTheWriteStillHangsEndsInFailedAgain(t *testing.T) {
 		way = append(way, c.To)
 	}
 	if !slices.Equal(way, []State{Qualifying, Stalled, Failed}) {
-		t.Errorf("the reset led over %v", way)
+		t.Errorf("states after the reset: %v", way)
 	}
 }
 
-func TestSlowSamplesOnAStarvedProcessorBlameTheMachineAndNotTheDisk(t *testing.T) {
+func TestSlowSamplesDuringCPUStarvationDoNotBlameTheDisk(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for i := range 120 {
@@ -391,8 +391,8 @@ func TestSlowSamplesOnAStarvedProcessorBlameTheMachineAndNotTheDisk(t *testing.T
 		b.look()
 		b.want(OK)
 	}
-	if b.verdict.State != Warm || b.verdict.Code != CPUStarved || b.verdict.Findings[0].Component != Machine {
-		t.Errorf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
+	if b.result.State != Warm || b.result.Code != CPUStarved || b.result.Findings[0].Component != Machine {
+		t.Errorf("got %s %s", b.result.State, b.result.Code)
 	}
 	b.says("30 of the last 61 samples contaminated by CPU starvation, limit 20 %")
 }
@@ -410,79 +410,79 @@ func TestTheWALLaneAloneDoesNotMakeAWarmDiskOK(t *testing.T) {
 	b.until(OK, 2*time.Second)
 }
 
-func TestHowFullTheDiskIsMayNotBeKnown(t *testing.T) {
+func TestFreeSpaceMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member, b.next.Total = true, 0
 	b.each(300*time.Second, ms)
 	b.want(OK)
-	if b.verdict.State != Unknown || b.verdict.Code != DiskSpaceUnknown {
-		t.Errorf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
+	if b.result.State != Unknown || b.result.Code != DiskSpaceUnknown {
+		t.Errorf("got %s %s", b.result.State, b.result.Code)
 	}
 	b.says("free space unknown")
 }
 
-func TestTenPercentOfTenSamplesIsTheMostAProcessorThatIsWellAgainMayShow(t *testing.T) {
+func TestCPUStarvationEndsAtTenPercentOfTenSamples(t *testing.T) {
 	t.Parallel()
 	for bad, want := range map[int]State{1: OK, 2: Warm} {
 		b := member(t)
 		cpuOf(b.j).lastBad = b.now
 		b.put(b.j.checks[2], Warm)
-		for i := range 40 { // one each 6.1 s is ten in the minute
+		for i := range 40 { // one every 6.1 s is ten in the minute
 			b.now += 6100 * ms
 			b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i%10 < bad}}
 			b.look()
 		}
 		if got := cpuOf(b.j).track.State; got != want {
-			t.Errorf("with %d of ten it is %s", bad, got)
+			t.Errorf("with %d of ten: %s", bad, got)
 		}
 	}
 	b := member(t)
 	cpuOf(b.j).recent, cpuOf(b.j).lastBad = nil, b.now
 	b.put(b.j.checks[2], Warm)
-	for range 40 { // one each 7 s is nine
+	for range 40 { // one every 7 s is nine
 		b.now += 7 * time.Second
 		b.sample(LaneDirect, ms)
 		b.look()
 	}
 	if got := cpuOf(b.j).track.State; got != Warm {
-		t.Errorf("with nine samples in the minute it is %s", got)
+		t.Errorf("with nine samples in the minute: %s", got)
 	}
 }
 
-func TestTheFirstMinuteSaysNothingAboutTheProcessor(t *testing.T) {
+func TestTheFirstMinuteShowsNoCPUStarvation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.spoil(60 * time.Second)
 	if cpuOf(b.j).track.State != OK {
-		t.Errorf("after 60 s it is %s", cpuOf(b.j).track.State)
+		t.Errorf("after 60 s: %s", cpuOf(b.j).track.State)
 	}
 	b.spoil(time.Second)
 	if cpuOf(b.j).track.State != Warm {
-		t.Errorf("after 61 s it is %s", cpuOf(b.j).track.State)
+		t.Errorf("after 61 s: %s", cpuOf(b.j).track.State)
 	}
 }
 
-func TestFindingsComeWorstFirstAndTheVerdictIsTheWorst(t *testing.T) {
+func TestFindingsAreWorstFirstAndTheWorstIsTheHealth(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.next.Free = 100 << 20
 	b.look()
 	since := b.now
 	b.each(10*time.Second, ms)
-	if b.verdict.State != Warm || b.verdict.Code != DiskSpaceLow || b.verdict.Since != since {
-		t.Errorf("the verdict is %+v", b.verdict)
+	if b.result.State != Warm || b.result.Code != DiskSpaceLow || b.result.Since != since {
+		t.Errorf("got %+v", b.result)
 	}
 	b.says("100 MiB free, limit 1 GiB")
 	b.next.InFlight = 2 * time.Second
 	b.look()
-	if len(b.verdict.Findings) != 2 || b.verdict.Code != DiskStalled || b.verdict.Findings[1].Code != DiskSpaceLow ||
-		b.verdict.Since != b.now {
-		t.Errorf("the verdict is %+v", b.verdict)
+	if len(b.result.Findings) != 2 || b.result.Code != DiskStalled || b.result.Findings[1].Code != DiskSpaceLow ||
+		b.result.Since != b.now {
+		t.Errorf("got %+v", b.result)
 	}
 }
 
-func TestTheFiguresAreThoseOfTheWindow(t *testing.T) {
+func TestTheFiguresCoverTheWindow(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for i := range 400 {
@@ -493,7 +493,7 @@ func TestTheFiguresAreThoseOfTheWindow(t *testing.T) {
 	b.next.InFlight, b.next.InFlightOp = 20*ms, "statfs"
 	b.now += 3 * time.Second
 	b.look()
-	f := b.verdict.Figures
+	f := b.result.Figures
 	want := LaneFigures{
 		Count: 300, P50: 2500 * time.Microsecond, P99: 3970 * time.Microsecond, Max: 4 * ms,
 		Age: 3 * time.Second, Span: 299 * time.Second,

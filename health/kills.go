@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// ProcessesKilled is the code of the check of what the kernel had to end.
+// ProcessesKilled is the code of the check of processes killed by the kernel.
 const ProcessesKilled Code = "PROCESSES_KILLED"
 
 const killsSpan = time.Hour
 
-// declareKills declares the check of processes that the kernel has ended for want of memory.
+// declareKills declares the check of processes that the kernel killed for lack of memory.
 func declareKills() declaration {
 	limit := Limit{Of: "processes killed", Unit: "an hour"}
 	return declaration{

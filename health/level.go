@@ -33,9 +33,9 @@ func (l *level) absent() string { return l.figure.absent() }
 
 func (l *level) present() string { return l.words(l.figure, l.limit) }
 
-func (l *level) text() string { return l.tell(l.present()) }
+func (l *level) text() string { return l.currentText(l.present()) }
 
-func (l *level) ways() []rule {
+func (l *level) transitions() []rule {
 	bad, well := "over", "at most"
 	if l.limit.Below {
 		bad, well = "below", "at least"

@@ -21,14 +21,14 @@ const (
 	LinkErrors   Code = "LINK_ERRORS"
 )
 
-// LinkReading is what the kernel tells, at one moment, of the interface that carries etcd's peer traffic. The zero
-// value says that nobody has looked.
+// LinkReading is what the kernel reports, at one moment, about the interface that carries etcd's peer traffic. The zero
+// value means not read.
 type LinkReading struct {
-	// Absent says why there is nothing to tell.
+	// Absent is why there is nothing to report.
 	Absent string
-	// At is the moment.
+	// At is the time of the reading.
 	At time.Duration
-	// Links are the interface and those that it runs over, as a bond, bridge or VLAN does; those higher first.
+	// Links are the interface and those below it, as of a bond, bridge or VLAN; higher ones first.
 	Links []Link
 	// Peers are the connections on which etcd sends over them.
 	Peers PeersReading
@@ -37,25 +37,25 @@ type LinkReading struct {
 // Link is a network interface.
 type Link struct {
 	Name string
-	On   []string // those that it runs over; none of what is hardware
-	// Carrier is 1 when it has a link, and 0 when not.
+	On   []string // the interfaces below it; none if it is hardware
+	// Carrier is 1 if it has a link, and 0 if not.
 	Carrier Figure
-	// Apart says that it is a leg of a bond whose switch does not have it in the same group (LACP).
+	// Apart means that it is a port of a bond whose switch does not have it in the same group (LACP).
 	Apart bool
 	Speed Figure // in Mbit/s
-	Half  bool   // it cannot send and receive at a time
-	// Changes is how often the link came or went, since the boot as all counters.
+	Half  bool   // half duplex
+	// Changes is how often the link changed, counted since the boot, as are all counters.
 	Changes Figure
 	Packets Figure // received and sent
-	Errors  Figure // packets that were broken
-	Lost    Figure // packets for which there was no room
+	Errors  Figure // broken packets
+	Lost    Figure // packets dropped for lack of buffers
 }
 
 const (
 	linkSource    = " of the interface with the address of etcd's peer URL, and of those below it"
 	linkFor       = time.Minute
 	linkFlapSpan  = 10 * time.Minute
-	linkFlaps     = 2 // changes; a link that goes and comes has two
+	linkFlaps     = 2 // changes; a link that goes down and up has two
 	linkErrorSpan = 10 * time.Minute
 	linkFewest    = 10_000 // packets
 	linksKept     = 64
@@ -70,7 +70,7 @@ func (r LinkReading) absent() string {
 	return cmp.Or(r.Absent, notYet)
 }
 
-// ports are those that run over no others.
+// ports are those without an interface below them.
 func (r LinkReading) ports() []Link {
 	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
 }
@@ -80,8 +80,8 @@ func declareLinks() []declaration {
 	return []declaration{declareLink(), declareLinkSpeed(), declareFlaps(), declareLinkErrors()}
 }
 
-// declareLink declares the check of interfaces without a link. That etcd cannot be reached is found by other ways; this
-// says why, and sees the leg of a bond of which nobody else notices anything.
+// declareLink declares the check of interfaces without a link. Other checks find that etcd is unreachable; this one
+// reports why, and notices a bond's port that no other check does.
 func declareLink() declaration {
 	p := Problem{
 		LinkDown, Network, Warm, "An interface that carries etcd's traffic has no link.",
@@ -92,14 +92,14 @@ func declareLink() declaration {
 		Limit{Of: "interfaces without a link", Unit: "of all"}, p, func(at *track) evidence {
 			return &listed{
 				spell: spell{code: LinkDown, track: at, badFor: linkFor, wellFor: linkFor},
-				sick:  "an interface has no link", well: "every interface has a link",
+				bad:   "an interface has no link", well: "every interface has a link",
 				missing: func(in Input) string { return in.Links.absent() },
 				look:    func(in Input, _ bool) []string { return in.Links.down() },
 			}
 		})
 }
 
-// down names the interfaces without a link, not those above them.
+// down names the interfaces without a link, but not those above them.
 func (r LinkReading) down() (all []string) {
 	for _, l := range r.Links {
 		bad := l.Carrier.Known && l.Carrier.Value == 0
@@ -116,7 +116,7 @@ func (r LinkReading) down() (all []string) {
 	return all
 }
 
-// withoutIt returns what the interface above one without a link goes on with.
+// withoutIt returns what the interface above one without a link still has.
 func (r LinkReading) withoutIt(name string) string {
 	for _, above := range r.Links {
 		if above.Carrier.Value != 1 || !slices.Contains(above.On, name) {
@@ -148,7 +148,7 @@ func declareLinkSpeed() declaration {
 			e := &linkSpeed{best: map[string]float64{}}
 			e.listed = listed{
 				spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
-				sick:  "an interface is slower than before", well: "every interface is as fast as before",
+				bad:   "an interface is slower than before", well: "every interface is as fast as before",
 				missing: e.missing, look: e.look,
 			}
 			return e
@@ -159,7 +159,7 @@ func declareLinkSpeed() declaration {
 type linkSpeed struct {
 	listed
 
-	best map[string]float64 // since the boot, by the interface's name
+	best map[string]float64 // since the boot, by interface
 }
 
 func (e *linkSpeed) missing(in Input) string {
@@ -216,7 +216,7 @@ func (e *linkSpeed) recall(memory []byte, _, _ time.Duration) error {
 	return nil
 }
 
-// declareFlaps declares the check of links that come and go.
+// declareFlaps declares the check of flapping links.
 func declareFlaps() declaration {
 	limit := Limit{Of: "link changes", Unit: "in ten minutes", Enter: linkFlaps}
 	p := Problem{
@@ -237,7 +237,7 @@ func declareFlaps() declaration {
 	})
 }
 
-// changes adds up how often link changes:.
+// changes adds up how often links changed.
 func (r LinkReading) changes(seen *risen) Figure {
 	if why := r.absent(); why != "" {
 		return Figure{Absent: why}
@@ -252,8 +252,8 @@ func (r LinkReading) changes(seen *risen) Figure {
 	return seen.figure(last)
 }
 
-// declareLinkErrors declares the check of packets that arrive broken, or for which there is no room. What the kernel
-// calls dropped is none of them: that is also every packet that nobody on this host wants.
+// declareLinkErrors declares the check of packets that arrive broken, or for which there was no buffer. The kernel's
+// drop counter is not used: it also counts every packet that no program on this host wants.
 func declareLinkErrors() declaration {
 	limit := Limit{
 		Of: "corrupted or dropped packets", Unit: "% in ten minutes", Enter: linkErrors, Leave: linkErrorsLeave,
@@ -271,7 +271,7 @@ func declareLinkErrors() declaration {
 			e := &linkLosses{limit: limit, by: map[string]*losses{}}
 			return &listed{
 				spell: spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
-				sick:  fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
+				bad:   fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
 				well: fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped",
 					limit.Leave),
 				look:    e.look,
@@ -280,7 +280,7 @@ func declareLinkErrors() declaration {
 		})
 }
 
-// counts returns why nobody counts broken packets.
+// counts returns why no interface counts broken packets.
 func (r LinkReading) counts() string {
 	if why := r.absent(); why != "" {
 		return why
@@ -293,7 +293,7 @@ func (r LinkReading) counts() string {
 	return "the kernel has no error counters for interfaces of this type"
 }
 
-// linkLosses keeps what was counted of each interface.
+// linkLosses keeps the counts of each interface.
 type linkLosses struct {
 	limit Limit
 	by    map[string]*losses

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// someLinks is how the interfaces are for a while.
+// someLinks are the interfaces for a while.
 func someLinks(chance func(percent int) bool) LinkReading {
 	r := wellLinks()
 	for i := range r.Links {
@@ -37,7 +37,7 @@ func someLinks(chance func(percent int) bool) LinkReading {
 	return r
 }
 
-// grown adds the counters of a reading to those of the one before.
+// grown adds the previous counts.
 func (r LinkReading) grown(was LinkReading) LinkReading {
 	for i := range r.Links {
 		k := slices.IndexFunc(was.Links, func(o Link) bool { return o.Name == r.Links[i].Name })
@@ -53,7 +53,7 @@ func (r LinkReading) grown(was LinkReading) LinkReading {
 	return r
 }
 
-// linkEdges walks the checks of the interfaces.
+// linkEdges walks the rules of the checks of interfaces.
 func linkEdges() []edge {
 	const minute, second = time.Minute, time.Second
 	set := func(f func(eth1 *Link), span time.Duration) func(*bench) {
@@ -91,7 +91,7 @@ func linkEdges() []edge {
 	}
 }
 
-// linked is a bench of a healthy member that has been looked at for a while.
+// linked returns a bench of a healthy member that has run for a while.
 func linked(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -100,18 +100,18 @@ func linked(t *testing.T) *bench {
 	return b
 }
 
-// findsOnly fails unless exactly one thing is found, with this code and these words.
+// findsOnly fails unless there is exactly one finding, with this code and text.
 func (b *bench) findsOnly(code Code, text string) {
 	b.t.Helper()
-	if f := b.verdict.Findings; len(f) != 1 || f[0].Code != code || f[0].Text != text {
+	if f := b.result.Findings; len(f) != 1 || f[0].Code != code || f[0].Text != text {
 		b.t.Errorf("the findings are %+v, want %s: %s", f, code, text)
 	}
-	if b.verdict.State != OK {
-		b.t.Errorf("the verdict is %s: %s", b.verdict.State, b.verdict.Text)
+	if b.result.State != OK {
+		b.t.Errorf("got %s: %s", b.result.State, b.result.Text)
 	}
 }
 
-func TestALegOfABondWithoutALinkIsNamedAndNotTheBond(t *testing.T) {
+func TestAPortWithoutALinkIsNamedInsteadOfItsBond(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.links.Links[2].Carrier = known(0)
@@ -124,7 +124,7 @@ func TestALegOfABondWithoutALinkIsNamedAndNotTheBond(t *testing.T) {
 	b.findsOnly(LinkDown, "eth0 has no link; eth1 has no link")
 }
 
-func TestALegInAnotherGroupThanTheBondIsNamed(t *testing.T) {
+func TestAPortInAnotherAggregationGroupIsNamed(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.links.Links[1].Apart = true
@@ -132,7 +132,7 @@ func TestALegInAnotherGroupThanTheBondIsNamed(t *testing.T) {
 	b.findsOnly(LinkDown, "eth0 is not in the aggregation group of its bond (LACP)")
 }
 
-func TestASpeedIsHeldAgainstTheBestSinceTheBootAlsoAfterARestartOfTheAgent(t *testing.T) {
+func TestASpeedIsComparedWithTheBestSinceTheBootAcrossARestart(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.reborn()
@@ -145,17 +145,17 @@ func TestASpeedIsHeldAgainstTheBestSinceTheBootAlsoAfterARestartOfTheAgent(t *te
 	b.findsOnly(LinkSlow, "eth0 runs in half duplex")
 }
 
-func TestASpeedOfAnotherMakingIsRefused(t *testing.T) {
+func TestAnInvalidSpeedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, memory := range []string{`{"eth0":-1}`, `{"eth0":0}`, `{"eth0":"fast"}`, `[]`, `{"eth0":1} {}`} {
 		e := &linkSpeed{best: map[string]float64{}}
 		if err := e.recall([]byte(memory), 0, 0); err == nil || len(e.best) > 0 {
-			t.Errorf("%s is taken over: %v", memory, e.best)
+			t.Errorf("%s is accepted: %v", memory, e.best)
 		}
 	}
 }
 
-func TestADriverThatTellsNoSpeedIsNeitherSlowNorFast(t *testing.T) {
+func TestAnUnknownSpeedIsNeitherSlowNorFast(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -163,21 +163,21 @@ func TestADriverThatTellsNoSpeedIsNeitherSlowNorFast(t *testing.T) {
 		b.links.Links[i].Speed = Figure{Absent: "the driver reports no speed"}
 	}
 	b.each(400*time.Second, ms)
-	n := slices.IndexFunc(b.verdict.NotAvailable, func(a Absence) bool { return a.Check == "link-speed" })
-	if len(b.verdict.Findings) > 0 || n < 0 || b.verdict.NotAvailable[n].Why != "the driver reports no speed" {
-		t.Errorf("the verdict is %+v", b.verdict)
+	n := slices.IndexFunc(b.result.NotAvailable, func(a Absence) bool { return a.Check == "link-speed" })
+	if len(b.result.Findings) > 0 || n < 0 || b.result.NotAvailable[n].Why != "the driver reports no speed" {
+		t.Errorf("got %+v", b.result)
 	}
 }
 
-func TestOneFlapInAWhileIsQuietAndTwoInTenMinutesAreNot(t *testing.T) {
+func TestTwoFlapsInTenMinutesAreFoundAndOneIsNot(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	for range 3 {
 		b.links.Links[1].Changes.Value += 2
 		b.each(11*time.Minute, ms)
 	}
-	if len(b.verdict.Findings) > 0 || len(b.changes) > 3 {
-		t.Errorf("the findings are %+v after %+v", b.verdict.Findings, b.changes)
+	if len(b.result.Findings) > 0 || len(b.changes) > 3 {
+		t.Errorf("the findings are %+v after %+v", b.result.Findings, b.changes)
 	}
 	b.links.Links[1].Changes.Value += 2
 	b.each(time.Minute, ms)
@@ -186,7 +186,7 @@ func TestOneFlapInAWhileIsQuietAndTwoInTenMinutesAreNot(t *testing.T) {
 	b.findsOnly(LinkFlapping, "4 link changes in the last ten minutes, limit 2")
 }
 
-func TestALegThatIsTakenOutOfItsBondOrPutInHasNotFlapped(t *testing.T) {
+func TestAddingOrRemovingAPortOfABondIsNoFlap(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	whole := b.links.Links
@@ -194,12 +194,12 @@ func TestALegThatIsTakenOutOfItsBondOrPutInHasNotFlapped(t *testing.T) {
 	b.each(time.Minute, ms)
 	b.links.Links = whole
 	b.each(time.Minute, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("the findings are %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.result.Findings)
 	}
 }
 
-func TestBrokenPacketsAreHeldAgainstTheInterfaceThatHasThemAndCountersMayBeginAnew(t *testing.T) {
+func TestBrokenPacketsAreFoundPerInterfaceAndCountersMayRestart(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	eth0, eth1 := &b.links.Links[1], &b.links.Links[2]
@@ -213,51 +213,51 @@ func TestBrokenPacketsAreHeldAgainstTheInterfaceThatHasThemAndCountersMayBeginAn
 	}
 	lives(600, 0)
 	lives(30, 500)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("too early: %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("too early: %+v", b.result.Findings)
 	}
 	lives(90, 500)
-	if f := b.verdict.Findings; len(f) != 1 || f[0].Code != LinkErrors ||
+	if f := b.result.Findings; len(f) != 1 || f[0].Code != LinkErrors ||
 		!strings.Contains(f[0].Text, "of the packets of eth1 were corrupted in the last ten minutes, limit 0.1 %") {
 		t.Errorf("the findings are %+v", f)
 	}
-	eth1.Packets, eth1.Errors = known(0), known(0) // the driver was loaded anew
+	eth1.Packets, eth1.Errors = known(0), known(0) // the driver was reloaded
 	lives(1300, 0)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("after the cable was replaced: %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("after the cable was replaced: %+v", b.result.Findings)
 	}
 }
 
-func TestLinksOfWhichNothingIsKnownSayWhy(t *testing.T) {
+func TestUnknownLinksHaveAReason(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member, b.links = true, LinkReading{Absent: "no interface has it"}
 	b.each(400*time.Second, ms)
 	n := 0
-	for _, a := range b.verdict.NotAvailable {
+	for _, a := range b.result.NotAvailable {
 		if strings.HasPrefix(a.Check, "link") && a.Why == "no interface has it" {
 			n++
 		}
 	}
-	if n != 4 || len(b.verdict.Findings) > 0 {
-		t.Errorf("%d checks of links are not available, and found is %+v", n, b.verdict.Findings)
+	if n != 4 || len(b.result.Findings) > 0 {
+		t.Errorf("%d checks of links are not available, found %+v", n, b.result.Findings)
 	}
 }
 
-func TestAWindowHoldsItsSpanAndNoMoreMomentsThanItMay(t *testing.T) {
+func TestAWindowCoversItsSpanWithABoundedNumberOfReadings(t *testing.T) {
 	t.Parallel()
 	w := window{span: 5 * time.Minute}
 	for at := range 3600 {
 		n := float64(at)
 		w.take(time.Duration(at)*time.Second, Part{Of: n, Among: 100 * n, Known: true})
 		if len(w.all) > windowKept {
-			t.Fatalf("it keeps %d moments", len(w.all))
+			t.Fatalf("it keeps %d readings", len(w.all))
 		}
 	}
 	if of, among := w.grown(); of < 300 || of > 306 || among != 100*of {
-		t.Errorf("over five minutes it has grown by %v of %v", of, among)
+		t.Errorf("growth over five minutes: %v of %v", of, among)
 	}
 	if w.take(time.Hour, Part{}); w.share(1) != 0 {
-		t.Errorf("what is not known any more is still counted: %v", w.share(1))
+		t.Errorf("an unknown value is still counted: %v", w.share(1))
 	}
 }

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// listed is the evidence of a check that looks for things that are not well: it finds something while there is one, and
-// names them.
+// listed is the evidence of a check that looks for unhealthy things: it has a finding while there is one, and lists
+// them.
 type listed struct {
 	plain
 	spell
 
-	// look gives what is not well, each with what was measured and its limit. Bad says that the check has found
-	// something already, for limits that are left at another number.
+	// look returns the unhealthy things, each with its measurement and limit. bad means that the check has a finding
+	// already, for limits that are left at another number.
 	look func(in Input, bad bool) []string
-	// missing says why there is nothing to look at.
+	// missing returns why there is nothing to check.
 	missing func(Input) string
-	// partly says of which things nothing is known, and why, while others are looked at; nil where that cannot be.
+	// partly returns what is unknown, and why, while the rest is checked; nil if that cannot happen.
 	partly func(Input) []string
-	// sick and well say when something is not well and when all is, for people.
-	sick, well string
+	// bad and well describe a finding and the absence of one, for display.
+	bad, well string
 
 	why    string
-	silent []string // things of which nothing is known
+	silent []string // unknown things
 	found  []string
-	lasted int           // how many things were not well for long enough
-	rose   time.Duration // when it was last not more than that
+	lasted int           // how many things were unhealthy for long enough
+	rose   time.Duration // when the number last did not exceed that
 }
 
-// listedMost is how many things are named.
+// listedMost is how many things are listed.
 const listedMost = 3
 
 func (l *listed) read(in Input) {
@@ -59,11 +59,11 @@ func (l *listed) absent() string { return l.why }
 
 func (l *listed) present() string { return enumerated(l.found, l.well) }
 
-func (l *listed) text() string { return l.tell(l.present()) }
+func (l *listed) text() string { return l.currentText(l.present()) }
 
-func (l *listed) ways() []rule { return l.rules(l.sick, l.well, l.present) }
+func (l *listed) transitions() []rule { return l.rules(l.bad, l.well, l.present) }
 
-// enumerated names the first few things that are not well, or says that all is.
+// enumerated lists the first few unhealthy things, or says that all is well.
 func enumerated(found []string, well string) string {
 	if len(found) == 0 {
 		return well

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// KernelLogErrors is the code of the check of what the kernel's log holds against the devices below etcd's data.
+// KernelLogErrors is the code of the check of kernel log errors of the devices below etcd's data.
 const KernelLogErrors Code = "KERNEL_LOG_ERRORS"
 
 const loggedSpan = 24 * time.Hour
 
-// LoggedErrors are the lines of the kernel's log since the boot that hold something against a block device, or against
-// what it hangs on. The kernel leaves lines out when there are many: there were at least so many errors.
+// LoggedErrors counts the errors in the kernel's log since the boot about one block device, or about what it is
+// attached to. The kernel drops lines if there are many: these are lower bounds.
 type LoggedErrors struct {
 	Device     string `json:"device"`               // as the line names it: sda, nvme0, ata3, dm-0
-	Errors     uint64 `json:"errors,omitempty"`     // requests that failed, and devices that an array has given up
-	Resets     uint64 `json:"resets,omitempty"`     // commands without an answer, and resets for that
-	FileSystem uint64 `json:"fileSystem,omitempty"` // what a file system has found to be wrong
+	Errors     uint64 `json:"errors,omitempty"`     // failed requests, and devices that an array has ejected
+	Resets     uint64 `json:"resets,omitempty"`     // commands without an answer, and resets because of that
+	FileSystem uint64 `json:"fileSystem,omitempty"` // errors detected by a file system
 }
 
-// declareLogged declares the check of errors in the kernel log. It advises only: a line is no measurement, and what
-// etcd meets of the error the probe meets, too.
+// declareLogged declares the check of errors in the kernel log. It only advises: a log line is no measurement, and the
+// probe meets the same errors as etcd.
 func declareLogged() declaration {
 	return declaration{
 		Check: Check{
@@ -46,7 +46,7 @@ func declareLogged() declaration {
 		gather: func(*track) evidence {
 			return &counters{
 				code: KernelLogErrors, span: loggedSpan, kept: map[string]growth{}, over: "a day",
-				sick: "the log has a new device error", well: "the log has no new device error",
+				bad: "the log has a new device error", well: "the log has no new device error",
 				missing: func(in Input) string {
 					if why := in.Hardware.Logged.absent(); why != "" {
 						return why
@@ -65,12 +65,12 @@ func declareLogged() declaration {
 	}
 }
 
-// logged returns what is held against the devices of the chain. One that no line names has had no error so far.
+// logged returns the counters of the chain's devices. A device without a line has had no error so far.
 func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
 	for _, device := range d.Chain {
 		var sum LoggedErrors
 		for _, e := range all {
-			if e.Device == device.Name || slices.Contains(device.HangsOn, e.Device) {
+			if e.Device == device.Name || slices.Contains(device.AttachedTo, e.Device) {
 				sum.Errors += e.Errors
 				sum.Resets += e.Resets
 				sum.FileSystem += e.FileSystem

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// logs adds errors to what the kernel's log holds against a device.
+// logs adds kernel log errors of a device.
 func (b *bench) logs(device string, add func(*LoggedErrors)) {
 	all := slices.Clone(b.hardware.Logged.All)
 	i := slices.IndexFunc(all, func(e LoggedErrors) bool { return e.Device == device })
@@ -42,17 +42,17 @@ func loggedEdges() []edge {
 	}
 }
 
-func TestOnlyErrorsOfDevicesBelowTheDataAreTold(t *testing.T) {
+func TestOnlyErrorsOfDevicesBelowTheDataAreFound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
-	b.devices.Chain[2] = Device{Name: "nvme0n1", Serial: "S1", Kind: "disk", HangsOn: []string{"nvme0", "nvme1"}}
+	b.devices.Chain[2] = Device{Name: "nvme0n1", Serial: "S1", Kind: "disk", AttachedTo: []string{"nvme0", "nvme1"}}
 	b.pass(10*time.Minute, ms)
 	for _, other := range []string{"sdz", "sd", "sda1", "nvme0n2", "nvme2", "ata1"} {
 		b.logs(other, failed)
 	}
 	b.pass(time.Minute, ms)
 	if text := b.found(KernelLogErrors); text != "" {
-		t.Errorf("of other devices it finds %q", text)
+		t.Errorf("for other devices: %q", text)
 	}
 	b.logs("nvme1", func(e *LoggedErrors) { e.Resets += 2 })
 	b.logs("md0", func(e *LoggedErrors) { e.FileSystem++ })
@@ -61,12 +61,12 @@ func TestOnlyErrorsOfDevicesBelowTheDataAreTold(t *testing.T) {
 	want := "md0: 1 more file system errors in the kernel log in a day, limit 0; " +
 		"sda: 1 more I/O errors in the kernel log in a day, limit 0; " +
 		"nvme0n1: 2 more timeouts and resets in the kernel log in a day, limit 0"
-	if text := b.found(KernelLogErrors); text != want || b.verdict.State == Warm {
-		t.Errorf("the verdict is %s, and of the log it finds %q, want %q", b.verdict.State, text, want)
+	if text := b.found(KernelLogErrors); text != want || b.result.State == Warm {
+		t.Errorf("got %s, and from the log %q, want %q", b.result.State, text, want)
 	}
 }
 
-func TestALogThatNobodyReadsIsNotAvailableAndHasNotBecomeWell(t *testing.T) {
+func TestAnUnreadLogIsNotAvailableAndNoRecovery(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.pass(10*time.Minute, ms)
@@ -74,14 +74,14 @@ func TestALogThatNobodyReadsIsNotAvailableAndHasNotBecomeWell(t *testing.T) {
 	b.pass(time.Minute, ms)
 	found := b.found(KernelLogErrors)
 	read := b.hardware.Logged
-	b.hardware.Logged = Several[LoggedErrors]{Absent: "nobody reads it"}
+	b.hardware.Logged = Several[LoggedErrors]{Absent: "it is not read"}
 	b.pass(time.Minute, ms)
-	if !slices.Contains(b.verdict.NotAvailable, Absence{"kernel-log", Disk, "nobody reads it"}) {
-		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	if !slices.Contains(b.result.NotAvailable, Absence{"kernel-log", Disk, "it is not read"}) {
+		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
 	b.hardware.Logged = read
 	b.pass(time.Minute, ms)
 	if text := b.found(KernelLogErrors); text != found || text == "" {
-		t.Errorf("read again, it finds %q, and before %q", text, found)
+		t.Errorf("read again: %q, before: %q", text, found)
 	}
 }

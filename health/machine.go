@@ -5,46 +5,45 @@ package health
 
 import "time"
 
-// MachineReading is what the kernel tells of the machine beside its disk, at one moment. The zero value says that
-// nothing is known.
+// MachineReading is what the kernel reports about the machine, apart from its disk, at one moment. The zero value means
+// unknown.
 type MachineReading struct {
-	// MemoryAvailable is the part of the memory that may be had without swapping, in percent.
+	// MemoryAvailable is the percentage of memory that is available without swapping.
 	MemoryAvailable Figure
-	// MemoryStalled is the part of the last minute in which all processes waited for memory, in percent (PSI, full).
+	// MemoryStalled is the percentage of the last minute in which all processes waited for memory (PSI, full).
 	MemoryStalled Figure
-	// ProcessesKilled is how many processes the kernel has ended since the boot because there was no memory left.
+	// ProcessesKilled is how many processes the kernel has killed since the boot because memory ran out.
 	ProcessesKilled Figure
 	// MemoryCorrected and MemoryUncorrected are errors of the memory modules since the boot (EDAC).
 	MemoryCorrected, MemoryUncorrected Figure
-	// ClockError is what the kernel thinks the wall clock may be off at most, in seconds. It grows while nobody
-	// corrects it.
+	// ClockError is the kernel's maximum error of the wall clock, in seconds. It grows while nothing corrects the
+	// clock.
 	ClockError Figure
-	// Booted is when the machine was booted by the wall clock, in seconds: it changes when the clock is set.
+	// Booted is the time of the boot by the wall clock, in seconds: it changes when the clock is set.
 	Booted Figure
-	// ClockSource is what the kernel reads the time from; empty when it does not tell.
+	// ClockSource is the kernel's clock source; empty if unknown.
 	ClockSource string
-	// Throttled is how often a processor was slowed down for heat since the boot, on average over all.
+	// Throttled is how often a CPU was throttled for heat since the boot, on average over all.
 	Throttled Figure
-	// MachineChecks is 1 when the processor has found an error since the boot that it could not correct.
+	// MachineChecks is 1 if a CPU has reported an uncorrectable error since the boot.
 	MachineChecks Figure
-	// TasksHung is how many tasks have waited for minutes without running since the boot.
+	// TasksHung is how many tasks have not run for minutes since the boot.
 	TasksHung Figure
-	// ProcessorWaited and DiskWaited are the part of the last minute in which a process waited for the processor (PSI,
-	// some), and all for the disk (PSI, full), in percent.
+	// ProcessorWaited and DiskWaited are the percentage of the last minute in which a process waited for a CPU (PSI,
+	// some), and all for the disk (PSI, full).
 	ProcessorWaited, DiskWaited Figure
-	// Segments are those that TCP has sent since the boot, and of them those that it has sent again.
+	// Segments are those that TCP has sent since the boot, and the part that it has retransmitted.
 	Segments Part
-	// Processor is the time of all processors since the boot, and of it that which the host of a virtual machine has
-	// taken for others.
+	// Processor is the time of all CPUs since the boot, and the part that the hypervisor has given to other machines.
 	Processor Part
 	// Boots is how often the machine was booted within BootLoopSpan, and BootsUnexpected how often within
-	// UnexpectedSpan although the agent had not been told to end.
+	// UnexpectedSpan without an orderly end of the agent before.
 	Boots, BootsUnexpected Figure
-	// At is the moment of the look.
+	// At is the time of the reading.
 	At time.Duration
 }
 
-// Silent is the reading of a machine that tells nothing, and why.
+// Silent returns the reading of a machine that reports nothing, with the reason.
 func Silent(why string) MachineReading {
 	f, p := Figure{Absent: why}, Part{Absent: why}
 	return MachineReading{
@@ -54,14 +53,14 @@ func Silent(why string) MachineReading {
 	}
 }
 
-// Part are two counters of which one is a part of the other. The zero value means not measured.
+// Part is a pair of counters, the second being a part of the first. The zero value means not measured.
 type Part struct {
 	Of, Among float64
 	Known     bool
-	Absent    string // why it is not known, without numbers that change
+	Absent    string // why it is unknown, without changing numbers
 }
 
-// advises declares a check of which the findings keep nothing from happening.
+// advises declares a check whose findings prevent nothing.
 func advises(name, source string, limit Limit, p Problem, gather func(*track) evidence) declaration {
 	return declaration{
 		Check: Check{

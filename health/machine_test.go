@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-func TestAMachineWithoutSensorsIsNeitherWellNorSick(t *testing.T) {
+func TestAMachineWithoutSensorsIsNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member, b.machine = true, MachineReading{MemoryUncorrected: Figure{Absent: "no EDAC driver"}}
 	b.hardware = HardwareReading{}
 	b.each(10*time.Minute, ms)
-	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {
-		t.Errorf("the verdict is %+v", b.verdict)
+	if b.result.State != OK || len(b.result.Findings) > 0 {
+		t.Errorf("got %+v", b.result)
 	}
-	if n := len(b.verdict.NotAvailable); n != 19 {
-		t.Errorf("%d checks are not available: %+v", n, b.verdict.NotAvailable)
+	if n := len(b.result.NotAvailable); n != 19 {
+		t.Errorf("%d checks are not available: %+v", n, b.result.NotAvailable)
 	}
-	told := 0
+	reports := 0
 	for _, c := range b.changes {
 		if c.NotAvailable == "no EDAC driver" {
-			told++
+			reports++
 		}
 	}
-	if told != 1 {
-		t.Errorf("that there is no driver is told %d times", told)
+	if reports != 1 {
+		t.Errorf("the missing driver is reported %d times, want once", reports)
 	}
 }
 
-func TestShortMemoryIsNamedAndKeepsNothingFromHappening(t *testing.T) {
+func TestLowMemoryIsFoundAndGatesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.each(10*time.Minute, ms)
 	b.machine.MemoryAvailable, b.machine.MemoryStalled = known(4), known(12)
 	b.each(2*time.Minute, ms)
-	v := b.verdict
+	v := b.result
 	if v.State != OK || v.Code != "" {
-		t.Errorf("the verdict is %s %s", v.State, v.Code)
+		t.Errorf("got %s %s", v.State, v.Code)
 	}
 	if len(v.Findings) != 1 || v.Findings[0].Code != MemoryLow ||
 		v.Findings[0].Text != "4 % of the memory is available, limit 10 %" {
@@ -48,54 +48,54 @@ func TestShortMemoryIsNamedAndKeepsNothingFromHappening(t *testing.T) {
 	}
 }
 
-func TestBrokenMemoryKeepsAHostOutUntilAnOperatorSaysThatItIsRepaired(t *testing.T) {
+func TestBrokenMemoryKeepsAHostOutUntilItIsReset(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.each(10*time.Minute, ms)
 	b.machine.MemoryUncorrected = known(2)
 	b.each(time.Second, ms)
-	if b.verdict.State != Failed || b.verdict.Code != MemoryBroken {
-		t.Fatalf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
+	if b.result.State != Failed || b.result.Code != MemoryBroken {
+		t.Fatalf("got %s %s", b.result.State, b.result.Code)
 	}
 	b.reborn()
 	b.machine.MemoryUncorrected = Figure{Absent: "the driver was unloaded"}
 	b.each(time.Second, ms)
-	if b.verdict.State != Failed {
-		t.Errorf("without its driver the memory is %s", b.verdict.State)
+	if b.result.State != Failed {
+		t.Errorf("without its driver the memory is %s", b.result.State)
 	}
 	b.machine.MemoryUncorrected = known(2)
 	if err := b.j.Reset(); err != nil {
 		t.Fatal(err)
 	}
 	b.each(time.Second, ms)
-	b.reborn() // what the operator has said is remembered
+	b.reborn() // the reset is remembered
 	b.each(10*time.Minute, ms)
-	if b.verdict.State != OK {
-		t.Errorf("after it was repaired: %s %s", b.verdict.State, b.verdict.Text)
+	if b.result.State != OK {
+		t.Errorf("after it was repaired: %s %s", b.result.State, b.result.Text)
 	}
 	b.machine.MemoryUncorrected = known(3)
 	b.each(time.Second, ms)
-	if b.verdict.State != Failed {
-		t.Errorf("another error: %s", b.verdict.State)
+	if b.result.State != Failed {
+		t.Errorf("another error: %s", b.result.State)
 	}
 }
 
-func TestWhatWasKilledBeforeAnybodyLookedIsNotHeldAgainstAMachine(t *testing.T) {
+func TestKillsBeforeTheFirstReadingAreIgnored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member, b.machine.ProcessesKilled = true, known(40)
 	b.each(time.Minute, ms)
 	b.reborn()
-	b.machine.ProcessesKilled = known(41) // while the agent was not there
+	b.machine.ProcessesKilled = known(41) // while the agent was down
 	b.each(10*time.Minute, ms)
-	if len(b.verdict.Findings) != 1 || b.verdict.Findings[0].Text !=
+	if len(b.result.Findings) != 1 || b.result.Findings[0].Text !=
 		"1 OOM kill in the last hour, limit 0" {
-		t.Errorf("the findings are %+v", b.verdict.Findings)
+		t.Errorf("the findings are %+v", b.result.Findings)
 	}
 }
 
-func TestACounterThatBeganAnewHasGrownByWhatItSays(t *testing.T) {
+func TestARestartedCounterHasGrownByItsValue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true

@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // whole days are judged here: to collect garbage more seldom spares a third
+	debug.SetGCPercent(400) // whole days are judged here: less frequent garbage collection saves a third
 	goleak.VerifyTestMain(m)
 }
 
@@ -40,14 +40,13 @@ func golden(t *testing.T, file, got string) {
 
 const ms = time.Millisecond
 
-// bench is a judge under test and the machine it looks at. The machine is well unless told otherwise; its clock is a
-// number.
+// bench is a judge under test with its machine, which is healthy by default. Its clock is a number.
 type bench struct {
 	t         testing.TB
 	j         *Judge
 	limits    Thresholds
 	now       time.Duration
-	next      DiskReading // what the next look finds, samples aside
+	next      DiskReading // the next reading, without samples
 	machine   MachineReading
 	etcd      localEtcd
 	devices   DevicesReading
@@ -58,10 +57,10 @@ type bench struct {
 	discovery DiscoveryReading
 	pending   []Sample
 	member    bool
-	verdict   Verdict
+	result    Assessment
 	changes   []Change
 
-	hardware HardwareReading // what drives and sensors tell
+	hardware HardwareReading // what drives and sensors report
 }
 
 func newBench(t testing.TB, limits Thresholds) *bench {
@@ -79,7 +78,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 
 func known(value float64) Figure { return Figure{Value: value, Known: true} }
 
-// wellMachine is one that has everything to tell, and nothing to complain of.
+// wellMachine returns a healthy machine with all readings.
 func wellMachine() MachineReading {
 	return MachineReading{
 		MemoryAvailable: known(60), MemoryStalled: known(0), ProcessesKilled: known(3), MemoryCorrected: known(100),
@@ -91,7 +90,7 @@ func wellMachine() MachineReading {
 	}
 }
 
-// wellLinks are a bond of two ports that has everything to tell, and nothing to complain of.
+// wellLinks returns a healthy bond of two ports with all readings.
 func wellLinks() LinkReading {
 	port := func(name string) Link {
 		return Link{
@@ -103,7 +102,7 @@ func wellLinks() LinkReading {
 	return LinkReading{Links: []Link{bond, port("eth0"), port("eth1")}}
 }
 
-// wellDevices are a mirror of two drives that has everything to tell, and nothing to complain of.
+// wellDevices returns a healthy mirror of two drives with all readings.
 func wellDevices() DevicesReading {
 	return DevicesReading{
 		Chain: []Device{
@@ -116,7 +115,7 @@ func wellDevices() DevicesReading {
 	}
 }
 
-// wellDatabase lies on a drive of its own, which has everything to tell, and nothing to complain of.
+// wellDatabase returns a healthy file system on a drive of its own, with all readings.
 func wellDatabase() DatabaseReading {
 	return DatabaseReading{
 		Apart: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900,
@@ -131,7 +130,7 @@ func fsyncOf(j *Judge) *fsync { return j.checks[0].evidence.(*fsync) }
 
 func cpuOf(j *Judge) *cpu { return j.checks[2].evidence.(*cpu) }
 
-// sample adds one that came back just now.
+// sample adds a sample that was just completed.
 func (b *bench) sample(lane Lane, latency time.Duration) {
 	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency})
 }
@@ -140,7 +139,7 @@ func (b *bench) contaminated(lane Lane, latency time.Duration) {
 	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency, Contaminated: true})
 }
 
-// look lets the judge look, and gives what it found to have changed on the disk.
+// look passes the reading to the judge, and returns the changes of the disk.
 func (b *bench) look() []Change {
 	b.etcd.asked(b.now)
 	b.machine.At, b.links.At = b.now, b.now
@@ -155,7 +154,7 @@ func (b *bench) look() []Change {
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)
-	b.verdict = v
+	b.result = v
 	b.changes = append(b.changes, changes...)
 	return changes
 }
@@ -163,7 +162,7 @@ func (b *bench) look() []Change {
 // disk returns the state of the disk alone.
 func (b *bench) disk() State { return fsyncOf(b.j).track.State }
 
-// each lets the span pass second by second: one direct sample each, and after each a look.
+// each lets the span pass in seconds: one direct sample each, and then a look.
 func (b *bench) each(span, latency time.Duration) {
 	for range span / time.Second {
 		b.now += time.Second
@@ -184,7 +183,7 @@ func (b *bench) pass(span, latency time.Duration) {
 	b.look()
 }
 
-// burst gives n samples of the WAL lane at 50 a second, with a look every second.
+// burst adds n samples of the WAL lane at 50 per second, with a look every second.
 func (b *bench) burst(n int, latency time.Duration) {
 	for i := range n {
 		b.now += 20 * ms
@@ -195,7 +194,7 @@ func (b *bench) burst(n int, latency time.Duration) {
 	}
 }
 
-// put brings a check into a state with its usual code, whatever the rules say.
+// put brings a check into a state with its usual code, bypassing the rules.
 func (b *bench) put(c *check, s State) {
 	c.State, c.Since, c.Code, c.Reason = s, b.now, "", "put there"
 	for _, r := range c.rules {

@@ -14,16 +14,16 @@ const (
 	MemoryPressure Code = "MEMORY_PRESSURE"
 )
 
-// The limits of the memory: below a tenth the kernel drops what etcd reads from the page cache; the part of the time in
-// which everybody waits for memory is that at which systemd-oomd and others begin to act.
+// The limits of the memory. Below a tenth, the kernel drops what etcd reads from the page cache. The percentage of time
+// in which all processes wait for memory is the one at which systemd-oomd and others begin to act.
 const (
 	memoryLow, memoryLowLeave   = 10, 12 // percent
 	memoryFull, memoryFullLeave = 5, 2   // percent of a minute
 	memoryFor                   = time.Minute
 )
 
-// declareMemory declares the check of the room in memory. It advises only: etcd on such a machine still works, and the
-// probe sees when it no longer does.
+// declareMemory declares the check of available memory. It only advises: etcd still works on such a machine, and the
+// probe notices when it no longer does.
 func declareMemory() declaration {
 	limit := Limit{
 		Of: "memory available", Unit: "%", Enter: memoryLow, Leave: memoryLowLeave, Below: true,
@@ -57,7 +57,7 @@ func declareMemory() declaration {
 	}
 }
 
-// declarePressure declares the check of the time that is lost waiting for memory.
+// declarePressure declares the check of time lost waiting for memory.
 func declarePressure() declaration {
 	limit := Limit{Of: "time stalled on memory", Unit: "%", Enter: memoryFull, Leave: memoryFullLeave}
 	return declaration{

@@ -19,8 +19,8 @@ const (
 	modulesLimit = 10 // corrected errors in that time
 )
 
-// declareModules declares the check of errors that the memory has corrected. They cost nothing; modules that have many
-// soon have one that cannot be corrected.
+// declareModules declares the check of corrected memory errors. They cost nothing, but modules with many of them soon
+// have an uncorrectable one.
 func declareModules() declaration {
 	limit := Limit{Of: "corrected errors", Unit: "a day", Enter: modulesLimit, Leave: modulesLimit / 2}
 	return declaration{
@@ -50,8 +50,8 @@ func declareModules() declaration {
 	}
 }
 
-// declareBroken declares the check of errors that could not be corrected. What such memory holds is wrong, and etcd
-// would write it to its disk and send it to the others.
+// declareBroken declares the check of uncorrectable memory errors. The content of such memory is wrong, and etcd would
+// write it to its disk and send it to other members.
 func declareBroken() declaration {
 	return declaration{
 		Check: Check{
@@ -74,13 +74,13 @@ func declareBroken() declaration {
 	}
 }
 
-// uncorrectable is the evidence on memory that is broken: errors beyond those that an operator knows of.
+// uncorrectable is the evidence on broken memory: errors beyond those that an operator has acknowledged.
 type uncorrectable struct {
 	plain
 
 	figure Figure
 	reset  bool
-	known  float64 // errors of which an operator has said that they are dealt with
+	known  float64 // errors that an operator has acknowledged
 }
 
 func (u *uncorrectable) read(in Input) { u.figure, u.reset = in.Machine.MemoryUncorrected, in.reset }
@@ -91,7 +91,7 @@ func (u *uncorrectable) text() string {
 	return fmt.Sprintf("%.0f uncorrectable memory errors, limit 0", u.figure.Value-u.known)
 }
 
-func (u *uncorrectable) ways() []rule {
+func (u *uncorrectable) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Mute is a person's word that a finding which only advises is known, and need not be told for a while. It lies in the
-// state directory: the agent may be restarted meanwhile, and the machine too.
+// Mute is an operator's decision to stop alerting on a finding that only advises, for a while. It is kept in the state
+// directory and survives restarts of the agent and the machine.
 type Mute struct {
 	Code   Code      `json:"code"`
-	State  State     `json:"state"`           // a worse one breaks it
-	Count  int       `json:"count,omitempty"` // how many things were found, if that is told; more break it
-	Grade  float64   `json:"grade,omitempty"` // how bad it was, if that is told; twice as bad breaks it
+	State  State     `json:"state"`           // a worse one ends it
+	Count  int       `json:"count,omitempty"` // number of instances, if counted; more end it
+	Grade  float64   `json:"grade,omitempty"` // severity, if graded; twice as bad ends it
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 }
 
-// MuteEnd is a mute that holds no more, and why.
+// MuteEnd is a mute that has ended, and why.
 type MuteEnd struct {
 	Mute
 	Why string
 }
 
-// Over returns why a mute holds no more by what is found now; empty while it does.
+// Over returns why a mute has ended given the current findings; empty while it is in force.
 func (m Mute) Over(found []Finding, now time.Time) string {
 	if !now.Before(m.Until) {
 		return "expired"

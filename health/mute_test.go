@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
+func TestAMuteEndsAtItsTimeOrWhenTheFindingGetsWorse(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
 	m := Mute{Code: MemoryLow, State: Warm, Since: now, Until: now.Add(time.Hour)}
@@ -42,10 +42,10 @@ func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
 			0,
 			"more instances: 2, was 1",
 		},
-		"it gates something meantime": {found(Warm, Joins), 0, "it now gates joins"},
+		"it gates something now": {found(Warm, Joins), 0, "it now gates joins"},
 	} {
 		if why := m.Over(c.found, now.Add(c.at)); why != c.why && (c.why == "" || !strings.Contains(why, c.why)) {
-			t.Errorf("%s: it is over because %q, want %q", name, why, c.why)
+			t.Errorf("%s: over because %q, want %q", name, why, c.why)
 		}
 	}
 }

@@ -15,26 +15,25 @@ const (
 	NetworkLargeLost Code = "NETWORK_LARGE_PACKETS_LOST"
 )
 
-// NetworkReading is who reaches whom, as the hosts that are present in the cluster say. The zero value says that nobody
-// has looked.
+// NetworkReading is which hosts reach which, as the hosts present in the cluster report. The zero value means not read.
 type NetworkReading struct {
 	Known  bool
-	Absent string // why nothing is known, without numbers that change
+	Absent string // why nothing is known, without changing numbers
 	Self   string // the name of this host
-	Ways   []Way  // between hosts that are present, each way once
+	Ways   []Way  // between present hosts, each way once
 }
 
 func (n NetworkReading) absent() string { return Figure{Known: n.Known, Absent: n.Absent}.absent() }
 
-// Way is how one host reaches the member of another.
+// Way is the connection from one host to the member of another.
 type Way struct {
 	From, To string // names of hosts
 	State    WayState
-	// Segments are those that its owner has sent to ask, and of them those that it has sent again.
+	// Segments are those that its owner has sent to probe, and the part that was retransmitted.
 	Segments Part
 }
 
-// WayState is how a way was found.
+// WayState is the state of a way.
 type WayState uint8
 
 // The states of a way.
@@ -42,15 +41,16 @@ const (
 	WayUnknown   WayState = iota
 	WayWell               // the host is reached
 	WayLost               // no connection is made
-	WayLargeLost          // what fits into a small packet gets there, and more than that does not
+	WayLargeLost          // small packets get through, larger ones do not
 )
 
 const (
-	// networkBad is longer than the record of a host that has gone stays by the default: who is down is not cut off.
+	// networkBad is longer than the record of a host that has gone stays by default: a host that is down is not cut
+	// off.
 	networkBad = 90 * time.Second
-	// networkWell is short: who looks has seen six answers in a row by then.
+	// networkWell is short: by then a host has had six answers in a row.
 	networkWell = time.Minute
-	// observersAgree is how many hosts must not reach one before that is believed without a word from it.
+	// observersAgree is how many hosts must fail to reach a host before that is believed without its own report.
 	observersAgree = 2
 )
 
@@ -61,7 +61,7 @@ func declareNetwork() []declaration {
 	return []declaration{declarePartition(), declareOneWay(), declareLargeLost()}
 }
 
-// declarePartition declares the check of hosts that do not reach each other while both belong to the cluster.
+// declarePartition declares the check of hosts that do not reach each other although both belong to the cluster.
 func declarePartition() declaration {
 	return declareWays("partition", "unreachable hosts", Problem{
 		NetworkPartition, Network, Warm, "Two hosts that are both up cannot reach each other.",
@@ -72,7 +72,7 @@ func declarePartition() declaration {
 	}, NetworkReading.parted)
 }
 
-// declareOneWay declares the check of hosts of which one reaches the other and the other does not.
+// declareOneWay declares the check of hosts that reach each other in one direction only.
 func declareOneWay() declaration {
 	return declareWays("one-way", "one-way connections", Problem{
 		NetworkOneWay, Network, Warm, "Connections between two hosts succeed in one direction only.",
@@ -93,7 +93,7 @@ func declareLargeLost() declaration {
 	}, NetworkReading.large)
 }
 
-// declareWays declares a check of the ways from and to this host of which something is wrong with some.
+// declareWays declares a check of something wrong with ways from or to this host.
 func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []string) declaration {
 	return declaration{
 		Check: Check{
@@ -105,7 +105,7 @@ func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: problem.Code, track: at, badFor: networkBad, wellFor: networkWell},
-				sick:  of, well: "no " + of + " from or to this host",
+				bad:   of, well: "no " + of + " from or to this host",
 				look:    func(in Input, _ bool) []string { return wrong(in.Network) },
 				missing: func(in Input) string { return in.Network.absent() },
 			}
@@ -113,7 +113,7 @@ func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []
 	}
 }
 
-// state returns how a way was found by its owner.
+// state returns the state of a way, as its owner reports it.
 func (n NetworkReading) state(from, to string) WayState {
 	for _, w := range n.Ways {
 		if w.From == from && w.To == to {
@@ -123,7 +123,7 @@ func (n NetworkReading) state(from, to string) WayState {
 	return WayUnknown
 }
 
-// each says something of each way from or to this host that is in that state.
+// each returns a text for each way from or to this host in that state.
 func (n NetworkReading) each(state WayState, say func(from, to string) string) (said []string) {
 	for _, w := range n.Ways {
 		if w.State != state || w.From != n.Self && w.To != n.Self {
@@ -156,7 +156,7 @@ func (n NetworkReading) parted() []string {
 		}
 		switch {
 		case back == WayLost && to == n.Self:
-			return "" // said of the way from here
+			return "" // reported for the way from here
 		case back == WayLost:
 			return fmt.Sprintf("%s and %s cannot reach each other, but both reach the cluster", from, to)
 		case back == WayUnknown && observers >= observersAgree:

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// NetworkLossy is the code of the check of packets that are lost between two hosts that reach each other.
+// NetworkLossy is the code of the check of packet loss between two hosts that reach each other.
 const NetworkLossy Code = "NETWORK_LOSSY"
 
 const (
 	lossSpan   = 30 * time.Minute
 	lossFewest = 500 // segments: a member sends thirty a minute
 
-	// While 1 % of the packets to a host are lost, chance passes the limit in one half hour of a million; while 5 %
-	// are, it stays below in one of four hundred.
+	// With a loss of 1 %, chance passes the limit in one half hour of a million; with 5 %, it stays below in one of
+	// four hundred.
 	loss, lossLeave = 3.0, 1.5 // percent
 )
 
-// declareLossy declares the check of what has to be sent again on the way to a host, of the questions that this host
-// asks its member. What the kernel counts of the whole host says less: most of that may never leave it.
+// declareLossy declares the check of retransmissions to a host, among the probes that this host sends to its member.
+// The kernel's count for the whole host says less: most of that traffic may never leave it.
 func declareLossy() declaration {
 	limit := Limit{Of: "retransmitted segments to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave}
 	p := Problem{
@@ -40,7 +40,7 @@ func declareLossy() declaration {
 			e := &wayLosses{limit: limit, by: map[string]*window{}, peers: peerLosses{limit: limit}}
 			return &listed{
 				spell:   spell{code: NetworkLossy, track: at, badFor: time.Minute, wellFor: time.Minute},
-				sick:    fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", limit.Enter),
+				bad:     fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", limit.Enter),
 				well:    fmt.Sprintf("at most %.10g %% of the segments to any host are retransmitted", limit.Leave),
 				look:    e.look,
 				missing: func(in Input) string { return in.Network.absent() },
@@ -56,7 +56,7 @@ func declareLossy() declaration {
 	return d
 }
 
-// wayLosses keeps what was counted on the way to each host.
+// wayLosses keeps the counts for each host.
 type wayLosses struct {
 	limit Limit
 	by    map[string]*window

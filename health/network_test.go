@@ -14,7 +14,7 @@ import (
 // wellNetwork is that of three hosts that reach each other, as n1 knows it.
 func wellNetwork() NetworkReading { return network("") }
 
-// network returns the same with some ways otherwise, each as "n1>n2 lost".
+// network returns the same with some ways changed, each as "n1>n2 lost".
 func network(otherwise string) NetworkReading {
 	n := NetworkReading{Known: true, Self: "n1"}
 	for _, from := range []string{"n1", "n2", "n3"} {
@@ -37,13 +37,13 @@ func network(otherwise string) NetworkReading {
 	return n
 }
 
-func TestAWayThatIsCutIsNamedByWhoItConcernsAndAfterAWhileOnly(t *testing.T) {
+func TestACutConnectionIsFoundAfterAWhileByTheHostsConcerned(t *testing.T) {
 	t.Parallel()
 	for ways, want := range map[string]string{
 		"":                   "",
 		"n1>n3 lost":         "NETWORK_ONE_WAY n1 cannot reach n3, but n3 reaches n1",
 		"n3>n1 lost":         "NETWORK_ONE_WAY n3 cannot reach n1, but n1 reaches n3",
-		"n1>n3 lost,n3>n1 ?": "", // n3 says nothing, and n1 may be wrong
+		"n1>n3 lost,n3>n1 ?": "", // n3 reports nothing, and n1 may be wrong
 		"n2>n3 lost":         "", // it concerns others
 		"n2>n3 large":        "",
 		"n1>n2 large": "NETWORK_LARGE_PACKETS_LOST " +
@@ -58,44 +58,44 @@ func TestAWayThatIsCutIsNamedByWhoItConcernsAndAfterAWhileOnly(t *testing.T) {
 		b.each(10*time.Minute, ms)
 		b.network = network(ways)
 		b.each(90*time.Second-time.Second, ms)
-		if len(b.verdict.Findings) > 0 {
-			t.Errorf("%s: at once it is %+v", ways, b.verdict.Findings)
+		if len(b.result.Findings) > 0 {
+			t.Errorf("%s: at once: %+v", ways, b.result.Findings)
 		}
 		b.each(2*time.Second, ms)
 		got := ""
-		for _, f := range b.verdict.Findings {
+		for _, f := range b.result.Findings {
 			got += string(f.Code) + " " + f.Text
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", ways, got, want)
 		}
-		if b.verdict.State != OK {
-			t.Errorf("%s: it advises only, and the verdict is %s", ways, b.verdict.State)
+		if b.result.State != OK {
+			t.Errorf("%s: it only advises, got %s", ways, b.result.State)
 		}
 		b.network = network("")
-		if b.each(networkWell+time.Second, ms); len(b.verdict.Findings) > 0 {
-			t.Errorf("%s: after it was mended: %+v", ways, b.verdict.Findings)
+		if b.each(networkWell+time.Second, ms); len(b.result.Findings) > 0 {
+			t.Errorf("%s: after the repair: %+v", ways, b.result.Findings)
 		}
 	}
 }
 
-func TestAHostThatHasGoneIsNotCutOff(t *testing.T) {
+func TestAHostThatIsDownIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.each(10*time.Minute, ms)
 	b.network = network("n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?")
-	b.each(75*time.Second, ms) // found dead after some looks, and its record stays for a minute at most
+	b.each(75*time.Second, ms) // found dead after some probes, and its record stays for a minute at most
 	b.network.Ways = b.network.Ways[:1]
 	b.each(10*time.Minute, ms)
 	for _, c := range b.changes {
 		if c.Component == Network {
-			t.Errorf("it was %+v", c)
+			t.Errorf("got %+v", c)
 		}
 	}
 }
 
-// networkAt is the network in a weather that begins at that moment: mostly that of before.
+// networkAt is the network in weather that begins at that time: usually as before.
 func networkAt(now time.Duration, before NetworkReading) NetworkReading {
 	faults := []string{"", "n1>n3 lost", "n1>n3 lost,n3>n1 lost", "n2>n1 large"}
 	r := rand.New(rand.NewPCG(uint64(now), 11))
@@ -108,7 +108,7 @@ func networkAt(now time.Duration, before NetworkReading) NetworkReading {
 	return before
 }
 
-// networkEdges walks the checks of the network.
+// networkEdges walks the rules of the checks of the network.
 func networkEdges() []edge {
 	set := func(ways string, span time.Duration) func(*bench) {
 		return func(b *bench) {
@@ -148,7 +148,7 @@ func networkEdges() []edge {
 		})
 }
 
-// sends has this host send segments to n2, and some of them again.
+// sends lets this host send segments to n2, and retransmit some of them.
 func (n *NetworkReading) sends(again, among float64) {
 	n.Ways = slices.Clone(n.Ways)
 	for i := range n.Ways {
@@ -158,8 +158,8 @@ func (n *NetworkReading) sends(again, among float64) {
 	}
 }
 
-// asks lets this host ask n2 as it does at rest, on a way that loses a part of what it sends, until it is seen or the
-// time is over, and gives after how long that was.
+// asks lets this host probe n2 as it does at rest, with this rate of loss, until that is found or the time is over. It
+// returns how long that took.
 func (e *wayLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Duration) (after time.Duration, seen bool) {
 	const every, sent = 10 * time.Second, 5
 	sum := &in.Network.Ways[0].Segments
@@ -175,7 +175,7 @@ func (e *wayLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Durat
 	return after, seen
 }
 
-func TestAWayThatLosesOneInTwentyIsSeenWithinHalfAnHourAndOneThatLosesOneInAHundredNever(t *testing.T) {
+func TestALossOfFivePercentIsFoundWithinHalfAnHourAndOfOnePercentNever(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration
 	for seed := range uint64(20) {
@@ -185,11 +185,11 @@ func TestAWayThatLosesOneInTwentyIsSeenWithinHalfAnHourAndOneThatLosesOneInAHund
 			{From: "n1", To: "n2", State: WayWell, Segments: Part{Among: 1, Known: true}},
 		}}}
 		if after, seen := e.asks(r, &in, 0.01, 48*time.Hour); seen {
-			t.Errorf("seed %d: 1 %% is seen after %s", seed, after)
+			t.Errorf("seed %d: 1 %% is found after %s", seed, after)
 		}
 		after, seen := e.asks(r, &in, 0.05, 2*time.Hour)
 		if !seen {
-			t.Errorf("seed %d: 5 %% is not seen", seed)
+			t.Errorf("seed %d: 5 %% is not found", seed)
 		}
 		took = append(took, after)
 	}
@@ -199,7 +199,7 @@ func TestAWayThatLosesOneInTwentyIsSeenWithinHalfAnHourAndOneThatLosesOneInAHund
 	}
 }
 
-func TestAWayThatLosesPacketsIsNamedAndForgottenWhenNobodyLooksAtItAnyMore(t *testing.T) {
+func TestLossIsNamedAndForgottenOnceItIsNotProbedAnyMore(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.network.sends(15, 500)
@@ -207,13 +207,13 @@ func TestAWayThatLosesPacketsIsNamedAndForgottenWhenNobodyLooksAtItAnyMore(t *te
 	b.network.sends(10, 0)
 	b.each(2*time.Minute, ms)
 	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were retransmitted in the last half hour, limit 3 %")
-	b.network.Ways[0].Segments, b.network.Ways[1].Segments = Part{}, Part{} // it looks at others now
-	if b.each(2*time.Minute, ms); len(b.verdict.Findings) > 0 {
-		t.Errorf("of what is not looked at it is %+v", b.verdict.Findings)
+	b.network.Ways[0].Segments, b.network.Ways[1].Segments = Part{}, Part{} // it probes others now
+	if b.each(2*time.Minute, ms); len(b.result.Findings) > 0 {
+		t.Errorf("without probes: %+v", b.result.Findings)
 	}
 }
 
-func TestLostPacketsAreNotToldBesideALinkThatIsDown(t *testing.T) {
+func TestPacketLossHidesBehindALinkThatIsDown(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.network.sends(25, 500)

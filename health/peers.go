@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// PeersReading is what TCP knows, at one moment, of the connections on which this host's etcd sends to its peers. The
-// zero value says that nobody has looked.
+// PeersReading is TCP's state, at one moment, of the connections on which this host's etcd sends to its peers. The zero
+// value means not read.
 type PeersReading struct {
 	At     time.Duration
 	Known  bool
@@ -21,8 +21,8 @@ type PeersReading struct {
 // PeerConnection is one of them.
 type PeerConnection struct {
 	To       string // an address
-	Cookie   uint64 // the kernel's own name of it, which no other has
-	Segments Part   // those with data that it has sent, and of them those sent again
+	Cookie   uint64 // the kernel's own unique name of it
+	Segments Part   // sent segments with data, and the part that was retransmitted
 }
 
 const peerSpan = 5 * time.Minute
@@ -34,15 +34,15 @@ type peerLosses struct {
 	by    map[string]*sentTo
 }
 
-// sentTo is what was sent to an address since it was first looked at.
+// sentTo is what was sent to an address since the first reading.
 type sentTo struct {
 	Part
 
 	over window
 }
 
-// look names the addresses to which too much is sent again. What a connection had sent before it was first seen counts
-// for nothing, but for one that began since the look before.
+// look lists the addresses with too many retransmissions. What a connection had sent before it was first seen is
+// ignored, unless it began since the previous reading.
 func (e *peerLosses) look(r PeersReading, bad bool) (all []string) {
 	if !r.Known {
 		e.last, e.by = nil, nil
@@ -72,7 +72,7 @@ func (e *peerLosses) look(r PeersReading, bad bool) (all []string) {
 		to.Of += max(0, c.Segments.Of-was.Of)
 		to.Among += max(0, c.Segments.Among-was.Among)
 	}
-	e.by = kept // one to which nothing is sent any more is gone from the cluster, or its absence is told by others
+	e.by = kept // an address without traffic has left the cluster, or other checks report its absence
 	for address, to := range kept {
 		to.over.take(r.At, to.Part)
 		if share := to.over.share(lossFewest); e.limit.beyond(share, bad) {

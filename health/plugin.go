@@ -10,51 +10,51 @@ import (
 	"time"
 )
 
-// ExternalCheck is a check of the operator's own: a program that says how things are as Nagios plugins do.
+// ExternalCheck is one of the operator's own checks: a program that reports its result as Nagios plugins do.
 type ExternalCheck struct {
 	Name  string // letters, digits, "-" and "_"
-	Path  string // for people
+	Path  string // for display
 	Gates Gate
 	// Interval is the time between two runs.
 	Interval time.Duration
 }
 
-// ExternalCheckReading is what a plugin has said last. The zero value means unknown.
+// ExternalCheckReading is the last result of an external check. The zero value means unknown.
 type ExternalCheckReading struct {
 	Name string
-	// Runs counts those that told how things are: each counts once.
+	// Runs counts the runs with a result: each counts once.
 	Runs  uint64
 	State State  // OK, or WARM for WARNING, or SLOW for CRITICAL
 	Text  string // one line
-	// Absent says why nothing is known now, without numbers that change.
+	// Absent is why nothing is known now, without changing numbers.
 	Absent  string
 	Figures []ExternalCheckFigure
 	Took    time.Duration
 	Hung    bool // it was killed, and has not ended
 }
 
-// ExternalCheckFigure is one number that a plugin has measured.
+// ExternalCheckFigure is one number measured by an external check.
 type ExternalCheckFigure struct {
 	Label, Unit string
 	Value       float64
 }
 
-// pluginAgain is how many times in a row a plugin must say so before it is believed.
+// pluginAgain is how many times in a row a result must occur to count.
 const pluginAgain = 2
 
-// pluginCalm is how long a plugin must say OK, before patience doubles that.
+// pluginCalm is how long an external check must report OK, before patience doubles that.
 const pluginCalm = time.Minute
 
-// pluginSilence is how many intervals what a plugin has found outlives its word. Whether it will ever tell again nobody
-// knows, and what it gates would be gated for ever.
+// pluginSilence is for how many intervals a finding outlives the last result. A silent check may never report again,
+// and would gate for ever.
 const pluginSilence = 10
 
-// ExternalCheckCode returns the code of what a plugin finds.
+// ExternalCheckCode returns the code of an external check's finding.
 func ExternalCheckCode(name string) Code {
 	return Code("PLUGIN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
-// ExternalCheckName returns the name of the check, which is none of quorumd's own.
+// ExternalCheckName returns the name of the check, which differs from all of quorumd's own.
 func ExternalCheckName(name string) string { return "plugin " + name }
 
 // declarePlugins declares the operator's own checks.
@@ -87,35 +87,35 @@ func declarePlugin(p ExternalCheck) declaration {
 	}
 }
 
-// plugin is the evidence of one of the operator's own checks. It is believed when it says the same again.
+// plugin is the evidence of one of the operator's own checks. A result counts if it is repeated.
 type plugin struct {
 	plain
 
-	name    string
-	code    Code
-	silence time.Duration // after which it is no longer held to its word
-	track   *track
-	now     time.Duration
-	heard   time.Duration // when it was last not silent
-	seen    ExternalCheckReading
-	said    []State // the newest results, each once
-	begun   bool
-	lastBad time.Duration
+	name       string
+	code       Code
+	silence    time.Duration // after which its finding no longer counts
+	track      *track
+	now        time.Duration
+	lastResult time.Duration // when it was last not silent
+	seen       ExternalCheckReading
+	said       []State // the newest results, each once
+	begun      bool
+	lastBad    time.Duration
 }
 
 func (p *plugin) read(in Input) {
 	p.now = in.Now
 	if !p.begun {
-		p.begun, p.lastBad, p.heard = true, p.now, p.now
+		p.begun, p.lastBad, p.lastResult = true, p.now, p.now
 	}
-	p.hear(in)
+	p.take(in)
 	if p.why() == "" {
-		p.heard = p.now
+		p.lastResult = p.now
 	}
 }
 
-// hear takes in what it has said since.
-func (p *plugin) hear(in Input) {
+// take takes in a new result.
+func (p *plugin) take(in Input) {
 	i := slices.IndexFunc(in.Plugins, func(r ExternalCheckReading) bool { return r.Name == p.name })
 	if i < 0 {
 		return
@@ -131,7 +131,7 @@ func (p *plugin) hear(in Input) {
 	}
 }
 
-// absent is empty when it has been silent for too long: what ends its finding is a rule.
+// absent is empty if it has been silent for too long: a rule ends its finding.
 func (p *plugin) absent() string {
 	if p.forgotten() {
 		return ""
@@ -139,7 +139,7 @@ func (p *plugin) absent() string {
 	return p.why()
 }
 
-// why returns why it is silent; empty when it is not.
+// why returns why it is silent; empty if it is not.
 func (p *plugin) why() string {
 	if p.seen.Absent == "" && p.seen.Runs == 0 {
 		return notYet
@@ -147,10 +147,10 @@ func (p *plugin) why() string {
 	return p.seen.Absent
 }
 
-// forgotten reports whether it has been silent for too long to be held to its word.
-func (p *plugin) forgotten() bool { return p.track.State != OK && p.now-p.heard >= p.silence }
+// forgotten reports whether it has been silent for too long for its finding to count.
+func (p *plugin) forgotten() bool { return p.track.State != OK && p.now-p.lastResult >= p.silence }
 
-// entered makes one whose word no longer counts say it again from the beginning.
+// entered makes a check whose finding has ended report it twice again.
 func (p *plugin) entered(State) {
 	if p.track.State == OK {
 		p.said = nil
@@ -159,7 +159,7 @@ func (p *plugin) entered(State) {
 
 func (p *plugin) text() string { return p.seen.Text }
 
-// all reports whether every one of the newest results is as wanted.
+// all reports whether all of the newest results are as wanted.
 func (p *plugin) all(wanted func(State) bool) bool {
 	for _, s := range p.said {
 		if !wanted(s) {
@@ -169,7 +169,7 @@ func (p *plugin) all(wanted func(State) bool) bool {
 	return len(p.said) == pluginAgain
 }
 
-func (p *plugin) ways() []rule {
+func (p *plugin) transitions() []rule {
 	says := func(wanted func(State) bool) func() (string, bool) {
 		return func() (string, bool) { return p.text(), p.all(wanted) }
 	}

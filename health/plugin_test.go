@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// plugged is a bench of a healthy member with two checks of the operator's own, of which raid gates joins.
+// plugged returns a bench of a healthy member with two external checks; raid-a gates joins.
 func plugged(t *testing.T) *bench {
 	t.Helper()
 	limits := DefaultThresholds()
@@ -24,7 +24,7 @@ func plugged(t *testing.T) *bench {
 	return b
 }
 
-// pluginSays has a plugin say something for a minute, anew every ten seconds.
+// pluginSays lets an external check report the same for a minute, every ten seconds.
 func (b *bench) pluginSays(name string, s State, text string) {
 	i := slices.IndexFunc(b.plugins, func(r ExternalCheckReading) bool { return r.Name == name })
 	if i < 0 {
@@ -39,102 +39,102 @@ func (b *bench) pluginSays(name string, s State, text string) {
 	}
 }
 
-func TestAPluginIsBelievedWhenItSaysTheSameAgainAndGatesWhatItIsToldTo(t *testing.T) {
+func TestAnExternalCheckCountsOnceRepeatedAndGatesAsConfigured(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
-	if b.verdict.State != OK {
-		t.Fatalf("the verdict is %s: %s", b.verdict.State, b.verdict.Text)
+	if b.result.State != OK {
+		t.Fatalf("got %s: %s", b.result.State, b.result.Text)
 	}
 	b.plugins = []ExternalCheckReading{{Name: "load", Runs: 1, State: Slow, Text: "load 93"}}
 	b.each(time.Minute, ms)
-	if b.verdict.State != OK || len(b.verdict.Findings) != 0 {
-		t.Errorf("said once it is believed: %+v", b.verdict.Findings)
+	if b.result.State != OK || len(b.result.Findings) != 0 {
+		t.Errorf("reported once, it counts: %+v", b.result.Findings)
 	}
 	b.pluginSays("load", Slow, "load 93")
-	if f := b.verdict.Findings; b.verdict.State != OK || len(f) != 1 || f[0].Code != "PLUGIN_LOAD" ||
+	if f := b.result.Findings; b.result.State != OK || len(f) != 1 || f[0].Code != "PLUGIN_LOAD" ||
 		f[0].State != Slow || f[0].Text != "load 93" || f[0].Gates != Nothing {
-		t.Errorf("the verdict is %s, found is %+v", b.verdict.State, f)
+		t.Errorf("got %s, found %+v", b.result.State, f)
 	}
 	b.pluginSays("raid-a", Warm, "resync 3 %")
-	if v := b.verdict; v.State != Warm || v.Code != "PLUGIN_RAID_A" || v.Gates != Joins || len(v.Findings) != 2 {
-		t.Errorf("the verdict is %s %s gates %v: %+v", v.State, v.Code, v.Gates.Names(), v.Findings)
+	if v := b.result; v.State != Warm || v.Code != "PLUGIN_RAID_A" || v.Gates != Joins || len(v.Findings) != 2 {
+		t.Errorf("got %s %s gates %v: %+v", v.State, v.Code, v.Gates.Names(), v.Findings)
 	}
 	b.pluginSays("raid-a", OK, "clean")
 	b.pluginSays("raid-a", OK, "clean")
 	b.pluginSays("load", Warm, "load 9")
-	if v := b.verdict; v.State != OK || len(v.Findings) != 1 || v.Findings[0].State != Warm {
-		t.Errorf("the verdict is %s, found is %+v", v.State, v.Findings)
+	if v := b.result; v.State != OK || len(v.Findings) != 1 || v.Findings[0].State != Warm {
+		t.Errorf("got %s, found %+v", v.State, v.Findings)
 	}
 }
 
-func TestAPluginThatCannotTellCountsForNothing(t *testing.T) {
+func TestAnExternalCheckWithoutAResultIsIgnored(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
 	b.pluginSays("raid-a", Warm, "resync 3 %")
-	b.plugins[0].Absent = "it says UNKNOWN"
+	b.plugins[0].Absent = "it reports UNKNOWN"
 	b.each(time.Minute, ms)
-	v := b.verdict
+	v := b.result
 	if v.State != OK || len(v.Findings) != 0 || !slices.ContainsFunc(v.NotAvailable, func(a Absence) bool {
-		return a.Check == "plugin raid-a" && a.Why == "it says UNKNOWN"
+		return a.Check == "plugin raid-a" && a.Why == "it reports UNKNOWN"
 	}) {
-		t.Errorf("the verdict is %s, found is %+v, not available %+v", v.State, v.Findings, v.NotAvailable)
+		t.Errorf("got %s, found %+v, not available %+v", v.State, v.Findings, v.NotAvailable)
 	}
 }
 
-func TestAPluginThatFallsSilentIsHeldToItsWordForTenIntervalsOnly(t *testing.T) {
+func TestASilentExternalCheckKeepsItsFindingForTenIntervals(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
-	b.pluginSays("raid-a", Slow, "a leg is lost")
+	b.pluginSays("raid-a", Slow, "a member device is missing")
 	b.plugins[0].Absent = "it took over 10 s"
 	b.each(99*time.Second, ms)
-	if v := b.verdict; v.State != Slow || v.Gates != Joins ||
-		v.Text != "a leg is lost; it took over 10 s, so this may be stale" {
-		t.Fatalf("silent for a while, the verdict is %s, gates %v: %s", v.State, v.Gates.Names(), v.Text)
+	if v := b.result; v.State != Slow || v.Gates != Joins ||
+		v.Text != "a member device is missing; it took over 10 s, so this may be stale" {
+		t.Fatalf("silent for a while, got %s, gates %v: %s", v.State, v.Gates.Names(), v.Text)
 	}
-	b.reborn() // nobody knows how long it was silent before
+	b.reborn() // how long it was silent before is unknown
 	b.each(99*time.Second, ms)
-	if b.verdict.State != Slow {
-		t.Fatalf("after a restart the verdict is %s", b.verdict.State)
+	if b.result.State != Slow {
+		t.Fatalf("after a restart got %s", b.result.State)
 	}
 	b.changes = nil
 	b.each(10*time.Minute, ms)
-	if v := b.verdict; v.State != OK || len(v.Findings) > 0 {
-		t.Errorf("silent for ten intervals, the verdict is %s: %+v", v.State, v.Findings)
+	if v := b.result; v.State != OK || len(v.Findings) > 0 {
+		t.Errorf("silent for ten intervals, got %s: %+v", v.State, v.Findings)
 	}
 	if len(b.changes) != 1 || b.changes[0].Text != "no result for 100 s: it took over 10 s" {
-		t.Errorf("told is %+v", b.changes)
+		t.Errorf("changes: %+v", b.changes)
 	}
 	b.plugins[0].Runs, b.plugins[0].Absent = b.plugins[0].Runs+1, ""
 	b.each(10*time.Second, ms)
-	if b.verdict.State != OK {
-		t.Errorf("said once after that, it is believed: %s", b.verdict.Text)
+	if b.result.State != OK {
+		t.Errorf("reported once after that, it counts: %s", b.result.Text)
 	}
-	b.pluginSays("raid-a", Slow, "a leg is lost")
-	if b.verdict.State != Slow {
-		t.Errorf("said again, it is not believed: %s", b.verdict.Text)
+	b.pluginSays("raid-a", Slow, "a member device is missing")
+	if b.result.State != Slow {
+		t.Errorf("reported twice, it does not count: %s", b.result.Text)
 	}
 }
 
-func TestAPluginThatFlapsHasToBeWellForLonger(t *testing.T) {
+func TestAFlappingExternalCheckMustBeOKForLonger(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
 	var took []time.Duration
 	for range 4 {
 		b.pluginSays("load", Warm, "load 9")
 		began := b.now
-		for len(b.verdict.Findings) > 0 && b.now-began < time.Hour {
+		for len(b.result.Findings) > 0 && b.now-began < time.Hour {
 			b.pluginSays("load", OK, "load 1")
 		}
 		took = append(took, b.now-began)
 	}
 	for i, d := range took[1:] {
 		if d < took[i]*3/2 {
-			t.Errorf("it was well again after %v", took)
+			t.Errorf("OK again after %v", took)
 		}
 	}
 }
 
-func TestTwoPluginsOfOneCodeAreRefused(t *testing.T) {
+func TestTwoExternalChecksWithOneCodeAreRefused(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
 	limits.Plugins = []ExternalCheck{{Name: "a-b"}, {Name: "a_b"}}

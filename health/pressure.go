@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The codes of the checks of what processes wait for, beside memory.
+// The codes of the checks of resources that processes wait for, except memory.
 const (
 	CPUPressure Code = "CPU_PRESSURE"
 	IOPressure  Code = "IO_PRESSURE"
@@ -19,8 +19,8 @@ const (
 	waitedFor           = 5 * time.Minute
 )
 
-// declareCPUPressure declares the check of processes that wait for the processor. Those of other work may wait while
-// etcd does not: the check of the processor sees whether the probe waits.
+// declareCPUPressure declares the check of processes that wait for a CPU. Other workloads may wait while etcd does not:
+// the check of CPU starvation shows whether the probe waits.
 func declareCPUPressure() declaration {
 	limit := Limit{Of: "time a process waited for a CPU", Unit: "%", Enter: waited, Leave: waitedLeave}
 	p := Problem{
@@ -34,7 +34,7 @@ func declareCPUPressure() declaration {
 		func(m MachineReading) Figure { return m.ProcessorWaited })
 }
 
-// declareIOPressure declares the check of the time in which nothing runs because all wait for the disks.
+// declareIOPressure declares the check of time in which nothing runs because all processes wait for the disks.
 func declareIOPressure() declaration {
 	limit := Limit{Of: "time stalled on disk I/O", Unit: "%", Enter: waited, Leave: waitedLeave}
 	p := Problem{
@@ -47,7 +47,7 @@ func declareIOPressure() declaration {
 		func(m MachineReading) Figure { return m.DiskWaited })
 }
 
-// waits declares a check of what is waited for, which stands behind the one of that itself.
+// waits declares a check of pressure, behind the check of the resource itself.
 func waits(
 	name, behind, source string, limit Limit, p Problem, words string, of func(MachineReading) Figure,
 ) declaration {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The codes of the checks of processors, beside the one of their being short, and of tasks that hang.
+// The codes of the checks of CPUs, except CPU starvation, and of hung tasks.
 const (
 	Throttled    Code = "CPU_THROTTLED"
 	MachineCheck Code = "MACHINE_CHECK"
@@ -17,11 +17,11 @@ const (
 
 const (
 	throttleSpan  = time.Hour
-	throttleLimit = 10 // times in that
+	throttleLimit = 10 // times in that span
 	hungSpan      = time.Hour
 )
 
-// declareThrottling declares the check of processors that are slowed down for heat.
+// declareThrottling declares the check of CPUs throttled for heat.
 func declareThrottling() declaration {
 	limit := Limit{Of: "thermal throttlings", Unit: "an hour", Enter: throttleLimit}
 	p := Problem{
@@ -50,7 +50,7 @@ func declareThrottling() declaration {
 		})
 }
 
-// declareMachineChecks declares the check of errors that the processor reports of itself and of what is near it.
+// declareMachineChecks declares the check of errors that a CPU reports about itself and the hardware near it.
 func declareMachineChecks() declaration {
 	p := Problem{
 		MachineCheck, Machine, Warm, "The CPU reported an uncorrectable hardware error.",
@@ -62,7 +62,7 @@ func declareMachineChecks() declaration {
 		Limit{Of: "machine checks", Unit: "since the boot"}, p, func(at *track) evidence {
 			return &listed{
 				spell: spell{code: MachineCheck, track: at, wellFor: time.Minute},
-				sick:  "a machine check", well: "no machine check",
+				bad:   "a machine check", well: "no machine check",
 				missing: func(in Input) string { return in.Machine.MachineChecks.absent() },
 				look: func(in Input, _ bool) []string {
 					if in.Machine.MachineChecks.Value == 0 {
@@ -74,7 +74,7 @@ func declareMachineChecks() declaration {
 		})
 }
 
-// HungUncounted says why a kernel gives no number of tasks that hang, while it tells its log of each.
+// HungUncounted is the reason if a kernel does not count hung tasks but logs each one.
 const HungUncounted = "the kernel has no hung-task counter: it is older than 6.13"
 
 // hung returns how many tasks hung since the boot, by the kernel's count or else by its log.

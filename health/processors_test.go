@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// processorEdges walks the checks of processors, the clock and what processes wait for.
+// processorEdges walks the rules of the checks of CPUs, the clock and pressure.
 func processorEdges() []edge {
 	const minute, second = time.Minute, time.Second
 	set := func(f func(m *MachineReading), span time.Duration) func(*bench) {
@@ -72,7 +72,7 @@ func processorEdges() []edge {
 	}
 }
 
-func TestAClockThatIsSetIsToldWithHowMuch(t *testing.T) {
+func TestAClockStepIsFoundWithItsSize(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.machine.Booted.Value -= 3.25
@@ -86,22 +86,22 @@ func TestAClockThatIsSetIsToldWithHowMuch(t *testing.T) {
 	b.reborn()
 	b.each(time.Second, ms)
 	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, limit 0")
-	b.machine.Booted.Value += 0.01 // never by so little at a time
+	b.machine.Booted.Value += 0.01 // the steps are never this small
 	b.pass(time.Hour, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("after an hour: %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("after an hour: %+v", b.result.Findings)
 	}
 }
 
-func TestAClockThatIsSetRightAfterTheBootIsNoFault(t *testing.T) {
+func TestAClockStepRightAfterTheBootIsIgnored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member, b.now = true, time.Minute
 	b.each(time.Minute, ms)
 	b.machine.Booted.Value += 1e8 // there is no battery
 	b.each(20*time.Minute, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("the findings are %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.result.Findings)
 	}
 }
 
@@ -112,35 +112,35 @@ func TestHeatHungTasksAndMachineChecksAdviseOnly(t *testing.T) {
 	b.machine.TasksHung.Value += 2
 	b.machine.MachineChecks.Value = 1
 	b.each(time.Second, ms)
-	var told []string
-	for _, f := range b.verdict.Findings {
-		told = append(told, f.Text)
+	var texts []string
+	for _, f := range b.result.Findings {
+		texts = append(texts, f.Text)
 	}
 	want := "500 thermal throttlings in the last hour, limit 10; 1 machine check " +
 		"since the boot, limit 0; 2 hung tasks in the last hour, limit 0"
-	if got := strings.Join(told, "; "); got != want || b.verdict.State != OK || b.verdict.Gates != Nothing {
-		t.Errorf("%s, gates %v: %s", b.verdict.State, b.verdict.Gates.Names(), got)
+	if got := strings.Join(texts, "; "); got != want || b.result.State != OK || b.result.Gates != Nothing {
+		t.Errorf("%s, gates %v: %s", b.result.State, b.result.Gates.Names(), got)
 	}
 }
 
-func TestProcessorsAreNotHotBecauseOneWasTakenOut(t *testing.T) {
+func TestTakingACPUOfflineIsNoThrottling(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.machine.Throttled = known(20)
 	b.each(time.Minute, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("the findings are %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.result.Findings)
 	}
 }
 
-func TestAFewSegmentsOnAQuietHostAreNoShare(t *testing.T) {
+func TestAFewRetransmissionsOnAQuietHostAreIgnored(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.machine.Segments.Of += 9
 	b.machine.Segments.Among += 9
 	b.each(3*time.Minute, ms)
-	if len(b.verdict.Findings) > 0 {
-		t.Errorf("nine segments are %+v", b.verdict.Findings)
+	if len(b.result.Findings) > 0 {
+		t.Errorf("nine segments: %+v", b.result.Findings)
 	}
 	b.machine.Segments.Of += 30
 	b.machine.Segments.Among += 991
@@ -148,27 +148,27 @@ func TestAFewSegmentsOnAQuietHostAreNoShare(t *testing.T) {
 	b.findsOnly(Retransmissions, "3.9 % of the segments of the last five minutes were retransmitted, limit 1 %")
 }
 
-func TestTasksThatHangAreCountedByTheLogWhereTheKernelHasNoCount(t *testing.T) {
+func TestHungTasksAreCountedFromTheLogIfTheKernelHasNoCounter(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
 	b.machine.TasksHung = Figure{Absent: HungUncounted}
-	b.hardware.TasksHung = Figure{Absent: "nobody has read the kernel's log"}
+	b.hardware.TasksHung = Figure{Absent: "the kernel's log was not read"}
 	b.each(400*time.Second, ms)
 	want := Absence{
-		"hung-tasks", Machine, HungUncounted + "; kernel log: nobody has read the kernel's log",
+		"hung-tasks", Machine, HungUncounted + "; kernel log: the kernel's log was not read",
 	}
-	if !slices.Contains(b.verdict.NotAvailable, want) {
-		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	if !slices.Contains(b.result.NotAvailable, want) {
+		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
-	b.hardware.TasksHung = known(3) // before anybody looked
+	b.hardware.TasksHung = known(3) // before the first reading
 	b.each(time.Second, ms)
 	b.finds()
 	b.hardware.TasksHung = known(5)
 	b.each(time.Second, ms)
 	b.advises("2 hung tasks in the last hour, limit 0")
-	b = beside(t)
-	b.hardware.TasksHung = known(9) // a kernel that counts is believed, whatever its log has kept
+	b = withChecks(t)
+	b.hardware.TasksHung = known(9) // the kernel's own count takes precedence over its log
 	b.machine.TasksHung = Figure{Absent: "the kernel has not answered for a while"}
 	b.each(time.Second, ms)
 	b.machine.TasksHung = known(12)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// weather is what a random machine is like for a while.
+// weather is a random machine for a while.
 type weather struct {
 	latency      func() time.Duration
 	contaminated float64 // share of samples
@@ -25,7 +25,7 @@ type weather struct {
 	machine      MachineReading
 	devices      DevicesReading
 	database     DatabaseReading
-	links        LinkReading // counters say by how much they grow
+	links        LinkReading // counters have their growth
 	discovery    DiscoveryReading
 	inodesFree   uint64
 	hardware     HardwareReading
@@ -79,7 +79,7 @@ func someWeather(r *rand.Rand) weather {
 	return w
 }
 
-// someMachine is how the rest of the machine is for a while. Counters say by how much they grow.
+// someMachine is the rest of the machine for a while. Counters have their growth.
 func someMachine(chance func(percent int) bool) MachineReading {
 	m := wellMachine()
 	m.ProcessesKilled.Value, m.MemoryCorrected.Value = 0, 0
@@ -161,7 +161,7 @@ func (w *witness) mayChange(c Change, was State, reset bool) {
 		w.t.Fatalf("no rule declares %+v", c)
 	}
 	if c.From == Failed && (!reset || c.To != Qualifying) {
-		w.t.Fatalf("FAILED is left by itself: %+v", c)
+		w.t.Fatalf("FAILED ended by itself: %+v", c)
 	}
 	switch {
 	case c.From == Qualifying && c.To == OK:
@@ -174,7 +174,7 @@ func (w *witness) mayChange(c Change, was State, reset bool) {
 	}
 }
 
-// good counts the last run by itself.
+// good evaluates the last run independently.
 func (w *witness) good() bool {
 	n := w.limits.QualifySamples
 	if len(w.run) < n {
@@ -194,7 +194,7 @@ func (w *witness) good() bool {
 }
 
 func (w *witness) mayBe() {
-	v := w.verdict
+	v := w.result
 	if v.Qualified && !w.proven {
 		w.t.Fatalf("qualified without a run: %s", v.Text)
 	}
@@ -211,16 +211,16 @@ func (w *witness) mayBe() {
 		}
 	}
 	if v.State != worst || v.Since > w.now || v.Text == "" || (v.State == OK) != (v.Code == "") {
-		w.t.Fatalf("the verdict is %+v", v)
+		w.t.Fatalf("got %+v", v)
 	}
 	for _, c := range w.j.checks {
 		if more := c.settle(w.now); len(more) > 0 {
-			w.t.Fatalf("the judge was not done: %+v", more)
+			w.t.Fatalf("the judge had changes left: %+v", more)
 		}
 	}
 }
 
-// live lets the machine have its weather.
+// live runs the machine in its weather.
 func (w *witness) live(r *rand.Rand, sky weather) {
 	w.member, w.next.Free = sky.member, sky.free
 	m := sky.machine
@@ -288,9 +288,9 @@ func (w *witness) restart() {
 	w.run, w.next.Err = nil, nil
 }
 
-// TestNoWeatherBreaksAPromise sends machines through random weather: no way to Qualified without a run, no way out of
-// FAILED without an operator, every change declared, the verdict the worst of the findings, nothing left undone. The
-// weather is rough enough for every code to come up.
+// TestNoWeatherBreaksAPromise sends machines through random weather and checks: there is no way to Qualified without a
+// run, and no way out of FAILED without an operator; every change is declared; the health is the worst of the findings;
+// no change is left for the next look. The weather is rough enough to reach every code.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
@@ -306,24 +306,24 @@ func TestNoWeatherBreaksAPromise(t *testing.T) {
 				seen[c.Code] = true
 			}
 			w.changes = nil
-			if w.proven && w.verdict.Qualified {
+			if w.proven && w.result.Qualified {
 				qualified++
 			}
 		}
 	}
 	for _, p := range Problems() {
-		// what no weather lasts for
+		// weather does not last long enough for these
 		hours := p.Code == EtcdQuotaFilling || p.Code == EtcdSizeApart || p.Code == EtcdHeartbeatShort
 		if !seen[p.Code] && p.Code != DiskSpaceUnknown && !hours {
-			t.Errorf("none came to %s", p.Code)
+			t.Errorf("no machine reached %s", p.Code)
 		}
 	}
 	if qualified < 50 {
-		t.Errorf("only %d times one was qualified", qualified)
+		t.Errorf("only %d were qualified", qualified)
 	}
 }
 
-// TestContaminatedSamplesNeverBlameTheDisk has every slow sample contaminated, in whatever share.
+// TestContaminatedSamplesNeverBlameTheDisk contaminates every slow sample, at any share.
 func TestContaminatedSamplesNeverBlameTheDisk(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -349,23 +349,23 @@ func TestContaminatedSamplesNeverBlameTheDisk(t *testing.T) {
 					t.Fatalf("seed %d: the disk is %s: %s", seed, s, fsyncOf(b.j).text())
 				}
 				if fsyncOf(b.j).track.Code == DiskUnfit {
-					t.Fatalf("seed %d: the disk did not pass: %s", seed, b.verdict.Text)
+					t.Fatalf("seed %d: the disk did not pass: %s", seed, b.result.Text)
 				}
 			}
 		}
 	}
 }
 
-func TestTheSameInputsGiveTheSameVerdicts(t *testing.T) {
+func TestTheSameInputsGiveTheSameAssessments(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
 	limits.QualifySamples, limits.Window = 150, 30
-	story := func() (verdicts []Verdict, changes []Change) {
+	story := func() (verdicts []Assessment, changes []Change) {
 		w := &witness{bench: newBench(t, limits), limits: limits}
 		r := rand.New(rand.NewPCG(3, 5))
 		for range 40 {
 			w.live(r, someWeather(r))
-			verdicts = append(verdicts, w.verdict)
+			verdicts = append(verdicts, w.result)
 		}
 		return verdicts, w.changes
 	}

@@ -18,19 +18,18 @@ const (
 // Array is a RAID array of the kernel (md).
 type Array struct {
 	Name, Level string
-	Missing     int      // how many member devices it is missing
-	Failed      []string // those of them that the kernel has put out and that are still there
-	// Doing is what it does beside its work: "idle", "check", "repair", "resync", "recover" or "reshape"; empty when
-	// the kernel does not tell. A check reads all member devices, as most systems have it every month, and nothing is
-	// wrong.
+	Missing     int      // number of missing member devices
+	Failed      []string // those of them that the kernel has ejected and that are still present
+	// Doing is what it does in addition to serving I/O: "idle", "check", "repair", "resync", "recover" or "reshape";
+	// empty if unknown. A check reads all member devices, monthly on most systems, and nothing is wrong then.
 	Doing  string
-	Done   float64 // what part of that is done, from 0 to 1
+	Done   float64 // the finished part of that, from 0 to 1
 	Broken bool    // it is missing more member devices than it can do without
-	// Absent says why all of that is not known, without numbers that change; empty when it is.
+	// Absent is why all of that is unknown, without changing numbers; empty if it is known.
 	Absent string
 }
 
-// declareRAID declares the check of arrays that are missing a member device.
+// declareRAID declares the check of arrays with missing member devices.
 func declareRAID() declaration {
 	return declaration{
 		Check: Check{
@@ -64,8 +63,7 @@ func declareRAID() declaration {
 	}
 }
 
-// declareResync declares the check of arrays that are made the same again on all member devices. A check of an
-// array is not that.
+// declareResync declares the check of arrays that resynchronise their member devices. A check of an array is not that.
 func declareResync() declaration {
 	return declaration{
 		Check: Check{
@@ -90,10 +88,10 @@ func declareResync() declaration {
 	}
 }
 
-// eachArray returns the evidence of a check that asks each array under etcd's data what is wrong with it.
-func eachArray(timing spell, sick, well string, wrong func(Array) string) *listed {
+// eachArray returns the evidence of a check of each array under etcd's data.
+func eachArray(timing spell, bad, well string, wrong func(Array) string) *listed {
 	return &listed{
-		spell: timing, sick: sick, well: well,
+		spell: timing, bad: bad, well: well,
 		missing: func(in Input) string {
 			return in.missing(func(p place) string {
 				silent := p.unknownArrays()
@@ -116,7 +114,7 @@ func eachArray(timing spell, sick, well string, wrong func(Array) string) *liste
 	}
 }
 
-// unknownArrays names those of which the kernel does not tell how they are.
+// unknownArrays names the arrays whose state the kernel does not report.
 func (d DevicesReading) unknownArrays() (all []string) {
 	for _, a := range d.Arrays {
 		if a.Absent != "" {

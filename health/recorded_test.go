@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// recording is what a machine was like, second by second; see testdata/record.
+// recording is the readings of a machine, second by second; see testdata/record.
 type recording struct {
 	seconds  int
-	writes   map[int][]Sample // without the moment
+	writes   map[int][]Sample // without times
 	machines map[int][4]Figure
 }
 
@@ -59,7 +59,7 @@ func number(t *testing.T, text string) float64 {
 	return n
 }
 
-// live lets a second pass, as it was recorded, again and again.
+// live lets a second of the recording pass, in a loop.
 func (r recording) live(b *bench, at time.Duration) {
 	b.now += time.Second
 	second := int(at/time.Second) % r.seconds
@@ -67,7 +67,7 @@ func (r recording) live(b *bench, at time.Duration) {
 		s.End = b.now
 		b.pending = append(b.pending, s)
 	}
-	if m, told := r.machines[second]; told {
+	if m, recorded := r.machines[second]; recorded {
 		b.machine.MemoryAvailable, b.machine.MemoryStalled = m[0], m[1]
 		b.machine.ProcessorWaited, b.machine.DiskWaited = m[2], m[3]
 	}

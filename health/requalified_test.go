@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// failedNow is a member's disk that gave back one error, while its etcd has run for an hour.
+// failedNow is a member's disk that returned one error, while its etcd has run for an hour.
 func failedNow(t *testing.T) *bench {
 	t.Helper()
 	b := member(t)
@@ -20,7 +20,7 @@ func failedNow(t *testing.T) *bench {
 	return b
 }
 
-func TestADiskThatFailedOnceIsQualifiedAgainByACleanRunOnceEtcdWasStartedSince(t *testing.T) {
+func TestAFailedDiskRecoversByACleanRunAndARestartOfEtcd(t *testing.T) {
 	t.Parallel()
 	b := failedNow(t)
 	b.burst(3000, ms)
@@ -29,14 +29,14 @@ func TestADiskThatFailedOnceIsQualifiedAgainByACleanRunOnceEtcdWasStartedSince(t
 	b.etcd.Process.Started = b.now
 	b.burst(1, ms)
 	b.want(OK)
-	if b.verdict.Qualified {
-		t.Error("not all of its writes were like etcd's, and it is qualified")
+	if b.result.Qualified {
+		t.Error("qualified although not all writes were like etcd's")
 	}
 	b.look()
 	b.want(OK) // the old error does not count again
 }
 
-func TestADiskStaysFailedWithoutAWholeRunThatIsCleanAndQuick(t *testing.T) {
+func TestADiskStaysFailedWithoutAWholeCleanAndFastRun(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(b *bench){
 		"the run is not whole": func(b *bench) { b.burst(2999, ms) },
@@ -70,7 +70,7 @@ func TestADiskStaysFailedWithoutAWholeRunThatIsCleanAndQuick(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatStartsAnewKnowsWhenTheDiskHasFailed(t *testing.T) {
+func TestTheTimeOfAFailureSurvivesARestartOfTheAgent(t *testing.T) {
 	t.Parallel()
 	b := failedNow(t)
 	b.now += time.Minute
@@ -87,28 +87,28 @@ func TestAnAgentThatStartsAnewKnowsWhenTheDiskHasFailed(t *testing.T) {
 	b.want(OK)
 }
 
-func TestADiskOfAHostWithoutAMemberThatFailedOnceRunsInBurstsAndIsQualified(t *testing.T) {
+func TestAFailedDiskWithoutAMemberQualifiesInBursts(t *testing.T) {
 	t.Parallel()
 	b := failedNow(t)
 	b.member, b.etcd.Process = false, EtcdProcess{Known: true}
 	b.look()
-	if b.verdict.Figures.QualifyNeed != 0 {
-		t.Error("it asks for bursts before a write has come back")
+	if b.result.Figures.QualifyNeed != 0 {
+		t.Error("it asks for bursts before a write has completed")
 	}
 	b.each(time.Hour, ms)
 	b.want(Failed) // only writes like etcd's count here
 	b.burst(1, ms)
-	if f := b.verdict.Figures; f.QualifyDone != 1 || f.QualifyNeed != 3000 {
-		t.Errorf("the run is at %d of %d", f.QualifyDone, f.QualifyNeed)
+	if f := b.result.Figures; f.QualifyDone != 1 || f.QualifyNeed != 3000 {
+		t.Errorf("progress is %d of %d", f.QualifyDone, f.QualifyNeed)
 	}
 	b.burst(2999, ms)
 	b.want(OK)
-	if !b.verdict.Qualified {
-		t.Error("it has passed a run, and is not qualified")
+	if !b.result.Qualified {
+		t.Error("not qualified after a run that passed")
 	}
 }
 
-func TestAMembersDiskThatFailedOnceIsProvenByItsUsualWrites(t *testing.T) {
+func TestAFailedDiskOfAMemberRecoversByItsUsualWrites(t *testing.T) {
 	t.Parallel()
 	b := failedNow(t)
 	b.etcd.Process.Started = b.now + 1

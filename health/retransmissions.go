@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Retransmissions is the code of the check of what TCP has to send again.
+// Retransmissions is the code of the check of TCP retransmissions.
 const Retransmissions Code = "RETRANSMISSIONS"
 
 const (
@@ -18,8 +18,8 @@ const (
 	resent, resentLeave = 1.0, 0.5 // percent
 )
 
-// declareRetransmissions declares the check of TCP segments that are sent again. The kernel counts those of all
-// connections of the host, whoever has them, those within the host too.
+// declareRetransmissions declares the check of TCP retransmissions. The kernel counts all connections of the host, of
+// every program, including those within the host.
 func declareRetransmissions() declaration {
 	limit := Limit{Of: "retransmitted segments", Unit: "% in five minutes", Enter: resent, Leave: resentLeave}
 	p := Problem{

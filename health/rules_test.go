@@ -19,12 +19,11 @@ type edge struct {
 	over func(b *bench)
 }
 
-// quiet is a latency that is neither quite well nor bad, so that no rule holds because of it.
+// quiet is a latency that is neither good nor bad, so that no rule holds because of it.
 const quiet = 6 * ms
 
-// TestEveryRuleHoldsFromItsNumberOnAndNotBefore walks each rule from each of its states. Before, there were 100 s of
-// quiet.
-func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
+// TestEveryRuleHoldsFromItsLimitOn walks each rule from each of its states. Before, there were 100 s of quiet.
+func TestEveryRuleHoldsFromItsLimitOn(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
 		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), loggedEdges(),
@@ -37,7 +36,7 @@ func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 		for k, r := range c.rules {
 			at := slices.IndexFunc(all, func(e edge) bool { return strings.HasPrefix(r.when, e.when) })
 			if at < 0 {
-				t.Errorf("nothing walks the rule to %s when %s", r.to, r.when)
+				t.Errorf("no edge walks the rule to %s when %s", r.to, r.when)
 				continue
 			}
 			for _, from := range r.from {
@@ -70,7 +69,7 @@ func walk(t *testing.T, check, rule int, from State, e edge) {
 	if fired > 0 {
 		t.Fatalf("it held too early: %+v", b.changes)
 	}
-	if c.State != from { // just led over another rule, which is fine
+	if c.State != from { // another rule applied just before, which is fine
 		b.put(c, from)
 	}
 	b.changes = nil
@@ -80,10 +79,10 @@ func walk(t *testing.T, check, rule int, from State, e edge) {
 	}
 	i := slices.IndexFunc(b.changes, func(got Change) bool { got.Text = ""; return got == want })
 	if fired != 1 || i < 0 {
-		t.Fatalf("it held %d times, and what changed is %+v", fired, b.changes)
+		t.Fatalf("it held %d times, changes %+v", fired, b.changes)
 	}
 	if b.changes[i].Text == "" {
-		t.Error("it does not say what was measured")
+		t.Error("it has no measurement")
 	}
 }
 
@@ -118,7 +117,7 @@ func hangEdges() []edge {
 		{
 			"the operation returned",
 			func(b *bench) {
-				b.sample(LaneDirect, ms) // came back when the other began to hang
+				b.sample(LaneDirect, ms) // it was completed when the other began to hang
 				b.look()
 				b.now++
 				b.sample(LaneDirect, 2*time.Second)
@@ -237,7 +236,7 @@ func runEdges() []edge {
 	}
 }
 
-// sixSoon gives as many slow writes in a row as tell, and yet not for as long.
+// sixSoon makes the decisive number of consecutive slow writes, but in less than the decisive time.
 func sixSoon(b *bench) {
 	b.each(time.Second, 10*ms+1)
 	b.each(time.Second, 10*ms)
@@ -347,7 +346,7 @@ func cpuEdges() []edge {
 	return []edge{
 		{
 			"more than 20 % of the samples",
-			func(b *bench) { // one each 1.01 s is 60 in the minute
+			func(b *bench) { // one every 1.01 s is 60 in the minute
 				for i := range 120 {
 					b.now += 1010 * ms
 					b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i >= 108}}
@@ -436,7 +435,7 @@ func machineEdges() []edge {
 	}
 }
 
-// spoil lets the span pass with nothing but contaminated samples.
+// spoil lets the span pass with only contaminated samples.
 func (b *bench) spoil(span time.Duration) {
 	for range span / time.Second {
 		b.now += time.Second

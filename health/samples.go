@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// samples are in the order in which they came back.
+// samples are in the order of completion.
 type samples []Sample
 
 // last returns the newest n, or all if there are fewer.
 func (s samples) last(n int) samples { return s[max(0, len(s)-n):] }
 
-// since returns those that came back at the moment or later.
+// since returns those completed at that time or later.
 func (s samples) since(at time.Duration) samples {
 	i, _ := slices.BinarySearchFunc(s, at, func(one Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
 	return s[i:]
@@ -32,7 +32,7 @@ func (s samples) over(limit time.Duration) int {
 	return n
 }
 
-// streak returns the newest of a lane that took longer than the limit one after another, the newest first.
+// streak returns the newest consecutive samples of a lane that took longer than the limit, the newest first.
 func (s samples) streak(lane Lane, limit time.Duration) samples {
 	var streak samples
 	for _, one := range slices.Backward(s) {
@@ -47,7 +47,7 @@ func (s samples) streak(lane Lane, limit time.Duration) samples {
 	return streak
 }
 
-// max returns the longest, 0 for none.
+// max returns the longest latency, 0 for none.
 func (s samples) max() time.Duration {
 	longest := time.Duration(0)
 	for _, one := range s {
@@ -78,14 +78,14 @@ func (s samples) spread() spread {
 	return sorted
 }
 
-// keep drops the oldest beyond n. What it gives uses the memory of s.
+// keep drops the oldest beyond n. The result shares the memory of s.
 func (s samples) keep(n int) samples { return slices.Delete(s, 0, max(0, len(s)-n)) }
 
 // spread are latencies, shortest first.
 type spread []time.Duration
 
-// at returns the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest one
-// measured that has this property. 0 for none.
+// at returns the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest measured
+// one with that property. 0 for none.
 func (s spread) at(perMille int) time.Duration {
 	if len(s) == 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestAPercentileIsTheSmallestMeasuredValueThatEnoughStayUnder(t *testing.T) {
+func TestAPercentileIsTheSmallestSufficientMeasuredValue(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -32,7 +32,7 @@ func TestAPercentileIsTheSmallestMeasuredValueThatEnoughStayUnder(t *testing.T) 
 	}
 }
 
-func TestDurationsAndSizesReadWell(t *testing.T) {
+func TestDurationsAndSizesAreFormatted(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 850 * time.Microsecond: "850 µs", 2130 * time.Microsecond: "2.13 ms", 48 * ms: "48 ms",

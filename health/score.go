@@ -12,13 +12,13 @@ const (
 	fullShare = 0.1
 )
 
-// score tells a disk that is slow all the time from one that was slow once. It rises fast and falls slowly, as TiKV's
-// slow score: a round with slow writes multiplies it by up to 2, a round without lets it fall evenly. A round without
-// any writes says nothing. So it goes from 1 to 100 in seven rounds.
+// score distinguishes a disk that is always slow from one that was slow once. It rises fast and falls slowly, like
+// TiKV's slow score: a round with slow writes multiplies it by up to 2, a round without lowers it linearly. A round
+// without writes has no effect. It rises from 1 to 100 in seven rounds.
 type score struct {
 	value float64
 	began time.Duration // of the round
-	// What was counted in the round, and in the one before.
+	// The counts of this round, and of the one before.
 	count, slow         int
 	lastCount, lastSlow int
 }

@@ -19,39 +19,39 @@ func (s *score) after(rounds, slow int) float64 {
 	return s.value
 }
 
-func TestTheScoreDoublesUpToItsMostInSevenRounds(t *testing.T) {
+func TestTheScoreReachesItsMaximumInSevenRounds(t *testing.T) {
 	t.Parallel()
 	s := &score{value: scoreLeast}
 	if got := s.after(6, 1); got != 64 {
-		t.Errorf("after six rounds it is %g", got)
+		t.Errorf("after six rounds: %g", got)
 	}
 	if got := s.after(1, 10); got != 100 {
-		t.Errorf("after the seventh it is %g", got)
+		t.Errorf("after the seventh: %g", got)
 	}
 }
 
-func TestTheScoreFallsToItsLeastInFiveMinutes(t *testing.T) {
+func TestTheScoreFallsToItsMinimumInFiveMinutes(t *testing.T) {
 	t.Parallel()
 	s := &score{value: scoreMost}
 	if got := s.after(29, 0); got < 3.3 || got > 3.4 {
-		t.Errorf("after 29 rounds it is %g", got)
+		t.Errorf("after 29 rounds: %g", got)
 	}
 	if got := s.after(3, 0); got != 1 {
-		t.Errorf("after 5 min it is %g", got)
+		t.Errorf("after 5 min: %g", got)
 	}
 }
 
-func TestARoundWithoutWritesLeavesTheScore(t *testing.T) {
+func TestARoundWithoutWritesKeepsTheScore(t *testing.T) {
 	t.Parallel()
 	s := &score{value: 50}
 	s.advance(time.Hour, 10*time.Second, 5*time.Minute)
 	if s.value != 50 || s.began != time.Hour {
-		t.Errorf("it is %g, the round began at %s", s.value, s.began)
+		t.Errorf("got %g, the round began at %s", s.value, s.began)
 	}
 	s.add(true)
 	s.advance(time.Hour+10*time.Second-1, 10*time.Second, 5*time.Minute)
 	if s.value != 50 {
-		t.Errorf("a round that is not over makes it %g", s.value)
+		t.Errorf("an unfinished round makes it %g", s.value)
 	}
 }
 

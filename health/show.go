@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// show writes a duration as people read it, with three digits: 850 µs, 2.13 ms, 48 ms, 1.3 s, 34 s, 15 min.
+// show formats a duration with three digits: 850 µs, 2.13 ms, 48 ms, 1.3 s, 34 s, 15 min.
 func show(d time.Duration) string {
 	if d == 0 {
 		return "0 s"
@@ -40,7 +40,7 @@ func digits(d, unit time.Duration) string {
 	return strconv.FormatFloat(n, 'g', 3, 64)
 }
 
-// showBytes writes a size: 512 MiB, 1.5 GiB.
+// showBytes formats a size: 512 MiB, 1.5 GiB.
 func showBytes(n uint64) string {
 	size, unit := float64(n), "B"
 	for _, u := range []string{"KiB", "MiB", "GiB", "TiB", "PiB"} {
@@ -55,7 +55,7 @@ func showBytes(n uint64) string {
 	return fmt.Sprintf("%.3g %s", size, unit)
 }
 
-// plural writes a count with its noun.
+// plural formats a count with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The codes of the checks of what drives say of themselves.
+// The codes of the checks of what drives report about themselves.
 const (
 	DriveFailing Code = "DRIVE_FAILING"
 	DriveWorn    Code = "DRIVE_WORN"
@@ -22,10 +22,10 @@ const (
 	smartSource = "smartctl, run by quorumd-smart.service every half hour"
 	drivesFor   = 10 * time.Minute
 	usedMost    = 100 // percent of the rated life
-	cooler      = 5   // degrees below its limit a drive has to be to be well again
+	cooler      = 5   // degrees below its limit at which a drive is well again
 )
 
-// warningHeat is the bit of the critical warnings that is about the temperature. The others are about the drive.
+// warningHeat is the critical-warning bit for the temperature. The others concern the drive.
 const warningHeat = 1 << 1
 
 // warnings returns what the bits of the critical warnings mean, in their order.
@@ -37,8 +37,8 @@ func warnings() []string {
 	}
 }
 
-// declareFailing declares the check of what drives say of themselves. It advises only: drives that say they fail may
-// run on for a year, and a quarter of those that fail never said so; the probe sees what etcd would see.
+// declareFailing declares the check of what drives report about themselves. It only advises: drives that report failure
+// may run for another year, and a quarter of those that fail never reported it. The probe sees what etcd would see.
 func declareFailing() declaration {
 	return declaration{
 		Check: Check{
@@ -66,12 +66,12 @@ func declareFailing() declaration {
 	}
 }
 
-// eachDrive returns the evidence of a check that looks at every drive by itself. One that no longer answers is as it
-// was when it last did: to fall silent is no recovery.
-func eachDrive(at *track, code Code, sick, well string, look func(Drive) string) *listed {
+// eachDrive returns the evidence of a check of each drive. A drive that no longer answers keeps its last state: silence
+// is no recovery.
+func eachDrive(at *track, code Code, bad, well string, look func(Drive) string) *listed {
 	last := map[string]string{}
 	return &listed{
-		spell: spell{code: code, track: at, wellFor: drivesFor}, sick: sick, well: well,
+		spell: spell{code: code, track: at, wellFor: drivesFor}, bad: bad, well: well,
 		missing: func(in Input) string { return in.Hardware.Drives.absent() },
 		look: func(in Input, _ bool) (found []string) {
 			before := last
@@ -92,7 +92,7 @@ func eachDrive(at *track, code Code, sick, well string, look func(Drive) string)
 	}
 }
 
-// silentDrives names those that tell nothing of themselves, as one behind a RAID controller, and why.
+// silentDrives names the drives that report nothing, such as one behind a RAID controller, and why.
 func silentDrives(in Input) (all []string) {
 	for _, d := range in.Hardware.Drives.All {
 		if d.Absent != "" {
@@ -105,7 +105,7 @@ func silentDrives(in Input) (all []string) {
 	return all
 }
 
-// failing says all that a drive has against itself.
+// failing returns everything that a drive reports against itself.
 func failing(d Drive) string {
 	var said []string
 	for bit, what := range warnings() {
@@ -120,13 +120,13 @@ func failing(d Drive) string {
 	case d.Warnings&^warningHeat != 0:
 		return fmt.Sprintf("unknown warning (critical warning 0x%02x, limit 0)",
 			d.Warnings)
-	case d.Failed && d.Warnings == 0: // an NVMe drive that is too hot says FAILED, too
+	case d.Failed && d.Warnings == 0: // an overheated NVMe drive reports FAILED, too
 		return "its SMART self-assessment is FAILED"
 	}
 	return ""
 }
 
-// declareWear declares the check of what is left of drives.
+// declareWear declares the check of the remaining life of drives.
 func declareWear() declaration {
 	return declaration{
 		Check: Check{
@@ -155,7 +155,7 @@ func declareWear() declaration {
 	}
 }
 
-// worn returns how little is left of a drive.
+// worn returns how worn a drive is.
 func worn(d Drive) string {
 	switch {
 	case d.Spare != nil && d.SpareLimit != nil && *d.Spare < *d.SpareLimit:
@@ -166,7 +166,7 @@ func worn(d Drive) string {
 	return ""
 }
 
-// declareHeat declares the check of the temperature of drives. A hot one slows itself down.
+// declareHeat declares the check of the temperature of drives. A hot drive throttles itself.
 func declareHeat() declaration {
 	return declaration{
 		Check: Check{
@@ -187,7 +187,7 @@ func declareHeat() declaration {
 		gather: func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DriveHot, track: at, badFor: time.Minute, wellFor: drivesFor},
-				sick:  "a drive exceeds its own temperature limit, or reports a temperature warning",
+				bad:   "a drive exceeds its own temperature limit, or reports a temperature warning",
 				well:  fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
 				look:  tooHot, missing: noTemperature,
 			}
@@ -195,7 +195,7 @@ func declareHeat() declaration {
 	}
 }
 
-// noTemperature returns why no drive could be too hot: none warns of that, and no thermometer has a limit.
+// noTemperature returns why no drive can be found too hot: none has that warning, and no thermometer has a limit.
 func noTemperature(in Input) string {
 	warns := func(d Drive) bool { return d.Absent == "" && d.Warns }
 	limited := func(s Sensor) bool { return s.Drive && s.Limit > 0 }
@@ -208,23 +208,23 @@ func noTemperature(in Input) string {
 	return cmp.Or(in.Hardware.Sensors.absent(), "no drive reports its temperature and its limit")
 }
 
-// tooHot names the drives that are. One that was is too hot until it has cooled by a few degrees more.
+// tooHot names the overheated drives. A drive stays overheated until it has cooled by a few degrees more.
 func tooHot(in Input, bad bool) (found []string) {
-	told := map[string]bool{}
+	covered := map[string]bool{}
 	for _, s := range in.Hardware.Sensors.All {
 		over := s.Limit
 		if bad {
 			over -= cooler
 		}
 		if s.Drive && s.Limit > 0 {
-			told[s.Of] = true
+			covered[s.Of] = true
 			if s.Celsius > over {
 				found = append(found, fmt.Sprintf("%s: %.0f °C, limit %.0f °C", s.Of, s.Celsius, s.Limit))
 			}
 		}
 	}
 	for _, d := range in.Hardware.Drives.All {
-		if d.Absent == "" && d.Warnings&warningHeat != 0 && !told[d.Name] {
+		if d.Absent == "" && d.Warnings&warningHeat != 0 && !covered[d.Name] {
 			found = append(found, fmt.Sprintf("%s: %s (critical warning 0x%02x, limit 0)", d.title(),
 				warnings()[1], d.Warnings))
 		}

@@ -13,7 +13,7 @@ import (
 
 func percent(n int) *int { return &n }
 
-// wellDrive is an NVMe drive that has a few old errors and nothing to complain of.
+// wellDrive is a healthy NVMe drive with a few old errors.
 func wellDrive() Drive {
 	return Drive{
 		Name: "nvme0", Model: "M", Serial: "S1", Warns: true, Spare: percent(100), SpareLimit: percent(10),
@@ -35,21 +35,21 @@ func wellHardware() HardwareReading {
 	}
 }
 
-// driven gives hardware with another drive.
+// driven returns hardware with a modified drive.
 func driven(spoil func(*Drive)) HardwareReading {
 	h := wellHardware()
 	spoil(&h.Drives.All[0])
 	return h
 }
 
-// heated gives hardware with a drive of another temperature.
+// heated returns hardware with a drive at another temperature.
 func heated(celsius float64) HardwareReading {
 	h := wellHardware()
 	h.Sensors.All[0].Celsius = celsius
 	return h
 }
 
-// someHardware is how drives and sensors are for a while.
+// someHardware is drives and sensors for a while.
 func someHardware(chance func(percent int) bool) HardwareReading {
 	h := wellHardware()
 	d := &h.Drives.All[0]
@@ -70,7 +70,7 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 		h.Logged.All[0].Resets = 3
 	}
 	if chance(80) { // it takes five minutes
-		h.Time.Heard = 3 * time.Hour
+		h.Time.SinceUpdate = 3 * time.Hour
 	}
 	if chance(10) {
 		h.Drives = Several[Drive]{Absent: "smartctl is not installed"}
@@ -122,7 +122,7 @@ func driveEdges() []edge {
 	}
 }
 
-func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
+func TestAFaultOfADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		drive func(*Drive)
@@ -145,10 +145,10 @@ func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 			func(d *Drive) { d.Warnings = 16 }, DriveFailing,
 			"nvme0 (S1): its capacitor has failed: a power cut loses writes (critical warning 0x10, limit 0)",
 		},
-		"it says so itself": {
+		"its self-assessment failed": {
 			func(d *Drive) { d.Failed = true }, DriveFailing, "nvme0 (S1): its SMART self-assessment is FAILED",
 		},
-		"a bit that nobody knows": {
+		"an unknown bit": {
 			func(d *Drive) { d.Warnings, d.Failed = 1<<7, true }, DriveFailing,
 			"nvme0 (S1): unknown warning (critical warning 0x80, limit 0)",
 		},
@@ -167,77 +167,77 @@ func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			b := beside(t)
+			b := withChecks(t)
 			b.hardware = driven(c.drive)
 			b.each(2*time.Second, ms)
 			b.finds(c.code)
 			b.advises(c.text)
-			if b.verdict.State != OK {
-				t.Errorf("the verdict is %s", b.verdict.State)
+			if b.result.State != OK {
+				t.Errorf("got %s", b.result.State)
 			}
 		})
 	}
 }
 
-// advises tells what the first finding says, which need not be the verdict.
+// advises checks the text of the first finding, which may not affect the health state.
 func (b *bench) advises(text string) {
 	b.t.Helper()
-	if len(b.verdict.Findings) == 0 || b.verdict.Findings[0].Text != text {
-		b.t.Errorf("the findings are %+v, want %q", b.verdict.Findings, text)
+	if len(b.result.Findings) == 0 || b.result.Findings[0].Text != text {
+		b.t.Errorf("the findings are %+v, want %q", b.result.Findings, text)
 	}
 }
 
 func TestManyBadDrivesAreCountedAndAFewNamed(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.hardware.Drives.All = nil
 	for i := range 5 {
 		b.hardware.Drives.All = append(b.hardware.Drives.All, Drive{Name: fmt.Sprintf("sd%d", i), Failed: true})
 	}
 	b.each(time.Second, ms)
 	b.finds(DriveFailing)
-	text := b.verdict.Findings[0].Text
+	text := b.result.Findings[0].Text
 	if strings.Count(text, "FAILED") != 3 || !strings.HasSuffix(text, "; and 2 more") {
-		t.Errorf("it says %q", text)
+		t.Errorf("got %q", text)
 	}
 }
 
-func TestADriveThatTellsNothingIsNeitherWellNorSick(t *testing.T) {
+func TestASilentDriveIsNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.hardware = driven(func(d *Drive) { d.Absent, d.Failed, d.Used = "behind a RAID controller", true, percent(200) })
 	b.each(time.Minute, ms)
 	b.finds()
 	want := []Absence{{"smart", Machine, "nvme0: behind a RAID controller"}}
-	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
-		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	if fmt.Sprint(b.result.NotAvailable) != fmt.Sprint(want) {
+		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
 	for range 4 {
 		b.hardware.Drives.All = append(b.hardware.Drives.All, Drive{Name: "sda", Absent: "behind it, too"})
 	}
 	b.each(time.Second, ms)
-	if all := b.verdict.NotAvailable; len(all) != 4 || all[3].Why != "2 drives more" {
-		t.Errorf("of many, not available: %+v", all)
+	if all := b.result.NotAvailable; len(all) != 4 || all[3].Why != "2 drives more" {
+		t.Errorf("with several, not available: %+v", all)
 	}
 }
 
-func TestThatNoDriveCanBeAskedIsSaidOnceAndNotByEveryCheck(t *testing.T) {
+func TestMissingDriveReadingsAreReportedOnceForAllChecks(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.hardware.Drives = Several[Drive]{Absent: "smartctl is not installed"}
 	b.each(time.Minute, ms)
 	b.finds()
 	want := []Absence{{"smart", Machine, "smartctl is not installed"}}
-	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
-		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	if fmt.Sprint(b.result.NotAvailable) != fmt.Sprint(want) {
+		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
 }
 
-func TestADriveWithoutAThermometerOfItsOwnIsHotWhenItSaysSo(t *testing.T) {
+func TestADriveWithoutAThermometerIsHotIfItWarns(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.hardware = driven(func(d *Drive) { d.Warnings, d.Failed = warningHeat, true })
-	b.each(2*time.Minute, ms) // its thermometer says that all is well
+	b.each(2*time.Minute, ms) // its thermometer is fine
 	b.finds()
 	b.hardware.Sensors = Several[Sensor]{Absent: "there is no hwmon"}
 	b.each(2*time.Minute, ms)
@@ -245,27 +245,27 @@ func TestADriveWithoutAThermometerOfItsOwnIsHotWhenItSaysSo(t *testing.T) {
 	b.advises("nvme0 (S1): it is too hot or too cold (critical warning 0x02, limit 0)")
 }
 
-func TestADriveThatTellsNoTemperatureIsNotCool(t *testing.T) {
+func TestAnUnknownTemperatureIsNotAvailable(t *testing.T) {
 	t.Parallel()
 	want := []Absence{{"drive-heat", Machine, "no drive reports its temperature and its limit"}}
 	for what, sensors := range map[string][]Sensor{
 		"no thermometer":      wellHardware().Sensors.All[1:],
 		"one without a limit": {{Of: "sda", Drive: true, Celsius: 99}, wellHardware().Sensors.All[1]},
 	} {
-		b := beside(t)
+		b := withChecks(t)
 		b.hardware = driven(func(d *Drive) { d.Name, d.Warns = "sda", false })
 		b.hardware.Sensors.All = sensors
 		b.each(2*time.Minute, ms)
 		b.finds()
-		if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
-			t.Errorf("%s: not available is %+v", what, b.verdict.NotAvailable)
+		if fmt.Sprint(b.result.NotAvailable) != fmt.Sprint(want) {
+			t.Errorf("%s: not available: %+v", what, b.result.NotAvailable)
 		}
 	}
 }
 
-func TestAnAlarmOfAChipIsNamedUnlessItIsShort(t *testing.T) {
+func TestAChipAlarmIsFoundUnlessItIsShort(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.hardware.Sensors.All[1].Alarm = true
 	b.each(alarmFor-time.Second, ms)
 	b.finds()
@@ -274,22 +274,22 @@ func TestAnAlarmOfAChipIsNamedUnlessItIsShort(t *testing.T) {
 	b.advises("coretemp temp1_crit_alarm")
 }
 
-func TestThatNoChipHasAnAlarmIsNotThatNoneGivesOne(t *testing.T) {
+func TestChipsWithoutAlarmSupportAreNotAvailable(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.hardware.Sensors.All = b.hardware.Sensors.All[:1] // the temperature of a drive
 	b.each(time.Minute, ms)
 	want := []Absence{{"alarms", Machine, "no sensor supports alarms"}}
-	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
-		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	if fmt.Sprint(b.result.NotAvailable) != fmt.Sprint(want) {
+		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
 }
 
-func TestAFindingCountsWhatIsSoForLongEnough(t *testing.T) {
+func TestAFindingCountsInstancesThatLastLongEnough(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	count := func() int {
-		for _, f := range b.verdict.Findings {
+		for _, f := range b.result.Findings {
 			if f.Code == HardwareAlarm {
 				return f.Count
 			}
@@ -301,24 +301,24 @@ func TestAFindingCountsWhatIsSoForLongEnough(t *testing.T) {
 	b.hardware.Sensors.All = []Sensor{chip, wellHardware().Sensors.All[1]}
 	b.each(2*alarmFor, ms)
 	if count() != 1 {
-		t.Fatalf("of one alarm it finds %d", count())
+		t.Fatalf("one alarm counts as %d", count())
 	}
 	b.hardware.Sensors.All = []Sensor{chip, chip}
 	b.each(alarmFor-time.Second, ms)
 	if count() != 1 {
-		t.Errorf("an alarm that is short is counted: %d", count())
+		t.Errorf("with a short alarm: %d", count())
 	}
 	b.each(2*time.Second, ms)
 	if count() != 2 {
-		t.Errorf("of two alarms it finds %d", count())
+		t.Errorf("two alarms count as %d", count())
 	}
 }
 
-func TestWhatADriveCountedIsRememberedOverARestart(t *testing.T) {
+func TestErrorsOfADriveAreRememberedAcrossARestart(t *testing.T) {
 	t.Parallel()
-	b := beside(t)
+	b := withChecks(t)
 	b.reborn()
-	b.hardware = driven(func(d *Drive) { d.Errors[0].N = 9 }) // while the agent was not there
+	b.hardware = driven(func(d *Drive) { d.Errors[0].N = 9 }) // while the agent was down
 	b.each(time.Second, ms)
 	b.finds(DriveErrorsGrown)
 	b.reborn()
@@ -327,7 +327,7 @@ func TestWhatADriveCountedIsRememberedOverARestart(t *testing.T) {
 	b.advises("nvme0 (S1): 7 more media errors in a week, limit 0")
 }
 
-func TestCountersThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleCountersAreRefused(t *testing.T) {
 	t.Parallel()
 	many := map[string]growth{}
 	for i := range countersKept + 1 {
@@ -350,7 +350,7 @@ func TestCountersThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestADriveThatFallsSilentHasNotRecovered(t *testing.T) {
+func TestASilentDriveHasNotRecovered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	second := wellDrive()
@@ -360,16 +360,16 @@ func TestADriveThatFallsSilentHasNotRecovered(t *testing.T) {
 	b.hardware.Drives.All = []Drive{failing, second}
 	b.pass(2*time.Minute, ms)
 	if text := b.found(DriveFailing); !strings.HasPrefix(text, "nvme0 (S1): ") {
-		t.Fatalf("a failing drive gives %q", text)
+		t.Fatalf("a failing drive: %q", text)
 	}
 	b.hardware.Drives.All = []Drive{{Name: "nvme0", Absent: "smartctl did not end"}, second}
 	b.pass(time.Hour, ms)
 	if text := b.found(DriveFailing); !strings.HasSuffix(text, ", and the drive no longer responds") {
-		t.Errorf("silent, it gives %q", text)
+		t.Errorf("silent: %q", text)
 	}
 	b.hardware.Drives.All = []Drive{wellDrive(), second}
 	b.pass(time.Hour, ms)
 	if text := b.found(DriveFailing); text != "" {
-		t.Errorf("answering well again, it gives %q", text)
+		t.Errorf("healthy again: %q", text)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrOtherBoot says that a snapshot was taken before the machine was last started: its moments mean nothing now, and a
-// reboot is one way to clear FAILED.
+// ErrOtherBoot means that a snapshot is from before the last boot: its times are meaningless now, and a reboot is one
+// way to clear FAILED.
 var ErrOtherBoot = errors.New("it is from before the machine was last started")
 
 var errImpossible = errors.New("it has impossible times")
@@ -24,7 +24,7 @@ const (
 	snapshotLimit   = 1 << 20
 )
 
-// snapshot is what survives a restart of the agent: the verdicts and what binds them, but no samples.
+// snapshot is what survives a restart of the agent: the states and what binds them, but no samples.
 type snapshot struct {
 	Version int              `json:"version"`
 	Boot    string           `json:"boot"`
@@ -32,8 +32,8 @@ type snapshot struct {
 	State   State            `json:"state"`
 	Since   time.Duration    `json:"since"`
 	Checks  map[string]track `json:"checks"`
-	// Memory is what the checks have to remember beside that, by their names. That of fsync lies in Disk: it was there
-	// before there were others.
+	// Memory is what the checks remember in addition, by their names. That of fsync is in Disk, which is older than
+	// Memory.
 	Disk   json.RawMessage            `json:"disk"`
 	Memory map[string]json.RawMessage `json:"memory,omitempty"`
 }
@@ -66,7 +66,7 @@ func (s *snapshot) of(name string) (json.RawMessage, bool) {
 	return data, known
 }
 
-// Snapshot returns what [Restore] needs, as JSON. Boot is the boot ID of the machine.
+// Snapshot returns what [Restore] needs, as JSON. boot is the boot ID of the machine.
 func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	s := snapshot{
 		Version: snapshotVersion, Boot: boot, At: j.now, State: j.state, Since: j.since, Checks: map[string]track{},
@@ -84,9 +84,9 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	return data, nil
 }
 
-// Restore returns a judge who remembers what the snapshot says: the verdicts, how long they bind, and whether the disk
-// is qualified, unless the limits of the run have changed since. Boot is the boot ID of the machine, now the moment on
-// the clock of [Input]. With an error, [ErrOtherBoot] among them, the caller starts with [New].
+// Restore returns a judge with the snapshot's memory: the states, how long they bind, and whether the disk is
+// qualified, unless the limits of the run have changed since. boot is the boot ID of the machine, now the time on the
+// clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {
 	j, err := New(t)
 	if err != nil {
@@ -123,7 +123,7 @@ func readSnapshot(data []byte, boot string, now time.Duration) (snapshot, error)
 	return s, s.check(now)
 }
 
-// strictly reads JSON that has nothing that is not known.
+// strictly decodes JSON and rejects unknown fields.
 func strictly(data []byte, to any) error {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.DisallowUnknownFields()
@@ -136,7 +136,7 @@ func strictly(data []byte, to any) error {
 	return nil
 }
 
-// check tells whether the moments lie in the past.
+// check returns an error if a time is in the future.
 func (s snapshot) check(now time.Duration) error {
 	moments := []time.Duration{s.Since}
 	for _, t := range s.Checks {
@@ -154,17 +154,17 @@ func (s snapshot) check(now time.Duration) error {
 	return nil
 }
 
-// past reports whether the moments lie between the start of the machine and the one given.
+// past reports whether the times are between the start of the machine and the one given.
 func past(at time.Duration, moments ...time.Duration) bool {
 	return slices.Min(moments) >= 0 && slices.Max(moments) <= at
 }
 
 func (j *Judge) recall(s snapshot, now time.Duration) error {
 	j.begun, j.now, j.state, j.since = true, now, s.State, s.Since
-	j.newest = s.At // what the probe says from now on came back after that
+	j.newest = s.At // what the probe reports from now on was completed after that
 	for _, c := range j.checks {
 		was, known := s.Checks[c.Name]
-		if !known { // it was taken before there was this check
+		if !known { // the snapshot is older than this check
 			c.Since = now
 			c.begin(now)
 			continue

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// restart stops the agent for so long and starts it again.
+// restart restarts the agent after a pause.
 func (b *bench) restart(pause time.Duration, limits Thresholds) {
 	b.t.Helper()
 	data, err := b.j.Snapshot("boot")
@@ -27,14 +27,14 @@ func (b *bench) restart(pause time.Duration, limits Thresholds) {
 	}
 }
 
-func TestARestartKeepsTheVerdictAndWhatBindsIt(t *testing.T) {
+func TestARestartKeepsTheStateAndWhatBindsIt(t *testing.T) {
 	t.Parallel()
 	b := spare(t)
 	b.restart(10*time.Second, DefaultThresholds())
 	b.look()
-	if b.verdict.State != OK || !b.verdict.Qualified {
-		t.Errorf("a qualified disk came back as %s, qualified %v: %s", b.verdict.State, b.verdict.Qualified,
-			b.verdict.Text)
+	if b.result.State != OK || !b.result.Qualified {
+		t.Errorf("a qualified disk came back as %s, qualified %v: %s", b.result.State, b.result.Qualified,
+			b.result.Text)
 	}
 	b.says("no sample since the agent started")
 	b.each(5*time.Second, ms)
@@ -47,12 +47,12 @@ func TestARestartDoesNotShortenAnything(t *testing.T) {
 	b.warm()
 	b.each(5*time.Second, 200*ms)
 	b.want(Slow)
-	since := b.verdict.Since
+	since := b.result.Since
 	b.each(14*time.Minute, ms)
 	b.restart(10*time.Second, DefaultThresholds())
 	b.look()
-	if b.verdict.State != Slow || b.verdict.Since != since {
-		t.Errorf("it is %s since %s, and was SLOW since %s", b.verdict.State, b.verdict.Since, since)
+	if b.result.State != Slow || b.result.Since != since {
+		t.Errorf("got %s since %s, and was SLOW since %s", b.result.State, b.result.Since, since)
 	}
 	if took := b.until(Warm, time.Hour); took != 300*time.Second {
 		t.Errorf("it took %s until WARM, want the samples of a window", took)
@@ -96,12 +96,12 @@ func TestAPauseTooLongForTheDataMakesItUnknown(t *testing.T) {
 	b := spare(t)
 	b.restart(5*time.Minute+time.Second, DefaultThresholds())
 	b.look()
-	if b.verdict.State != Unknown || b.verdict.Code != DiskProbeDown || b.verdict.Qualified {
-		t.Errorf("after 5 min it is %s %s, qualified %v", b.verdict.State, b.verdict.Code, b.verdict.Qualified)
+	if b.result.State != Unknown || b.result.Code != DiskProbeDown || b.result.Qualified {
+		t.Errorf("after 5 min: %s %s, qualified %v", b.result.State, b.result.Code, b.result.Qualified)
 	}
 }
 
-func TestARunOfOtherLimitsDoesNotCount(t *testing.T) {
+func TestARunWithOtherLimitsDoesNotCount(t *testing.T) {
 	t.Parallel()
 	b := spare(t)
 	limits := DefaultThresholds()
@@ -111,7 +111,7 @@ func TestARunOfOtherLimitsDoesNotCount(t *testing.T) {
 	b.want(Qualifying)
 }
 
-func TestOnlyASnapshotOfThisBootIsTaken(t *testing.T) {
+func TestOnlyASnapshotOfThisBootIsAccepted(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	data, err := b.j.Snapshot("boot")
@@ -119,17 +119,17 @@ func TestOnlyASnapshotOfThisBootIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Restore(data, DefaultThresholds(), "another", b.now); !errors.Is(err, ErrOtherBoot) {
-		t.Errorf("another boot gives %v", err)
+		t.Errorf("another boot: %v", err)
 	}
 	if _, err := Restore(data, DefaultThresholds(), "boot", b.now-1); err == nil {
-		t.Error("a snapshot from the future is taken")
+		t.Error("a snapshot from the future is accepted")
 	}
 	if _, err := Restore(data, Thresholds{}, "boot", b.now); err == nil {
-		t.Error("bad thresholds are taken")
+		t.Error("bad thresholds are accepted")
 	}
 }
 
-func TestASnapshotOfAnotherVersionOrFullOfNonsenseIsRefused(t *testing.T) {
+func TestAnInvalidSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	b := spare(t)
 	good, err := b.j.Snapshot("boot")
@@ -152,8 +152,8 @@ func TestASnapshotOfAnotherVersionOrFullOfNonsenseIsRefused(t *testing.T) {
 		"qualified though not": {`"fsync":{"state":"OK"`, `"fsync":{"state":"SLOW","code":"DISK_FSYNC_SLOW"`},
 		"a score too low":      {`"score":1`, `"score":0`},
 		"a score too high":     {`"score":1`, `"score":101`},
-		"a moment too early":   {`"lastSample":`, `"lastSample":-`},
-		"a moment too late":    {`"lastSample":`, `"lastSample":9`},
+		"a time too early":     {`"lastSample":`, `"lastSample":-`},
+		"a time too late":      {`"lastSample":`, `"lastSample":9`},
 		"a return too late": {
 			`"fsync":{"state":"OK"`,
 			`"fsync":{"returns":{"OK":[9000000000000000000]},"state":"OK"`,
@@ -172,7 +172,7 @@ func TestASnapshotOfAnotherVersionOrFullOfNonsenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestASnapshotFromBeforeACheckExistedIsTaken(t *testing.T) {
+func TestASnapshotOlderThanACheckIsAccepted(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	data, err := b.j.Snapshot("boot")
@@ -193,7 +193,7 @@ func TestASnapshotFromBeforeACheckExistedIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, _ := j.Observe(Input{Now: b.now, Member: true, Disk: b.next}); v.State != OK {
-		t.Errorf("the verdict is %+v", v)
+		t.Errorf("got %+v", v)
 	}
 }
 
@@ -218,8 +218,8 @@ func TestASnapshotOfASnapshotIsTheSame(t *testing.T) {
 	}
 }
 
-// TestTheSnapshotIsWrittenAsEver holds the format, so that an agent of another version reads it.
-func TestTheSnapshotIsWrittenAsEver(t *testing.T) {
+// TestTheSnapshotFormatIsUnchanged pins the format, so that an agent of another version can read it.
+func TestTheSnapshotFormatIsUnchanged(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.warm()
@@ -259,10 +259,10 @@ func FuzzRestore(f *testing.F) {
 		if was == Failed && b.disk() != Failed {
 			t.Errorf("FAILED became %s", b.disk())
 		}
-		if b.verdict.Qualified && !qualified {
+		if b.result.Qualified && !qualified {
 			t.Error("it became qualified")
 		}
-		if score := b.verdict.Figures.Score; math.IsNaN(score) || score < 1 || score > 100 {
+		if score := b.result.Figures.Score; math.IsNaN(score) || score < 1 || score > 100 {
 			t.Errorf("the score is %g", score)
 		}
 		again, err := b.j.Snapshot("boot")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// usageFresh is how long free space is believed. The probe asks every 30 s.
+// usageFresh is how long a reading of free space is valid. The probe asks every 30 s.
 const usageFresh = 5 * time.Minute
 
 // The codes of the check of free space.
@@ -17,8 +17,8 @@ const (
 	DiskSpaceUnknown Code = "DISK_SPACE_UNKNOWN"
 )
 
-// declareSpace declares the check of the room left. It is left only when a tenth more than needed is free, so that it
-// does not flap.
+// declareSpace declares the check of free space. The finding ends only when a tenth more than needed is free, so that
+// it does not flap.
 func declareSpace(t Thresholds) declaration {
 	enough := t.MinFree + t.MinFree/10
 	return declaration{
@@ -51,7 +51,7 @@ func spaceProblems() []Problem {
 	}
 }
 
-// space is the evidence on the room left.
+// space is the evidence on free space.
 type space struct {
 	plain
 
@@ -59,7 +59,7 @@ type space struct {
 	disk            DiskReading
 }
 
-func (s *space) ways() []rule {
+func (s *space) transitions() []rule {
 	unknown := func() (string, bool) { return s.text(), !s.fresh() }
 	low := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free < s.minFree }
 	fine := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free >= s.minFree }

@@ -15,11 +15,11 @@ type spell struct {
 	badFor  time.Duration
 	wellFor time.Duration // base, see patience
 
-	begun   bool
-	now     time.Duration
-	lastOK  time.Duration // the last reading that was not bad, or unknown
-	lastBad time.Duration // the last reading that was not good, or unknown
-	told    string        // the text of the last reading that was not good
+	begun    bool
+	now      time.Duration
+	lastOK   time.Duration // the last reading that was not bad, or unknown
+	lastBad  time.Duration // the last reading that was not good, or unknown
+	lastText string        // the text of the last reading that was not good
 }
 
 // see records a reading. A reading between the limits is neither bad nor well, and an unknown one has no text either.
@@ -32,19 +32,19 @@ func (s *spell) see(now time.Duration, bad, well bool, text string) {
 		s.lastOK = now
 	}
 	if !well {
-		s.lastBad, s.told = now, cmp.Or(text, s.told)
+		s.lastBad, s.lastText = now, cmp.Or(text, s.lastText)
 	}
 }
 
-// tell returns the text: how things are now, or what was found while they are on their way back.
-func (s *spell) tell(now string) string {
+// currentText returns the text: the current reading, or the last bad one while the check is recovering.
+func (s *spell) currentText(now string) string {
 	if s.track.State == OK || s.lastBad == s.now {
 		return now
 	}
-	return cmp.Or(s.told, s.track.Reason) + ", until just now"
+	return cmp.Or(s.lastText, s.track.Reason) + ", until just now"
 }
 
-// rules returns the ways, whose conditions are in words, with how things are now.
+// rules returns the rules, with their conditions in words and the current reading.
 func (s *spell) rules(bad, well string, now func() string) []rule {
 	if s.badFor > 0 {
 		bad += " for " + show(s.badFor)

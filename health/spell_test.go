@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWhatIsOnItsWayBackIsToldInTheWordsOfTheFault(t *testing.T) {
+func TestARecoveringFindingKeepsTheTextOfTheFault(t *testing.T) {
 	t.Parallel()
 	for code, how := range map[Code]struct {
 		spoil func(*bench)
@@ -45,25 +45,25 @@ func TestWhatIsOnItsWayBackIsToldInTheWordsOfTheFault(t *testing.T) {
 		how.spoil(b)
 		b.each(how.bad, ms)
 		if got := b.found(code); got != how.text {
-			t.Errorf("found is %q, want %q", got, how.text)
+			t.Errorf("found %q, want %q", got, how.text)
 		}
 		b.machine, b.etcd, b.devices, b.hardware, b.network = machine, etcd, devices, hardware, network
 		b.each(10*time.Second, ms)
 		if got := b.found(code); got != how.text+", until just now" {
-			t.Errorf("on its way back it is %q", got)
+			t.Errorf("recovering: %q", got)
 		}
-		b.reborn() // and nobody has seen it since
+		b.reborn() // and it has not been seen since
 		b.each(10*time.Second, ms)
 		if got := b.found(code); got != how.text+", until just now" {
-			t.Errorf("after a restart it is %q", got)
+			t.Errorf("after a restart: %q", got)
 		}
 		b.each(10*time.Minute, ms)
 		if got := b.found(code); got != "" {
-			t.Errorf("after ten minutes it is %q", got)
+			t.Errorf("after ten minutes: %q", got)
 		}
-		for _, s := range b.verdict.Checks {
+		for _, s := range b.result.Checks {
 			if s.State == OK && len(s.Text) > 15 && s.Text[len(s.Text)-15:] == ", until just now" {
-				t.Errorf("what is well says %q", s.Text)
+				t.Errorf("a healthy check says %q", s.Text)
 			}
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Standing is where one check stands, whether or not it has found anything.
+// Standing is the state of one check, with or without a finding.
 type Standing struct {
 	Check string // its name
 	State State
-	Code  Code          // empty when the state is OK
-	Since time.Duration // the moment the state was entered
+	Code  Code          // empty if the state is OK
+	Since time.Duration // when the state was entered
 	Text  string        // what was measured, against its limit
-	// NotAvailable says why there is nothing to judge by; empty when there is.
+	// NotAvailable is why there is nothing to judge by; empty if there is.
 	NotAvailable string
-	// Behind names the check that is the cause: what this one finds is then not listed.
+	// Behind names the check that is the cause: this check's finding is then not listed.
 	Behind string
 }
 
-// standings tells where all checks stand.
+// standings returns the state of all checks.
 func (j *Judge) standings() []Standing {
 	all := make([]Standing, 0, len(j.checks))
 	for _, c := range j.checks {
@@ -41,7 +41,7 @@ func (j *Judge) standings() []Standing {
 	return all
 }
 
-// cause names the check which says already what this one has found; empty when none does.
+// cause names the check whose finding explains this one's; empty if there is none.
 func (j *Judge) cause(of *check, found Finding) string {
 	for _, c := range j.checks {
 		if !slices.Contains(of.Behind, c.Name) {
@@ -66,7 +66,7 @@ func (c Check) Effect() string {
 	return "gates " + what
 }
 
-// String returns where the limit lies.
+// String describes the limit.
 func (l Limit) String() string {
 	sense, well := "over", "less"
 	if l.Below {
@@ -81,7 +81,7 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%s: bad %s %s, good again at %s or %s", l.Of, sense, l.value(l.Enter), l.value(l.Leave), well)
 }
 
-// value writes a number in the limit's unit.
+// value formats a number in the limit's unit.
 func (l Limit) value(v float64) string {
 	switch {
 	case l.Unit == "bytes" && v >= 1<<20:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAStateIsReadBackFromItsName(t *testing.T) {
+func TestAStateIsParsedFromItsName(t *testing.T) {
 	t.Parallel()
 	for s := Unknown; s <= Failed; s++ {
 		data, err := json.Marshal(map[State]State{s: s})
@@ -25,7 +25,7 @@ func TestAStateIsReadBackFromItsName(t *testing.T) {
 	}
 }
 
-func TestANameOrValueThatIsNoStateIsRefused(t *testing.T) {
+func TestAnUnknownNameOrValueIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "ok", "FINE", "STATE(9)"} {
 		if s, err := ParseState(name); err == nil {
@@ -37,7 +37,7 @@ func TestANameOrValueThatIsNoStateIsRefused(t *testing.T) {
 	}
 }
 
-func TestKnownTroubleOutweighsTheUnknownAndTheUnknownOutweighsWhatIsFine(t *testing.T) {
+func TestBadOutweighsUnknownAndUnknownOutweighsGood(t *testing.T) {
 	t.Parallel()
 	order := []State{OK, Unknown, Warm, Qualifying, Slow, Stalled, Failed}
 	for i, light := range order {

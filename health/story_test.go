@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// tale writes down what the judge says while time passes.
+// tale records what the judge reports over time.
 type tale struct {
 	*bench
 	page strings.Builder
@@ -19,19 +19,19 @@ type tale struct {
 // heading begins a chapter.
 func (s *tale) heading(text string) { fmt.Fprintf(&s.page, "\n# %s\n", text) }
 
-// told writes the changes since the last call, and then the verdict.
-func (s *tale) told() {
+// write writes the changes since the last call, and then the assessment.
+func (s *tale) write() {
 	for _, c := range s.changes {
 		fmt.Fprintf(&s.page, "%-11s %s: %s -> %s %s\n            %s\n", c.At-time.Hour, c.Component, c.From, c.To,
 			c.Code, c.Text)
 	}
 	s.changes = nil
 	qualified := ""
-	if s.verdict.Qualified {
+	if s.result.Qualified {
 		qualified = ", qualified"
 	}
-	fmt.Fprintf(&s.page, "%-11s = %s %s (since %s%s)\n              %s\n", s.now-time.Hour, s.verdict.State,
-		s.verdict.Code, s.verdict.Since-time.Hour, qualified, s.verdict.Text)
+	fmt.Fprintf(&s.page, "%-11s = %s %s (since %s%s)\n              %s\n", s.now-time.Hour, s.result.State,
+		s.result.Code, s.result.Since-time.Hour, qualified, s.result.Text)
 }
 
 func (s *tale) stall(span time.Duration) {
@@ -40,7 +40,7 @@ func (s *tale) stall(span time.Duration) {
 		s.next.InFlight, s.next.InFlightOp = age, "wal write+sync"
 		s.look()
 	}
-	s.told()
+	s.write()
 	s.next.InFlight, s.next.InFlightOp = 0, ""
 	s.sample(LaneWAL, span)
 	s.look()
@@ -51,69 +51,69 @@ func TestTheStoryOfADisk(t *testing.T) {
 	s := &tale{bench: newBench(t, DefaultThresholds())}
 	s.heading("A host without a member qualifies")
 	s.look()
-	s.told()
+	s.write()
 	s.each(time.Second, ms)
 	s.burst(1234, 2*ms)
-	s.told()
+	s.write()
 	s.burst(1766, 2*ms)
-	s.told()
+	s.write()
 
 	s.heading("It joins, and its disk has spikes")
 	s.member = true
 	s.each(10*time.Minute, ms)
-	s.told()
+	s.write()
 	s.each(11*time.Second, 18*ms)
-	s.told()
+	s.write()
 
 	s.heading("It gets worse")
 	s.each(5*time.Second, 182*ms)
-	s.told()
+	s.write()
 
 	s.heading("It hangs for 3 s and comes back")
 	s.stall(3 * time.Second)
-	s.told()
+	s.write()
 
 	s.heading("5 min later it is still SLOW, after 15 it is WARM and then OK")
 	s.each(5*time.Minute, ms)
-	s.told()
+	s.write()
 	s.until(Warm, time.Hour)
-	s.told()
+	s.write()
 	s.each(time.Second, ms)
-	s.told()
+	s.write()
 
 	s.heading("It flaps: each return takes twice as long")
 	for range 4 {
 		s.each(11*time.Second, 18*ms)
 		s.each(4*time.Minute, ms)
-		s.told()
+		s.write()
 		s.until(OK, 5*time.Hour)
-		s.told()
+		s.write()
 	}
 
 	s.heading("24 h later that is forgotten")
 	s.pass(24*time.Hour, ms)
 	s.each(11*time.Second, 18*ms)
 	s.until(OK, 5*time.Hour)
-	s.told()
+	s.write()
 
 	s.heading("It hangs for good")
 	s.stall(31 * time.Second)
-	s.told()
+	s.write()
 	s.pass(time.Hour, ms)
-	s.told()
+	s.write()
 
 	s.heading("An operator has repaired it")
 	if err := s.j.Reset(); err != nil {
 		t.Fatal(err)
 	}
 	s.each(time.Second, ms)
-	s.told()
+	s.write()
 	s.each(5*time.Minute, ms)
-	s.told()
+	s.write()
 	golden(t, "testdata/story.golden", s.page.String())
 }
 
-// TestEveryReturnTakesTwiceAsLong says in numbers what the story tells.
+// TestEveryReturnTakesTwiceAsLong checks the numbers of the story.
 func TestEveryReturnTakesTwiceAsLong(t *testing.T) {
 	t.Parallel()
 	b := member(t)

@@ -9,42 +9,42 @@ import (
 	"time"
 )
 
-// Thresholds are the numbers a verdict rests on. Most are settings of the same name in the disk section of the
-// configuration.
+// Thresholds are the numbers that decide the health state. Most are settings of the same name in the disk section of
+// the configuration.
 type Thresholds struct {
-	// QualifySamples is how many writes of the WAL lane a qualifying run looks at. 3000 clean ones are the fewest that
-	// show, at 95 %, that not more than one in a thousand is slow.
+	// QualifySamples is how many writes of the WAL lane a qualifying run needs. 3000 clean ones are the fewest that
+	// show, at 95 %, that at most one in a thousand is slow.
 	QualifySamples int
-	// Window is how many judged samples a verdict looks back on. 300 clean ones are the fewest that show, at 95 %, that
-	// not more than 1 % are slow. At least 20. A window below 300 shortens the times that are not settings in
+	// Window is how many judged samples a decision looks back on. 300 clean ones are the fewest that show, at 95 %,
+	// that at most 1 % are slow. At least 20. A window below 300 shortens the times that are not settings in
 	// proportion.
 	Window int
 
-	// FsyncWarm is what the 99th percentile has to stay under: 10 ms in etcd's guide.
+	// FsyncWarm is the limit of the 99th percentile: 10 ms in etcd's guide.
 	FsyncWarm time.Duration
-	// FsyncLeave is what a disk that is WARM has to stay under to become OK.
+	// FsyncLeave is the limit for a WARM disk to become OK.
 	FsyncLeave time.Duration
 	// FsyncSlow is what a healthy disk never takes: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration
-	// Stall is the age of a write in flight from which on the disk hangs: 1 s, etcd's election timeout.
+	// Stall is the age at which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
 	Stall time.Duration
-	// Fail is the age from which on it is broken: 30 s, after which Linux resets an NVMe or SCSI device.
+	// Fail is the age at which it means that the disk is broken: 30 s, after which Linux resets an NVMe or SCSI device.
 	Fail time.Duration
 
-	// Starved is the percentage of a minute's samples above which a lack of processor time that spoils them is the
-	// host's own fault. From 1 to 100; at 100 it is never one.
+	// Starved is the percentage of a minute's samples spoiled by CPU starvation above which the host itself is to
+	// blame. From 1 to 100; 100 turns this off.
 	Starved int
 
-	// MinFree is how many bytes have to be free.
+	// MinFree is how many bytes must be free.
 	MinFree uint64
 	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
 	DirectInterval time.Duration
 
-	// Plugins are the checks of the operator's own.
+	// Plugins are the operator's own checks.
 	Plugins []ExternalCheck
 }
 
-// DefaultThresholds are those for production.
+// DefaultThresholds returns those for production.
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		QualifySamples: 3000, Window: 300,
@@ -54,8 +54,8 @@ func DefaultThresholds() Thresholds {
 	}
 }
 
-// fewest is the smallest window. In a smaller one, a disk would have to be slow so often to be told from chance that a
-// verdict came too late.
+// fewest is the smallest window. In a smaller one, so many slow writes would be needed to exclude chance that the
+// decision would come too late.
 const fewest = 20
 
 func (t Thresholds) check() error {
@@ -93,28 +93,27 @@ func (t Thresholds) check() error {
 	return errors.Join(wrong...)
 }
 
-// tail is the slowest a write of a qualifying run may be, all but one in a thousand: 50 ms.
+// tail is the limit for a write of a qualifying run, for all but one in a thousand: 50 ms.
 func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 
-// outlier is the length from which on a single write counts: 500 ms, as the slowest that etcdctl check perf lets pass.
+// outlier is the length from which a single write counts: 500 ms, as the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
-// calm is what the direct lane has to stay under before a disk is OK again: 25 ms, as Pebble asks before it goes back
-// to a disk.
+// calm is the direct lane's limit before a disk is OK again: 25 ms, which Pebble requires before it returns to a disk.
 func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
 
 // pace holds the times that are not settings.
 type pace struct {
 	round    time.Duration // of the slow score; TiKV: 3 s at ten samples a second
-	sharp    time.Duration // in which a 99th percentile over fsyncSlow is looked for
-	streak   time.Duration // how long writes in a row have to be over fsyncWarm
-	outliers time.Duration // in which outliers are counted
+	sharp    time.Duration // the span for a 99th percentile over fsyncSlow
+	streak   time.Duration // how long consecutive writes must be over fsyncWarm
+	outliers time.Duration // the span for outliers
 	decay    time.Duration // in which the slow score falls from 100 to 0 by itself; TiKV: 5 min
 	settle   time.Duration // how long WARM has to be calm
 	clean    time.Duration // how long SLOW has to be without a slow write
 	calm     time.Duration // how long the direct lane has to be calm; Pebble: 15 s
-	silent   time.Duration // overdue for so long, a sample is missing
-	unjudged time.Duration // after which samples that are all contaminated are as good as none
+	silent   time.Duration // how long overdue a sample is missing
+	unjudged time.Duration // after how long only contaminated samples count as none
 }
 
 func (t Thresholds) pace() pace {
@@ -130,7 +129,7 @@ func (t Thresholds) pace() pace {
 		settle:   scaled(5 * time.Minute),
 		clean:    scaled(15 * time.Minute),
 		calm:     max(scaled(15*time.Second), 3*t.DirectInterval),
-		// a probe that waits for the processor is not silent yet
+		// a probe that waits for the CPU is not silent yet
 		silent:   max(3*t.DirectInterval+t.Stall, 5*time.Second),
 		unjudged: max(scaled(5*time.Minute), 10*t.DirectInterval),
 	}

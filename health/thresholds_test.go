@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestThresholdsThatMakeNoSenseAreAllNamed(t *testing.T) {
+func TestAllInvalidThresholdsAreNamed(t *testing.T) {
 	t.Parallel()
 	_, err := New(Thresholds{})
 	if err == nil {
@@ -26,7 +26,7 @@ func TestThresholdsThatMakeNoSenseAreAllNamed(t *testing.T) {
 	limits := DefaultThresholds()
 	limits.QualifySamples = limits.Window - 1
 	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "qualifySamples is 299 and window 300") {
-		t.Errorf("a run shorter than the window gives %v", err)
+		t.Errorf("a run shorter than the window: %v", err)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestALargeWindowDoesNotLengthenTheTimes(t *testing.T) {
 	}
 }
 
-func TestALimitIsWrittenAsPeopleReadIt(t *testing.T) {
+func TestLimitsAreFormatted(t *testing.T) {
 	t.Parallel()
 	for want, limit := range map[string]Limit{
 		"heat: bad over 0 °C, good again 5 °C below that": {Of: "heat", Unit: "°C", Leave: -5},
@@ -69,7 +69,7 @@ func TestALimitIsWrittenAsPeopleReadIt(t *testing.T) {
 		"error: bad over 1 s, good again at 500 ms or less": {Of: "error", Unit: "s", Enter: 1, Leave: 0.5},
 	} {
 		if got := limit.String(); got != want {
-			t.Errorf("it is %q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

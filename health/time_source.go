@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ClockNoSource is the code of the check of whether chrony has somebody to take the time from.
+// ClockNoSource is the code of the check of chrony's time sources.
 const ClockNoSource Code = "CLOCK_NO_SOURCE"
 
 // chrony asks its servers at least every 17 minutes by default, and remembers the last eight answers.
@@ -19,33 +19,33 @@ const (
 	sourceWellFor = time.Minute
 )
 
-// TimeSource is what chronyd says of whom it takes the time from. The zero value says that nobody has asked.
+// TimeSource is what chronyd reports about its source. The zero value means not read.
 type TimeSource struct {
 	Known bool
-	// Absent says why it is not known, without numbers that change.
+	// Absent is why it is unknown, without changing numbers.
 	Absent string
-	// Synchronised says that it follows a clock, and Own that this is no other than the machine's.
+	// Synchronised means that it follows a clock, and Own that this is the machine's own.
 	Synchronised, Own bool
-	// Heard is how long ago it was when it last corrected the clock by what a source said.
-	Heard time.Duration
+	// SinceUpdate is how long ago chronyd last corrected the clock by a source's answer.
+	SinceUpdate time.Duration
 }
 
-// wrong returns what is wrong with whom the time is taken from; nothing when all is well.
+// wrong returns what is wrong with the time source; empty if nothing is.
 func (s TimeSource) wrong() string {
 	switch {
 	case !s.Synchronised:
 		return "chrony is not synchronised: no source selected"
 	case s.Own:
 		return "chrony uses only the machine's own clock"
-	case s.Heard > sourceSilent:
-		return fmt.Sprintf("last update from a time source %s ago, limit %s", show(s.Heard.Truncate(time.Minute)),
+	case s.SinceUpdate > sourceSilent:
+		return fmt.Sprintf("last update from a time source %s ago, limit %s", show(s.SinceUpdate.Truncate(time.Minute)),
 			show(sourceSilent))
 	}
 	return ""
 }
 
-// declareTimeSource declares the check of chrony's sources. The kernel's own word on the clock comes late: chrony goes
-// on to correct by what it has learned before, and the kernel is told of an error that hardly grows.
+// declareTimeSource declares the check of chrony's sources. The kernel reports a bad clock late: chrony continues to
+// correct it by what it learned before, and reports an error to the kernel that hardly grows.
 func declareTimeSource() declaration {
 	p := Problem{
 		ClockNoSource, Machine, Warm, "chrony has no time source.",
@@ -62,7 +62,7 @@ func declareTimeSource() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: ClockNoSource, track: at, badFor: sourceFor, wellFor: sourceWellFor},
-				sick:  "chrony has no reachable source", well: "chrony has a reachable source",
+				bad:   "chrony has no reachable source", well: "chrony has a reachable source",
 				missing: func(in Input) string {
 					if s := in.Hardware.Time; !s.Known {
 						return cmp.Or(s.Absent, notYet)

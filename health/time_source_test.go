@@ -9,7 +9,9 @@ import (
 	"time"
 )
 
-func wellTime() TimeSource { return TimeSource{Known: true, Synchronised: true, Heard: time.Minute} }
+func wellTime() TimeSource {
+	return TimeSource{Known: true, Synchronised: true, SinceUpdate: time.Minute}
+}
 
 func timeEdges() []edge {
 	set := func(s TimeSource, lasting time.Duration) func(*bench) {
@@ -19,7 +21,7 @@ func timeEdges() []edge {
 		return func(b *bench) { first(b); second(b) }
 	}
 	lately, silent := wellTime(), wellTime()
-	lately.Heard, silent.Heard = sourceSilent, sourceSilent+1
+	lately.SinceUpdate, silent.SinceUpdate = sourceSilent, sourceSilent+1
 	return []edge{
 		{
 			"chrony has no reachable source", then(set(lately, time.Minute), set(silent, sourceFor-time.Second)),
@@ -32,14 +34,16 @@ func timeEdges() []edge {
 	}
 }
 
-func TestAChronyWithoutASourceIsToldWithWhy(t *testing.T) {
+func TestAMissingTimeSourceIsFoundWithTheReason(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]TimeSource{
-		"chrony is not synchronised: no source selected":    {Known: true, Heard: 500000 * time.Hour},
-		"chrony uses only the machine's own clock":          {Known: true, Synchronised: true, Own: true},
-		"last update from a time source 3 h ago, limit 2 h": {Known: true, Synchronised: true, Heard: 3 * time.Hour},
+		"chrony is not synchronised: no source selected": {Known: true, SinceUpdate: 500000 * time.Hour},
+		"chrony uses only the machine's own clock":       {Known: true, Synchronised: true, Own: true},
+		"last update from a time source 3 h ago, limit 2 h": {
+			Known: true, Synchronised: true, SinceUpdate: 3 * time.Hour,
+		},
 		"last update from a time source 2.25 h ago, limit 2 h": {
-			Known: true, Synchronised: true, Heard: 2*time.Hour + 15*time.Minute + 5*time.Second,
+			Known: true, Synchronised: true, SinceUpdate: 2*time.Hour + 15*time.Minute + 5*time.Second,
 		},
 	} {
 		b := newBench(t, DefaultThresholds())
@@ -47,12 +51,12 @@ func TestAChronyWithoutASourceIsToldWithWhy(t *testing.T) {
 		b.hardware.Time = s
 		b.pass(2*sourceFor, ms)
 		if got := b.found(ClockNoSource); got != want {
-			t.Errorf("of %+v it finds %q, want %q", s, got, want)
+			t.Errorf("%+v: found %q, want %q", s, got, want)
 		}
 	}
 }
 
-func TestAClockThatNobodyCorrectsStandsBehindASourceThatIsMissing(t *testing.T) {
+func TestAnUnsynchronisedClockHidesBehindAMissingTimeSource(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.pass(time.Minute, ms)
@@ -60,11 +64,11 @@ func TestAClockThatNobodyCorrectsStandsBehindASourceThatIsMissing(t *testing.T) 
 	b.machine.ClockError = known(16)
 	b.pass(time.Hour, ms)
 	if b.found(ClockNoSource) == "" || b.found(ClockUnsynchronised) != "" {
-		t.Errorf("the findings are %+v", b.verdict.Findings)
+		t.Errorf("the findings are %+v", b.result.Findings)
 	}
 	b.hardware.Time = TimeSource{Absent: "no chronyd"}
 	b.pass(time.Hour, ms)
-	if !slices.Contains(b.verdict.NotAvailable, Absence{"time-source", Machine, "no chronyd"}) {
-		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	if !slices.Contains(b.result.NotAvailable, Absence{"time-source", Machine, "no chronyd"}) {
+		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAWeekOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing.T) {
+func TestAWeekOfHealthyMachinesRaisesNoGatingAlarmAndFewOthers(t *testing.T) {
 	t.Parallel()
 	pages := make([]string, len(healthyMachines())+1)
 	t.Run("machines", func(t *testing.T) {

@@ -15,19 +15,19 @@ import (
 // habit is something that a healthy machine does from time to time.
 type habit struct {
 	every, from, lasts time.Duration // from: into each period
-	slower             float64       // writes take so many times as long
-	tail               float64       // of a write, the chance to take 8 to 40 ms instead
-	starved            float64       // of a sample, the chance to be contaminated
-	memory, stalled    float64       // percent that are less available, and of the time in which all wait
-	clock              float64       // seconds that the clock's error is larger
+	slower             float64       // writes take this many times as long
+	tail               float64       // chance of a write to take 8 to 40 ms instead
+	starved            float64       // chance of a sample to be contaminated
+	memory, stalled    float64       // percentage points of memory less available, and of time stalled on it
+	clock              float64       // seconds added to the clock's error
 	waited, disks      float64       // percent of the time a process waited for a CPU, and all for the disks
-	resent, lost       float64       // share of the segments that are sent again, and of packets without room
-	hot                int           // times a minute that a processor is slowed down
-	flaps              bool          // a link goes and comes when it begins
+	resent, lost       float64       // share of retransmitted segments, and of packets without a buffer
+	hot                int           // throttlings of a CPU per minute
+	flaps              bool          // a link goes down and up when it begins
 	scrubs             bool          // an array is checked
 }
 
-// machine is one as it stands in a rack, and well.
+// machine is a healthy one as in a rack.
 type machine struct {
 	name   string
 	median time.Duration // of a write of the direct lane; the WAL lane takes twice that
@@ -38,7 +38,7 @@ type machine struct {
 
 const week = 7 * 24 * time.Hour
 
-// healthyMachines are noisy in the ways in which machines are that nobody would call sick.
+// healthyMachines are noisy in ways that no operator would call unhealthy.
 func healthyMachines() []machine {
 	nightly := habit{
 		every: 24 * time.Hour, from: 2 * time.Hour, lasts: 50 * time.Minute, slower: 4, tail: 0.004, starved: 0.02,
@@ -66,7 +66,7 @@ func healthyMachines() []machine {
 	}
 }
 
-// now returns what a machine does at a moment of the week.
+// now returns what a machine does at a time of the week.
 func (m machine) now(at time.Duration) habit {
 	sum := habit{slower: 1, tail: m.tail}
 	for _, h := range m.habits {
@@ -102,7 +102,7 @@ func (m machine) write(r *rand.Rand, h habit, lane Lane) time.Duration {
 	return time.Duration(took).Round(10 * time.Microsecond)
 }
 
-// lives gives what lets a second of a machine's week pass.
+// lives returns a function that lets a second of a machine's week pass.
 func (m machine) lives(seed uint64) func(*bench, time.Duration) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	return func(b *bench, at time.Duration) { b.live(r, m, at) }
@@ -126,7 +126,7 @@ func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 		b.machine.MemoryStalled = known(math.Round(10*max(0, h.stalled+0.3*r.NormFloat64())) / 10)
 		b.machine.ClockError = known(math.Round(100*(0.05+h.clock)) / 100)
 		b.machine.MemoryCorrected.Value += float64(r.IntN(5000) / 4999) // one or two a day
-		r := rand.New(rand.NewPCG(uint64(at), 3))                       // so that the series of the disk stays as it is
+		r := rand.New(rand.NewPCG(uint64(at), 3))                       // so that the disk's random series is unchanged
 		b.processors(r, h, at)
 		b.ports(r, h)
 		if b.devices.Arrays[0].Doing = "idle"; h.scrubs {
@@ -135,12 +135,12 @@ func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 	}
 }
 
-// processors lets ten seconds pass for the processors, the clock and TCP.
+// processors lets ten seconds pass for the CPUs, the clock and TCP.
 func (b *bench) processors(r *rand.Rand, h habit, at time.Duration) {
 	m := &b.machine
 	m.ProcessorWaited = known(min(100, math.Round(max(0, 8+h.waited+6*r.NormFloat64()))))
 	m.DiskWaited = known(min(100, math.Round(max(0, 2+h.disks+4*r.NormFloat64()))))
-	m.Booted.Value += 1e-5 * r.NormFloat64() // two clocks are never looked at at once
+	m.Booted.Value += 1e-5 * r.NormFloat64() // two clocks are never read at the same instant
 	if at%time.Minute == 0 {
 		m.Throttled.Value += float64(h.hot)
 	}
@@ -167,7 +167,7 @@ func (b *bench) ports(r *rand.Rand, h habit) {
 	}
 }
 
-func TestADayOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing.T) {
+func TestADayOfHealthyMachinesRaisesNoGatingAlarmAndFewOthers(t *testing.T) {
 	t.Parallel()
 	for i, m := range healthyMachines() {
 		t.Run(m.name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestADayOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing
 	}
 }
 
-// lifeOf lets a machine live for days, and gives what the judge has said: every change, and how things were at noon.
+// lifeOf lets a machine live for days, and returns what the judge reported: every change, and the assessment at noon.
 func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life time.Duration) string {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -199,20 +199,20 @@ func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life ti
 				warm[at/(24*time.Hour)]++
 			}
 		}
-		settled = settled || b.verdict.State == OK
-		if s := b.verdict.State; settled && s != OK && s != Warm {
-			t.Fatalf("after %s the verdict on a healthy machine is %s: %s", at, s, b.verdict.Text)
+		settled = settled || b.result.State == OK
+		if s := b.result.State; settled && s != OK && s != Warm {
+			t.Fatalf("after %s a healthy machine is %s: %s", at, s, b.result.Text)
 		}
 		if at%(24*time.Hour) == 12*time.Hour {
-			fmt.Fprintf(&page, "%-9s %s %s gates %q: %s\n", at, b.verdict.State, b.verdict.Code,
-				b.verdict.Gates.Names(), b.verdict.Text)
-			for _, f := range b.verdict.Findings {
+			fmt.Fprintf(&page, "%-9s %s %s gates %q: %s\n", at, b.result.State, b.result.Code,
+				b.result.Gates.Names(), b.result.Text)
+			for _, f := range b.result.Findings {
 				fmt.Fprintf(&page, "          %s %s since %s: %s\n", f.State, f.Code, f.Since-time.Hour, f.Text)
 			}
 		}
 	}
-	if !settled || b.verdict.State != OK {
-		t.Errorf("after %s it is %s: %s", life, b.verdict.State, b.verdict.Text)
+	if !settled || b.result.State != OK {
+		t.Errorf("after %s: %s: %s", life, b.result.State, b.result.Text)
 	}
 	for day, n := range warm {
 		if n > 1 {
@@ -222,11 +222,11 @@ func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life ti
 	return page.String()
 }
 
-// TestASickDiskIsSeenThroughTheNoiseOfAHealthyMachine shows that the quiet of the week is not deafness: it has the same
-// noise, and a tail beside it.
-func TestASickDiskIsSeenThroughTheNoiseOfAHealthyMachine(t *testing.T) {
+// TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine shows that the week's quiet is no insensitivity: the noise
+// is the same, plus a tail.
+func TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine(t *testing.T) {
 	t.Parallel()
-	for _, sick := range []struct {
+	for _, bad := range []struct {
 		tail   float64
 		state  State
 		within time.Duration
@@ -239,14 +239,14 @@ func TestASickDiskIsSeenThroughTheNoiseOfAHealthyMachine(t *testing.T) {
 				b.live(r, m, at)
 				b.look()
 			}
-			m.tail = sick.tail
+			m.tail = bad.tail
 			began := at
-			for ; b.verdict.State != sick.state && at-began < time.Hour; at += time.Second {
+			for ; b.result.State != bad.state && at-began < time.Hour; at += time.Second {
 				b.live(r, m, at)
 				b.look()
 			}
-			if took := at - began; took > sick.within {
-				t.Errorf("%s, %.0f %% of its writes slow: %s only after %s", m.name, 100*sick.tail, sick.state, took)
+			if took := at - began; took > bad.within {
+				t.Errorf("%s, %.0f %% of its writes slow: %s only after %s", m.name, 100*bad.tail, bad.state, took)
 			}
 		}
 	}

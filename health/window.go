@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// window keeps what two counters said over a span, of which one is a part of the other.
+// window keeps readings of a pair of counters over a span; the second counter is a part of the first.
 type window struct {
 	span time.Duration
 	all  []moment // oldest first
 }
 
-// moment is what they said at one.
+// moment is one reading of them.
 type moment struct {
 	at        time.Duration
 	of, among float64
 }
 
-// windowKept bounds the moments: of those that come more often than the span has room for, the newest is kept.
+// windowKept bounds the readings: if they come more often than the span has room for, the newest is kept.
 const windowKept = 64
 
-// take adds what the counters say, if that is new. A counter that has gone back begins anew.
+// take adds a reading, if it is new. A counter that has decreased restarts the window.
 func (w *window) take(at time.Duration, p Part) {
 	if !p.Known {
 		w.all = nil
@@ -44,7 +44,7 @@ func (w *window) take(at time.Duration, p Part) {
 	}
 }
 
-// grown is by how much both have grown.
+// grown returns how much both have grown.
 func (w *window) grown() (of, among float64) {
 	if len(w.all) == 0 {
 		return 0, 0
@@ -53,14 +53,14 @@ func (w *window) grown() (of, among float64) {
 	return last.of - first.of, last.among - first.among
 }
 
-// risen adds up by how much counters have grown while they were looked at. One that is new, or has fallen, as the mean
-// of the processors does when one is taken out, has not grown.
+// risen adds up the growth of counters between readings. A counter that is new, or has fallen, as the mean of the CPUs
+// does when one is taken offline, has not grown.
 type risen struct {
 	last map[string]float64
 	by   float64
 }
 
-// figure returns the sum, with what they say now.
+// figure returns the sum, including the current values.
 func (r *risen) figure(now map[string]float64) Figure {
 	for name, value := range now {
 		if last, known := r.last[name]; known {
@@ -71,8 +71,8 @@ func (r *risen) figure(now map[string]float64) Figure {
 	return Figure{Value: r.by, Known: true}
 }
 
-// share is how much of the growth the one is of the other, in percent. That is taken for fewest at least, so that one
-// of a few does not count for many.
+// share returns the growth of the part in percent of the whole's. The whole counts as at least fewest, so that one of a
+// few does not weigh too much.
 func (w *window) share(fewest float64) float64 {
 	of, among := w.grown()
 	return 100 * of / max(among, fewest)

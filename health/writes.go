@@ -5,9 +5,9 @@ package health
 
 import "time"
 
-// Writes is how long the writes of the probe take now: the mean, which is what a client waits for at a leader. A median
-// hides slow writes, and the slowest of a minute is chance. Two windows are compared, so that neither one burst nor the
-// past makes a disk look slower than another one.
+// Writes is how long the probe's writes take now: the mean, which is what clients of a leader wait for. A median hides
+// slow writes, and the slowest of a minute is chance. Two windows are compared, so that neither one burst nor the past
+// makes a disk look slower than another.
 type Writes struct {
 	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown.
 	Least, Most time.Duration
@@ -19,7 +19,7 @@ func (w Writes) Known() bool { return w.Most > 0 }
 // writesFewest is how many samples a mean needs: at rest the probe takes more than sixty a minute.
 const writesFewest = 5
 
-// writes returns how long writes take now, of both lanes. Contaminated ones do not count.
+// writes returns how long writes of both lanes take now, without contaminated ones.
 func (f *fsync) writes() Writes {
 	short := f.recent.since(f.now - max(f.pace.sharp, 2*writesFewest*f.limits.DirectInterval))
 	long := f.recent.since(f.now - max(f.pace.settle, 2*writesFewest*f.limits.DirectInterval))
@@ -30,9 +30,9 @@ func (f *fsync) writes() Writes {
 	return Writes{Least: min(a, b), Most: max(a, b)}
 }
 
-// OnlySlowWrites reports whether findings keep something from happening, and each is about how long writes take. A
-// write that hangs, or fails, is another thing.
-func (v Verdict) OnlySlowWrites(what Gate) bool {
+// OnlySlowWrites reports whether there are findings that prevent something, and all of them are about slow writes. A
+// write that hangs or fails is different.
+func (v Assessment) OnlySlowWrites(what Gate) bool {
 	found := false
 	for _, f := range v.Findings {
 		if f.Gates&what == 0 {

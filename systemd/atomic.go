@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile writes data to path so that a reader sees the old text or the new one whole, also
-// after a power cut: a temporary file beside it, fsync, rename, fsync of the directory.
+// replaceFile writes data to path so that a reader sees either the old text or the new one, even after a power cut: a
+// temporary file in the same directory, fsync, rename, fsync of the directory.
 func replaceFile(path string, data []byte, mode os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")

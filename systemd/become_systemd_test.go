@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeSystemd turns this process into a "systemd --user": it enters the control groups named by
-// args and execs. If it was given a mount namespace of its own, there is no systemd on this
-// machine, and it shows the instance the directory by which that looks for one.
+// becomeSystemd turns this process into a "systemd --user": it enters the control groups in args and execs. If it has
+// its own mount namespace, this machine does not run systemd; it then creates the directory by which the instance
+// detects systemd.
 func becomeSystemd(args []string) int {
 	for _, group := range args {
 		pid := []byte(strconv.Itoa(os.Getpid()))
@@ -48,8 +48,8 @@ func becomeSystemd(args []string) int {
 	return 1
 }
 
-// becomeLogind turns this process into a systemd-logind in the mount namespace it was given, with a /run that
-// outlives it, so that it can be restarted, and with nothing of the machine's own.
+// becomeLogind turns this process into a systemd-logind in its own mount namespace. Its /run outlives it, so that it
+// can be restarted, and it shares nothing with the machine.
 func becomeLogind() int {
 	run := os.Getenv("QUORUMD_TEST_RUN")
 	err := os.MkdirAll(filepath.Join(run, "systemd", "system"), 0o755)

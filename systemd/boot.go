@@ -12,10 +12,10 @@ import (
 
 // BootID returns the name of this boot, which differs after every start of the system.
 //
-// In a container the kernel's boot ID is that of the machine: systemd-nspawn covers the file with one of its own, but
-// not where a service has its own /proc, and other container managers cover nothing. A container that is stopped and
-// started would seem never to have gone down. So in a container whose first process is systemd, the start of that
-// process, which the kernel counts from the machine's boot, is part of the name.
+// In a container the kernel's boot ID is that of the machine: systemd-nspawn mounts a file of its own over it, but not
+// for services with their own /proc, and other container managers do not at all. A restarted container would seem never
+// to have gone down. So in a container whose first process is systemd, the name includes the start time of that
+// process, which the kernel counts from the machine's boot.
 func BootID() (string, error) { return bootID("/") }
 
 func bootID(root string) (string, error) {
@@ -33,7 +33,7 @@ func bootID(root string) (string, error) {
 		return "", fmt.Errorf("cannot determine when this container was started: %w → make process 1 visible to "+
 			"quorumd (ProtectProc=default)", err)
 	}
-	// The name of the program, in brackets, may hold anything; the start is the 20th field after it.
+	// The name of the program, in brackets, may contain anything; the start time is the 20th field after it.
 	const start = 20
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < start {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestABootIDIsOfTheContainerAndNotOfTheMachine(t *testing.T) {
+func TestABootIDInAContainerIsTheContainers(t *testing.T) {
 	t.Parallel()
 	const machine = "0b2a7a9c-6d0e-4a53-9f0e-000000000001"
 	lay := func(root, path, text string) {
@@ -34,7 +34,7 @@ func TestABootIDIsOfTheContainerAndNotOfTheMachine(t *testing.T) {
 		"a container":                {"systemd-nspawn\n", stat(4711), machine + "-4711"},
 		"the container's next start": {"systemd-nspawn\n", stat(9000), machine + "-9000"},
 		"a container hides it":       {"lxc\n", "", ""},
-		"what is there is no stat":   {"lxc\n", "1 (x) S 0\n", ""},
+		"invalid stat":               {"lxc\n", "1 (x) S 0\n", ""},
 	} {
 		root := t.TempDir()
 		lay(root, "proc/sys/kernel/random/boot_id", machine+"\n")

@@ -11,23 +11,22 @@ import (
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 )
 
-// busTimeout bounds one call, with the dialling it may need.
+// busTimeout bounds one call, including a connection attempt if needed.
 const busTimeout = 3 * time.Second
 
-// DialFunc connects to systemd. The connection it gives must not outlive ctx, which is how a call
-// that hangs is cut off; sddbus.NewSystemConnectionContext keeps to that.
+// DialFunc connects to systemd. The returned connection must not outlive ctx, which is how a hanging call is cut off;
+// sddbus.NewSystemConnectionContext does that.
 type DialFunc func(ctx context.Context) (*sddbus.Conn, error)
 
-// bus is a connection to systemd that comes back by itself: each call first makes sure of a live one.
-// A call that is not answered in time costs the connection, because nothing else ends a write
-// into the full socket of a bus that hangs.
+// bus is a connection to systemd that reconnects by itself: each call first ensures a live one. A call without an
+// answer in time closes the connection, because nothing else ends a write into the full socket of a hanging bus.
 type bus struct {
 	dial DialFunc
 	log  *slog.Logger
 
 	turn   chan struct{} // holds one token: the right to use what is below
 	conn   *sddbus.Conn
-	end    context.CancelFunc // cuts conn off
+	end    context.CancelFunc // closes conn
 	dialed int                // how many connections there have been
 	closed bool
 }
@@ -38,8 +37,8 @@ func newBus(dial DialFunc, log *slog.Logger) *bus {
 	return b
 }
 
-// call runs f with a live connection, alone, within busTimeout. With again set, f is run a second
-// time on a fresh connection if the first one turns out to be lost; f must bear that then.
+// call runs f with a live connection, exclusively, within busTimeout. With again set, f is run a second time on a new
+// connection if the first one turns out to be lost; f must tolerate that.
 func (b *bus) call(ctx context.Context, again bool, f func(context.Context, *sddbus.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
@@ -65,7 +64,7 @@ func (b *bus) once(ctx context.Context, f func(context.Context, *sddbus.Conn) er
 	return preferContext(ctx, f(ctx, b.conn))
 }
 
-// connect makes sure that there is a connection that is alive as far as can be seen.
+// connect ensures a connection that is alive as far as can be seen.
 func (b *bus) connect(ctx context.Context) error {
 	if b.closed {
 		return ErrClosed
@@ -77,8 +76,8 @@ func (b *bus) connect(ctx context.Context) error {
 		return nil
 	}
 	b.drop()
-	// The connection lives longer than this call, so it gets a context of its own; this call's end
-	// cancels it only while the dialling lasts.
+	// The connection lives longer than this call, so it gets a context of its own; this call's end cancels it only
+	// while dialling.
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	conn, err := b.dial(life)
@@ -108,7 +107,7 @@ func (b *bus) drop() {
 	b.conn = nil
 }
 
-// close ends the connection for good. A call under way is waited for, which is bounded.
+// close ends the connection permanently. It waits for a call in progress, which is bounded.
 func (b *bus) close() {
 	<-b.turn
 	b.drop()
@@ -116,8 +115,8 @@ func (b *bus) close() {
 	b.turn <- struct{}{}
 }
 
-// preferContext gives the context's error where that is why err came about: a connection that was
-// cut off says only that it is closed.
+// preferContext returns the context's error if that caused err: the error of a connection that was cut off only says
+// that it is closed.
 func preferContext(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

@@ -7,7 +7,7 @@ package systemd
 
 import "testing"
 
-func TestAUnitTellsWhatItStartsAndWhetherABootDoes(t *testing.T) {
+func TestStatusHasTheProgramOfAUnitAndWhetherItIsEnabled(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	unit := func(name, install string) {

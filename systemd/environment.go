@@ -16,15 +16,15 @@ import (
 	"unicode/utf8"
 )
 
-// environmentHeader is the first line of every environment file we write. It must not end in a
-// backslash: older systemd reads the next line as part of the comment then.
+// environmentHeader is the first line of every environment file we write. It must not end in a backslash: older systemd
+// then reads the next line as part of the comment.
 const environmentHeader = "# Written by quorumd. Changes made by hand are lost when it writes again.\n"
 
-// maxAssignment is how long one NAME=value may be: the kernel's MAX_ARG_STRLEN, 32 pages, with the
-// NUL at its end. A longer one makes every exec fail with "argument list too long".
+// maxAssignment is how long one NAME=value may be: the kernel's MAX_ARG_STRLEN, 32 pages, including the final NUL. A
+// longer one makes every exec fail with "argument list too long".
 const maxAssignment = 32*4096 - 1
 
-// writeEnvironment replaces the file at path by vars, unless it says just that already.
+// writeEnvironment replaces the file at path by vars, unless it already has them.
 func writeEnvironment(path string, vars map[string]string) error {
 	text, err := formatEnvironment(vars)
 	if err != nil {
@@ -36,7 +36,7 @@ func writeEnvironment(path string, vars map[string]string) error {
 	return replaceFile(path, text, 0o644)
 }
 
-// readEnvironment reads the file at path; one that does not exist has no variables.
+// readEnvironment reads the file at path; a missing one has no variables.
 func readEnvironment(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,9 +48,8 @@ func readEnvironment(path string) (map[string]string, error) {
 	return parseEnvironment(string(text))
 }
 
-// formatEnvironment writes vars as systemd's EnvironmentFile= reads them, sorted, in double quotes.
-// Inside those, all versions of systemd take a backslash before each of "\`$ as an escape and every
-// other character as it is.
+// formatEnvironment formats vars as systemd's EnvironmentFile= reads them, sorted, in double quotes. Inside those, all
+// versions of systemd treat a backslash before each of "\`$ as an escape and every other character literally.
 func formatEnvironment(vars map[string]string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(environmentHeader)
@@ -64,8 +63,8 @@ func formatEnvironment(vars map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// checkVariable refuses what systemd would drop with no more than a line in its log. The value
-// itself is not repeated in the error: it may be a secret.
+// checkVariable refuses what systemd would drop with only a line in its log. The value itself is not part of the error:
+// it may be a secret.
 func checkVariable(name, value string) error {
 	if !validName(name) {
 		return fmt.Errorf("environment variable %q has no valid name: "+
@@ -102,9 +101,9 @@ const (
 	blanks   = " \t" + newlines
 )
 
-// parseEnvironment reads text by the rules of EnvironmentFile= in systemd.exec(5), so also a file
-// that a person wrote: comments, quotes, values over several lines. Like systemd it passes over
-// lines without "=" and variables without a valid name.
+// parseEnvironment parses text by the rules of EnvironmentFile= in systemd.exec(5), including files written by hand:
+// comments, quotes, values over several lines. Like systemd it skips lines without "=" and variables without a valid
+// name.
 func parseEnvironment(text string) (map[string]string, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the environment file is not valid UTF-8: write it again")
@@ -129,7 +128,7 @@ func parseEnvironment(text string) (map[string]string, error) {
 	}
 }
 
-// parseValue reads one value, which may be several quoted parts and a plain rest, and gives what follows.
+// parseValue parses one value, which may be several quoted parts and a plain rest, and returns what follows.
 func parseValue(text string) (value, rest string) {
 	var b strings.Builder
 	for {
@@ -150,7 +149,7 @@ func parseValue(text string) (value, rest string) {
 	}
 }
 
-// parseQuoted reads up to the closing double quote and gives what follows it.
+// parseQuoted parses up to the closing double quote and returns what follows it.
 func parseQuoted(b *strings.Builder, text string) (rest string) {
 	for {
 		part, found := cutAny(text, `"\`)
@@ -171,11 +170,11 @@ func parseQuoted(b *strings.Builder, text string) (rest string) {
 	}
 }
 
-// parsePlain reads an unquoted value up to the end of the line, drops the blanks at its end, and
-// moves text past it. A backslash takes the next character as it is, or joins two lines.
+// parsePlain parses an unquoted value up to the end of the line, drops trailing spaces, and moves text past it. A
+// backslash makes the next character literal, or joins two lines.
 func parsePlain(text *string) string {
 	var b strings.Builder
-	keep := 0 // blanks before this length were escaped
+	keep := 0 // spaces before this length were escaped
 	for {
 		part, found := cutAny(*text, newlines+`\`)
 		b.WriteString(part)
@@ -193,7 +192,7 @@ func parsePlain(text *string) string {
 	return s[:keep] + strings.TrimRight(s[keep:], blanks)
 }
 
-// cutAny cuts text before the first of chars; rest is empty if none is there.
+// cutAny cuts text before the first of chars; rest is empty if none is found.
 func cutAny(text, chars string) (before, rest string) {
 	if i := strings.IndexAny(text, chars); i >= 0 {
 		return text[:i], text[i:]

@@ -24,7 +24,7 @@ func oddValues() map[string]string {
 	}
 }
 
-func TestAnEnvironmentFileLooksAsDocumented(t *testing.T) {
+func TestAnEnvironmentFileMatchesTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	text, err := formatEnvironment(oddValues())
 	if err != nil {
@@ -51,7 +51,7 @@ func TestAnEnvironmentFileIsReadBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentFileIsReplacedOnlyByWhatDiffers(t *testing.T) {
+func TestAnEnvironmentFileIsReplacedOnlyIfItDiffers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "etcd.env")
@@ -71,7 +71,7 @@ func TestAnEnvironmentFileIsReplacedOnlyByWhatDiffers(t *testing.T) {
 		t.Error("the same content was written again")
 	}
 	if other := write(map[string]string{"A": "1"}); os.SameFile(first, other) {
-		t.Error("it was written in place, where a reader may see half of it")
+		t.Error("it was not replaced atomically")
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
@@ -117,7 +117,7 @@ func TestVariablesThatSystemdWouldDropAreRefused(t *testing.T) {
 	} {
 		text, err := formatEnvironment(vars)
 		if err == nil {
-			t.Errorf("%s: taken as %q", name, text)
+			t.Errorf("%s: accepted as %q", name, text)
 			continue
 		}
 		if strings.Contains(err.Error(), "two") {
@@ -129,8 +129,8 @@ func TestVariablesThatSystemdWouldDropAreRefused(t *testing.T) {
 	}
 }
 
-// handWritten is a file as people write them; its values are checked against systemd's own reading
-// in TestTheUnitSeesAHandWrittenFileAsWeReadIt.
+// handWritten is a file as operators write it; TestTheUnitSeesAHandWrittenFileAsWeReadIt checks its values against
+// systemd's own parser.
 const handWritten = `# comment
 ; comment too
 A=plain
@@ -175,11 +175,11 @@ func TestAHandWrittenFileIsReadAsSystemdDoes(t *testing.T) {
 		"\n\n\tA=x\n": "x",
 	} {
 		if got, err := parseEnvironment(text); err != nil || got["A"] != want {
-			t.Errorf("%q gives %q, %v; not A=%q", text, got, err, want)
+			t.Errorf("%q is parsed as %q, %v; want A=%q", text, got, err, want)
 		}
 	}
 	if got, err := parseEnvironment("A=\xff"); err == nil {
-		t.Errorf("not UTF-8, and yet %q", got)
+		t.Errorf("not UTF-8, but accepted as %q", got)
 	}
 }
 
@@ -209,7 +209,7 @@ func FuzzParsedEnvironmentHasOnlyValidNames(f *testing.F) {
 		}
 		for name := range vars {
 			if !validName(name) {
-				t.Errorf("%q gives the name %q", text, name)
+				t.Errorf("%q is parsed with the name %q", text, name)
 			}
 		}
 	})

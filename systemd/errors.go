@@ -13,24 +13,23 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// The errors a caller may want to tell apart with errors.Is. Those returned say more: what was
-// tried, the cause, and what to do.
+// The errors for errors.Is. Returned errors say more: what was attempted, the cause, and the remedy.
 var (
-	// ErrNotInstalled: there is no such unit or program, or it is masked or its unit file faulty.
+	// ErrNotInstalled: there is no such unit or program, or it is masked or its unit file invalid.
 	ErrNotInstalled = errors.New("not installed")
 	// ErrNotPermitted: polkit, the bus or the file system refused it.
 	ErrNotPermitted = errors.New("not permitted")
-	// ErrUnavailable: systemd, the bus or the run directory's lock did not answer in time. Trying
-	// again may help; whether the request still lands is not known.
+	// ErrUnavailable: systemd, the bus or the run directory's lock did not answer in time. Trying again may help; the
+	// request may still take effect.
 	ErrUnavailable = errors.New("not available")
-	// ErrEnvironmentUnused: the unit does not read the environment file, so writing it would be in vain.
+	// ErrEnvironmentUnused: the unit does not read the environment file, so writing it would have no effect.
 	ErrEnvironmentUnused = errors.New("environment file not used")
 	// ErrClosed: the value was closed.
 	ErrClosed = errors.New("closed")
 )
 
-// explainBus turns the error of a D-Bus call into one that names a sentinel and ends with the remedy.
-// doing is what was tried, such as "start etcd.service".
+// explainBus turns the error of a D-Bus call into one that wraps a sentinel and ends with the remedy. doing is what was
+// attempted, such as "start etcd.service".
 func explainBus(doing, unit string, err error) error {
 	if err == nil {
 		return nil
@@ -51,11 +50,11 @@ func explainBus(doing, unit string, err error) error {
 		"look whether it is running, \"systemctl status dbus\"", doing, ErrUnavailable, err)
 }
 
-// explainReply does it for an error that the bus or systemd gave as its answer. The names are from
-// org.freedesktop.DBus and from systemd's bus-common-errors.h.
+// explainReply does it for an error that the bus or systemd returned. The names are from org.freedesktop.DBus and from
+// systemd's bus-common-errors.h.
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
-	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more is to follow
+	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more text follows
 	if about := e.Error(); strings.Contains(about, "polkit.service") ||
 		strings.Contains(about, "org.freedesktop.PolicyKit1") {
 		return fmt.Errorf("cannot %s: %w: systemd could not ask polkit: %w: look at \"systemctl status polkit\", "+
@@ -89,7 +88,7 @@ func explainReply(doing, unit string, e godbus.Error) error {
 	return fmt.Errorf("cannot %s: systemd answered %s: %w: see \"systemctl status %s\"", doing, e.Name, e, unit)
 }
 
-// isUnavailable says whether the bus had nobody to pass the call to. name is without its usual prefix.
+// isUnavailable reports whether the bus could not deliver the call. name is without its usual prefix.
 func isUnavailable(name string) bool {
 	switch name {
 	case "ServiceUnknown", "NameHasNoOwner", "NoReply", "NoServer", "Disconnected", "Timeout", "TimedOut",
@@ -99,7 +98,7 @@ func isUnavailable(name string) bool {
 	return strings.HasPrefix(name, "Spawn.")
 }
 
-// explainFile turns an error of the file system into one that names a sentinel, with the remedy.
+// explainFile turns an error of the file system into one that wraps a sentinel, with the remedy.
 func explainFile(doing string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted,

@@ -17,7 +17,7 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-func TestErrorsSayWhatToDoAndCanBeToldApart(t *testing.T) {
+func TestErrorsHaveARemedyAndASentinel(t *testing.T) {
 	t.Parallel()
 	reply := func(name, message string) error { return godbus.Error{Name: name, Body: []any{message}} }
 	permission := &os.PathError{Op: "open", Path: "/var/lib/quorumd/etcd.env", Err: syscall.EACCES}
@@ -87,7 +87,7 @@ func TestErrorsSayWhatToDoAndCanBeToldApart(t *testing.T) {
 	} {
 		for _, sentinel := range []error{ErrNotInstalled, ErrNotPermitted, ErrUnavailable, ErrEnvironmentUnused} {
 			if got, want := errors.Is(c.err, sentinel), c.is == sentinel; got != want {
-				t.Errorf("is it %q: %v, by %v", sentinel, got, c.err)
+				t.Errorf("errors.Is %q: %v, for %v", sentinel, got, c.err)
 			}
 		}
 		if c.is != nil && !errors.Is(c.err, c.is) {

@@ -13,57 +13,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programRetry is how long after a program that has failed it is not run again.
+// programRetry is how long a failed program is not run again.
 const programRetry = 10 * time.Second
 
-// Programs start and stop a service that others run. Its methods never wait for a program.
+// Programs start and stop an external service. Its methods never wait for a program.
 type Programs interface {
-	// Ready tells why they cannot be run; nil when they can.
+	// Ready returns why they cannot be run; nil if they can.
 	Ready() error
-	// Run has the one of that name run: "start" or "stop".
+	// Run starts the program of that name: "start" or "stop".
 	Run(ctx context.Context, word string) error
-	// Last gives what was run last, and how it goes.
+	// Last returns the last run program and its state.
 	Last() (ProgramRun, error)
 }
 
 // ProgramRun is a run of one of the Programs.
 type ProgramRun struct {
-	Word    string        // "start", "stop", or empty when none was run since the boot
-	At      time.Duration // since boot, with the time asleep
+	Word    string        // "start", "stop", or empty if none was run since the boot
+	At      time.Duration // since boot, including time asleep
 	Running bool
-	Failed  string // why it has failed; empty when it has not
+	Failed  string // why it has failed; empty if it has not
 }
 
-// ExternalOptions say how a service is seen that others run.
+// ExternalOptions describe an external service.
 type ExternalOptions struct {
-	Name      string   // for people
+	Name      string   // for display
 	Addresses []string // where it listens while it runs: HOST:PORT
 	Programs  Programs
-	// Settle is how long after a program the service may take to open its ports, or to close them.
+	// Settle is how long after a program the service may take to open or close its ports.
 	Settle          time.Duration
 	EnvironmentFile string
-	// Orders has root write it; nil: this process does.
+	// Orders lets root write it; nil: this process does.
 	Orders interface {
 		SetEnvironment(ctx context.Context, vars map[string]string) error
 	}
 }
 
-// External is a service that others run: a kubelet, a container engine, anything. It is seen from its ports: Active
-// when somebody listens on one of them, Inactive when all refuse, and Unknown otherwise. Nobody can tell how it ended.
+// External is a service that is run by something else: a kubelet, a container engine, anything. Its ports show its
+// state: Active if one of them is listened on, Inactive if all refuse, and Unknown otherwise. How it ended is unknown.
 //
-// Start and Stop have the operator's Programs do it; where there are none, they say so. Safe for use by several
-// goroutines.
+// Start and Stop run the operator's Programs; without these, they return an error. Safe for concurrent use.
 type External struct {
 	o ExternalOptions
 
 	mu     sync.Mutex
-	state  State         // when it was last looked at; Unknown before
-	since  time.Duration // of that state, since boot; 0 when the change was not seen
-	seenUp time.Duration // when it was last seen to run, since boot
+	state  State         // at the last look; Unknown before
+	since  time.Duration // of that state, since boot; 0 if the change was not observed
+	seenUp time.Duration // when it was last observed running, since boot
 	born   time.Duration
 }
 
-// NewExternal makes an External. It asks nothing yet.
+// NewExternal creates an External. It asks nothing yet.
 func NewExternal(o ExternalOptions) (*External, error) {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -72,18 +71,18 @@ func NewExternal(o ExternalOptions) (*External, error) {
 	return &External{o: o, born: now}, nil
 }
 
-// Status looks at the ports, and at the program that was run last.
+// Status checks the ports, and the last run program.
 func (e *External) Status(ctx context.Context) (Status, error) {
 	st := Status{ExitCode: -1, LoadState: "loaded"}
 	up, err := listens(ctx, e.o.Addresses)
 	now, clockErr := clock(unix.CLOCK_BOOTTIME)
 	if err = errors.Join(err, clockErr); err != nil {
-		return st, fmt.Errorf("cannot tell whether %s runs: %w: %w", e.o.Name, ErrUnavailable, err)
+		return st, fmt.Errorf("cannot check whether %s runs: %w: %w", e.o.Name, ErrUnavailable, err)
 	}
 	var last ProgramRun
 	if st.ByPrograms = e.o.Programs.Ready() == nil; st.ByPrograms {
 		if last, err = e.o.Programs.Last(); err != nil {
-			return st, fmt.Errorf("cannot tell how %s is: %w: %w", e.o.Name, ErrUnavailable, err)
+			return st, fmt.Errorf("cannot read the last program run for %s: %w: %w", e.o.Name, ErrUnavailable, err)
 		}
 	}
 	e.mu.Lock()
@@ -95,12 +94,12 @@ func (e *External) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	if e.since != 0 {
-		st.Since = max(now-e.since, 1) // 0 says that it is not known
+		st.Since = max(now-e.since, 1) // 0 means unknown
 	}
 	return st, nil
 }
 
-// judge puts what the ports say together with what the programs were told.
+// judge combines the state of the ports with the last run program.
 func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration) {
 	st.State, st.Result = Inactive, "success"
 	if up {
@@ -117,25 +116,25 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 		st.Job = "start"
 	case last.Failed != "":
 		st.State, st.LastJob, st.Result = Failed, "failed", "the program start has failed: "+last.Failed
-	case e.born <= last.At: // else it may have run, and been stopped by somebody, before there was anybody to see
+	case e.born <= last.At: // otherwise it may have run, and been stopped, before this agent observed it
 		st.State, st.LastJob = Failed, "timeout"
 		st.Result = fmt.Sprintf("it has not opened its ports within %s of its start", e.o.Settle)
 	}
 }
 
-// Start has the operator's program start the service. Where it is being started already, nothing is done.
+// Start runs the operator's program that starts the service. During a start it does nothing.
 func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start") }
 
-// Stop has the operator's program stop the service. Where it is being stopped already, nothing is done.
+// Stop runs the operator's program that stops the service. During a stop it does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
-// Restart has the service stopped. Whoever wants it to run starts it when it is down.
+// Restart only stops the service. The caller starts it once it is down.
 func (e *External) Restart(ctx context.Context) error { return e.Stop(ctx) }
 
 func (e *External) run(ctx context.Context, word string) error {
 	cannot := "cannot " + word + " " + e.o.Name + ": "
 	if err := e.o.Programs.Ready(); err != nil {
-		return fmt.Errorf(cannot+"others run it, and the programs that would do it are not to be had: %w: %w",
+		return fmt.Errorf(cannot+"it is an external service, and its programs are not available: %w: %w",
 			ErrNotPermitted, err)
 	}
 	now, err := clock(unix.CLOCK_BOOTTIME)
@@ -153,7 +152,7 @@ func (e *External) run(ctx context.Context, word string) error {
 	case last.Running:
 		return fmt.Errorf(cannot+"%w: the program %s still runs", ErrUnavailable, last.Word)
 	case again:
-		return fmt.Errorf(cannot+"its program has failed, and is run again in %s: %s",
+		return fmt.Errorf(cannot+"its program failed and will run again in %s: %s",
 			(programRetry - now + last.At).Round(time.Second), last.Failed)
 	}
 	if err := e.o.Programs.Run(ctx, word); err != nil {
@@ -162,7 +161,7 @@ func (e *External) run(ctx context.Context, word string) error {
 	return nil
 }
 
-// seenBefore tells whether the service has run without a break since before a moment.
+// seenBefore reports whether the service has been running without a gap since before that time.
 func (e *External) seenBefore(at time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,5 +179,5 @@ func (e *External) SetEnvironment(ctx context.Context, vars map[string]string) e
 	return nil
 }
 
-// Close does nothing: nothing is held.
+// Close does nothing: there is nothing to release.
 func (e *External) Close() error { return nil }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// played are programs of which the test says how they go.
+// played are programs whose results the test sets.
 type played struct {
 	missing error
 	last    ProgramRun
@@ -30,7 +30,7 @@ func (p *played) Run(_ context.Context, word string) error {
 	return err
 }
 
-// others is a service that others run: a listener of the test.
+// others is an external service: a listener of the test.
 type others struct {
 	t        *testing.T
 	address  string
@@ -80,20 +80,20 @@ func (o *others) is(state State, job string) Status {
 	return st
 }
 
-func TestAServiceThatOthersRunIsSeenFromItsPorts(t *testing.T) {
+func TestTheStateOfAnExternalServiceComesFromItsPorts(t *testing.T) {
 	t.Parallel()
 	o := newOthers(t, time.Hour)
 	o.missing = errors.New("there is no start")
 	if st := o.is(Active, ""); st.ByPrograms || st.Since != 0 {
-		t.Errorf("at first it is %+v", st)
+		t.Errorf("at first: %+v", st)
 	}
 	o.down()
 	if st := o.is(Inactive, ""); st.Since < 0 {
-		t.Errorf("it is %+v", st)
+		t.Errorf("got %+v", st)
 	}
 	o.up()
 	if st := o.is(Active, ""); st.Since <= 0 {
-		t.Errorf("since when it runs again is not known: %+v", st)
+		t.Errorf("the time of its return is unknown: %+v", st)
 	}
 	for word, do := range map[string]func(context.Context) error{
 		"stop": o.Stop, "start": o.Start, "restart": o.Restart,
@@ -108,20 +108,20 @@ func TestAServiceThatOthersRunIsSeenFromItsPorts(t *testing.T) {
 	}
 }
 
-func TestProgramsStopAndStartAServiceThatOthersRun(t *testing.T) {
+func TestProgramsStopAndStartAnExternalService(t *testing.T) {
 	t.Parallel()
 	o := newOthers(t, time.Hour)
 	if st := o.is(Active, ""); !st.ByPrograms {
-		t.Error("it is not said that programs run it")
+		t.Error("ByPrograms is not set")
 	}
-	for range 2 { // the second time it is under way
+	for range 2 { // the second time it is in progress
 		if err := o.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	o.is(Active, "stop")
 	if err := o.Start(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("it was started while it is stopped: %v", err)
+		t.Errorf("started during a stop: %v", err)
 	}
 	o.last.Running = false
 	o.is(Active, "stop") // its program has ended, and the service takes its time
@@ -135,13 +135,13 @@ func TestProgramsStopAndStartAServiceThatOthersRun(t *testing.T) {
 	o.up()
 	o.is(Active, "")
 	o.down()
-	o.is(Inactive, "") // somebody has stopped it since
+	o.is(Inactive, "") // another program has stopped it since
 	if got := strings.Join(o.ran, " "); got != "stop start" {
 		t.Errorf("programs were run: %s", got)
 	}
 }
 
-func TestAProgramThatFailsIsToldAndTriedAgainLater(t *testing.T) {
+func TestAFailedProgramIsReportedAndRetriedLater(t *testing.T) {
 	t.Parallel()
 	o := newOthers(t, time.Hour)
 	now, err := clock(unix.CLOCK_BOOTTIME)
@@ -151,20 +151,20 @@ func TestAProgramThatFailsIsToldAndTriedAgainLater(t *testing.T) {
 	o.last = ProgramRun{Word: "stop", At: now, Failed: "exit status 1"}
 	o.is(Active, "")
 	if err := o.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "run again in 10s: exit status 1") {
-		t.Errorf("a stop that has failed just now: %v", err)
+		t.Errorf("a stop that has just failed: %v", err)
 	}
 	o.last.At -= programRetry
 	if err := o.Stop(t.Context()); err != nil || len(o.ran) != 1 {
-		t.Errorf("it is not tried again: %v", err)
+		t.Errorf("not retried: %v", err)
 	}
 	o.down()
 	o.last = ProgramRun{Word: "start", At: o.last.At, Failed: "exit status 2"}
 	if st := o.is(Failed, ""); !strings.Contains(st.Result, "exit status 2") {
-		t.Errorf("it is %+v", st)
+		t.Errorf("got %+v", st)
 	}
 }
 
-func TestAStartAfterWhichNothingListensHasFailed(t *testing.T) {
+func TestAStartWithoutAListenerHasFailed(t *testing.T) {
 	t.Parallel()
 	o := newOthers(t, time.Nanosecond)
 	o.down()
@@ -174,13 +174,13 @@ func TestAStartAfterWhichNothingListensHasFailed(t *testing.T) {
 	o.is(Inactive, "start")
 	o.last.Running = false
 	if st := o.is(Failed, ""); !strings.Contains(st.Result, "has not opened its ports") {
-		t.Errorf("it is %+v", st)
+		t.Errorf("got %+v", st)
 	}
-	o.born = o.last.At + 1 // of an agent that was not there, it may have run meanwhile
+	o.born = o.last.At + 1 // under an agent that was not running then, it may have run meanwhile
 	o.is(Inactive, "")
 }
 
-func TestTheKernelsListTellsWhoListens(t *testing.T) {
+func TestListenersAreReadFromTheKernelsList(t *testing.T) {
 	t.Parallel()
 	const list = `  sl  local_address rem_address   st tx_queue
    0: 0100007F:094B 00000000:0000 0A 00000000:00000000

@@ -18,7 +18,7 @@ type Units struct {
 	Dial DialFunc // nil for systemd's own socket, which only root may use and which needs no bus
 }
 
-// Command returns the arguments of the unit's first command, as its ExecStart= has them: variables are not replaced.
+// Command returns the arguments of the unit's first command, as in its ExecStart=: variables are not replaced.
 func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	p, err := u.look(ctx, name)
 	if err != nil {
@@ -39,8 +39,8 @@ func (u Units) Starts(ctx context.Context, name string) (bool, error) {
 	return enabled || p.state() == Active || p.state() == Activating, err
 }
 
-// Mounted reports whether every mount point on the way to path that systemd knows, from fstab(5) or a unit of its own,
-// is mounted.
+// Mounted reports whether every mount point above path that systemd knows, from fstab(5) or a unit of its own, is
+// mounted.
 func (u Units) Mounted(ctx context.Context, path string) (bool, error) {
 	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
 		p, err := u.look(ctx, sdunit.UnitNamePathEscape(path)+".mount")

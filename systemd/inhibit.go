@@ -13,49 +13,50 @@ import (
 )
 
 const (
-	// usualDelay is logind's InhibitDelayMaxSec unless logind.conf says otherwise.
+	// usualDelay is logind's default InhibitDelayMaxSec.
 	usualDelay = 5 * time.Second
-	// beforeLimit is how long before logind would go on by itself the preparation is told to end, so that
-	// whoever prepares can still say how it went.
+	// beforeLimit is how long before logind's limit the preparation's context ends, so that there is still time to
+	// report the result.
 	beforeLimit = 500 * time.Millisecond
-	// maxRetry bounds how long a logind that has come back is not noticed.
+	// maxRetry is the longest time until a restarted logind is noticed.
 	maxRetry = time.Minute
 )
 
-// errBusLost: the connection has ended, which is all that can be known.
+// errBusLost: the connection has ended, which is all that is known.
 var errBusLost = errors.New("the connection to the bus is lost")
 
-// errGoingDown: the bus has gone with the machine, which is no news.
+// errGoingDown: the bus stopped with the machine, as expected.
 var errGoingDown = errors.New("the machine goes down")
 
-// Shutdown is who has to do something before the machine goes down.
+// Shutdown is something to do before the machine goes down.
 type Shutdown interface {
 	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends half
-	// a second before logind stops waiting, so that it can still say how it went, and when the shutdown is called off.
+	// a second before logind stops waiting, so that there is time to report the result, and when the shutdown is
+	// cancelled.
 	Prepare(ctx context.Context)
-	// CalledOff is called when the machine does not go down after all; Prepare has returned then.
+	// Cancelled is called when a shutdown is cancelled; Prepare has returned then.
 	Cancelled(ctx context.Context)
 }
 
-// Inhibit holds a delay lock of logind until ctx ends, so that a shutdown, a reboot or the power button waits
-// for s. It can delay a shutdown and not forbid it: logind waits for at most InhibitDelayMaxSec
-// (logind.conf(5), 5 s unless changed there).
+// Inhibit holds a delay lock of logind until ctx ends, so that a shutdown, a reboot or the power button waits for s. It
+// can delay a shutdown, but not prevent it: logind waits for at most InhibitDelayMaxSec (logind.conf(5), 5 s by
+// default).
 //
-// Nothing of s ever runs twice at once.
+// Calls of s never overlap.
 //
-// Without logind nothing happens but a line in the log; it is looked for again from time to time, and the lock
-// is taken anew when logind or the bus was restarted.
+// Without logind it only logs a line and retries periodically. It takes the lock again when logind or the bus was
+// restarted.
 func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
-	var told string
+	var logged string
 	wait := l.retry
 	for ctx.Err() == nil {
-		err := l.inhibit(ctx, s, func() { told, wait = "", l.retry })
+		err := l.inhibit(ctx, s, func() { logged, wait = "", l.retry })
 		if ctx.Err() != nil {
 			return
 		}
-		if text := err.Error(); text != told && !errors.Is(err, errGoingDown) {
+		if text := err.Error(); text != logged && !errors.Is(err, errGoingDown) {
 			l.log.Warn("cannot acquire the shutdown delay lock; a reboot does not wait for quorumd", "error", err)
-			told = text
+			logged = text
 		}
 		select {
 		case <-ctx.Done():
@@ -65,7 +66,7 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	}
 }
 
-// inhibit is Inhibit over one connection to the bus. It gives why it ended, which is never nil.
+// inhibit is Inhibit over one connection to the bus. It returns why it ended, which is never nil.
 func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	// The connection must live on, so its context has no deadline; nor does it end with ctx, see take.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -104,21 +105,21 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 			if !open {
 				return i.lost()
 			}
-			if err := i.hear(ctx, signal); err != nil {
+			if err := i.handle(ctx, signal); err != nil {
 				return explainLogind("take an inhibitor lock again", err)
 			}
 		}
 	}
 }
 
-// inhibitor is a lock of logind's over one connection. Its own goroutine is the only one that uses it.
+// inhibitor is a lock of logind's over one connection. Only its own goroutine uses it.
 type inhibitor struct {
 	logind   *Logind
 	conn     *godbus.Conn
 	shutdown Shutdown
 	limit    time.Duration
 	lock     *os.File           // while it is open, logind waits
-	cancel   context.CancelFunc // ends a preparation under way; nil when there is none
+	cancel   context.CancelFunc // ends a preparation in progress; nil if there is none
 	prepared chan struct{}      // a preparation has returned
 }
 
@@ -134,8 +135,8 @@ func (i *inhibitor) subscribe(ctx context.Context) error {
 	)
 }
 
-// take gets a lock and only then lets go of one that it may have, and learns for how long logind waits. It waits for
-// the answer also when ctx ends: the lock is in it, and nobody could give it back who has not received it.
+// take acquires a lock, then releases the previous one, if any, and reads for how long logind waits. It waits for the
+// answer even if ctx ends: the answer contains the lock, and a lock that was not received could not be released.
 func (i *inhibitor) take(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busTimeout)
 	defer cancel()
@@ -159,7 +160,7 @@ func (i *inhibitor) take(ctx context.Context) error {
 	return nil
 }
 
-// release lets the shutdown go on.
+// release lets the shutdown continue.
 func (i *inhibitor) release() {
 	if i.lock != nil {
 		_ = i.lock.Close()
@@ -167,8 +168,8 @@ func (i *inhibitor) release() {
 	}
 }
 
-// hear acts on a signal.
-func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
+// handle processes a signal.
+func (i *inhibitor) handle(ctx context.Context, signal *godbus.Signal) error {
 	if len(signal.Body) == 0 {
 		return nil
 	}
@@ -191,7 +192,7 @@ func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
 	return nil
 }
 
-// lost says what it means that the connection has ended.
+// lost returns the error for a connection that has ended.
 func (i *inhibitor) lost() error {
 	if i.cancel != nil && i.lock == nil {
 		return errGoingDown
@@ -212,11 +213,11 @@ func (i *inhibitor) begin(ctx context.Context) {
 	}()
 }
 
-// finish ends a preparation under way, waits for it, and lets go.
+// finish ends a preparation in progress, waits for it, and releases the lock.
 func (i *inhibitor) finish() {
 	if i.cancel != nil {
 		i.cancel()
-		if i.lock != nil { // it was not released, so nobody has heard yet that the preparation is done
+		if i.lock != nil { // it was not released, so the end of the preparation has not been received yet
 			<-i.prepared
 		}
 		i.cancel = nil

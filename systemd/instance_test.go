@@ -24,22 +24,22 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// instance is a real "systemd --user" of a test's own, with its own bus and unit directory.
+// instance is the test's own real "systemd --user", with its own bus and unit directory.
 type instance struct {
 	t      *testing.T
 	dir    string // its XDG_RUNTIME_DIR, short enough for sockets
 	units  string
 	groups []string // its control groups
 	cmd    *exec.Cmd
-	root   *sddbus.Conn // straight to systemd, for what the test itself arranges
+	root   *sddbus.Conn // directly to systemd, for the test's own arrangements
 }
 
 const remedy = "\ninstall the Debian packages systemd and dbus, and run the tests as root in a place where control " +
 	"groups are writable " +
 	"(or as a plain user under \"systemd-run --user --scope -p Delegate=yes\")"
 
-// newInstance starts one and waits until it answers. It fails the test where that cannot be. policy
-// is XML that the bus gets on top of letting everybody do everything.
+// newInstance starts one and waits until it answers. It fails the test if that is impossible. policy is additional XML
+// for the bus, which by default lets every user do everything.
 func newInstance(t *testing.T, policy string) *instance {
 	t.Helper()
 	for _, program := range []string{"/lib/systemd/systemd", "/usr/bin/dbus-daemon"} {
@@ -63,8 +63,7 @@ func newInstance(t *testing.T, policy string) *instance {
 func (i *instance) private() string { return filepath.Join(i.dir, "systemd", "private") }
 func (i *instance) bus() string     { return filepath.Join(i.dir, "bus") }
 
-// writeBus gives the instance a message bus and nothing else to start, whatever the machine has
-// installed.
+// writeBus lets the instance start only a message bus, whatever the machine has installed.
 func (i *instance) writeBus(policy string) {
 	i.writeUnit("basic.target", "[Unit]\nDefaultDependencies=no\n")
 	i.writeUnit("dbus.socket", "[Unit]\nDefaultDependencies=no\n[Socket]\nListenStream=%t/bus\n")
@@ -81,8 +80,8 @@ func (i *instance) writeBus(policy string) {
 `)
 }
 
-// makeGroups makes a control group in each hierarchy that systemd uses: a new instance would
-// otherwise work in ours, and kill what is in it.
+// makeGroups creates a control group in each hierarchy that systemd uses: a new instance would otherwise work in ours,
+// and kill what is in it.
 func (i *instance) makeGroups() {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -106,7 +105,7 @@ func (i *instance) makeGroups() {
 	}
 }
 
-// mountsOf gives where the hierarchy with these controllers, as in /proc/self/cgroup, may be mounted.
+// mountsOf returns where the hierarchy with these controllers, as in /proc/self/cgroup, may be mounted.
 func mountsOf(controllers string) []string {
 	switch controllers {
 	case "": // cgroup v2
@@ -117,8 +116,8 @@ func mountsOf(controllers string) []string {
 	return nil
 }
 
-// start runs the instance. A machine where systemd does not run needs the mount namespace in which
-// becomeSystemd pretends that it does.
+// start runs the instance. On a machine without systemd it needs the mount namespace in which becomeSystemd simulates
+// one.
 func (i *instance) start() {
 	i.t.Helper()
 	log, err := os.Create(filepath.Join(i.dir, "log"))
@@ -132,7 +131,7 @@ func (i *instance) start() {
 		roleVariable + "=systemd", "PATH=" + os.Getenv("PATH"), "HOME=" + i.dir, "XDG_RUNTIME_DIR=" + i.dir,
 		"SYSTEMD_UNIT_PATH=" + i.units + ":", "SYSTEMD_LOG_TARGET=console", "SYSTEMD_LOG_LEVEL=info",
 	}
-	// SIGTERM makes it end its units and itself, should this test binary be killed.
+	// SIGTERM makes it end its units and itself, in case this test binary is killed.
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		i.ownRun()
@@ -149,8 +148,8 @@ func (i *instance) start() {
 	})
 }
 
-// ownRun has the instance see a /run of its own. Root may mount that; any other user may where it is
-// the master of a user namespace.
+// ownRun mounts a separate /run for the instance. Root may mount that; any other user may as the owner of a user
+// namespace.
 func (i *instance) ownRun() {
 	attr := i.cmd.SysProcAttr
 	i.cmd.Env = append(i.cmd.Env, "QUORUMD_TEST_OWN_RUN=yes")
@@ -234,8 +233,7 @@ func (i *instance) writeUnit(name, text string) {
 	i.write(filepath.Join("units", name), text)
 }
 
-// service writes a unit for the part of the test binary that plays role, enables it as its package
-// would, and has systemd read that.
+// service writes a unit for the role of the test binary, enables it as its package would, and makes systemd reload.
 func (i *instance) service(name, role, settings string, args ...string) {
 	i.t.Helper()
 	exe, err := os.Executable()
@@ -259,13 +257,13 @@ func (i *instance) reload() {
 	}
 }
 
-// run starts a unit of the instance itself and waits until it is.
+// run starts a unit of the instance itself and waits until it runs.
 func (i *instance) run(unit string) {
 	i.t.Helper()
 	i.wait(unit, i.root.StartUnitContext)
 }
 
-// halt stops a unit of the instance itself and waits until it is.
+// halt stops a unit of the instance itself and waits until it has stopped.
 func (i *instance) halt(unit string) {
 	i.t.Helper()
 	i.wait(unit, i.root.StopUnitContext)
@@ -287,7 +285,7 @@ func (i *instance) wait(unit string, enqueue func(context.Context, string, strin
 	}
 }
 
-// drive gives a Service for a unit of the instance, over its bus.
+// drive returns a Service for a unit of the instance, over its bus.
 func (i *instance) drive(unit string) *Service {
 	i.t.Helper()
 	return newService(i.t, Options{Unit: unit, Dial: dialTo(i.bus(), true), EnvironmentFile: i.environmentFile()})
@@ -295,7 +293,7 @@ func (i *instance) drive(unit string) *Service {
 
 func (i *instance) environmentFile() string { return filepath.Join(i.dir, "unit.env") }
 
-// output is what a unit has written.
+// output returns what a unit has written.
 func (i *instance) output(unit string) string {
 	text, _ := os.ReadFile(filepath.Join(i.dir, unit+".log"))
 	return string(text)

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// dialTimeout is far above what a connection within the host takes.
+	// dialTimeout is far longer than a connection within the host takes.
 	dialTimeout = time.Second
-	// mostSockets bounds what is read of the kernel's list, in bytes: about 100,000 sockets.
+	// mostSockets bounds how much of the kernel's list is read, in bytes: about 100,000 sockets.
 	mostSockets = 16 << 20
 	stateListen = "0A"
 )
 
-// listens tells whether anybody on this host listens on one of the addresses. The kernel's list is asked first: a
-// server with TLS would write a line about every connection that comes and goes. An address that is on no list is
-// dialled: a container engine may pass it on. The error says that one neither took a connection nor refused it.
+// listens reports whether any process on this host listens on one of the addresses. It first reads the kernel's list: a
+// server with TLS would log every connection that comes and goes. It dials an address that is on no list, since a
+// container engine may forward it. It returns an error if one neither accepts a connection nor refuses it.
 func listens(ctx context.Context, addresses []string) (bool, error) {
 	for _, list := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(list)
@@ -58,7 +58,7 @@ func listens(ctx context.Context, addresses []string) (bool, error) {
 	return false, unknown
 }
 
-// listed tells whether the kernel's list has a socket that listens on one of the addresses.
+// listed reports whether the kernel's list has a socket that listens on one of the addresses.
 func listed(list io.Reader, addresses []string) bool {
 	lines := bufio.NewScanner(list)
 	for lines.Scan() {
@@ -84,7 +84,7 @@ func listed(list io.Reader, addresses []string) bool {
 	return false
 }
 
-// kernelAddress reads an address as the kernel lists it: words of the machine's own byte order, and a port.
+// kernelAddress parses an address of the kernel's list: words in the machine's byte order, and a port.
 func kernelAddress(text string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

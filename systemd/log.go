@@ -15,16 +15,16 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// LevelEmergency is for what everybody who is logged in must see at once: the journal writes such a line to every
+// LevelEmergency is for messages that all logged-in users must see at once: the journal writes such a line to every
 // terminal (journald.conf(5), ForwardToWall=).
 const LevelEmergency = slog.LevelError + 8
 
-// codeKey is the attribute that names what a line is about, in one word.
+// codeKey is the attribute with the code of a line's subject.
 const codeKey = "code"
 
-// LogHandler gives the handler for the log of a program that writes to its standard error. When systemd has connected
-// that to the journal, each line goes there with its priority, its attribute "code" as the field QUORUMD_CODE, and what
-// messageID makes of it as MESSAGE_ID; otherwise, or when that fails, it is written as slog's text.
+// LogHandler returns the log handler of a program that logs to its standard error. If systemd has connected that to the
+// journal, each line goes there with its priority, its attribute "code" as the field QUORUMD_CODE, and the result of
+// messageID for it as MESSAGE_ID. Otherwise, or if that fails, it is written as slog's text.
 func LogHandler(stderr io.Writer, level slog.Leveler, messageID func(code string) string) slog.Handler {
 	text := slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 	if is, err := journal.StderrIsJournalStream(); err != nil || !is {
@@ -52,7 +52,7 @@ func newJournalHandler(fallback slog.Handler, send func(string, journal.Priority
 		Level: slog.LevelDebug, // fallback has the level that counts
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
-				return slog.Attr{} // the journal has them in fields of their own
+				return slog.Attr{} // the journal has separate fields for them
 			}
 			return a
 		},
@@ -63,7 +63,7 @@ func newJournalHandler(fallback slog.Handler, send func(string, journal.Priority
 	}
 }
 
-// Enabled tells whether a line of that level is logged.
+// Enabled reports whether a line of that level is logged.
 func (h *journalHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.fallback.Enabled(ctx, level)
 }
@@ -87,7 +87,7 @@ func (h *journalHandler) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// message gives the text of a record with its attributes.
+// message returns the text of a record with its attributes.
 func (h *journalHandler) message(ctx context.Context, r slog.Record) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,14 +98,14 @@ func (h *journalHandler) message(ctx context.Context, r slog.Record) (string, er
 	return strings.TrimSpace(r.Message + " " + h.line.String()), nil
 }
 
-// WithAttrs gives a handler that adds attributes to each line.
+// WithAttrs returns a handler that adds attributes to each line.
 func (h *journalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
 	with.fallback, with.attrs = h.fallback.WithAttrs(attrs), h.attrs.WithAttrs(attrs)
 	return &with
 }
 
-// WithGroup gives a handler that puts the attributes of each line into a group.
+// WithGroup returns a handler that puts the attributes of each line into a group.
 func (h *journalHandler) WithGroup(name string) slog.Handler {
 	with := *h
 	with.fallback, with.attrs = h.fallback.WithGroup(name), h.attrs.WithGroup(name)

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sent is what the journal was given.
+// sent is what the journal received.
 type sent struct {
 	Message  string
 	Priority journal.Priority
 	Fields   map[string]string
 }
 
-func TestALineOfTheLogReachesTheJournalWithItsCode(t *testing.T) {
+func TestALogLineReachesTheJournalWithItsCode(t *testing.T) {
 	t.Parallel()
 	var lines []sent
 	var stderr bytes.Buffer
@@ -57,7 +57,7 @@ func TestALineOfTheLogReachesTheJournalWithItsCode(t *testing.T) {
 	}
 }
 
-func TestALineThatTheJournalDoesNotTakeGoesToStandardError(t *testing.T) {
+func TestALineThatTheJournalRefusesGoesToStandardError(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	send := func(string, journal.Priority, map[string]string) error { return errors.New("no journal") }

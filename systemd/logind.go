@@ -20,21 +20,20 @@ const (
 	propertyGet     = "org.freedesktop.DBus.Properties.Get"
 )
 
-// LogindOptions says how to reach logind. All of it may be left out.
+// LogindOptions are how to reach logind. All are optional.
 type LogindOptions struct {
-	// Dial connects to the bus, as godbus.ConnectSystemBus does, which is what nil stands for. The
-	// connection it gives must not outlive ctx.
+	// Dial connects to the bus; nil for godbus.ConnectSystemBus. The returned connection must not outlive ctx.
 	Dial func(ctx context.Context) (*godbus.Conn, error)
-	// Logger takes the few events worth a line; nil for slog.Default.
+	// Logger logs the few important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
-// Logind is systemd-logind, which reboots machines and can be made to wait a moment before it does.
-// Safe for use by several goroutines.
+// Logind is systemd-logind, which reboots machines and can be made to wait a moment before it does. Safe for concurrent
+// use.
 type Logind struct {
 	dial  func(ctx context.Context) (*godbus.Conn, error)
 	log   *slog.Logger
-	retry time.Duration // between the first two tries to reach it; it doubles from there
+	retry time.Duration // between the first two attempts to reach it; it doubles from there
 }
 
 // NewLogind does not connect yet.
@@ -51,22 +50,22 @@ func NewLogind(o LogindOptions) *Logind {
 	return l
 }
 
-// Reboot asks for the machine to be rebooted in order. Within 3 s it returns nil once logind has taken that,
-// or an error: ErrNotPermitted, ErrUnavailable or another. It does not push others aside: where a person or
-// a package manager holds a lock that forbids a shutdown, logind refuses.
+// Reboot requests an orderly reboot of the machine. Within 3 s it returns nil once logind has accepted, or an error:
+// ErrNotPermitted, ErrUnavailable or another. It respects block locks: while an operator or a package manager holds
+// one, logind refuses.
 func (l *Logind) Reboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
 	conn, err := l.dial(ctx)
 	if err == nil {
 		defer func() { _ = conn.Close() }()
-		const interactive = false // there is nobody to be asked for a password
+		const interactive = false // no operator can be asked for a password
 		err = conn.Object(logindName, logindPath).CallWithContext(ctx, logindInterface+".Reboot", 0, interactive).Err
 	}
 	return explainLogind("reboot this machine", preferContext(ctx, err))
 }
 
-// rebootRule is what lets quorumd's user reboot the machine, once root installs it.
+// rebootRule is the command by which root lets quorumd's user reboot the machine.
 const rebootRule = "cp /usr/share/quorumd/polkit/51-quorumd-reboot.rules /etc/polkit-1/rules.d/"
 
 // CheckReboot returns why Reboot would be refused now, with the same errors; nil if it would not.
@@ -91,7 +90,7 @@ func (l *Logind) CheckReboot(ctx context.Context) error {
 	return nil
 }
 
-// explainLogind turns the error of a call to logind into one that names a sentinel and ends with the remedy.
+// explainLogind turns the error of a call to logind into one that wraps a sentinel and ends with the remedy.
 func explainLogind(doing string, err error) error {
 	reply, is := errors.AsType[godbus.Error](err)
 	if !is {

@@ -37,8 +37,8 @@ type revocable struct {
 
 func (r *revocable) Cancelled(context.Context) { close(r.calledOff) }
 
-// login is a real systemd-logind on the bus of an instance, which is all of the machine that it sees: to reboot,
-// it has the instance start a reboot.target that does nothing.
+// login is a real systemd-logind on the bus of an instance, and sees nothing else of the machine: to reboot, it lets
+// the instance start a reboot.target that does nothing.
 type login struct {
 	*instance
 	cmd  *exec.Cmd
@@ -89,7 +89,7 @@ func (g *login) end() {
 	}
 }
 
-// connect gives a connection of the test's own to the bus.
+// connect returns the test's own connection to the bus.
 func (g *login) connect(ctx context.Context) (*godbus.Conn, error) {
 	return godbus.Connect("unix:path="+g.bus(), godbus.WithContext(ctx))
 }
@@ -109,7 +109,7 @@ func (g *login) property(name string) (godbus.Variant, error) {
 	return value, err
 }
 
-// locks counts the inhibitor locks that logind knows of quorumd.
+// locks counts quorumd's inhibitor locks in logind.
 func (g *login) locks() int {
 	g.t.Helper()
 	conn, err := g.connect(g.t.Context())
@@ -135,14 +135,14 @@ func (g *login) locks() int {
 	return n
 }
 
-// logind gives the value under test, on the instance's bus.
+// logind returns the value under test, on the instance's bus.
 func (g *login) logind() *Logind {
 	l := NewLogind(LogindOptions{Dial: g.connect, Logger: slog.New(slog.NewTextHandler(&g.text, nil))})
 	l.retry = 50 * time.Millisecond
 	return l
 }
 
-// hold has the lock held until the test ends.
+// hold holds the lock until the test ends.
 func (g *login) hold(prepare preparation) {
 	g.t.Helper()
 	g.holdUntil(g.t.Context(), prepare)
@@ -158,13 +158,13 @@ func (g *login) holdUntil(ctx context.Context, shutdown Shutdown) (stop func()) 
 	return stop
 }
 
-// goesDown says whether the instance was told to reboot.
+// goesDown reports whether the instance was asked to reboot.
 func (g *login) goesDown() bool {
 	states, err := g.root.ListUnitsByNamesContext(g.t.Context(), []string{"reboot.target"})
 	return err == nil && len(states) == 1 && states[0].ActiveState == "active"
 }
 
-// syncBuffer is a buffer that several goroutines write to.
+// syncBuffer is a buffer for several goroutines.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -182,7 +182,7 @@ func (b *syncBuffer) String() string {
 	return b.text.String()
 }
 
-func TestARebootWaitsForThePreparationAndThenGoesOn(t *testing.T) {
+func TestARebootWaitsForThePreparation(t *testing.T) {
 	t.Parallel()
 	g := newLogin(t)
 	begun, mayEnd := make(chan time.Duration, 1), make(chan struct{})
@@ -207,7 +207,7 @@ func TestARebootWaitsForThePreparationAndThenGoesOn(t *testing.T) {
 	eventually(t, "the machine goes down", g.goesDown)
 }
 
-func TestAPreparationThatTakesTooLongIsToldSoBeforeTheMachineGoesDown(t *testing.T) {
+func TestASlowPreparationIsCancelledBeforeTheMachineGoesDown(t *testing.T) {
 	t.Parallel()
 	g := newLogin(t)
 	upAtTheEnd := make(chan bool, 1)
@@ -219,7 +219,7 @@ func TestAPreparationThatTakesTooLongIsToldSoBeforeTheMachineGoesDown(t *testing
 		t.Fatal(err)
 	}
 	if !<-upAtTheEnd {
-		t.Error("the machine went down before the preparation was told to end")
+		t.Error("the machine went down before the preparation's context ended")
 	}
 	eventually(t, "the machine goes down", g.goesDown)
 }
@@ -254,7 +254,7 @@ func TestTheLockIsTakenAgainWhenTheBusIsRestarted(t *testing.T) {
 	eventually(t, "the lock is held again", func() bool { return g.locks() == 1 })
 }
 
-func TestTheLockIsGivenBackAtTheEnd(t *testing.T) {
+func TestTheLockIsReleasedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	g := newLogin(t)
 	stop := g.holdUntil(t.Context(), preparation(func(context.Context) {}))
@@ -263,7 +263,7 @@ func TestTheLockIsGivenBackAtTheEnd(t *testing.T) {
 	eventually(t, "the lock is gone", func() bool { return g.locks() == 0 })
 }
 
-func TestAShutdownThatIsCalledOffEndsThePreparationAndTheLockIsTakenAgain(t *testing.T) {
+func TestACancelledShutdownEndsThePreparationAndTakesTheLockAgain(t *testing.T) {
 	t.Parallel()
 	g := newLogin(t)
 	ended := make(chan error, 1)
@@ -273,14 +273,14 @@ func TestAShutdownThatIsCalledOffEndsThePreparationAndTheLockIsTakenAgain(t *tes
 		ended <- ctx.Err()
 	}, calledOff})
 	eventually(t, "the lock is held", func() bool { return g.locks() == 1 })
-	// A reboot that systemd refuses is what makes logind call it off.
+	// A reboot that systemd refuses makes logind cancel it.
 	g.writeUnit("reboot.target", "[Unit]\nDefaultDependencies=no\nRefuseManualStart=yes\n")
 	g.reload()
 	if err := g.logind().Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {
-		t.Error("the preparation was not told to end")
+		t.Error("the preparation's context did not end")
 	}
 	<-calledOff
 	eventually(t, "the lock is held again", func() bool {
@@ -288,12 +288,12 @@ func TestAShutdownThatIsCalledOffEndsThePreparationAndTheLockIsTakenAgain(t *tes
 	})
 }
 
-func TestWithoutLogindOneLineSaysSo(t *testing.T) {
+func TestWithoutLogindOneLineIsLogged(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	g := &login{instance: i}
 	stop := g.holdUntil(t.Context(), preparation(func(context.Context) { t.Error("nothing begins without logind") }))
-	eventually(t, "it was tried a few times", func() bool {
+	eventually(t, "a few attempts", func() bool {
 		return strings.Contains(g.text.String(), "there is no logind here")
 	})
 	<-time.After(500 * time.Millisecond)

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// roleVariable makes the test binary, run again as a child, play a part instead of running tests.
+// roleVariable makes the test binary, run again as a child, play a role instead of running tests.
 const roleVariable = "QUORUMD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// send signals one process, and refuses the numbers that mean many.
+// send signals one process, and refuses numbers that mean several.
 func send(t *testing.T, pid int, signal syscall.Signal) {
 	t.Helper()
 	if pid <= 1 {
@@ -61,10 +61,10 @@ func send(t *testing.T, pid int, signal syscall.Signal) {
 	}
 }
 
-// slack is what a call may take longer than its bound on a machine busy with other tests.
+// slack is how much longer than its bound a call may take on a machine busy with other tests.
 const slack = 5 * time.Second
 
-// eventually waits until condition holds, looking every 5 ms, and fails the test after 15 s.
+// eventually waits until the condition holds, checking every 5 ms, and fails the test after 15 s.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -75,7 +75,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("waited 15 s in vain until %s", what)
+			t.Fatalf("after 15 s still waiting until %s", what)
 		}
 	}
 }

@@ -15,36 +15,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifyTimeout bounds one message. The service manager reads its socket at once; one that does
-// not must not hold up the loop that feeds the watchdog.
+// notifyTimeout bounds one message. The service manager normally reads its socket at once; one that does not must not
+// block the loop that feeds the watchdog.
 const notifyTimeout = 500 * time.Millisecond
 
-// Notifier tells the agent's own service manager how the agent is, by sd_notify(3). Without a
-// service manager every method does nothing and gives nil. Safe for use by several goroutines.
+// Notifier reports the agent's state to its own service manager, by sd_notify(3). Without a service manager every
+// method does nothing and returns nil. Safe for concurrent use.
 //
-// It takes the words from go-systemd, but sends them itself: daemon.SdNotify waits without a bound
-// when the manager's socket is full.
+// It uses the messages of go-systemd, but sends them itself: daemon.SdNotify blocks without a bound when the manager's
+// socket is full.
 type Notifier struct {
 	socket string
 }
 
-// NewNotifier gives a Notifier for the socket named by NOTIFY_SOCKET.
+// NewNotifier returns a Notifier for the socket named by NOTIFY_SOCKET.
 func NewNotifier() *Notifier { return NewNotifierTo(os.Getenv("NOTIFY_SOCKET")) }
 
-// NewNotifierTo gives a Notifier for that socket: a path, or "@" and an abstract name. An empty
-// one gives a Notifier that does nothing.
+// NewNotifierTo returns a Notifier for that socket: a path, or "@" and an abstract name. If it is empty, the Notifier
+// does nothing.
 func NewNotifierTo(socket string) *Notifier { return &Notifier{socket: socket} }
 
-// Enabled says whether there is anyone to tell.
+// Enabled reports whether there is a service manager.
 func (n *Notifier) Enabled() bool { return n.socket != "" }
 
-// Ready says that the start is done (READY=1).
+// Ready reports that the start is complete (READY=1).
 func (n *Notifier) Ready() error { return n.send(daemon.SdNotifyReady) }
 
-// Stopping says that the agent is ending (STOPPING=1).
+// Stopping reports that the agent is ending (STOPPING=1).
 func (n *Notifier) Stopping() error { return n.send(daemon.SdNotifyStopping) }
 
-// Reloading says that the agent reads its configuration anew; Ready ends it (RELOADING=1).
+// Reloading reports that the agent is reloading its configuration; Ready ends it (RELOADING=1).
 func (n *Notifier) Reloading() error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -53,11 +53,11 @@ func (n *Notifier) Reloading() error {
 	return n.send(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/int64(time.Microsecond)))
 }
 
-// Watchdog says that the agent is alive (WATCHDOG=1). It must be called more often than
-// WatchdogInterval, by the loop whose life it vouches for.
+// Watchdog reports that the agent is alive (WATCHDOG=1). It must be called more often than WatchdogInterval, by the
+// loop that it vouches for.
 func (n *Notifier) Watchdog() error { return n.send(daemon.SdNotifyWatchdog) }
 
-// Status sets the line of text that "systemctl status" shows (STATUS=). Line breaks become blanks.
+// Status sets the line of text that "systemctl status" shows (STATUS=). Line breaks become spaces.
 func (n *Notifier) Status(text string) error {
 	return n.send("STATUS=" + strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' }), " "))
 }
@@ -86,8 +86,8 @@ func sendDatagram(socket, message string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// WatchdogInterval is how often Watchdog must be called at the least, from WATCHDOG_USEC and
-// WATCHDOG_PID; 0 if the service manager expects nothing. Half of it is a good period.
+// WatchdogInterval returns the longest time between two calls of Watchdog, from WATCHDOG_USEC and WATCHDOG_PID; 0 if
+// the service manager expects none. Half of it is a good period.
 func WatchdogInterval() (time.Duration, error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

@@ -28,7 +28,7 @@ func listen(t *testing.T) *net.UnixConn {
 	return conn
 }
 
-func TestTheServiceManagerHearsWhatItIsTold(t *testing.T) {
+func TestTheServiceManagerReceivesTheMessages(t *testing.T) {
 	t.Parallel()
 	manager := listen(t)
 	n := NewNotifierTo(manager.LocalAddr().String())
@@ -54,21 +54,21 @@ func TestTheServiceManagerHearsWhatItIsTold(t *testing.T) {
 		}
 		length, err := manager.Read(buf)
 		if got := string(buf[:length]); err != nil || got != c.want {
-			t.Errorf("heard %q, %v, not %q", got, err, c.want)
+			t.Errorf("received %q, %v, want %q", got, err, c.want)
 		}
 	}
 	if err := n.Reloading(); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 4096)
-	length, err := manager.Read(buf) // within the deadline of before
+	length, err := manager.Read(buf) // within the previous deadline
 	if got := string(buf[:length]); err != nil ||
 		!regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[0-9]+$`).MatchString(got) {
-		t.Errorf("heard %q, %v", got, err)
+		t.Errorf("received %q, %v", got, err)
 	}
 }
 
-func TestAServiceManagerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+func TestAServiceManagerThatDoesNotReadBlocksNoCall(t *testing.T) {
 	t.Parallel()
 	n := NewNotifierTo(listen(t).LocalAddr().String())
 	// The queue of the socket is full after net.unix.max_dgram_qlen messages.
@@ -86,7 +86,7 @@ func TestAServiceManagerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	t.Error("the socket is never full, so this shows nothing")
 }
 
-func TestWithoutAServiceManagerNothingIsTold(t *testing.T) {
+func TestWithoutAServiceManagerNothingIsSent(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	n := NewNotifier()
 	if err := errors.Join(n.Ready(), n.Status("x"), n.Watchdog(), n.Stopping()); err != nil || n.Enabled() {
@@ -119,7 +119,7 @@ func TestTheWatchdogIntervalIsRead(t *testing.T) {
 		t.Setenv("WATCHDOG_USEC", c.usec)
 		t.Setenv("WATCHDOG_PID", c.pid)
 		if got, err := WatchdogInterval(); got != c.want || (err != nil) != c.fails {
-			t.Errorf("%q for process %q gives %v, %v", c.usec, c.pid, got, err)
+			t.Errorf("%q for process %q: %v, %v", c.usec, c.pid, got, err)
 		}
 	}
 }

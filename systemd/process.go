@@ -19,46 +19,45 @@ import (
 const (
 	// defaultStopTimeout is twice the 15 s that an etcd with open streams may need to end.
 	defaultStopTimeout = 30 * time.Second
-	// driveEvery is how often a stop or restart under way is looked after.
+	// driveEvery is how often a stop or restart in progress is advanced.
 	driveEvery = 50 * time.Millisecond
-	// jobLimit is how long after the stop deadline a start may still wait for the old process to
-	// go. After that the job ends with "timeout": what was wanted then may be wrong by now.
+	// jobLimit is how long after the stop deadline a start may still wait for the old process to end. After that the
+	// job ends with "timeout": the request may be outdated by then.
 	jobLimit = 30 * time.Second
 )
 
-// ProcessOptions says which program a Process runs, and where it keeps what.
+// ProcessOptions are which program a Process runs, and where it keeps its files.
 type ProcessOptions struct {
-	// Name stands in the names of the files in Dir: letters, digits, "_", "-" and ".".
+	// Name is part of the file names in Dir: letters, digits, "_", "-" and ".".
 	Name string
 	// Argv is the program and its arguments. The program is a path or found in PATH. It runs in "/",
 	// as under systemd, so paths in its arguments should be absolute.
 	Argv []string
-	// Env is the environment below that of SetEnvironment, as NAME=value; nil for the agent's own.
-	// What systemd gave to the agent alone, such as NOTIFY_SOCKET, is left out.
+	// Env is the environment below that of SetEnvironment, as NAME=value; nil for the agent's own. Variables that
+	// systemd set for the agent alone, such as NOTIFY_SOCKET, are left out.
 	Env []string
-	// Dir is an absolute path, made if it is missing, for the state, lock and environment files. It
-	// must outlive the agent. A tmpfs such as /run is best, so that no slow disk is in the way.
+	// Dir is the absolute path of a directory for the state, lock and environment files, created if missing. It must
+	// outlive the agent. A tmpfs such as /run is best, so that no slow disk interferes.
 	Dir string
-	// LogFile takes what the program writes to stdout and stderr. One above 16 MiB is moved to
-	// LogFile.1 at the next start.
+	// LogFile receives the program's stdout and stderr. Above 16 MiB it is moved to LogFile.1 at the next start.
 	LogFile string
 	// StopTimeout is how long after SIGTERM the process group gets SIGKILL; 0 for 30 s.
 	StopTimeout time.Duration
-	// Logger takes the few events worth a line; nil for slog.Default.
+	// Logger logs the few important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
-// Process runs a plain program the way systemd runs a unit: in a session of its own, with its output
-// in a file. Safe for use by several goroutines, and by several agents on the same Dir.
+// Process runs a plain program the way systemd runs a unit: in a session of its own, with its output in a file. Safe
+// for concurrent use, also by several agents on the same Dir.
 //
-// The program outlives the agent. What is known of it stands in <Dir>/<Name>.state, from which any
-// later Process with the same Dir goes on, in the middle of a stop or restart too; the process is told
-// by its PID, start time and boot. (Where systemd runs the agent, the agent's unit needs
-// KillMode=process, else systemd ends both; in a container both end with it.)
+// The program outlives the agent. What is known of it is in <Dir>/<Name>.state. Any later Process with the same Dir
+// continues from there, even in the middle of a stop or restart; the process is identified by its PID, start time and
+// boot. (If systemd runs the agent, the agent's unit needs KillMode=process, else systemd ends both; in a container
+// both end with it.)
 //
-// It is Active as soon as it runs: there is no readiness here. One that ends with code 0 or by SIGTERM
-// is Inactive, as under systemd. If it ended when this agent was not its parent, how it ended is not
-// known, and it is Failed with Result "unknown" unless Stop was asked. Nothing is ever restarted by itself.
+// It is Active as soon as it runs: there is no readiness protocol. If it ends with code 0 or by SIGTERM it is Inactive,
+// as under systemd. If it ended while this agent was not its parent, how it ended is unknown, and it is Failed with
+// Result "unknown" unless Stop was called. Nothing is ever restarted by itself.
 type Process struct {
 	o     ProcessOptions
 	boot  string
@@ -75,7 +74,7 @@ type Process struct {
 
 var processName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
 
-// NewProcess checks the options and makes Dir. It starts nothing. Close must be called on it.
+// NewProcess checks the options and creates Dir. It starts nothing. Close must be called on it.
 func NewProcess(o ProcessOptions) (*Process, error) {
 	switch {
 	case !processName.MatchString(o.Name):
@@ -115,9 +114,9 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 	return p, nil
 }
 
-// Status looks at the process, and does what is due: notes how it ended, sends SIGKILL after the
-// deadline of a stop, starts it again where a restart asks for it. The error is ErrUnavailable if
-// another agent holds the lock for 2 s, ErrNotPermitted, or that the state file cannot be read.
+// Status checks the process, and does what is due: it records how it ended, sends SIGKILL after the deadline of a stop,
+// and starts it again for a restart. The error is ErrUnavailable if another agent holds the lock for 2 s,
+// ErrNotPermitted, or that the state file is unreadable.
 func (p *Process) Status(ctx context.Context) (Status, error) {
 	st, err := p.look(ctx)
 	if st.Job != "" {
@@ -126,9 +125,8 @@ func (p *Process) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Start starts the program if it is not running, and waits for nothing but the exec. While the old
-// process is still stopping, the start is queued until that is gone. The errors are ErrNotInstalled,
-// ErrNotPermitted, ErrUnavailable or another.
+// Start starts the program if it is not running, and only waits for the exec. While the old process is still stopping,
+// the start is queued. The errors are ErrNotInstalled, ErrNotPermitted, ErrUnavailable or another.
 func (p *Process) Start(ctx context.Context) error {
 	return p.act(ctx, "start", func(r *record) error {
 		switch r.State {
@@ -143,13 +141,13 @@ func (p *Process) Start(ctx context.Context) error {
 	})
 }
 
-// Stop sends SIGTERM, and after StopTimeout SIGKILL to the whole process group. It waits for neither.
-// A start that is queued is canceled. A process that is not running is fine.
+// Stop sends SIGTERM, and after StopTimeout SIGKILL to the whole process group. It waits for neither. A queued start is
+// cancelled. A process that is not running is fine.
 func (p *Process) Stop(ctx context.Context) error {
 	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
 }
 
-// Restart stops the process, and starts it once the old one is gone. One not running is started.
+// Restart stops the process, and starts it once the old one is gone. If it is not running, it is started.
 func (p *Process) Restart(ctx context.Context) error {
 	return p.act(ctx, "restart", func(r *record) error {
 		if r.State == Active || r.State == Deactivating {
@@ -159,8 +157,8 @@ func (p *Process) Restart(ctx context.Context) error {
 	})
 }
 
-// SetEnvironment makes vars, and nothing else, the environment on top of Env, from the next start on.
-// It writes <Dir>/<Name>.env in the form of systemd's EnvironmentFile=, with the same values refused.
+// SetEnvironment makes vars, and nothing else, the environment on top of Env, from the next start on. It writes
+// <Dir>/<Name>.env in the form of systemd's EnvironmentFile=, and refuses the same values.
 func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) error {
 	if err := writeEnvironment(p.env, vars); err != nil {
 		return explainFile("set the environment of "+p.o.Name, err)
@@ -168,7 +166,7 @@ func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) erro
 	return nil
 }
 
-// Environment reads back what SetEnvironment wrote; nothing if it never was.
+// Environment reads what SetEnvironment wrote; nothing if it was never called.
 func (p *Process) Environment(context.Context) (map[string]string, error) {
 	vars, err := readEnvironment(p.env)
 	if err != nil {
@@ -177,15 +175,15 @@ func (p *Process) Environment(context.Context) (map[string]string, error) {
 	return vars, nil
 }
 
-// Close lets go of the program, which goes on as it is. A stop or restart under way is carried on by
-// the next Process on the same Dir. Once the agent ends, its children are init's to reap.
+// Close releases the program, which keeps running. The next Process on the same Dir continues a stop or restart in
+// progress. Once the agent ends, init reaps its children.
 func (p *Process) Close() error {
 	p.end()
 	<-p.done
 	return nil
 }
 
-// act brings the record up to date, does f with it, and has the driver look after what is left to do.
+// act brings the record up to date, runs f with it, and lets the driver do the rest.
 func (p *Process) act(ctx context.Context, verb string, f func(*record) error) error {
 	err := p.withRecord(ctx, func(r *record) error {
 		err := p.advance(r)
@@ -203,7 +201,7 @@ func (p *Process) act(ctx context.Context, verb string, f func(*record) error) e
 	return nil
 }
 
-// look brings the record up to date and gives it as a Status.
+// look brings the record up to date and returns it as a Status.
 func (p *Process) look(ctx context.Context) (Status, error) {
 	st := Status{ExitCode: -1}
 	err := p.withRecord(ctx, func(r *record) error {
@@ -221,7 +219,7 @@ func (p *Process) look(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// wake has the driver look after a stop or restart. It never waits.
+// wake lets the driver advance a stop or restart. It never blocks.
 func (p *Process) wake() {
 	select {
 	case p.kick <- struct{}{}:
@@ -229,8 +227,8 @@ func (p *Process) wake() {
 	}
 }
 
-// drive carries stops and restarts on in time. It decides nothing itself: all is in the record, so
-// that Status of a later agent does the same.
+// drive advances stops and restarts in time. It decides nothing itself: everything is in the record, so that Status of
+// a later agent does the same.
 func (p *Process) drive() {
 	defer close(p.done)
 	for {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// advance compares the record with the processes there are, and does what is due. It may be called by
-// any agent at any time: each step is such that doing it twice, or later, does no harm.
+// advance compares the record with the existing processes, and does what is due. Any agent may call it at any time:
+// doing a step twice, or later, does no harm.
 func (p *Process) advance(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -43,8 +43,8 @@ func (p *Process) advance(r *record) error {
 	return nil
 }
 
-// lostInReboot settles a record of an earlier boot: whatever ran is gone, and what was queued is
-// not done any more. The new boot decides anew.
+// lostInReboot settles a record of an earlier boot: everything that ran is gone, and queued jobs are dropped. The new
+// boot decides again.
 func (r *record) lostInReboot(boot string) {
 	r.BootID = boot
 	running := r.PID != 0 && !r.Ended
@@ -56,15 +56,15 @@ func (r *record) lostInReboot(boot string) {
 		r.enter(Failed, 0, "canceled")
 		r.Result = "reboot"
 	default:
-		r.Since = 0 // the old stamp says nothing on the new clock
+		r.Since = 0 // the old time means nothing on the new clock
 	}
 	if running {
 		r.ExitCode, r.Signal, r.Ended = -1, "", true
 	}
 }
 
-// adoptCutShort settles a start whose agent died in the middle: the child is there, found by its token,
-// or it never came to be.
+// adoptCutShort settles a start whose agent died in the middle: it finds the child by its token, or the child was never
+// created.
 func adoptCutShort(r *record) error {
 	leader, err := findLeader(r.Token)
 	if err != nil {
@@ -80,12 +80,12 @@ func adoptCutShort(r *record) error {
 	return nil
 }
 
-// noteEnd writes down how the main process ended.
+// noteEnd records how the main process ended.
 func (r *record) noteEnd(e end) {
 	r.Ended, r.Result, r.ExitCode, r.Signal = true, e.result, e.exitCode, e.signal
 }
 
-// stateAfterEnd is the state of a process that ended without having been asked to.
+// stateAfterEnd returns the state of a process that ended without a request.
 func (r *record) stateAfterEnd() State {
 	if r.Result == "success" {
 		return Inactive
@@ -93,8 +93,8 @@ func (r *record) stateAfterEnd() State {
 	return Failed
 }
 
-// beginStop writes down that the process is to stop, then sends SIGTERM. For "start" and "restart" it
-// is to be started after that.
+// beginStop records that the process is stopping, then sends SIGTERM. The jobs "start" and "restart" start it again
+// after that.
 func (p *Process) beginStop(r *record, job string) error {
 	left, err := anyLeft(r)
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Process) beginStop(r *record, job string) error {
 	return p.continueStop(r)
 }
 
-// continueStop takes a stop one step further: SIGTERM, SIGKILL after the deadline, or what follows
-// once nothing is left of the process group.
+// continueStop continues a stop: SIGTERM, SIGKILL after the deadline, or the next step once nothing is left of the
+// process group.
 func (p *Process) continueStop(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *Process) continueStop(r *record) error {
 		}
 		r.Terminated = true
 	case now >= r.StopDeadline:
-		// Again at every look: a member may have been forked while the group was signalled.
+		// At every look: a member may have been forked while the group was signalled.
 		if err := killGroup(r); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (p *Process) continueStop(r *record) error {
 	return nil
 }
 
-// finishStop settles a stop that is done, and starts the process again if that is the job.
+// finishStop settles a completed stop, and starts the process again if that is the job.
 func (p *Process) finishStop(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -168,7 +168,7 @@ func (p *Process) finishStop(r *record) error {
 	case r.Killed:
 		r.Result = "timeout"
 	case r.Result == "unknown":
-		r.Result = "success" // it ended as it was asked to; nobody saw more
+		r.Result = "success" // it ended as requested; nothing else was observed
 	}
 	result := "done"
 	lapsed := now > r.StopDeadline+jobLimit
@@ -181,7 +181,7 @@ func (p *Process) finishStop(r *record) error {
 	}
 	r.Job = job
 	if err := p.launch(r); err != nil {
-		// Nobody waits for this start any more: Status tells of it.
+		// No caller waits for this start any more: Status reports it.
 		p.log.Error("cannot start process after stop", "error", fmt.Sprint(err))
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agent is another process that looks after the same child.
+// agent is another process that manages the same child.
 type agent struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -81,7 +81,7 @@ func (a *agent) kill() {
 	_ = a.cmd.Wait()
 }
 
-func TestAnAgentThatIsKilledLeavesTheProcessRunningAndTheNextOneFindsIt(t *testing.T) {
+func TestAKilledAgentLeavesTheProcessRunningForTheNextAgent(t *testing.T) {
 	t.Parallel()
 	o := options(t, "sleeper")
 	a := startAgent(t, o)
@@ -98,7 +98,7 @@ func TestAnAgentThatIsKilledLeavesTheProcessRunningAndTheNextOneFindsIt(t *testi
 		t.Errorf("a second child was started: %+v, then %+v", st, again)
 	}
 	do(t, p.Stop)
-	// Not our child: that it ended is seen, how it ended is not.
+	// It is not our child: its end is noticed, but not how it ended.
 	if end := reaches(t, p, Inactive); end.Result != "success" || end.ExitCode != -1 || end.Signal != "" {
 		t.Errorf("after the stop: %+v", end)
 	}
@@ -117,7 +117,7 @@ func TestAnAgentKilledBeforeTheForkLeavesAStartThatFailed(t *testing.T) {
 	}
 	a := startAgent(t, o)
 	a.tell("start")
-	eventually(t, "the start is written down", func() bool { return readRecord(t, o).State == Activating })
+	eventually(t, "the start is recorded", func() bool { return readRecord(t, o).State == Activating })
 	if r := readRecord(t, o); r.Token == "" || r.PID != 0 || r.Job != "start" {
 		t.Errorf("%+v", r)
 	}
@@ -130,7 +130,7 @@ func TestAnAgentKilledBeforeTheForkLeavesAStartThatFailed(t *testing.T) {
 	start(t, p)
 }
 
-func TestAProcessThatEndsWhileNoAgentLooksIsFailed(t *testing.T) {
+func TestAProcessThatEndsUnobservedIsFailed(t *testing.T) {
 	t.Parallel()
 	o := options(t, "sleeper")
 	a := startAgent(t, o)
@@ -147,7 +147,7 @@ func TestAZombieOfAnotherAgentIsDead(t *testing.T) {
 	t.Parallel()
 	o := options(t, "exit", "3")
 	a := startAgent(t, o)
-	a.ask("start") // and does not look again, so that nobody reaps the child
+	a.ask("start") // and does not look again, so that the child is not reaped
 	eventually(t, "the child is a zombie", func() bool {
 		stat, err := statOf(readRecord(t, o).PID)
 		return err == nil && stat != nil && isDead(stat)
@@ -158,7 +158,7 @@ func TestAZombieOfAnotherAgentIsDead(t *testing.T) {
 	}
 }
 
-func TestAnotherValueOfTheSameAgentLearnsTheExitCode(t *testing.T) {
+func TestAnotherProcessValueOfTheSameAgentLearnsTheExitCode(t *testing.T) {
 	t.Parallel()
 	o := options(t, "exit", "3")
 	p := open(t, o)
@@ -169,7 +169,7 @@ func TestAnotherValueOfTheSameAgentLearnsTheExitCode(t *testing.T) {
 	}
 }
 
-func TestAStopGoesOnThoughItsAgentIsKilled(t *testing.T) {
+func TestAStopContinuesAfterItsAgentIsKilled(t *testing.T) {
 	t.Parallel()
 	o := options(t, "stubborn")
 	o.StopTimeout = time.Second
@@ -182,7 +182,7 @@ func TestAStopGoesOnThoughItsAgentIsKilled(t *testing.T) {
 	if !alive(t, pid) {
 		t.Fatal("it did not ignore SIGTERM")
 	}
-	o.StopTimeout = time.Hour // the deadline that was recorded counts, not this one
+	o.StopTimeout = time.Hour // the recorded deadline counts, not this one
 	p := open(t, o)
 	if st := status(t, p); st.State != Deactivating || st.Job != "stop" {
 		t.Errorf("taken over: %+v", st)
@@ -192,7 +192,7 @@ func TestAStopGoesOnThoughItsAgentIsKilled(t *testing.T) {
 	}
 }
 
-func TestARestartGoesOnThoughItsAgentIsKilled(t *testing.T) {
+func TestARestartContinuesAfterItsAgentIsKilled(t *testing.T) {
 	t.Parallel()
 	o := options(t, "stubborn")
 	o.StopTimeout = time.Second

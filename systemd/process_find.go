@@ -18,15 +18,15 @@ import (
 // tokenVariable carries the token of a record in the environment of the process started for it.
 const tokenVariable = "QUORUMD_PROCESS"
 
-// end is how a main process ended, in the words of Status.
+// end is how a main process ended, in the terms of Status.
 type end struct {
 	result   string
 	exitCode int
 	signal   string
 }
 
-// findEnd looks whether the record's main process has ended; nil if it has not. One that is our child
-// is reaped, which is the only way to learn how it ended.
+// findEnd returns how the record's main process ended; nil if it has not. If it is our child, it is reaped, which is
+// the only way to learn how it ended.
 func findEnd(r *record) (*end, error) {
 	stat, err := statOf(r.PID)
 	if err != nil {
@@ -34,7 +34,7 @@ func findEnd(r *record) (*end, error) {
 	}
 	unseen := &end{result: "unknown", exitCode: -1}
 	switch {
-	case stat == nil, stat.Starttime != r.StartTicks: // gone, and the number may be another's by now
+	case stat == nil, stat.Starttime != r.StartTicks: // gone, and the number may have been reused
 		return unseen, nil
 	case !isDead(stat):
 		return nil, nil
@@ -47,7 +47,7 @@ func findEnd(r *record) (*end, error) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
-		case err != nil: // somebody else in this agent reaps all children
+		case err != nil: // other code in this agent reaps all children
 			return unseen, nil //nolint:nilerr // it has ended, and how is not known
 		case pid == 0:
 			return nil, nil
@@ -56,7 +56,7 @@ func findEnd(r *record) (*end, error) {
 	}
 }
 
-// endOf puts a wait status in systemd's words. The signals are those it takes for a clean end, see
+// endOf converts a wait status to systemd's terms. The signals are those that systemd treats as a clean end, see
 // SuccessExitStatus= in systemd.service(5).
 func endOf(ws unix.WaitStatus) *end {
 	switch {
@@ -76,8 +76,8 @@ func endOf(ws unix.WaitStatus) *end {
 	return e
 }
 
-// anyLeft says whether the main process or a member of its group still runs. The members are told by
-// the token, because without its leader the group's number may have become another group's.
+// anyLeft reports whether the main process or a member of its group still runs. The token identifies the members:
+// without its leader, the group's number may have been reused.
 func anyLeft(r *record) (bool, error) {
 	if r.PID == 0 {
 		return false, nil
@@ -89,12 +89,12 @@ func anyLeft(r *record) (bool, error) {
 	return found != nil, err
 }
 
-// terminate sends SIGTERM to the main process, or to what its group has left.
+// terminate sends SIGTERM to the main process, or to the rest of its group.
 func terminate(r *record) error {
 	if r.Ended {
 		return signalGroup(r.PID, unix.SIGTERM)
 	}
-	// FindProcess pins the process, so that what is checked is what gets the signal.
+	// FindProcess pins the process, so that the checked process gets the signal.
 	proc, err := os.FindProcess(r.PID)
 	if err != nil {
 		return ignoreGone(err, r.PID)
@@ -106,12 +106,12 @@ func terminate(r *record) error {
 	return errors.Join(ignoreGone(err, r.PID), proc.Release())
 }
 
-// killGroup sends SIGKILL to the process group. Its number is still its own: anyLeft has just found
-// its leader or a member.
+// killGroup sends SIGKILL to the process group. Its number is still its own: anyLeft has just found its leader or a
+// member.
 func killGroup(r *record) error { return signalGroup(r.PID, unix.SIGKILL) }
 
-// signalGroup refuses what kill(2) would take for "every process" or "my own group": no mistake
-// anywhere, in a state file either, may come to that.
+// signalGroup refuses what kill(2) would take for "every process" or "my own group": no bug, nor a bad state file, may
+// lead to that.
 func signalGroup(pgid int, signal syscall.Signal) error {
 	if pgid <= 1 {
 		return fmt.Errorf("cannot signal process group %d: that is no group of ours: remove the state file", pgid)
@@ -130,12 +130,12 @@ func ignoreGone(err error, pid int) error {
 	return fmt.Errorf("cannot signal process %d: %w", pid, err)
 }
 
-// findLeader finds the live session leader that carries the token; nil if there is none.
+// findLeader returns the live session leader with the token; nil if there is none.
 func findLeader(token string) (*procfs.ProcStat, error) {
 	return findTagged(token, func(s procfs.ProcStat) bool { return s.Session == s.PID })
 }
 
-// findTagged finds a live process of which accept holds and whose environment has the token.
+// findTagged returns a live process that accept selects and whose environment has the token.
 func findTagged(token string, accept func(procfs.ProcStat) bool) (*procfs.ProcStat, error) {
 	if token == "" {
 		return nil, nil
@@ -149,7 +149,7 @@ func findTagged(token string, accept func(procfs.ProcStat) bool) (*procfs.ProcSt
 		if err != nil || stat.PID <= 1 || isDead(&stat) || !accept(stat) {
 			continue // also one that is gone by now; and init is never ours
 		}
-		// Another user's environment cannot be read, and is not ours.
+		// Another user's environment is unreadable, and not ours.
 		if env, err := proc.Environ(); err == nil && slices.Contains(env, tokenVariable+"="+token) {
 			return &stat, nil
 		}
@@ -172,9 +172,9 @@ func statOf(pid int) (*procfs.ProcStat, error) {
 	return nil, fmt.Errorf("cannot look at process %d: %w: mount /proc", pid, err)
 }
 
-// isDead says whether it is a zombie or past even that, with nothing left that runs. The main thread
-// may be a zombie long before the others, which keep files and ports open: one that waits for a disk
-// does not end with kill -9.
+// isDead reports whether it is a zombie or past even that, with no thread left that runs. The main thread may be a
+// zombie long before the others, which keep files and ports open: a thread that waits for a disk does not end with kill
+// -9.
 func isDead(s *procfs.ProcStat) bool {
 	return s.State == "X" || s.State == "x" || s.State == "Z" && s.NumThreads <= 1
 }

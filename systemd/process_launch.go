@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLog is the size above which a log file is moved away at a start.
+// maxLog is the size above which a log file is rotated at a start.
 const maxLog = 16 << 20
 
-// launch starts the program. The record says so, with the token, before the child exists, and has its
-// PID right after: an agent killed in between leaves enough to find the child. What is left of an
-// earlier group is stopped first, with the start queued behind.
+// launch starts the program. The record has the token before the child exists, and its PID right after: an agent killed
+// in between leaves enough to find the child. The rest of an earlier group is stopped first, with the start queued
+// behind.
 func (p *Process) launch(r *record) error {
 	left, err := anyLeft(r)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Process) launch(r *record) error {
 	return nil
 }
 
-// spawn forks and execs, and gives the child's PID. With an error there is no child.
+// spawn forks and execs, and returns the child's PID. On an error there is no child.
 func (p *Process) spawn(token string) (pid int, err error) {
 	program, err := p.findProgram()
 	if err != nil {
@@ -89,13 +89,13 @@ func (p *Process) spawn(token string) (pid int, err error) {
 		return 0, fmt.Errorf("cannot run %s: %w: see that it is a program for this machine", program, err)
 	}
 	pid = cmd.Process.Pid
-	// findEnd reaps it by its number, which nobody else can get before that. Release frees only what
-	// the runtime holds; it cannot fail for a process just started.
+	// findEnd reaps it by its number, which cannot be reused before that. Release frees only what the runtime holds; it
+	// cannot fail for a process just started.
 	_ = cmd.Process.Release()
 	return pid, nil
 }
 
-// findProgram gives the path of the program, absolute.
+// findProgram returns the absolute path of the program.
 func (p *Process) findProgram() (string, error) {
 	program, err := exec.LookPath(p.o.Argv[0])
 	if err == nil {
@@ -117,14 +117,14 @@ func (p *Process) loadState() string {
 	return "loaded"
 }
 
-// environment is Env, without what is only for the agent, then the environment file, then the token.
-// The later of two of the same name counts.
+// environment returns Env, without what is only for the agent, then the environment file, then the token. The later of
+// two of the same name counts.
 func (p *Process) environment(token string) ([]string, error) {
 	base := p.o.Env
 	if base == nil {
 		base = os.Environ()
 	}
-	// systemd gives these to one process alone, see sd_notify(3), sd_listen_fds(3), systemd.exec(5).
+	// systemd sets these for one process alone, see sd_notify(3), sd_listen_fds(3), systemd.exec(5).
 	private := []string{
 		"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
 		"LISTEN_FDNAMES", "INVOCATION_ID", "JOURNAL_STREAM",
@@ -145,7 +145,7 @@ func (p *Process) environment(token string) ([]string, error) {
 	return append(env, tokenVariable+"="+token), nil
 }
 
-// openLog opens the log file for appending, after moving one away that has become too large.
+// openLog opens the log file for appending, after rotating one that has become too large.
 func (p *Process) openLog() (*os.File, error) {
 	if info, err := os.Stat(p.o.LogFile); err == nil && info.Size() > maxLog {
 		if err := os.Rename(p.o.LogFile, p.o.LogFile+".1"); err != nil {

@@ -39,11 +39,11 @@ func TestTheEnvironmentReachesTheProcess(t *testing.T) {
 		t.Errorf("read back: %q, %v", got, err)
 	}
 	if err := p.SetEnvironment(t.Context(), map[string]string{"A": "two\nlines"}); err == nil {
-		t.Error("a line break was taken")
+		t.Error("a line break was accepted")
 	}
 }
 
-func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
+func TestAFailedStartHasAReason(t *testing.T) {
 	t.Parallel()
 	file := func(t *testing.T, text string, mode os.FileMode) string {
 		path := filepath.Join(t.TempDir(), "program")
@@ -107,7 +107,7 @@ func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestALargeLogIsMovedAwayAtTheStart(t *testing.T) {
+func TestALargeLogIsRotatedAtTheStart(t *testing.T) {
 	t.Parallel()
 	o := options(t, "sleeper")
 	if err := errors.Join(os.WriteFile(o.LogFile, []byte("old"), 0o640), os.Truncate(o.LogFile, maxLog+1)); err != nil {
@@ -122,7 +122,7 @@ func TestALargeLogIsMovedAwayAtTheStart(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*ProcessOptions){
 		"empty name":     func(o *ProcessOptions) { o.Name = "" },

@@ -17,20 +17,20 @@ import (
 
 const (
 	recordVersion = 1
-	// lockTimeout bounds the wait for another agent's turn, which takes milliseconds unless it hangs.
+	// lockTimeout bounds the wait for another agent, which holds the lock for milliseconds unless it hangs.
 	lockTimeout = 2 * time.Second
 	lockRetry   = 5 * time.Millisecond
 )
 
-// record is what is known of the process, in the state file. Times are those since the boot it names.
+// record is the content of the state file: what is known of the process. Times are those since the boot it names.
 type record struct {
 	Version int           `json:"version"`
 	BootID  string        `json:"bootID"`
 	State   State         `json:"state"`
 	Since   time.Duration `json:"since"`
 
-	// The main process. The token is in its environment, and in that of its children, so that they
-	// can be found where PID and StartTicks do not help.
+	// The main process. The token is in its environment, and in its children's, so that they can be found if PID and
+	// StartTicks do not help.
 	PID        int    `json:"pid,omitempty"`
 	StartTicks uint64 `json:"startTicks,omitempty"`
 	Token      string `json:"token,omitempty"`
@@ -41,7 +41,7 @@ type record struct {
 	ExitCode int    `json:"exitCode"`
 	Signal   string `json:"signal,omitempty"`
 
-	// What is under way.
+	// The job in progress.
 	Job          string        `json:"job,omitempty"`
 	LastJob      string        `json:"lastJob,omitempty"`
 	StopDeadline time.Duration `json:"stopDeadline,omitempty"`
@@ -49,7 +49,7 @@ type record struct {
 	Killed       bool          `json:"killed,omitempty"`     // SIGKILL was sent
 }
 
-// enter puts the record into a state. The job that this ends, if any, ends with result.
+// enter puts the record into a state. If this ends a job, the job gets the result.
 func (r *record) enter(s State, now time.Duration, result string) {
 	r.State, r.Since = s, now
 	if r.Job != "" && result != "" {
@@ -71,8 +71,8 @@ func (r *record) status(now time.Duration) Status {
 	return st
 }
 
-// withRecord runs f with the record while no other agent, and no other goroutine, can, and writes down
-// what f changed, also if f fails: how a process ended, for one, can be learnt only once.
+// withRecord runs f with the record while no other agent and no other goroutine can, and saves the changes, even if f
+// fails: how a process ended, for example, can be learned only once.
 func (p *Process) withRecord(ctx context.Context, f func(*record) error) error {
 	if p.life.Err() != nil {
 		return ErrClosed
@@ -100,8 +100,8 @@ func (p *Process) change(f func(*record) error) error {
 	return errors.Join(err, p.save(r))
 }
 
-// takeLock takes the lock file's flock. The kernel frees it with the agent, however that ends; a child
-// just forked holds it until its exec, so that whoever comes next can find that child by its token.
+// takeLock takes the lock file's flock. The kernel releases it with the agent, however that ends; a child just forked
+// holds it until its exec, so that the next agent can find that child by its token.
 func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error)
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			// Unlock, not only Close: a child being forked just now holds a copy of the descriptor.
+			// Unlock, not only Close: a child that is just being forked holds a copy of the descriptor.
 			return func() error { return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close()) }, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {

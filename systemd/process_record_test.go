@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bystander is a process that is none of ours, in a session of its own.
+// bystander is an unrelated process, in a session of its own.
 func bystander(t *testing.T, token string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -55,7 +55,7 @@ func TestAReusedPIDIsNotTakenForTheProcess(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 
-	// In the middle of a stop, past its deadline, when the next thing would be SIGKILL for the group.
+	// In the middle of a stop, past its deadline, when SIGKILL for the group would be next.
 	forged.State, forged.Job, forged.Terminated, forged.StopDeadline = Deactivating, "stop", true, 1
 	writeRecord(t, p, forged)
 	if st := status(t, p); st.State != Inactive || st.LastJob != "done" {
@@ -65,7 +65,7 @@ func TestAReusedPIDIsNotTakenForTheProcess(t *testing.T) {
 		t.Error("the bystander was killed")
 	}
 
-	forged.StartTicks++ // to show that it was the start time that told
+	forged.StartTicks++ // to show that the start time decided
 	forged.State, forged.Job, forged.Terminated = Active, "", false
 	writeRecord(t, p, forged)
 	if st := status(t, p); st.State != Active || st.PID != stat.PID {
@@ -94,7 +94,7 @@ func TestAProcessOfAnEarlierBootIsLost(t *testing.T) {
 		{Failed, "", Failed, "success", "before"},
 		{Inactive, "", Inactive, "success", "before"},
 	} {
-		// The PID and the start time fit a live process, as they well may after a reboot.
+		// The PID and the start time match a live process, as they may after a reboot.
 		writeRecord(t, p, record{
 			Version: recordVersion, BootID: "earlier", State: c.state, Since: time.Hour * 1e5, PID: stat.PID,
 			StartTicks: stat.Starttime, Token: "ours", Result: "success", ExitCode: -1, Job: c.job, LastJob: "before",
@@ -111,7 +111,7 @@ func TestAProcessOfAnEarlierBootIsLost(t *testing.T) {
 	}
 }
 
-func TestAStartCutShortAfterTheForkIsFound(t *testing.T) {
+func TestAStartInterruptedAfterTheForkIsFound(t *testing.T) {
 	t.Parallel()
 	child := bystander(t, "cut-short-1")
 	p := open(t, options(t, "sleeper"))
@@ -124,7 +124,7 @@ func TestAStartCutShortAfterTheForkIsFound(t *testing.T) {
 	}
 }
 
-func TestAStartCutShortBeforeTheForkHasFailed(t *testing.T) {
+func TestAStartInterruptedBeforeTheForkHasFailed(t *testing.T) {
 	t.Parallel()
 	p := open(t, options(t, "sleeper"))
 	writeRecord(t, p, record{
@@ -139,7 +139,7 @@ func TestAStartCutShortBeforeTheForkHasFailed(t *testing.T) {
 	}
 }
 
-func TestARestartFoundMuchTooLateIsNotCarriedOut(t *testing.T) {
+func TestAnOverdueRestartIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	p := open(t, options(t, "sleeper"))
 	now, err := clock(unix.CLOCK_BOOTTIME)
@@ -161,7 +161,7 @@ func TestARestartFoundMuchTooLateIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-func TestAStateFileThatCannotBeReadStartsNothing(t *testing.T) {
+func TestAnInvalidStateFileStartsNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, says string }{
 		{"{\"version\": 1, \"st", "remove that file"},
@@ -191,7 +191,7 @@ func TestAStateFileThatCannotBeReadStartsNothing(t *testing.T) {
 
 func TestNoSignalGoesToEveryProcess(t *testing.T) {
 	t.Parallel()
-	// The signal 0 only asks whether it could be sent.
+	// Signal 0 only checks whether a signal could be sent.
 	for _, pgid := range []int{1, 0, -1} {
 		if err := signalGroup(pgid, 0); err == nil || !strings.Contains(err.Error(), "no group of ours") {
 			t.Errorf("group %d: %v", pgid, err)
@@ -199,7 +199,7 @@ func TestNoSignalGoesToEveryProcess(t *testing.T) {
 	}
 }
 
-func TestALockThatIsHeldBoundsTheCall(t *testing.T) {
+func TestACallIsBoundedWhileTheLockIsHeld(t *testing.T) {
 	t.Parallel()
 	p := open(t, options(t, "sleeper"))
 	f, err := os.Create(p.lock)

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// options gives options for a child of that role, in directories of the test's own.
+// options returns options for a child of that role, in temporary directories.
 func options(t *testing.T, role string, args ...string) ProcessOptions {
 	t.Helper()
 	exe, err := os.Executable()
@@ -35,7 +35,7 @@ func options(t *testing.T, role string, args ...string) ProcessOptions {
 	}
 }
 
-// open makes a Process and sees to it that the test leaves nothing behind.
+// open creates a Process and cleans up after the test.
 func open(t *testing.T, o ProcessOptions) *Process {
 	t.Helper()
 	p, err := NewProcess(o)
@@ -49,14 +49,14 @@ func open(t *testing.T, o ProcessOptions) *Process {
 	return p
 }
 
-// killAll ends the children that carry the token of the record. It finds them by itself: were it to
-// trust the code under test, a mistake there could have it kill any process of the machine.
+// killAll ends the children with the token of the record. It finds them by itself: a bug in the code under test could
+// otherwise make it kill any process of the machine.
 func killAll(t *testing.T, o ProcessOptions) {
 	r := readRecord(t, o)
 	if r.Token == "" {
 		return
 	}
-	eventually(t, "nothing of the process is left", func() bool {
+	eventually(t, "the process group is gone", func() bool {
 		left := childrenWith(t, r.Token)
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -69,8 +69,8 @@ func killAll(t *testing.T, o ProcessOptions) {
 	}
 }
 
-// childrenWith gives the live processes, other than this one, that run this very test binary, play a
-// role, and have the token in their environment.
+// childrenWith returns the live processes, except this one, that run this very test binary, play a role, and have the
+// token in their environment.
 func childrenWith(t *testing.T, token string) []int {
 	t.Helper()
 	exe, err := os.Executable()
@@ -131,7 +131,7 @@ func status(t *testing.T, p *Process) Status {
 	return st
 }
 
-// do runs verb and fails the test if that is an error or takes long.
+// do runs verb and fails the test if it returns an error or takes long.
 func do(t *testing.T, verb func(context.Context) error) {
 	t.Helper()
 	began := time.Now()
@@ -143,7 +143,7 @@ func do(t *testing.T, verb func(context.Context) error) {
 	}
 }
 
-// reaches waits for a state and gives the status that showed it.
+// reaches waits for a state and returns the status with it.
 func reaches(t *testing.T, p *Process, want State) Status {
 	t.Helper()
 	var st Status
@@ -160,19 +160,19 @@ func readLog(t *testing.T, o ProcessOptions) string {
 	return string(text)
 }
 
-// start starts the process and waits until the child says that it is ready.
+// start starts the process and waits until the child reports that it is ready.
 func start(t *testing.T, p *Process) Status {
 	t.Helper()
 	before := strings.Count(readLog(t, p.o), "ready\n")
 	do(t, p.Start)
-	eventually(t, "the child says ready", func() bool { return strings.Count(readLog(t, p.o), "ready\n") > before })
+	eventually(t, "the child is ready", func() bool { return strings.Count(readLog(t, p.o), "ready\n") > before })
 	return status(t, p)
 }
 
-// grandchildOf gives the PID that the role "parent" writes to the log, before or after its child's own line.
+// grandchildOf returns the PID that the role "parent" writes to the log, before or after its child's own line.
 func grandchildOf(t *testing.T, o ProcessOptions) (pid int) {
 	t.Helper()
-	eventually(t, "the parent names its child", func() bool {
+	eventually(t, "the parent reports its child", func() bool {
 		_, after, found := strings.Cut(readLog(t, o), "grandchild ")
 		number, _, whole := strings.Cut(after, "\n")
 		var err error
@@ -191,7 +191,7 @@ func alive(t *testing.T, pid int) bool {
 	return stat != nil && !isDead(stat)
 }
 
-func TestAProcessThatIsStartedRunsInASessionOfItsOwnAndItsOutputIsKept(t *testing.T) {
+func TestAProcessRunsInItsOwnSessionAndItsOutputIsKept(t *testing.T) {
 	t.Parallel()
 	p := open(t, options(t, "talker"))
 	if st := status(t, p); st.State != Inactive || st.PID != 0 || st.Result != "success" || !st.Installed() {
@@ -214,7 +214,7 @@ func TestAProcessThatIsStartedRunsInASessionOfItsOwnAndItsOutputIsKept(t *testin
 	}
 	want := "to stdout, stdin has 0 bytes, error <nil>\nto stderr\nin /\nready\n"
 	if got := readLog(t, p.o); got != want {
-		t.Errorf("the log says %q, not %q", got, want)
+		t.Errorf("the log is %q, want %q", got, want)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestStartAndStopMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestHowAProcessEndedIsKnown(t *testing.T) {
+func TestTheEndOfAProcessIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		role, arg string
@@ -277,7 +277,7 @@ func TestHowAProcessEndedIsKnown(t *testing.T) {
 	}
 }
 
-func TestAProcessThatLostItsMainThreadStillRuns(t *testing.T) {
+func TestAProcessWithoutItsMainThreadStillRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, result, signal string }{
 		{"child", "signal", "SIGKILL"},
@@ -309,7 +309,7 @@ func TestAProcessThatLostItsMainThreadStillRuns(t *testing.T) {
 	}
 }
 
-func TestAStopIsWrittenDownBeforeItsSignal(t *testing.T) {
+func TestAStopIsRecordedBeforeItsSignal(t *testing.T) {
 	t.Parallel()
 	o := options(t, "witness")
 	o.Argv = append(o.Argv, filepath.Join(o.Dir, o.Name+".state"))
@@ -335,7 +335,7 @@ func TestAProcessThatIgnoresSIGTERMIsKilledAfterTheDeadline(t *testing.T) {
 		(st.State != Deactivating || st.Job != "stop" || st.PID != pid) {
 		t.Errorf("before the deadline: %+v", st)
 	}
-	// Nobody calls Status here: the escalation needs none.
+	// Without calling Status: the escalation does not need it.
 	eventually(t, "the process is dead", func() bool { return !alive(t, pid) })
 	if took := time.Since(began); took < o.StopTimeout {
 		t.Errorf("killed after %v, before the deadline of %v", took, o.StopTimeout)
@@ -358,13 +358,13 @@ func TestAStopReachesTheWholeProcessGroup(t *testing.T) {
 	if alive(t, grandchild) {
 		t.Error("the grandchild is still alive")
 	}
-	// The leader ended at SIGTERM; it was the grandchild that had to be killed.
+	// The leader ended at SIGTERM; the grandchild had to be killed.
 	if st.Signal != "SIGTERM" || st.Result != "timeout" {
 		t.Errorf("%+v", st)
 	}
 }
 
-func TestAProcessThatLeftTheGroupHoldsNoStopUp(t *testing.T) {
+func TestAProcessThatLeftTheGroupDoesNotDelayAStop(t *testing.T) {
 	t.Parallel()
 	o := options(t, "parent", "apart")
 	p := open(t, o)
@@ -376,7 +376,7 @@ func TestAProcessThatLeftTheGroupHoldsNoStopUp(t *testing.T) {
 	}
 }
 
-func TestAStartAfterACrashFirstEndsWhatIsLeftOfTheGroup(t *testing.T) {
+func TestAStartAfterACrashFirstEndsTheOldGroup(t *testing.T) {
 	t.Parallel()
 	o := options(t, "parent")
 	o.StopTimeout = 300 * time.Millisecond
@@ -395,7 +395,7 @@ func TestAStartAfterACrashFirstEndsWhatIsLeftOfTheGroup(t *testing.T) {
 	}
 }
 
-func TestARestartWaitsForTheOldProcessToGo(t *testing.T) {
+func TestARestartWaitsForTheOldProcessToEnd(t *testing.T) {
 	t.Parallel()
 	o := options(t, "stubborn")
 	o.StopTimeout = 300 * time.Millisecond

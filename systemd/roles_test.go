@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// playRole is what a child of the tests does. It gives the exit code.
+// playRole runs a child of the tests. It returns the exit code.
 func playRole(role string, args []string) int {
 	switch role {
 	case "sleeper":
@@ -44,7 +44,7 @@ func playRole(role string, args []string) int {
 		fmt.Println("ready")
 		waitLong()
 	case "parent":
-		// A child that ignores SIGTERM, in the same process group unless told otherwise.
+		// A child that ignores SIGTERM, by default in the same process group.
 		child := exec.Command("/proc/self/exe")
 		child.Env = append(os.Environ(), roleVariable+"=stubborn")
 		child.Stdout = os.Stdout
@@ -85,8 +85,8 @@ func playRole(role string, args []string) int {
 	return 0
 }
 
-// playNotifier is a good service for a while: it tells that it is ready and feeds the watchdog. On
-// SIGHUP it stops feeding.
+// playNotifier is a healthy service for a while: it reports that it is ready and feeds the watchdog. On SIGHUP it stops
+// feeding.
 func playNotifier() int {
 	n := NewNotifier()
 	interval, err := WatchdogInterval()
@@ -109,7 +109,7 @@ func playNotifier() int {
 	}
 }
 
-// loseMainThread ends the main thread alone, so that /proc shows a zombie of which the rest still runs.
+// loseMainThread ends only the main thread, so that /proc shows a zombie whose other threads still run.
 func loseMainThread() {
 	lost := make(chan struct{})
 	hold := make(chan struct{})
@@ -126,10 +126,10 @@ func loseMainThread() {
 	<-lost
 }
 
-// waitLong waits far longer than any test, yet not for ever, should a test leave the child behind.
+// waitLong waits far longer than any test, but not for ever, in case a test leaves the child behind.
 func waitLong() { <-time.After(5 * time.Minute) }
 
-// agentConfig is what the role "agent" is told: the process it looks after.
+// agentConfig is the argument of the role "agent": the process that it manages.
 type agentConfig struct {
 	Name        string
 	Argv        []string
@@ -146,8 +146,8 @@ func (c agentConfig) options() ProcessOptions {
 	}
 }
 
-// playAgent does what the lines on its stdin say, one verb each, and answers each with a line. It
-// looks at the process only when told, and ends with its stdin.
+// playAgent carries out the verbs on its stdin, one per line, and answers each with a line. It checks the process only
+// on request, and ends with its stdin.
 func playAgent(config string) int {
 	var c agentConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {

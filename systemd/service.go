@@ -17,39 +17,38 @@ import (
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 )
 
-// resultGrace is how long the result of a job is waited for after systemd no longer has the job.
-// The two come over different connections, so the result may be a little late; if the bus was
-// restarted meanwhile, it never comes.
+// resultGrace is how long to wait for the result of a job after systemd no longer has the job. The two come over
+// different connections, so the result may be a little late; if the bus was restarted meanwhile, it never comes.
 const resultGrace = time.Second
 
-// jobMode makes a new job take the place of one that contradicts it, as systemctl does.
+// jobMode lets a new job replace one that contradicts it, as systemctl does.
 const jobMode = "replace"
 
-// Options says which unit a Service drives.
+// Options are which unit a Service drives.
 type Options struct {
 	// Unit is the full name, such as "etcd.service".
 	Unit string
-	// EnvironmentFile is the absolute path of the file that SetEnvironment writes and the unit
-	// reads through EnvironmentFile=. Without one SetEnvironment and Environment are errors.
+	// EnvironmentFile is the absolute path of the file that SetEnvironment writes and the unit reads through
+	// EnvironmentFile=. Without one SetEnvironment and Environment return errors.
 	EnvironmentFile string
-	// Orders has somebody with the right to do what changes anything; nil: the Service does it itself.
+	// Orders makes all changes with the necessary privileges; nil: the Service makes them itself.
 	Orders Orders
 	// Dial connects to systemd; nil for the system bus.
 	Dial DialFunc
-	// Logger takes the few events worth a line; nil for slog.Default.
+	// Logger logs the few important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
-// Orders are what changes a unit.
+// Orders change a unit.
 type Orders interface {
-	// Drive has systemd take a job for the unit: "start", "stop" or "restart".
+	// Drive queues a job for the unit: "start", "stop" or "restart".
 	Drive(ctx context.Context, verb string) error
 	// SetEnvironment writes the environment file.
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
-// Service is a systemd unit, driven over D-Bus. It connects at its first use, and again whenever the
-// bus was gone. Safe for use by several goroutines.
+// Service is a systemd unit, driven over D-Bus. It connects at its first use, and reconnects when the bus was gone.
+// Safe for concurrent use.
 type Service struct {
 	unit            string
 	environmentFile string
@@ -62,10 +61,10 @@ type Service struct {
 	lastJob string
 }
 
-// queuedJob is a job whose result we wait for.
+// queuedJob is a job whose result is awaited.
 type queuedJob struct {
 	verb   string
-	result chan string // systemd's word; has room for it, so that the sender never waits
+	result chan string // systemd's word; it has room for one, so that the sender never blocks
 	dialed int         // the connection it was queued on; the result comes over no other
 	goneAt time.Time   // when systemd was first seen without it
 }
@@ -94,8 +93,8 @@ func NewService(o Options) (*Service, error) {
 	}, nil
 }
 
-// Start queues a start job. A unit that is already active is fine. Within 3 s it returns nil once
-// systemd has taken the job, or an error: ErrNotInstalled, ErrNotPermitted, ErrUnavailable or another.
+// Start queues a start job. A unit that is already active is fine. Within 3 s it returns nil once systemd has accepted
+// the job, or an error: ErrNotInstalled, ErrNotPermitted, ErrUnavailable or another.
 func (s *Service) Start(ctx context.Context) error {
 	return s.queue(ctx, "start", true, (*sddbus.Conn).StartUnitContext)
 }
@@ -105,14 +104,14 @@ func (s *Service) Stop(ctx context.Context) error {
 	return s.queue(ctx, "stop", true, (*sddbus.Conn).StopUnitContext)
 }
 
-// Restart queues a restart job, like Start; an inactive unit is started. Where the connection breaks
-// just then it is not sent a second time, so that there are never two restarts for one.
+// Restart queues a restart job, like Start; an inactive unit is started. If the connection breaks at that moment the
+// job is not sent again, so that there are never two restarts instead of one.
 func (s *Service) Restart(ctx context.Context) error {
 	return s.queue(ctx, "restart", false, (*sddbus.Conn).RestartUnitContext)
 }
 
-// File gives the path of the file from which systemd has loaded the unit. One that a program has made while the system
-// runs has none, and is not installed.
+// File returns the path of the file from which systemd has loaded the unit. A transient unit has none, and is not
+// installed.
 func (s *Service) File(ctx context.Context) (string, error) {
 	var p properties
 	err := s.bus.call(ctx, true, func(ctx context.Context, conn *sddbus.Conn) error {
@@ -132,7 +131,7 @@ func (s *Service) File(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// Close ends the connection and takes back nothing: the unit stays as it is and a queued job runs on.
+// Close ends the connection and undoes nothing: the unit stays as it is and a queued job continues.
 func (s *Service) Close() error {
 	s.bus.close()
 	return nil
@@ -140,7 +139,7 @@ func (s *Service) Close() error {
 
 type queueFunc func(*sddbus.Conn, context.Context, string, string, chan<- string) (int, error)
 
-// queue has systemd take a job for the unit and keeps the channel its result will come by.
+// queue queues a job for the unit with systemd, and keeps the channel for its result.
 func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue queueFunc) error {
 	if s.orders != nil {
 		if err := s.orders.Drive(ctx, verb); err != nil {
@@ -163,9 +162,9 @@ func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue qu
 	return explainBus(verb+" "+s.unit, s.unit, err)
 }
 
-// settleJob takes the result of our job if it has come, or gives it up if it cannot come any more.
-// It gives the job still pending and the result of the last one. pending is what systemd has for
-// the unit now, dialed the connection that said so.
+// settleJob takes the result of our job if it has arrived, or drops the job if its result cannot arrive any more. It
+// returns the job still pending and the result of the last one. pending is systemd's current job for the unit, dialed
+// the connection that reported it.
 func (s *Service) settleJob(pending string, dialed int, now time.Time) (job, lastJob string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 )
 
-// SetEnvironment makes vars, and nothing else, the content of the unit's environment file. The unit
-// sees it at its next start. It is written only if systemd says that the unit reads it; otherwise
-// the error is ErrEnvironmentUnused and shows the drop-in to add. Values with line breaks, control
-// characters or bytes that are not UTF-8 are refused. A value is never part of an error.
+// SetEnvironment makes vars, and nothing else, the content of the unit's environment file. The unit sees it at its next
+// start. The file is written only if systemd reports that the unit reads it; otherwise the error is
+// ErrEnvironmentUnused and shows the drop-in to add. Values with line breaks, control characters or bytes that are not
+// UTF-8 are refused. A value is never part of an error.
 func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	doing := "set the environment of " + s.unit
 	if s.environmentFile == "" {
@@ -49,7 +49,7 @@ func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) er
 	return nil
 }
 
-// Environment reads the environment file back. One that does not exist has no variables.
+// Environment reads the environment file. A missing file has no variables.
 func (s *Service) Environment(context.Context) (map[string]string, error) {
 	doing := "read the environment of " + s.unit
 	if s.environmentFile == "" {
@@ -62,14 +62,14 @@ func (s *Service) Environment(context.Context) (map[string]string, error) {
 	return vars, nil
 }
 
-// FormatEnvironment gives vars as SetEnvironment writes them.
+// FormatEnvironment returns vars as SetEnvironment writes them.
 func FormatEnvironment(vars map[string]string) ([]byte, error) { return formatEnvironment(vars) }
 
-// ParseEnvironment reads what systemd would read as an environment file.
+// ParseEnvironment parses text as systemd would parse an environment file.
 func ParseEnvironment(text string) (map[string]string, error) { return parseEnvironment(text) }
 
-// dropIn says what to add so that the unit reads the file. "-" lets it start where there is none
-// yet, and "%" is doubled because systemd expands specifiers there.
+// dropIn returns the drop-in that makes the unit read the file. "-" lets the unit start without the file, and "%" is
+// doubled because systemd expands specifiers there.
 func (s *Service) dropIn() string {
 	return fmt.Sprintf(`it does not read %[2]s: add this drop-in, then run "systemctl daemon-reload":
 
@@ -79,8 +79,8 @@ EnvironmentFile=-%[3]s
 `, s.unit, s.environmentFile, strings.ReplaceAll(s.environmentFile, "%", "%%"))
 }
 
-// readsEnvironment says whether path is one of the unit's environment files, which systemd gives as
-// pairs of a path, possibly with wildcards, and whether it may be missing.
+// readsEnvironment reports whether path is one of the unit's environment files. systemd lists them as pairs of a path,
+// possibly with wildcards, and whether it may be missing.
 func (p properties) readsEnvironment(path string) bool {
 	for _, pair := range property[[][]any](p, "EnvironmentFiles") {
 		if len(pair) == 0 {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Status looks at the unit. A unit that is not there is no error: it is Inactive with LoadState
-// "not-found". The error is ErrUnavailable or ErrNotPermitted; the state is Unknown then.
+// Status asks for the unit. A missing unit is no error: it is Inactive with LoadState "not-found". The error is
+// ErrUnavailable or ErrNotPermitted; the state is Unknown then.
 func (s *Service) Status(ctx context.Context) (Status, error) {
 	var p properties
 	var pending string
@@ -40,7 +40,7 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// jobType gives the type of the job pending for the unit with these properties, "" if none.
+// jobType returns the type of the job pending for the unit with these properties, "" if none.
 func jobType(ctx context.Context, conn *sddbus.Conn, p properties) (string, error) {
 	id := p.jobID()
 	if id == 0 {
@@ -55,11 +55,11 @@ func jobType(ctx context.Context, conn *sddbus.Conn, p properties) (string, erro
 			return j.JobType, nil
 		}
 	}
-	return "", nil // it ended between the two questions
+	return "", nil // it ended between the two requests
 }
 
-// properties are those of a unit's org.freedesktop.systemd1.Unit and .Service interfaces,
-// see org.freedesktop.systemd1(5). One missing in some version of systemd reads as its zero.
+// properties are those of a unit's org.freedesktop.systemd1.Unit and .Service interfaces, see
+// org.freedesktop.systemd1(5). One that a version of systemd lacks reads as zero.
 type properties map[string]any
 
 func property[T any](p properties, name string) T {
@@ -67,7 +67,7 @@ func property[T any](p properties, name string) T {
 	return v
 }
 
-// status reads them as a Status, all but the jobs. now is on the clock of systemd's monotonic stamps.
+// status converts them to a Status, without the jobs. now is on the clock of systemd's monotonic time stamps.
 func (p properties) status(now time.Duration) Status {
 	st := Status{
 		State:     p.state(),
@@ -106,8 +106,8 @@ func (p properties) state() State {
 	return Unknown
 }
 
-// since is for how long the unit has been in its state, 0 if not known. The stamp of the last change
-// of any kind would not do for the states that last: it moves with every reload.
+// since returns for how long the unit has been in its state, 0 if unknown. The time stamp of the last change of any
+// kind would not do for lasting states: it moves with every reload.
 func (p properties) since(now time.Duration) time.Duration {
 	name := "StateChangeTimestampMonotonic"
 	switch p.state() {
@@ -123,7 +123,7 @@ func (p properties) since(now time.Duration) time.Duration {
 	return max(0, now-stamp)
 }
 
-// program is the path of the first command of ExecStart=, a list of structs that begin with it.
+// program returns the path of the first command of ExecStart=, a list of structs that begin with it.
 func (p properties) program() string {
 	commands := property[[][]any](p, "ExecStart")
 	if len(commands) == 0 || len(commands[0]) == 0 {
@@ -133,8 +133,8 @@ func (p properties) program() string {
 	return path
 }
 
-// jobID is the number of the job pending for the unit, 0 if none. The property is a pair of that
-// number and an object path.
+// jobID returns the number of the job pending for the unit, 0 if none. The property is a pair of that number and an
+// object path.
 func (p properties) jobID() uint32 {
 	pair := property[[]any](p, "Job")
 	if len(pair) == 0 {
@@ -144,7 +144,7 @@ func (p properties) jobID() uint32 {
 	return id
 }
 
-// signalName gives "SIGTERM" and the like, "" for 0.
+// signalName returns "SIGTERM" and the like, "" for 0.
 func signalName(s syscall.Signal) string {
 	if s == 0 {
 		return ""

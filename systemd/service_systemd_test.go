@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look gives the status, or fails the test.
+// look returns the status, or fails the test.
 func look(t *testing.T, s *Service) Status {
 	t.Helper()
 	st, err := s.Status(t.Context())
@@ -79,7 +79,7 @@ func TestAUnitIsStartedRestartedAndStopped(t *testing.T) {
 	}
 }
 
-func TestAUnitThatSystemdForgotIsInactiveForAnUnknownTime(t *testing.T) {
+func TestAForgottenUnitIsInactiveForAnUnknownTime(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "exit", "Type=simple", "0")
@@ -133,7 +133,7 @@ func TestAUnitThatEndsBadlyIsFailed(t *testing.T) {
 	}
 }
 
-func TestAStartThatTakesLongIsPendingAndAStopCancelsIt(t *testing.T) {
+func TestASlowStartIsPendingAndAStopCancelsIt(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "sleeper", "Type=notify")
@@ -166,7 +166,7 @@ func TestAUnitThatIgnoresSIGTERMIsKilledBySystemd(t *testing.T) {
 	}
 }
 
-func TestAUnitThatCannotBeStartedSaysWhy(t *testing.T) {
+func TestAUnitThatCannotBeStartedHasAReason(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.writeUnit("bad.service", "[Unit]\nDefaultDependencies=no\n[Service]\nType=simple\n")
@@ -202,7 +202,7 @@ func TestAUnitThatCannotBeStartedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestABusThatRefusesSaysNotPermitted(t *testing.T) {
+func TestARefusalOfTheBusIsNotPermitted(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, `<deny send_destination="org.freedesktop.systemd1"
  send_interface="org.freedesktop.systemd1.Manager" send_member="StartUnit"/>`)
@@ -236,7 +236,7 @@ func TestTheUnitSeesTheEnvironmentThatWasSet(t *testing.T) {
 		t.Errorf("read back: %q, %v", got, err)
 	}
 	if err := s.SetEnvironment(t.Context(), map[string]string{"A": "two\nlines"}); err == nil {
-		t.Error("a line break was taken")
+		t.Error("a line break was accepted")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestTheUnitSeesAHandWrittenFileAsWeReadIt(t *testing.T) {
 	seesAll(t, i, i.drive("a.service"), handWrittenValues())
 }
 
-func TestAUnitThatDoesNotReadTheFileIsToldWhatToAdd(t *testing.T) {
+func TestTheErrorHasTheDropInForAUnitThatDoesNotReadTheFile(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "environment", "EnvironmentFile=-/etc/default/none")
@@ -261,7 +261,7 @@ func TestAUnitThatDoesNotReadTheFileIsToldWhatToAdd(t *testing.T) {
 	if _, err := os.Stat(i.environmentFile()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it was written nevertheless: %v", err)
 	}
-	// What the error shows is what helps.
+	// The drop-in in the error works.
 	_, dropIn, found := strings.Cut(err.Error(), "a.service.d/quorumd.conf\n")
 	if !found {
 		t.Fatalf("no drop-in in %v", err)
@@ -293,7 +293,7 @@ func seesAll(t *testing.T, i *instance, s *Service, vars map[string]string) {
 	}
 }
 
-func TestABusThatIsGoneIsUnavailableUntilItIsBack(t *testing.T) {
+func TestAStoppedBusIsUnavailableUntilItIsBack(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "sleeper", "")
@@ -311,7 +311,7 @@ func TestABusThatIsGoneIsUnavailableUntilItIsBack(t *testing.T) {
 		t.Errorf("without a bus: %v", err)
 	}
 	if took := time.Since(began); took > busTimeout {
-		t.Errorf("it took %v to see that", took)
+		t.Errorf("it took %v to notice", took)
 	}
 	if !alive(t, before.PID) {
 		t.Error("the unit ended with the bus")
@@ -328,7 +328,7 @@ func TestABusThatIsGoneIsUnavailableUntilItIsBack(t *testing.T) {
 	settles(t, s, Inactive, "done")
 }
 
-func TestAJobThatEndsWhileTheBusIsGoneHasAnUnknownResult(t *testing.T) {
+func TestAJobThatEndsWithoutTheBusHasAnUnknownResult(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "sleeper", "Type=notify\nNotifyAccess=all")
@@ -345,7 +345,7 @@ func TestAJobThatEndsWhileTheBusIsGoneHasAnUnknownResult(t *testing.T) {
 	}
 }
 
-func TestABusThatHangsBoundsEveryCall(t *testing.T) {
+func TestEveryCallIsBoundedWithAHangingBus(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "sleeper", "")
@@ -364,7 +364,7 @@ func TestABusThatHangsBoundsEveryCall(t *testing.T) {
 			t.Errorf("%+v, %v after %v", st, err, time.Since(began))
 		}
 	}
-	// Far more than the sockets have room for: a write that blocks would be for ever.
+	// Far more than the sockets can hold: a blocking write would never return.
 	for range 600 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		if err := s.Start(ctx); !errors.Is(err, ErrUnavailable) {
@@ -379,7 +379,7 @@ func TestABusThatHangsBoundsEveryCall(t *testing.T) {
 	})
 }
 
-func TestACallThatLosesItsConnectionIsMadeAgainIfItMayBe(t *testing.T) {
+func TestACallThatLosesItsConnectionIsRepeatedIfAllowed(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	s := i.drive("a.service")
@@ -398,7 +398,7 @@ func TestACallThatLosesItsConnectionIsMadeAgainIfItMayBe(t *testing.T) {
 	}
 }
 
-func TestAServiceThatIsClosedLeavesItsJobToSystemd(t *testing.T) {
+func TestAClosedServiceLeavesItsJobToSystemd(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "sleeper", "ExecStartPre=/bin/sleep 0.3")
@@ -413,7 +413,7 @@ func TestAServiceThatIsClosedLeavesItsJobToSystemd(t *testing.T) {
 	settles(t, i.drive("a.service"), Active, "")
 }
 
-func TestSystemdHearsTheNotifier(t *testing.T) {
+func TestSystemdReceivesTheNotifiersMessages(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	i.service("a.service", "notifier", "Type=notify\nWatchdogSec=1")
@@ -437,7 +437,7 @@ func TestSystemdHearsTheNotifier(t *testing.T) {
 	}
 }
 
-// parseOutput reads what the role "environment" printed.
+// parseOutput parses what the role "environment" printed.
 func parseOutput(text string) (map[string]string, error) {
 	vars := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// unit is the vocabulary that both implementations speak.
+// unit has the methods of both implementations.
 type unit interface {
 	Status(context.Context) (Status, error)
 	Start(context.Context) error
@@ -72,14 +72,14 @@ func newService(t *testing.T, o Options) *Service {
 	return s
 }
 
-func TestAUnitNameThatIsNoneIsRefused(t *testing.T) {
+func TestAnInvalidUnitNameIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"", "etcd", "etcd.socket", "etcd@.service", ".service", "a b.service", "../etcd.service",
 		"etcd.service\n", strings.Repeat("x", 250) + ".service",
 	} {
 		if s, err := NewService(Options{Unit: name}); err == nil {
-			t.Errorf("%q was taken: %v", name, s)
+			t.Errorf("%q was accepted: %v", name, s)
 		}
 	}
 	for _, name := range []string{"etcd.service", "etcd@n1.service", `a\x2db.service`, "a-b_c:d.1.service"} {
@@ -89,12 +89,12 @@ func TestAUnitNameThatIsNoneIsRefused(t *testing.T) {
 	}
 	for _, file := range []string{"etcd.env", "/etc/*.env", "/etc/a\nb"} {
 		if s, err := NewService(Options{Unit: "etcd.service", EnvironmentFile: file}); err == nil {
-			t.Errorf("%q was taken: %v", file, s)
+			t.Errorf("%q was accepted: %v", file, s)
 		}
 	}
 }
 
-func TestABusThatIsNotThereIsUnavailable(t *testing.T) {
+func TestAMissingBusIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := newService(t, Options{
 		Unit: "etcd.service", Dial: dialTo("/no/such/bus", true),
@@ -118,7 +118,7 @@ func TestABusThatIsNotThereIsUnavailable(t *testing.T) {
 	}
 }
 
-// muteBus takes connections and never says a word.
+// muteBus accepts connections and never answers.
 func muteBus(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(tempdir.New(t), "bus")
@@ -134,7 +134,7 @@ func muteBus(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			_, _ = io.Copy(io.Discard, conn) // until the other side gives up
+			_, _ = io.Copy(io.Discard, conn) // until the other side closes
 			conn.Close()
 		}
 	}()
@@ -145,7 +145,7 @@ func muteBus(t *testing.T) string {
 	return path
 }
 
-func TestABusThatDoesNotAnswerBoundsEveryCall(t *testing.T) {
+func TestEveryCallIsBoundedWithASilentBus(t *testing.T) {
 	t.Parallel()
 	s := newService(t, Options{Unit: "etcd.service", Dial: dialTo(muteBus(t), true)})
 	began := time.Now()
@@ -153,7 +153,7 @@ func TestABusThatDoesNotAnswerBoundsEveryCall(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took < busTimeout || took > busTimeout+slack {
-		t.Errorf("by itself it took %v", took)
+		t.Errorf("without a deadline it took %v", took)
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -173,13 +173,13 @@ func TestABusThatDoesNotAnswerBoundsEveryCall(t *testing.T) {
 	}
 }
 
-func TestACallWaitsForAnotherOnlyAsLongAsItMay(t *testing.T) {
+func TestACallWaitsForAnotherUntilItsDeadline(t *testing.T) {
 	t.Parallel()
 	s := newService(t, Options{Unit: "etcd.service", Dial: dialTo(muteBus(t), true)})
 	slow, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Start(slow) }()
-	eventually(t, "the first call has its turn", func() bool { return len(s.bus.turn) == 0 })
+	eventually(t, "the first call has the bus", func() bool { return len(s.bus.turn) == 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -213,9 +213,9 @@ func TestAJobIsPendingUntilItsResultIsKnown(t *testing.T) {
 	expect("another's job", "reload", 1, at, "reload", "")
 	result := queue()
 	expect("in systemd's queue", "start", 1, at, "start", "")
-	expect("out of it, the result on its way", "", 1, at, "start", "")
+	expect("out of it, the result not received yet", "", 1, at, "start", "")
 	result <- "failed"
-	expect("the result is there", "", 1, at, "", "failed")
+	expect("the result is received", "", 1, at, "", "failed")
 	expect("and stays", "", 1, at.Add(time.Hour), "", "failed")
 
 	queue()
@@ -225,17 +225,17 @@ func TestAJobIsPendingUntilItsResultIsKnown(t *testing.T) {
 
 	queue()
 	expect("gone for a moment", "", 1, at, "start", "")
-	expect("there after all", "start", 1, at.Add(resultGrace), "start", "")
+	expect("back again", "start", 1, at.Add(resultGrace), "start", "")
 	expect("gone again", "", 1, at.Add(2*resultGrace), "start", "")
 
 	queue()
 	expect("pending on a new connection", "start", 2, at, "start", "")
-	expect("no result comes by that", "", 2, at, "", "unknown")
+	expect("the result does not come over it", "", 2, at, "", "unknown")
 	queue()
 	expect("a look begun before the job was queued", "", 0, at, "start", "")
 }
 
-func TestPropertiesAreReadAsAStatus(t *testing.T) {
+func TestPropertiesAreConvertedToAStatus(t *testing.T) {
 	t.Parallel()
 	stamps := properties{
 		"StateChangeTimestampMonotonic": uint64(9e6), "ActiveEnterTimestampMonotonic": uint64(4e6),
@@ -283,13 +283,13 @@ func TestPropertiesAreReadAsAStatus(t *testing.T) {
 	if id := (properties{"Job": []any{uint32(5), godbus.ObjectPath("/x")}}).jobID(); id != 5 {
 		t.Errorf("job %d", id)
 	}
-	// What is missing or of another type must not stop the look.
+	// A missing property, or one of another type, must not stop the look.
 	if st := (properties{"MainPID": "x", "Job": "x", "ActiveState": 3}).status(0); st.State != Unknown || st.PID != 0 {
 		t.Errorf("%+v", st)
 	}
 }
 
-func TestAnEnvironmentFileIsRecognisedInWhatTheUnitReads(t *testing.T) {
+func TestTheEnvironmentFileIsFoundAmongTheUnitsFiles(t *testing.T) {
 	t.Parallel()
 	p := properties{"EnvironmentFiles": [][]any{
 		{"/etc/default/etcd", true},

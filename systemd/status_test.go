@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStatesAreSystemdsOwnWords(t *testing.T) {
+func TestStatesHaveSystemdsNames(t *testing.T) {
 	t.Parallel()
 	var zero State
 	if zero != Unknown {
@@ -32,6 +32,6 @@ func TestStatesAreSystemdsOwnWords(t *testing.T) {
 		t.Error(got)
 	}
 	if err := new(State).UnmarshalText([]byte("dancing")); err == nil {
-		t.Error("no such state, and yet no error")
+		t.Error("no error for an unknown state")
 	}
 }

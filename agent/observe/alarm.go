@@ -13,11 +13,11 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// mostAlarms bounds those that people are told of.
+// mostAlarms is how many alarms a message names.
 const mostAlarms = 3
 
-// alarmsOf gives whether no member that has answered names the alarm CORRUPT, or NOSPACE, and who has raised them. Each
-// member names all that stand, as "memberID:9372538179322589801 alarm:NOSPACE".
+// alarmsOf returns whether no member that answered reports a CORRUPT alarm, whether none reports NOSPACE, and which
+// members raised them. Each member lists all active alarms, such as "memberID:9372538179322589801 alarm:NOSPACE".
 func alarmsOf(r *round.Round) (intact, roomy bool, text string) {
 	intact, roomy = true, true
 	raised := map[string]bool{}
@@ -40,7 +40,7 @@ func alarmsOf(r *round.Round) (intact, roomy bool, text string) {
 	return intact, roomy, strings.Join(all[:min(len(all), mostAlarms)], ", ")
 }
 
-// raiser names the member of an alarm.
+// raiser returns the name of the member that raised an alarm.
 func raiser(r *round.Round, head string) string {
 	id, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(head, "memberID:")), 10, 64)
 	if err != nil {

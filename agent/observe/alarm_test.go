@@ -11,23 +11,23 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestAlarmsAreThoseThatAnyMemberNamesAndNothingElse(t *testing.T) {
+func TestAlarmsOfAnyMemberAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		errors        []string
 		intact, roomy bool
 		text          string
 	}{
-		"none":             {nil, true, true, ""},
-		"no leader":        {[]string{"etcdserver: no leader"}, true, true, ""},
-		"an alarm unheard": {[]string{"memberID:1 alarm:DANCE "}, true, true, ""},
-		"no space":         {[]string{"memberID:1 alarm:NOSPACE "}, true, false, "n1 has raised the alarm NOSPACE"},
+		"none":          {nil, true, true, ""},
+		"no leader":     {[]string{"etcdserver: no leader"}, true, true, ""},
+		"unknown alarm": {[]string{"memberID:1 alarm:DANCE "}, true, true, ""},
+		"no space":      {[]string{"memberID:1 alarm:NOSPACE "}, true, false, "n1 has raised the alarm NOSPACE"},
 		"corrupt": {
 			[]string{"memberID:1 alarm:NOSPACE ", "memberID:17 alarm:CORRUPT "},
 			false, false,
 			"member 11 has raised the alarm CORRUPT, n1 has raised the alarm NOSPACE",
 		},
-		"of nobody": {
+		"unknown member": {
 			[]string{strings.Repeat("9", 99) + "alarm:CORRUPT"},
 			false, true,
 			"a member has raised the alarm CORRUPT",

@@ -16,12 +16,12 @@ import (
 
 const (
 	namesEvery = time.Minute
-	// mostNames bounds how many names are read, of whatever clusters there have been in this etcd.
+	// mostNames is how many cluster names are read, over all clusters that this etcd has ever served.
 	mostNames = 8
 )
 
-// askNames finds out which cluster names other hosts use in this etcd, while no other member's host uses the name of
-// this one. Users and roles may forbid it: nothing is known then.
+// askNames reads which cluster names other hosts use in this etcd, while no host of another member uses this one's
+// name. If users and roles forbid it, nothing is known.
 func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	used := slices.ContainsFunc(r.Hosts, func(h record.Host) bool {
 		_, member := r.Membership.ByPeerURL(h.PeerURL)
@@ -41,8 +41,8 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	r.OtherNames = o.otherNames
 }
 
-// readNames returns the names under which hosts have records, without this host's. All its reads together take no
-// longer than one call may: the loop that renews the lock waits for them.
+// readNames returns the cluster names of all hosts with records, except this host's. All reads together take no longer
+// than one call may: the loop that renews the lock waits for them.
 func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 	const root, end = "/quorumd/", "/quorumd0"
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
@@ -76,10 +76,10 @@ func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// past returns the first key after all that begin with a prefix, which ends in a slash.
+// past returns the first key after all keys with a prefix that ends in a slash.
 func past(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }
 
-// shorten makes a name fit for a line: any client of etcd may have written it.
+// shorten fits a name into a line: any client of etcd may have written it.
 func shorten(name string) string {
 	const most = 40
 	if clean := strings.ToValidUTF8(name, "?"); len(clean) <= most {

@@ -22,8 +22,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs runs against a real etcd.
-func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.T) {
+// TestReadsOtherClusterNamesWhileNoMemberUsesOurs runs against a real etcd.
+func TestReadsOtherClusterNamesWhileNoMemberUsesOurs(t *testing.T) {
 	t.Parallel()
 	client, err := cluster.New(cluster.Options{
 		Endpoints:   testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints(),
@@ -35,7 +35,7 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 	t.Cleanup(func() { client.Close() })
 	puts := []clientv3.Op{
 		clientv3.OpPut(record.KeysFor("prod").Host("n1"), "{}"),
-		clientv3.OpPut(record.KeysFor("abandoned").Pause(), "{}"), // nobody's host
+		clientv3.OpPut(record.KeysFor("abandoned").Pause(), "{}"), // not a host
 		clientv3.OpPut(record.KeysFor("ours").Host("self"), "{}"),
 		clientv3.OpPut("/quorumd/no-slash", "{}"), // no record of a cluster
 		clientv3.OpPut("/quorumd/\xff\xff/hosts/n1", "{}"),
@@ -58,7 +58,7 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 		t.Errorf("the names are %q, want %q", r.OtherNames, want)
 	}
 	if text := policy.Conflict(policy.View{Cluster: policy.Cluster{OtherNames: r.OtherNames}}); text == "" {
-		t.Error("a host of another name is in no conflict")
+		t.Error("a host with another cluster name is not a conflict")
 	}
 	if _, err := client.Txn(t.Context(), nil,
 		clientv3.OpDelete("/quorumd/no-slash"), clientv3.OpDelete(record.KeysFor("prod").Host("n1"))); err != nil {
@@ -67,22 +67,22 @@ func TestTheNamesOfOtherClustersAreReadFromEtcdWhileNoMemberUsesOurs(t *testing.
 	r = &round.Round{At: time.Hour + namesEvery/2}
 	r.HostsAt = r.At
 	if o.askNames(t.Context(), r); !slices.Equal(r.OtherNames, before) {
-		t.Errorf("they are read anew after half of the time: %q", r.OtherNames)
+		t.Errorf("read again after half of the interval: %q", r.OtherNames)
 	}
 	r = &round.Round{At: time.Hour + namesEvery}
 	r.HostsAt = r.At
 	if o.askNames(t.Context(), r); len(r.OtherNames) == 0 || len(r.OtherNames) > mostNames || r.OtherNames[0] != "z00" {
-		t.Errorf("of more names than may be read: %q", r.OtherNames)
+		t.Errorf("more names than are read: %q", r.OtherNames)
 	}
 	r = &round.Round{At: time.Hour + 2*namesEvery}
 	r.Hosts = []record.Host{{ID: "n2", PeerURL: "http://n2:2380"}}
 	r.Membership.Members = []cluster.Member{{PeerURLs: []string{"http://n2:2380"}}}
 	if o.askNames(t.Context(), r); r.OtherNames != nil {
-		t.Errorf("although another member has our name: %q", r.OtherNames)
+		t.Errorf("read although another member uses our name: %q", r.OtherNames)
 	}
 }
 
-// slowNames is an etcd that takes its time for each read, or refuses it.
+// slowNames is an etcd whose reads are slow or refused.
 type slowNames struct {
 	Etcd
 	takes time.Duration
@@ -99,14 +99,14 @@ func (e slowNames) Read(ctx context.Context, _ ...cluster.Span) (cluster.Range, 
 	return cluster.Range{Pairs: []cluster.Pair{{Key: key}}}, e.err
 }
 
-func TestAnEtcdThatReadsSlowlyHoldsTheLoopUpForOneCallAndItsNamesStayKnown(t *testing.T) {
+func TestSlowNameReadsDelayTheLoopByOneCallAtMost(t *testing.T) {
 	t.Parallel()
 	known := []string{"events"}
 	for name, c := range map[string]struct {
 		etcd slowNames
 		want []string
 	}{
-		"it reads slowly": {slowNames{takes: 700 * time.Millisecond}, []string{"prod"}},
+		"slow reads":      {slowNames{takes: 700 * time.Millisecond}, []string{"prod"}},
 		"it hangs":        {slowNames{takes: time.Hour}, known},
 		"it fails":        {slowNames{err: errors.New("no leader")}, known},
 		"roles forbid it": {slowNames{err: cluster.ErrRefused}, nil},

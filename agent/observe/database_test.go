@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAFileSystemOfTheDatabaseThatHangsHoldsNobodyUpAndIsNotKnown(t *testing.T) {
+func TestHangingDatabaseFileSystemDoesNotBlockTheLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, hangs, end := time.Now(), false, make(chan struct{})
@@ -27,26 +27,26 @@ func TestAFileSystemOfTheDatabaseThatHangsHoldsNobodyUpAndIsNotKnown(t *testing.
 			at := time.Now()
 			seen := j.database(t.Context(), log)
 			if waited := time.Since(at); waited > 0 {
-				t.Errorf("a look of the loop waited for %s", waited)
+				t.Errorf("a round waited for %s", waited)
 			}
 			synctest.Wait()
 			return seen
 		}
 		unknown := func(d health.DatabaseReading) bool { return d.Apart && d.Total == 0 }
 		if !unknown(turn(0)) || looks > 0 {
-			t.Errorf("before the probe has told its device, there were %d looks", looks)
+			t.Errorf("%d looks before the probe reported its device", looks)
 		}
 		if !unknown(turn(7)) {
-			t.Error("before the first look it is known")
+			t.Error("known before the first look")
 		}
 		for range 10 {
 			time.Sleep(time.Second) //nolint:forbidigo // virtual time
 			if seen := turn(7); seen.Free != 7 {
-				t.Errorf("seen is %+v", seen)
+				t.Errorf("got %+v", seen)
 			}
 		}
 		if looks != 2 {
-			t.Errorf("there were %d looks in 10 s, want 2", looks)
+			t.Errorf("%d looks in 10 s, want 2", looks)
 		}
 		hangs = true
 		var seen health.DatabaseReading
@@ -58,15 +58,15 @@ func TestAFileSystemOfTheDatabaseThatHangsHoldsNobodyUpAndIsNotKnown(t *testing.
 			t.Errorf("while the third of %d looks hangs: %+v", looks, seen)
 		}
 		if !j.databases.Hung(now()) {
-			t.Error("it is not counted as a look that hangs")
+			t.Error("not counted as a hanging look")
 		}
 		close(end)
 	})
 }
 
-func TestWithoutAWALDirectoryOfItsOwnNobodyLooksAtTheDatabaseByItself(t *testing.T) {
+func TestDatabaseIsNotReadSeparatelyWithoutAWALDirectory(t *testing.T) {
 	t.Parallel()
 	if seen := new(judge).database(t.Context(), 7); seen.Apart {
-		t.Errorf("seen is %+v", seen)
+		t.Errorf("got %+v", seen)
 	}
 }

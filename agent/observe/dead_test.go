@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *testing.T) {
+func TestMemberWithoutTrafficIsNotConnectedAfterTwoReports(t *testing.T) {
 	t.Parallel()
 	type answer struct {
 		at     int // seconds
@@ -27,19 +27,19 @@ func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *t
 	only := func(p health.Peer) map[uint64]health.Peer { return map[uint64]health.Peer{3: p} }
 	other := map[uint64]health.Peer{2: gone}
 	for name, answers := range map[string][]answer{
-		"etcd hears of it":       {{5, only(gone), false, false}, {10, only(more), true, true}},
-		"it is gone":             {{5, only(gone), false, false}, {10, only(gone), true, false}},
-		"etcd never heard of it": {{5, other, false, false}, {10, other, true, false}},
-		"it was heard of, and is not any more": {
+		"traffic":      {{5, only(gone), false, false}, {10, only(more), true, true}},
+		"no traffic":   {{5, only(gone), false, false}, {10, only(gone), true, false}},
+		"not reported": {{5, other, false, false}, {10, other, true, false}},
+		"traffic ends": {
 			{5, only(gone), false, false},
 			{10, only(more), true, true},
 			{12, only(more), true, true},
 			{15, only(more), true, false},
 		},
-		"etcd was started anew": {
+		"etcd restarted": {
 			{5, only(gone), false, false}, {10, only(health.Peer{}), true, true},
 		},
-		"one answer could not be read": {
+		"one answer unreadable": {
 			{5, only(gone), false, false},
 			{10, nil, false, false},
 			{15, only(gone), true, false},
@@ -59,43 +59,43 @@ func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *t
 	}
 }
 
-func TestAMemberWhoseHeartBeatsSlowlyIsConnectedFromOneBeatToTheNext(t *testing.T) {
+func TestMemberWithASlowHeartbeatIsConnectedBetweenHeartbeats(t *testing.T) {
 	t.Parallel()
 	for beat, want := range map[string]time.Duration{
 		"": 4 * time.Second, "100": 4 * time.Second, "4000": 9 * time.Second, "10000": 21 * time.Second,
 		"1000000": 30 * time.Second, "forged": 4 * time.Second,
 	} {
 		var p peers
-		told := func(at time.Duration, received float64) bool {
+		connected := func(at time.Duration, received float64) bool {
 			p.read(health.EtcdReading{
 				At: at, Peers: map[uint64]health.Peer{3: {Received: received}},
 				Settings: health.EtcdSettings{Known: true, Flags: map[string]string{"heartbeat-interval": beat}},
 			})
 			return p.connections(at, at, time.Second).Of[3]
 		}
-		told(0, 1)
-		if heard, still, gone := told(1, 2), told(want, 2), told(want+1, 2); !heard || !still || gone {
-			t.Errorf("%q ms: heard %t, a moment before %s %t, then %t", beat, heard, want, still, gone)
+		connected(0, 1)
+		if first, still, gone := connected(1, 2), connected(want, 2), connected(want+1, 2); !first || !still || gone {
+			t.Errorf("%q ms: connected %t, just before %s %t, then %t", beat, first, want, still, gone)
 		}
 	}
 }
 
-func TestAnAgentThatLooksSeldomKnowsTheConnectionsThatItAskedForInTheTurnBefore(t *testing.T) {
+func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T) {
 	t.Parallel()
 	const interval = 20 * time.Second
 	var p peers
-	for at := range 3 { // what is asked in one round is read in the next, a little more than an interval later
+	for at := range 3 { // what one round asks is read in the next, a little more than an interval later
 		p.read(health.EtcdReading{At: time.Duration(at) * interval, Peers: map[uint64]health.Peer{3: {Received: 100}}})
 	}
 	if got := p.connections(3*interval+time.Second, 0, interval); !got.Known || got.Of[3] {
-		t.Errorf("one round after it was asked: %+v", got)
+		t.Errorf("one round after asking: %+v", got)
 	}
 	if got := p.connections(6*interval, 0, interval); got.Known {
-		t.Errorf("four rounds after: %+v", got)
+		t.Errorf("four rounds after asking: %+v", got)
 	}
 }
 
-func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T) {
+func TestSightCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
@@ -104,7 +104,7 @@ func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T
 		r.Hosts[0].Instance, r.Hosts[0].Sees = instance, []record.Sight{s, {Member: 99}}
 		v := b.View(r, nil)
 		if len(v.Hosts[0].Sees) != 1 {
-			t.Fatalf("it sees %+v", v.Hosts[0].Sees)
+			t.Fatalf("reports %+v", v.Hosts[0].Sees)
 		}
 		return v.Hosts[0].Sees[0]
 	}
@@ -115,12 +115,12 @@ func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T
 		t.Errorf("%+v", s)
 	}
 	again := lost
-	again.Lost = on.Add(5 * time.Second) // it was found in between, which nobody has seen
+	again.Lost = on.Add(5 * time.Second) // it was reachable in between, which no round has seen
 	if s := says(3, 12*time.Second, "a", again); !s.Lost || s.For != 0 {
-		t.Errorf("lost anew: %+v", s)
+		t.Errorf("lost again: %+v", s)
 	}
 	if s := says(4, 13*time.Second, "b", again); s.For != 0 {
-		t.Errorf("said by another agent: %+v", s)
+		t.Errorf("reported by another agent: %+v", s)
 	}
 	again.Link = record.LinkUp
 	if s := says(5, 14*time.Second, "b", again); s.For != 0 || !s.Connected || !s.ConnectedKnown {
@@ -128,18 +128,18 @@ func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T
 	}
 	again.Link = "of a later version"
 	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.Connected || s.ConnectedKnown {
-		t.Errorf("a word that is not known: %+v", s)
+		t.Errorf("unknown link state: %+v", s)
 	}
 	if s := says(7, 16*time.Second, "b", record.Sight{Member: 3, Peer: "unreachable"}); s.Lost || !s.Unsure {
-		t.Errorf("not called lost: %+v", s)
+		t.Errorf("not reported lost: %+v", s)
 	}
 	silent := record.Sight{Member: 3, Peer: "unreachable", Client: "silent"}
 	if s := says(8, 17*time.Second, "b", silent); s.Lost || s.Unsure {
-		t.Errorf("one port takes connections: %+v", s)
+		t.Errorf("one port accepts connections: %+v", s)
 	}
 }
 
-func TestAnAgentIsGoneSinceItsRecordIsAndForTheTimeThatOutlivesIt(t *testing.T) {
+func TestAgentIsGoneSinceItsRecordIsPlusThePresenceTTL(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Timing.PresenceTTL = time.Minute
@@ -173,12 +173,12 @@ func TestAnAgentIsGoneSinceItsRecordIsAndForTheTimeThatOutlivesIt(t *testing.T) 
 	} {
 		agent, member := gone(uint64(i+1), time.Duration(c.at)*time.Second, c.there, c.lost)
 		if agent.Seconds() != float64(c.agent) || member.Seconds() != float64(c.member) {
-			t.Errorf("after %d s its agent is gone for %s, its member lost for %s", c.at, agent, member)
+			t.Errorf("at %d s: agent gone for %s, member lost for %s", c.at, agent, member)
 		}
 	}
 }
 
-func TestAnAgentIsThereByAnyPeerURLOfItsMemberByItsIDAndByItsName(t *testing.T) {
+func TestAgentIsPresentByPeerURLMemberIDOrName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		host record.Host
@@ -188,7 +188,7 @@ func TestAnAgentIsThereByAnyPeerURLOfItsMemberByItsIDAndByItsName(t *testing.T) 
 		"by another URL":         {record.Host{PeerURL: "http://10.0.0.3:2380"}, false},
 		"by the member's ID":     {record.Host{PeerURL: "http://P3/", MemberID: 3}, false},
 		"by its name":            {record.Host{PeerURL: "http://P3/", Name: "n3"}, false},
-		"it is somebody else":    {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
+		"another host":           {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
 		"neither has a name yet": {record.Host{PeerURL: "http://p9"}, true},
 	} {
 		b := NewBuilder(hostConfig(), "boot-1", "i", false)
@@ -205,7 +205,7 @@ func TestAnAgentIsThereByAnyPeerURLOfItsMemberByItsIDAndByItsName(t *testing.T) 
 	}
 }
 
-func TestWhoIsDeadIsSoStillAfterABlinkInWhichNobodyCouldBeAskedAndNotAfterALongerOne(t *testing.T) {
+func TestDeadReportsSurviveAShortOutageOfEtcdButNotALongOne(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Timing.Interval, c.Timing.PresenceTTL = time.Second, time.Minute
@@ -224,7 +224,7 @@ func TestWhoIsDeadIsSoStillAfterABlinkInWhichNobodyCouldBeAskedAndNotAfterALonge
 		{25, false, on, 0, 0},
 		{26, true, on, 16, 76},
 		{27, false, on, 0, 0},
-		{28, true, on.Add(time.Second), 0, 78}, // another word
+		{28, true, on.Add(time.Second), 0, 78}, // another report
 		{29, true, on.Add(time.Second), 1, 79},
 		{34, false, on, 0, 0},
 		{35, false, on, 0, 0},
@@ -242,13 +242,13 @@ func TestWhoIsDeadIsSoStillAfterABlinkInWhichNobodyCouldBeAskedAndNotAfterALonge
 		}
 		s, gone := v.Hosts[0].Sees[0].For.Seconds(), v.Cluster.Members[2].AgentGoneFor.Seconds()
 		if s != float64(k.said) || gone != float64(k.gone) {
-			t.Errorf("after %d s it is called lost for %v s, its agent gone for %v s; want %d and %d", k.at, s, gone,
+			t.Errorf("at %d s: reported lost for %v s, agent gone for %v s; want %d and %d", k.at, s, gone,
 				k.said, k.gone)
 		}
 	}
 }
 
-func TestASpareThatPublishesNoWordsGoesByItsOwnLooks(t *testing.T) {
+func TestSpareUsesItsOwnProbesInsteadOfItsRecord(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	b := NewBuilder(c, "boot-1", "i", false)
@@ -259,14 +259,14 @@ func TestASpareThatPublishesNoWordsGoesByItsOwnLooks(t *testing.T) {
 	r.Sights = []network.Sight{
 		{Member: 1, Peer: network.Way{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},
 	}
-	got := b.sees(r, r.Hosts[len(r.Hosts)-1])
+	got := b.sights(r, r.Hosts[len(r.Hosts)-1])
 	want := []policy.Sight{{MemberID: 1}, {MemberID: 3, Lost: true}}
 	if !slices.Equal(got, want) {
-		t.Errorf("it sees %+v", got)
+		t.Errorf("reports %+v", got)
 	}
 }
 
-func TestWhatThisHostSeesCountsInItsOwnReplacementOnceItHasLookedSinceTheRecord(t *testing.T) {
+func TestOwnProbesCountForOwnReplacementOnceTheyAreNewerThanTheRecord(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	self := hostConfig().Host.ID
@@ -274,19 +274,19 @@ func TestWhatThisHostSeesCountsInItsOwnReplacementOnceItHasLookedSinceTheRecord(
 		change func(r *round.Round, h *record.Host)
 		counts bool
 	}{
-		"it has looked since": {func(*round.Round, *record.Host) {}, true},
-		"it has not": {
+		"probed since": {func(*round.Round, *record.Host) {}, true},
+		"not probed since": {
 			func(r *round.Round, _ *record.Host) { r.Sights[0].LookedAt = time.Second }, false,
 		},
-		"it has only just seen the record": {func(r *round.Round, _ *record.Host) { r.AskedSince = 0 }, false},
-		"of another one's it tells others": {func(r *round.Round, _ *record.Host) { r.Op.Host = "other" }, false},
-		"as another host does": {
+		"record just read":           {func(r *round.Round, _ *record.Host) { r.AskedSince = 0 }, false},
+		"another host's replacement": {func(r *round.Round, _ *record.Host) { r.Op.Host = "other" }, false},
+		"another host has answered": {
 			func(_ *round.Round, h *record.Host) { h.ID, h.Answers = "other", 41 }, true,
 		},
-		"which has told of a record before": {
+		"another host has answered an earlier record": {
 			func(_ *round.Round, h *record.Host) { h.ID, h.Answers = "other", 40 }, false,
 		},
-		"a cycle asks nobody who is dead": {
+		"a maintenance needs no dead reports": {
 			func(r *round.Round, _ *record.Host) { r.Op.Kind = policy.KindCycle }, false,
 		},
 	} {

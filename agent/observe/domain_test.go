@@ -11,13 +11,13 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestAHostTellsWhereItStandsAndThisHostsDiskOfThoseThatAreSilent(t *testing.T) {
+func TestDomainIsReportedByTheHostOrNotedWhileItIsSilent(t *testing.T) {
 	t.Parallel()
 	noted := map[uint64]string{1: "old", 3: "c", 9: "gone"}
-	tells := func(of map[string]string) []record.Host {
+	reported := func(of map[string]string) []record.Host {
 		var all []record.Host
 		for _, id := range []string{"1", "2", "3"} {
-			if domain, tells := of[id]; tells {
+			if domain, reports := of[id]; reports {
 				all = append(all, record.Host{ID: "n" + id, PeerURL: "http://p" + id, Domain: domain})
 			}
 		}
@@ -30,13 +30,13 @@ func TestAHostTellsWhereItStandsAndThisHostsDiskOfThoseThatAreSilent(t *testing.
 		hosts []record.Host
 		want  []string
 	}{
-		"two tell, one is silent":       {tells(map[string]string{"1": "a", "2": "b"}), []string{"a", "b", "c"}},
-		"one is in none any more":       {tells(map[string]string{"1": "", "2": "b"}), []string{"", "b", "c"}},
-		"all are silent":                {nil, []string{"old", "", "c"}},
-		"two speak for one, and differ": {also(tells(map[string]string{"1": "a"}), "b"), []string{"", "", "c"}},
-		"two speak for one, and as one": {also(tells(map[string]string{"1": "a"}), "a"), []string{"a", "", "c"}},
-		"of three two are alike": {
-			also(also(tells(map[string]string{"1": "a"}), "b"), "a"), []string{"", "", "c"},
+		"two report, one silent":          {reported(map[string]string{"1": "a", "2": "b"}), []string{"a", "b", "c"}},
+		"one left its domain":             {reported(map[string]string{"1": "", "2": "b"}), []string{"", "b", "c"}},
+		"all silent":                      {nil, []string{"old", "", "c"}},
+		"two report for one, differently": {also(reported(map[string]string{"1": "a"}), "b"), []string{"", "", "c"}},
+		"two report for one, the same":    {also(reported(map[string]string{"1": "a"}), "a"), []string{"a", "", "c"}},
+		"two of three agree": {
+			also(also(reported(map[string]string{"1": "a"}), "b"), "a"), []string{"", "", "c"},
 		},
 	} {
 		r := quiet(1, time.Second)
@@ -46,7 +46,7 @@ func TestAHostTellsWhereItStandsAndThisHostsDiskOfThoseThatAreSilent(t *testing.
 			got = append(got, m.Domain)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: they stand in %q, want %q", name, got, c.want)
+			t.Errorf("%s: domains %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
+func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second
@@ -31,32 +31,32 @@ func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
 		silent  bool // no voter answers
 		want    policy.Ejections
 	}{
-		{"nobody was", time.Second, nil, health.OK, false, policy.Ejections{}},
-		{"another one was", 2 * time.Second, &others, health.OK, false, policy.Ejections{}},
-		{"it reads so", time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
+		{"no ejection", time.Second, nil, health.OK, false, policy.Ejections{}},
+		{"another host ejected", 2 * time.Second, &others, health.OK, false, policy.Ejections{}},
+		{"ejection read", time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{
 			"it stays well", 2 * time.Minute, &once, health.Warm, false,
 			policy.Ejections{Times: 1, Ago: time.Hour, WellFor: time.Minute},
 		},
-		{"for a moment no voter answers", 2*time.Minute + 3*time.Second, nil, health.OK, true, policy.Ejections{}},
+		{"no voter answers for a moment", 2*time.Minute + 3*time.Second, nil, health.OK, true, policy.Ejections{}},
 		{
-			"which breaks nothing", 3 * time.Minute, &once, health.OK, false,
+			"the stretch continues", 3 * time.Minute, &once, health.OK, false,
 			policy.Ejections{Times: 1, Ago: time.Hour, WellFor: 2 * time.Minute},
 		},
 		{"its disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.Ejections{Times: 1, Ago: time.Hour}},
-		{"it is well anew", 5 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
-		{"it is cut off", 5*time.Minute + time.Second, nil, health.OK, true, policy.Ejections{}},
+		{"healthy again", 5 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
+		{"cut off", 5*time.Minute + time.Second, nil, health.OK, true, policy.Ejections{}},
 		{"for long", 8*time.Minute + 30*time.Second, nil, health.OK, true, policy.Ejections{}},
 		{"and back", 9 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{
-			"it was taken out again, by a clock that is ahead", 10 * time.Minute, &ahead, health.OK, false,
+			"ejected again, by a clock that is ahead", 10 * time.Minute, &ahead, health.OK, false,
 			policy.Ejections{Times: 2},
 		},
 		{
-			"and the time has begun anew", 11 * time.Minute, &ahead, health.OK, false,
+			"the stretch restarted", 11 * time.Minute, &ahead, health.OK, false,
 			policy.Ejections{Times: 2, WellFor: time.Minute},
 		},
-		{"the repairs cannot be read", 12 * time.Minute, nil, health.OK, false, policy.Ejections{}},
+		{"repairs record unreadable", 12 * time.Minute, nil, health.OK, false, policy.Ejections{}},
 	} {
 		r := quiet(uint64(i)+1, k.at)
 		r.Wall, r.Repairs, r.Verdict.State = wall, k.repairs, k.state
@@ -75,7 +75,7 @@ func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
 	}
 }
 
-func TestTheCleanStretchGoesOnUnderAnAgentThatStartsAnew(t *testing.T) {
+func TestCleanStretchContinuesAcrossARestartOfTheAgent(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second
@@ -84,15 +84,15 @@ func TestTheCleanStretchGoesOnUnderAnAgentThatStartsAnew(t *testing.T) {
 	noted := hoststate.HealthyPeriod{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
 	for name, k := range map[string]struct {
 		member hoststate.ID
-		after  time.Duration // since it was last known to go on
-		first  health.State  // when there is a verdict for the first time, a minute before
+		after  time.Duration // since it last held
+		first  health.State  // the first known health state, a minute before
 		want   time.Duration
 	}{
-		"it was away for a minute":           {9, time.Minute, health.OK, time.Hour + 2*time.Minute},
-		"it has to look first how it is":     {9, time.Minute, health.Unknown, time.Hour + 2*time.Minute},
-		"it was away for longer":             {9, 5 * time.Minute, health.OK, time.Minute},
-		"it was not well when it was back":   {9, time.Minute, health.Slow, 0},
-		"another member was taken out since": {8, time.Minute, health.OK, time.Minute},
+		"away for a minute":            {9, time.Minute, health.OK, time.Hour + 2*time.Minute},
+		"health unknown at first":      {9, time.Minute, health.Unknown, time.Hour + 2*time.Minute},
+		"away for longer":              {9, 5 * time.Minute, health.OK, time.Minute},
+		"not healthy on return":        {9, time.Minute, health.Slow, 0},
+		"another member ejected since": {8, time.Minute, health.OK, time.Minute},
 	} {
 		b := NewBuilder(c, "boot-1", "i", false)
 		var got policy.Ejections
@@ -105,7 +105,7 @@ func TestTheCleanStretchGoesOnUnderAnAgentThatStartsAnew(t *testing.T) {
 			got = b.View(r, nil).Ejections
 		}
 		if got.WellFor != k.want {
-			t.Errorf("%s: it has been well for %s, want %s", name, got.WellFor, k.want)
+			t.Errorf("%s: well for %s, want %s", name, got.WellFor, k.want)
 		}
 	}
 }

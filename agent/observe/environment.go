@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// environment returns the variables with which the local etcd is to be started by the view of a round.
+// environment returns the variables to start the local etcd with, for the view of a round.
 func environment(c config.Config, r *round.Round, v *policy.View) map[string]string {
 	switch policy.EnvironmentOf(*v) { //exhaustive:enforce
 	case policy.EnvironmentNew:
@@ -25,8 +25,8 @@ func environment(c config.Config, r *round.Round, v *policy.View) map[string]str
 	return c.Environment(initialCluster(c, r.Membership.Members), "")
 }
 
-// initialCluster lists all members by peer URL, this host's own entry included. etcd compares the URLs and ignores the
-// names of the others, but merges equal ones: each goes by its ID.
+// initialCluster lists all members by peer URL, including this host. etcd compares the URLs and ignores the names of
+// other members, but merges members with equal names: so each is named by its ID.
 func initialCluster(c config.Config, members []cluster.Member) string {
 	var parts []string
 	for _, m := range members {

@@ -23,7 +23,7 @@ func hostConfig() config.Config {
 	return c
 }
 
-func TestTheEnvironmentOfAJoinListsAllMembersByPeerURL(t *testing.T) {
+func TestJoinEnvironmentListsAllMembersByPeerURL(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{}
 	r.Membership.Members = []cluster.Member{
@@ -44,7 +44,7 @@ func TestTheEnvironmentOfAJoinListsAllMembersByPeerURL(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
+func TestNewClusterEnvironmentNamesOnlyThisHost(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.Environment = map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592"}
@@ -61,16 +61,16 @@ func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentOfWhoGoesOnWithASnapshotMakesNoNewCluster(t *testing.T) {
+func TestEnvironmentAfterASnapshotRestoreMakesNoNewCluster(t *testing.T) {
 	t.Parallel()
 	env := environment(hostConfig(), &round.Round{}, &policy.View{Recovery: &policy.Recovery{Snapshot: true}})
 	if env["ETCD_INITIAL_CLUSTER_STATE"] != "existing" || env["ETCD_INITIAL_CLUSTER"] != "n2=http://p2" {
-		t.Errorf("the environment is %v", env)
+		t.Errorf("environment is %v", env)
 	}
 }
 
-// What counts is the environment that this process has written itself: nobody knows of any other.
-func TestTheEnvironmentIsReadyOnceThisProcessHasWrittenTheOneThatIsWanted(t *testing.T) {
+// Only the environment that this process has written counts: it knows of no other.
+func TestEnvironmentIsReadyOnceThisProcessHasWrittenIt(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	r := &round.Round{Bootstrap: &hoststate.BootstrapRequest{Token: "token"}}
@@ -80,13 +80,13 @@ func TestTheEnvironmentIsReadyOnceThisProcessHasWrittenTheOneThatIsWanted(t *tes
 		wrote map[string]string
 		ready bool
 	}{
-		"nothing":              {nil, false},
-		"the one of a join":    {environment(c, r, &policy.View{}), false},
-		"that of the new one":  {wanted, true},
-		"of another new one's": {c.Environment(c.Alone(), "another"), false},
+		"nothing":                {nil, false},
+		"of a join":              {environment(c, r, &policy.View{}), false},
+		"of the new cluster":     {wanted, true},
+		"of another new cluster": {c.Environment(c.Alone(), "another"), false},
 	} {
 		if r.Did.Environment = did.wrote; ready() != did.ready {
-			t.Errorf("it has written %s, and the environment is ready: %t", name, !did.ready)
+			t.Errorf("written %s: ready %t", name, !did.ready)
 		}
 	}
 }

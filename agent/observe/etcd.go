@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// hostsKept is how many hosts' records a resting host keeps between two looks at them all. Of a
-// larger fleet it keeps those that concern it.
+// hostsKept is how many host records a resting host keeps between two reads of all records. In a larger fleet it keeps
+// only the records it needs.
 const hostsKept = 200
 
 // lookAtEtcd asks etcd for what is due, and carries the rest over.
@@ -38,15 +38,15 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 	if want = o.pace.due(r.At, false, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
 		r.HostsAt != r.At {
-		o.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
+		o.askEtcd(ctx, r, want) // this host just learned that the queue calls it, or how few hosts there are
 	}
 }
 
-// askedCalls is for how many calls etcd is asked in one round, at most. Where every read takes as long as it may, what
-// a host knows of itself would else be told late, and what it sees be old when it is acted on.
+// askedCalls limits how long one round asks etcd, in calls. If every read takes its full timeout, this host would
+// otherwise publish its own state late, and act on old data.
 const askedCalls = 3
 
-// askEtcd asks etcd, and paces what comes next by what it has found.
+// askEtcd asks etcd, and paces the next reads by the result.
 func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	ctx, cancel := context.WithTimeout(ctx, askedCalls*o.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -55,27 +55,27 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
 		r.Hosts, r.HostsAt = o.kept(old), old.HostsAt
 	}
-	o.opt.Etcd.SetClusterID(o.whose(r))
+	o.opt.Etcd.SetClusterID(o.clusterID(r))
 	err := o.askMembers(ctx, r, want)
 	if err == nil {
 		r.Listed = true
 		err = o.askRecords(ctx, r, want)
 	}
-	if err != nil { // half a picture is none
+	if err != nil { // drop a partial cluster state
 		if r.Problem = err.Error(); cluster.Denied(err) {
 			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.User(), o.keys.Prefix())
 		}
 		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout, r.Repairs = nil, nil, nil, nil, nil, nil, nil
 		r.Recovered, r.Backup, r.Drill = nil, nil, nil
 		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.RepairsAt, r.Unreadable = 0, 0, 0, 0, 0, nil
-		if !want.list { // nor is the list of before
+		if !want.list { // the list of the previous round is not valid either
 			r.Listed, r.Membership = false, cluster.Membership{}
 		}
 	}
 	if r.Reachable = err == nil; r.Reachable {
 		o.askNames(ctx, r)
 	}
-	r.OldServes = late(o.opt.Config, r) && o.oldServes(ctx, r)
+	r.OldServes = recoveredElsewhere(o.opt.Config, r) && o.oldServes(ctx, r)
 	if r.Reachable {
 		o.pace.guide(r.At, r.Queue != nil)
 	}
@@ -92,9 +92,9 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	o.pace.attend(r.At, o.attentive(r))
 }
 
-// whose gives the cluster that this host belongs to; while nothing is noted of that, the one of the data that its etcd
-// serves, if that cluster has answered: the etcd of a distribution may run there, on data of nobody's.
-func (o *Observer) whose(r *round.Round) uint64 {
+// clusterID returns the cluster that this host belongs to. Until that is noted, it is the cluster of the data that the
+// local etcd serves, if that cluster answered: a distribution's own etcd may run here, on data of no cluster of ours.
+func (o *Observer) clusterID(r *round.Round) uint64 {
 	id := belongs(o.opt.Config, r)
 	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive &&
 		o.before.Data.Value.ClusterID == o.home.ClusterID {
@@ -103,7 +103,7 @@ func (o *Observer) whose(r *round.Round) uint64 {
 	return id
 }
 
-// kept gives the host records that are carried over.
+// kept returns the host records that are carried over.
 func (o *Observer) kept(before *round.Round) []record.Host {
 	if o.pace.attends || len(before.Hosts) <= hostsKept {
 		return before.Hosts
@@ -121,7 +121,7 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 	return out
 }
 
-// askMembers reads the member list, and asks every member, if it shall.
+// askMembers reads the member list and, if wanted, asks every member.
 func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) error {
 	if !want.list && o.reached != nil {
 		r.Membership = o.reached.Membership
@@ -158,7 +158,7 @@ func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) er
 	return nil
 }
 
-// askRecords reads quorumd's own records at one revision: all of them, or those that concern this host.
+// askRecords reads quorumd's records at one revision: all of them, or those that concern this host.
 func (o *Observer) askRecords(ctx context.Context, r *round.Round, want look) error {
 	patience := time.Duration(listPatience(r)) * o.opt.Config.Timing.CallTimeout
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -10,24 +10,24 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hardwareEvery is how often sensors are asked, and the answers of the drives are read.
+// hardwareEvery is how often sensors are asked, and the drives' answers are read.
 const hardwareEvery = time.Minute
 
-// askHardware asks drives, sensors and the rest, beside the loop, and gives what they said last. Sensors are asked by
-// themselves: a drive that hangs may keep its thermometer from answering, and what the others say of it is wanted then.
+// askHardware asks drives and sensors in the background, and returns their last answers. Sensors have a look of their
+// own: a hanging drive may block its thermometer, and the other readings of that drive are needed then.
 func (j *judge) askHardware(ctx context.Context) health.HardwareReading {
 	seen := j.askDrives(ctx)
 	seen.Sensors = j.askChips(ctx)
 	return seen
 }
 
-// askDrives returns all but the sensors.
+// askDrives returns everything except the sensors.
 func (j *judge) askDrives(ctx context.Context) health.HardwareReading {
 	if j.opt.Hardware == nil {
 		return health.HardwareReading{}
 	}
 	look := func(context.Context) health.HardwareReading { return j.opt.Hardware() }
-	return lately(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
+	return lastReading(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
 		"what drives say could not be read for a while")
 }
 
@@ -36,7 +36,7 @@ func (j *judge) askChips(ctx context.Context) health.Several[health.Sensor] {
 		return health.Several[health.Sensor]{}
 	}
 	look := func(context.Context) health.Several[health.Sensor] { return j.opt.Chips() }
-	return lately(ctx, j, &j.chips, hardwareEvery, look,
+	return lastReading(ctx, j, &j.chips, hardwareEvery, look,
 		func(why string) health.Several[health.Sensor] { return health.Several[health.Sensor]{Absent: why} },
 		"the sensors have not answered for a while")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// found gives what a look beside the loop has found, unless that is older than oldest.
+// found returns what a background look found, unless that is older than oldest.
 func found[T any](l *poll.Look[T], now, oldest time.Duration) round.HostState[T] {
 	value, err, ok := l.Get(now, oldest)
 	return round.HostState[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
@@ -25,11 +25,11 @@ func (o *Observer) askUnit(ctx context.Context, r *round.Round) {
 	r.Unit, r.UnitErr = o.opt.Unit.Status(ctx)
 }
 
-// lookAtData looks at the data directory, beside the loop.
+// lookAtData reads the data directory in the background.
 func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	every := dataEvery * o.opt.Config.Timing.Interval
 	if o.serves(r) {
-		every *= maxAge // nobody but etcd changes it now
+		every *= maxAge // only etcd changes it now
 		if calm(r) {
 			every *= calmShare
 		}
@@ -38,7 +38,7 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 
-// lookAtSpool looks, beside the loop, at the directory in which a restore is tested.
+// lookAtSpool reads, in the background, the directory for restore tests.
 func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	if o.opt.Spool == nil {
 		return
@@ -49,28 +49,29 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	r.Spool.Value.Testing = o.opt.Testing != nil && o.opt.Testing()
 }
 
-// calmShare is how much more seldom a child process is started for a look, on a host whose etcd serves and is left
-// alone: a child costs as much as ten rounds of the loop, and one that starts etcd's program for its version as twenty.
+// calmShare is how many times less often a look starts a child process while etcd serves here and no operation or
+// request is pending. A child costs as much as ten rounds of the loop; one that runs the etcd binary for its version,
+// twenty.
 const calmShare = 12
 
-// calm tells whether nothing is asked of this host, and no operation is in flight.
+// calm reports whether this host has no pending request and the cluster no operation.
 func calm(r *round.Round) bool {
 	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Recovery == nil
 }
 
-// serves tells whether etcd runs here, on the data of a member.
+// serves reports whether etcd runs here, on the data of a member.
 func (o *Observer) serves(r *round.Round) bool {
 	return stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember
 }
 
-// askVersion finds the version of the local etcd: the running member's own word, otherwise
-// the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
+// askVersion reads the version of the local etcd: from the running member, otherwise from the binary. It pauses while a
+// command runs, which may replace the binary, and reads again once the command has ended.
 func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * o.opt.Config.Timing.Interval
 	if o.before != nil && stateOfUnit(o.before) == policy.UnitActive && stateOfUnit(r) != policy.UnitActive {
-		o.binary.Forget() // it may have been exchanged since etcd was started, and is what would be started now
+		o.binary.Forget() // the binary may have been replaced since etcd was started, and is what would be started now
 	}
-	if o.serves(r) && calm(r) { // it is a start, or a restart, that wants to know
+	if o.serves(r) && calm(r) { // only a start or a restart needs the version
 		every *= calmShare
 	}
 	if s := o.view.command(r).State; s != policy.HooksStarting && s != policy.HooksRunning {
@@ -79,21 +80,20 @@ func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	r.Binary = found(&o.binary, r.At, maxAge*every)
 }
 
-// askClock compares the wall clock with the voters', beside the loop. A host that rests does so as seldom as it
-// asks etcd, and in rounds that do: their moments have drifted apart, so that the hosts of a fleet that were started
-// together do not all compare at once. What it has found then still counts when it becomes attentive, until there was
-// time to compare again.
+// askClock compares the wall clock with the voters', in the background. A resting host does this as rarely as it asks
+// etcd, and in the same rounds: these have drifted apart, so hosts that were started together do not all compare at
+// once. When a host becomes attentive, its last result stays valid until it has had time to compare again.
 func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	if !r.Reachable {
 		return
 	}
 	every := max(clockEvery*o.opt.Config.Timing.Interval, time.Second)
 	oldest := maxAge * every
-	if seldom := max(clockEvery*o.pace.rest(), time.Second); !o.pace.attends {
-		every, oldest = seldom, maxAge*seldom
+	if rare := max(clockEvery*o.pace.rest(), time.Second); !o.pace.attends {
+		every, oldest = rare, maxAge*rare
 		o.rested = r.At
 	} else if o.rested != 0 && r.At-o.rested <= oldest {
-		oldest = maxAge * seldom
+		oldest = maxAge * rare
 	}
 	if o.pace.attends || r.EtcdAt == r.At {
 		o.clock.Refresh(ctx, o.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
@@ -103,7 +103,7 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	r.Clock = found(&o.clock, r.At, oldest)
 }
 
-// judgeHealth judges what the probe and all other sensors have measured, and reads which findings are muted.
+// judgeHealth evaluates the measurements of the probe and all other sensors, and reads which findings are muted.
 func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	own, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	lost := listed && own.ID == r.Noted.Lost

@@ -22,18 +22,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// judge hands what the probe has measured to package health, and keeps what must be remembered
-// across a restart of the agent in the runtime directory, which a reboot clears.
+// judge passes the probe's measurements to package health. It keeps its memory in the runtime directory, which survives
+// a restart of the agent and is cleared by a reboot.
 //
 // Its clock is the probe's.
 type judge struct {
 	opt   Options
 	log   *slog.Logger
 	shown poll.Look[health.CertificateReading]
-	shows []string // the URLs at which certificates are looked at
+	shows []string // the URLs whose certificates are checked
 
 	answered map[uint64]bool // the members that answered in the last round
-	returned time.Duration   // when one last answered that had not before
+	returned time.Duration   // when a member last answered that had not before
 
 	health *health.Judge
 	path   string
@@ -43,8 +43,8 @@ type judge struct {
 	unsaved   bool
 	hardware  poll.Look[health.HardwareReading]
 	chips     poll.Look[health.Several[health.Sensor]]
-	completed uint64        // flushes of the block device, as last seen
-	progress  time.Duration // when they last grew without our own write coming back
+	completed uint64        // flushes of the block device, as last read
+	progress  time.Duration // when they last grew without our own write completing
 	sensors   poll.Look[health.MachineReading]
 	etcd      poll.Look[health.EtcdReading]
 	peers     peers
@@ -56,10 +56,10 @@ type judge struct {
 // saveEvery is how often the snapshot is written while nothing changes.
 const saveEvery = 10 * time.Second
 
-// sensorsEvery is how often the machine is looked at beside its disk.
+// sensorsEvery is how often the machine is read, apart from its disk.
 const sensorsEvery = 10 * time.Second
 
-// healthName is the file in the runtime directory in which the verdict outlives the agent.
+// healthName is the file in the runtime directory that keeps the health state across restarts of the agent.
 const healthName = "health.json"
 
 func newJudge(opt Options) (*judge, error) {
@@ -79,7 +79,7 @@ func newJudge(opt Options) (*judge, error) {
 	return j, err
 }
 
-// thresholds gives what a verdict rests on by the configuration.
+// thresholds returns the limits for the health state, from the configuration.
 func thresholds(opt Options) health.Thresholds {
 	c := opt.Config.Disk
 	t := health.Thresholds{
@@ -94,7 +94,7 @@ func thresholds(opt Options) health.Thresholds {
 	return t
 }
 
-// gatesOf gives what the findings of one of the operator's own checks keep from happening.
+// gatesOf returns which steps the findings of one of the operator's own checks prevent.
 func gatesOf(c config.Checks, name string) (g health.Gate) {
 	for gate, names := range map[health.Gate][]string{
 		health.Joins: c.Joins, health.Leadership: c.Leadership, health.Maintenance: c.Maintenance,
@@ -106,8 +106,8 @@ func gatesOf(c config.Checks, name string) (g health.Gate) {
 	return g
 }
 
-// observe judges a reading, of a host that holds a member or not.
-func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
+// observe evaluates a reading. member reports whether this host holds a member.
+func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Assessment {
 	if j.opt.Plugins != nil {
 		r.Plugins = j.opt.Plugins.Read(ctx)
 	}
@@ -116,9 +116,9 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Network: j.network(r), Discovery: j.discovered(r),
-		Devices: j.below(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device), Links: j.linked(ctx),
+		Devices: j.devicesBelow(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device), Links: j.linked(ctx),
 	})
-	j.sayAbsent(changes)
+	j.logAbsent(changes)
 	for _, c := range changes {
 		if c.NotAvailable != "" {
 			continue
@@ -131,7 +131,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	return verdict
 }
 
-// discovered gives the last answer to where the members are, beside how many there are.
+// discovered returns the last answer of endpoint discovery, and how many members there are.
 func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
 	if j.opt.Discovery == nil {
 		return health.DiscoveryReading{}
@@ -143,8 +143,8 @@ func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
 	return d
 }
 
-// sayAbsent says which checks have nothing to judge by, those together that have the same reason.
-func (j *judge) sayAbsent(changes []health.Change) {
+// logAbsent logs which checks have no data. Checks with the same reason share a line.
+func (j *judge) logAbsent(changes []health.Change) {
 	for i, c := range changes {
 		same := func(o health.Change) bool { return o.NotAvailable == c.NotAvailable && o.Component == c.Component }
 		if c.NotAvailable == "" || slices.ContainsFunc(changes[:i], same) {
@@ -161,8 +161,9 @@ func (j *judge) sayAbsent(changes []health.Change) {
 	}
 }
 
-// lately looks at something beside the loop, and gives what was seen last: silence, with why, when that is of long ago.
-func lately[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration, look func(context.Context) T,
+// lastReading refreshes a look in the background and returns its last value; if that is too old, it returns silence
+// with the reason.
+func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration, look func(context.Context) T,
 	silent func(why string) T, why string,
 ) T {
 	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })
@@ -174,28 +175,28 @@ func lately[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Du
 	return seen
 }
 
-// kernelSilent is why nothing is known of what the kernel tells.
+// kernelSilent is the reason if nothing can be read from the kernel.
 const kernelSilent = "the kernel has not answered for a while"
 
-// machine looks at the rest of the machine.
+// machine reads the rest of the machine.
 func (j *judge) machine(ctx context.Context) health.MachineReading {
 	if j.opt.Sensors == nil {
 		return health.MachineReading{}
 	}
 	look := func(context.Context) health.MachineReading { return j.opt.Sensors() }
-	return lately(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
+	return lastReading(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
 }
 
-// below looks at the devices below etcd's data.
-func (j *judge) below(ctx context.Context, device uint64) health.DevicesReading {
+// devicesBelow reads the devices below etcd's data.
+func (j *judge) devicesBelow(ctx context.Context, device uint64) health.DevicesReading {
 	if j.opt.Devices == nil || device == 0 {
 		return health.DevicesReading{}
 	}
 	look := func(context.Context) health.DevicesReading { return j.opt.Devices(device) }
-	return lately(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
+	return lastReading(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
 }
 
-// database looks at the file system of etcd's database, where it may be another one than that of the log's device.
+// database reads the file system of etcd's database, which may differ from that of its write-ahead log.
 func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading {
 	if j.opt.Database == nil {
 		return health.DatabaseReading{}
@@ -205,7 +206,7 @@ func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading
 		return unknown
 	}
 	look := func(context.Context) health.DatabaseReading { return j.opt.Database(log) }
-	seen := lately(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
+	seen := lastReading(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
 		"the file system of etcd's database has not answered for a while")
 	if j.databases.Age(j.opt.Now()) == math.MaxInt64 {
 		return unknown
@@ -213,13 +214,13 @@ func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading
 	return seen
 }
 
-// linked looks at the interfaces that carry etcd's traffic.
+// linked reads the interfaces that carry etcd's traffic.
 func (j *judge) linked(ctx context.Context) health.LinkReading {
 	if j.opt.Links == nil {
 		return health.LinkReading{}
 	}
 	silent := func(why string) health.LinkReading { return health.LinkReading{Absent: why} }
-	return lately(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
+	return lastReading(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
 }
 
 func (j *judge) reading(from disk.Reading) health.DiskReading {
@@ -230,7 +231,7 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	}
 	for _, s := range from.Samples {
 		if s.Errno != 0 {
-			continue // it shows in Failure
+			continue // Failure reports it
 		}
 		lane := health.LaneDirect
 		if s.Lane == disk.LaneWAL {
@@ -251,8 +252,8 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	return out
 }
 
-// lastCompletion is when the block device was last seen to make writes durable while our own
-// was in flight: then it is not the device that hangs.
+// lastCompletion returns when the block device last completed flushes while our own write was in flight. In that case
+// the device does not hang.
 func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Duration {
 	if j.opt.BlockProgress == nil || from.Device == 0 {
 		return 0
@@ -261,7 +262,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	if err != nil {
 		return 0
 	}
-	done := p.Flushes // a drive whose flush hangs may still take writes into its cache
+	done := p.Flushes // a drive whose flush hangs may still accept writes into its cache
 	if done != j.completed && from.InFlight != disk.OpNone {
 		j.progress = now
 	}
@@ -269,7 +270,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	return j.progress
 }
 
-// save writes the snapshot if something has changed, and from time to time.
+// save writes the snapshot if something has changed, and periodically.
 func (j *judge) save(force bool) {
 	now := j.now()
 	if !force && !j.unsaved && now-j.saved < saveEvery {

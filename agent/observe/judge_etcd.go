@@ -17,9 +17,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// metricsEvery is how often the local etcd is asked for what it tells of itself; silentEvery how often one that has
-// told nothing, since mostly it has just been started, and while a member takes no connection; and askedEvery while
-// somebody waits for what it says of its connections, and for the first missedKnown of a member that takes none.
+// metricsEvery is how often the metrics of the local etcd are read. silentEvery applies to an etcd that has reported
+// nothing, usually because it was just started, and while a member accepts no connection. askedEvery applies while
+// another host waits for what this etcd reports about its connections, and during the first missedKnown after a member
+// stopped accepting them.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
@@ -27,7 +28,7 @@ const (
 	missedKnown  = 30 * time.Second
 )
 
-// process gives what is known of the process of the local etcd.
+// process returns what is known of the local etcd's process.
 func (j *judge) process(r *round.Round, unit policy.UnitState) health.EtcdProcess {
 	switch unit { //exhaustive:ignore
 	case policy.UnitInactive, policy.UnitFailed:
@@ -40,11 +41,11 @@ func (j *judge) process(r *round.Round, unit policy.UnitState) health.EtcdProces
 	return health.EtcdProcess{}
 }
 
-// local gives what the etcd of this host has told last of itself, and what its members have in their statuses.
+// local returns the last report of this host's etcd, and figures from the statuses of its members.
 func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
-		j.etcd.Forget() // the next one counts from zero
+		j.etcd.Forget() // the next process counts from zero
 		j.peers = peers{}
 		silent := health.SilentEtcd("etcd does not run here")
 		silent.Process = j.process(r, unit)
@@ -72,8 +73,8 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	return seen
 }
 
-// alarms gives what etcd reports to be wrong. That it has no leader just now is none: an election ends, and leaders
-// that change too often are a finding of their own.
+// alarms returns the errors that etcd reports. A missing leader is not one of them: elections end, and frequent leader
+// changes are a finding of their own.
 func alarms(errors []string) (all []string) {
 	for _, text := range errors {
 		if !strings.Contains(text, "no leader") {
@@ -83,13 +84,13 @@ func alarms(errors []string) (all []string) {
 	return all
 }
 
-// metrics asks the etcd of this host for its metrics, beside the loop, and gives what was seen last.
+// metrics reads the metrics of this host's etcd in the background, and returns the last result.
 func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading {
 	if j.opt.EtcdMetrics == nil {
 		return health.EtcdReading{}
 	}
 	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
-	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince // somebody asks who is connected at this moment
+	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince // another host asks who is connected right now
 	every := metricsPace(r, asked, last, looked)
 	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()
@@ -107,7 +108,7 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	return seen
 }
 
-// metricsPace gives how often the local etcd is asked, by what it has told last, if it was looked at.
+// metricsPace returns how often the local etcd is asked, which depends on its last report, if there is one.
 func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
 	missed := func(s network.Sight) bool { return s.Missed }
 	lately := func(s network.Sight) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }
@@ -120,7 +121,7 @@ func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked boo
 	return metricsEvery
 }
 
-// smallest is the size of the smallest database of another voter.
+// smallest returns the size of the smallest database of another voter.
 func smallest(r *round.Round, own uint64) health.Figure {
 	least := health.Figure{Absent: "no other voter tells the size of its database"}
 	for _, m := range r.Membership.Members {
@@ -133,7 +134,7 @@ func smallest(r *round.Round, own uint64) health.Figure {
 	return least
 }
 
-// farthest is the longest that another voter takes to answer, in seconds.
+// farthest returns the longest response time of another voter, in seconds.
 func farthest(r *round.Round, own uint64) health.Figure {
 	most := health.Figure{Absent: "no other voter answers"}
 	for _, m := range r.Membership.Members {
@@ -144,7 +145,7 @@ func farthest(r *round.Round, own uint64) health.Figure {
 	return most
 }
 
-// answer gives the status of a member, and false when it has not told one that can be.
+// answer returns the status of a member, and false if it reported none that is usable.
 func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 	s, asked := all[id]
 	return s, asked && s.Err == nil && s.MemberID == id && s.DBSize >= 0
@@ -152,15 +153,16 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is how often certificates are looked at, and expiredEvery while one is not valid, since an operator
-// is about to replace it, and while a member answers again that did not at the last look.
+// certificatesEvery is how often certificates are checked. expiredEvery applies while one is invalid, since an operator
+// is about to replace it, and while a member answers again that did not at the last check.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second
 )
 
-// certificates looks at those that connections to etcd hang on, beside the loop, and gives what was seen last. A host
-// with a member looks at what all members show, to clients and to peers; another one only at its own files.
+// certificates checks, in the background, the certificates that connections to etcd depend on, and returns the last
+// result. A host with a member checks what all members present to clients and peers; any other host checks only its own
+// files.
 func (j *judge) certificates(ctx context.Context, r *round.Round) health.CertificateReading {
 	if j.opt.Certificates == nil {
 		return health.CertificateReading{}
@@ -204,7 +206,7 @@ func (j *judge) hasReturned(r *round.Round) (returned bool) {
 	return returned
 }
 
-// membersURLs is where certificates are shown. While nobody can tell who is a member it is where it was.
+// membersURLs returns where certificates are presented. While the members are unknown, it returns the last URLs.
 func (j *judge) membersURLs(r *round.Round) []string {
 	c := j.opt.Config.Etcd
 	_, member := r.Membership.ByPeerURL(c.PeerURL)

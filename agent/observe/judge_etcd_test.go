@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-func TestTheLocalMemberIsHeldAgainstTheSmallestOtherVoterThatTellsItsSize(t *testing.T) {
+func TestDatabaseSizeIsComparedWithTheSmallestOtherVoter(t *testing.T) {
 	t.Parallel()
 	members := []cluster.Member{
 		{ID: 1, PeerURLs: []string{"http://n1:2380"}},
@@ -29,12 +29,12 @@ func TestTheLocalMemberIsHeldAgainstTheSmallestOtherVoterThatTellsItsSize(t *tes
 		{ID: 5, PeerURLs: []string{"http://n5:2380"}, Learner: true},
 		{ID: 6, PeerURLs: []string{"http://n6:2380"}},
 	}
-	told := func(id uint64, size int64) cluster.Status { return cluster.Status{MemberID: id, DBSize: size} }
+	status := func(id uint64, size int64) cluster.Status { return cluster.Status{MemberID: id, DBSize: size} }
 	r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
 	r.Membership = cluster.Membership{Members: members}
 	r.Statuses = map[uint64]cluster.Status{
-		1: told(1, 900), 2: told(2, 400), 3: told(3, 300), 4: {Err: errors.New("no answer in time")},
-		5: told(5, 10), 6: told(7, 20), // another member answers for it
+		1: status(1, 900), 2: status(2, 400), 3: status(3, 300), 4: {Err: errors.New("no answer in time")},
+		5: status(5, 10), 6: status(7, 20), // another member answers for it
 	}
 	own := r.Statuses[1]
 	own.Errors = []string{"alarm:NOSPACE"}
@@ -42,7 +42,7 @@ func TestTheLocalMemberIsHeldAgainstTheSmallestOtherVoterThatTellsItsSize(t *tes
 	j := &judge{opt: Options{Config: config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}}}}
 	got := j.local(t.Context(), r)
 	if got.OwnSize != known(900) || got.SmallestSize != known(300) || got.Alarms != known(1) || len(got.Errors) != 1 {
-		t.Errorf("seen is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	r.Statuses = map[uint64]cluster.Status{1: own}
 	if got := j.local(t.Context(), r); got.OwnSize != known(900) || got.SmallestSize.Known {
@@ -54,7 +54,7 @@ func TestTheLocalMemberIsHeldAgainstTheSmallestOtherVoterThatTellsItsSize(t *tes
 	}
 }
 
-func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing.T) {
+func TestOnlyAHostWithAMemberChecksTheCertificatesOfMembers(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}}
 	active := systemd.Status{LoadState: "loaded", State: systemd.Active}
@@ -74,9 +74,9 @@ func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing
 	}{
 		{"a member", listed(own, other), nil, both},
 		{"no member", listed(other), both, nil},
-		{"nobody can tell who is a member", &round.Round{Unit: active}, both, both},
-		{"nobody could tell yet", &round.Round{Unit: active}, nil, both[:1]},
-		{"nor does etcd run here", &round.Round{Unit: systemd.Status{LoadState: "loaded"}}, nil, nil},
+		{"member list unknown", &round.Round{Unit: active}, both, both},
+		{"member list never known", &round.Round{Unit: active}, nil, both[:1]},
+		{"never known, and etcd does not run here", &round.Round{Unit: systemd.Status{LoadState: "loaded"}}, nil, nil},
 	} {
 		j := &judge{opt: Options{Config: c}, shows: s.shows}
 		if got := j.membersURLs(s.round); !slices.Equal(got, s.want) {
@@ -85,7 +85,7 @@ func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing
 	}
 }
 
-func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKnown(t *testing.T) {
+func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentThenLessOften(t *testing.T) {
 	t.Parallel()
 	missed := network.Sight{Member: 3, Missed: true, MissedAt: time.Hour}
 	for name, c := range map[string]struct {
@@ -93,29 +93,29 @@ func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKno
 		at   time.Duration
 		want time.Duration
 	}{
-		"all take connections":          {network.Sight{Member: 3}, time.Hour, metricsEvery},
-		"one takes none":                {missed, time.Hour + 10*time.Second, askedEvery},
-		"it has taken none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
+		"all accept connections":            {network.Sight{Member: 3}, time.Hour, metricsEvery},
+		"one accepts none":                  {missed, time.Hour + 10*time.Second, askedEvery},
+		"one has accepted none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
 	} {
 		r := &round.Round{At: c.at, Sights: []network.Sight{c.seen}}
-		told := health.EtcdReading{HasLeader: known(1)}
-		if got := metricsPace(r, false, told, true); got != c.want {
+		seen := health.EtcdReading{HasLeader: known(1)}
+		if got := metricsPace(r, false, seen, true); got != c.want {
 			t.Errorf("%s: every %s, want %s", name, got, c.want)
 		}
 	}
 	if got := metricsPace(&round.Round{}, true, health.EtcdReading{}, false); got != askedEvery {
-		t.Errorf("somebody asks: every %s", got)
+		t.Errorf("another host asks: every %s", got)
 	}
 	fell := &round.Round{FellSilent: true}
 	if got := metricsPace(fell, false, health.EtcdReading{HasLeader: known(1)}, true); got != askedEvery {
-		t.Errorf("a member has not answered in this round: every %s", got)
+		t.Errorf("no answer from a member in this round: every %s", got)
 	}
 	if got := metricsPace(&round.Round{}, false, health.EtcdReading{}, true); got != silentEvery {
-		t.Errorf("etcd has told nothing: every %s", got)
+		t.Errorf("etcd has reported nothing: every %s", got)
 	}
 }
 
-func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
+func TestCertificatesAreCheckedAgainWhenTheMembersChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, left := time.Now(), time.Hour
@@ -147,23 +147,23 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 		r.Membership.Members = []cluster.Member{own, {ID: 2, ClientURLs: []string{"https://n2:2379"}}}
 		look()
 		if seen := look(); !slices.Equal(looked, []int{2, 3}) || len(seen.All) != 3 {
-			t.Errorf("looked at %v URLs, and seen is %+v", looked, seen)
+			t.Errorf("checked %v URLs, got %+v", looked, seen)
 		}
 		left = 0
 		for range 20 {
 			look()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		}
-		look() // they have expired, and somebody is about to renew them
+		look() // they have expired, and an operator is about to renew them
 		before := len(looked)
 		time.Sleep(expiredEvery) //nolint:forbidigo // virtual time
 		if look(); len(looked) != before+1 {
-			t.Errorf("looked %d times within %s after one had expired, want once", len(looked)-before, expiredEvery)
+			t.Errorf("checked %d times within %s after one expired, want once", len(looked)-before, expiredEvery)
 		}
 	})
 }
 
-func TestTheCertificatesOfAVoterThatReturnsAreListedAtOnce(t *testing.T) {
+func TestCertificatesOfAReturningVoterAreListedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, up := time.Now(), false
@@ -219,19 +219,19 @@ func TestTheCertificatesOfAVoterThatReturnsAreListedAtOnce(t *testing.T) {
 	})
 }
 
-// A voter that does not answer makes every round long. What is asked is noted in the midst of one, as is what etcd
-// tells.
-func TestWhatEtcdHasToldSinceItWasAskedIsNotTakenForOlder(t *testing.T) {
+// A voter that does not answer makes every round long. Requests are noted, and etcd's reports arrive, in the middle of
+// a round.
+func TestEtcdReportSinceTheRequestIsNotTakenForOlder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		now := func() time.Duration { return time.Since(began) + time.Hour }
-		told := 0.0
+		received := 0.0
 		j := &judge{now: now, opt: Options{
 			Config: config.Config{Timing: config.Timing{Interval: time.Second}}, Now: now,
 			EtcdMetrics: func(context.Context) health.EtcdReading {
-				told++
-				return health.EtcdReading{Peers: map[uint64]health.Peer{3: {Received: told}}}
+				received++
+				return health.EtcdReading{Peers: map[uint64]health.Peer{3: {Received: received}}}
 			},
 		}}
 		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
@@ -245,7 +245,7 @@ func TestWhatEtcdHasToldSinceItWasAskedIsNotTakenForOlder(t *testing.T) {
 			synctest.Wait()
 		}
 		if !r.Connections.Known || r.Connections.At < r.AskedSince {
-			t.Errorf("8 s after it was asked, what etcd has told is %v older than that", r.AskedSince-r.Connections.At)
+			t.Errorf("8 s after the request, etcd's report is %v older than it", r.AskedSince-r.Connections.At)
 		}
 	})
 }

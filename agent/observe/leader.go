@@ -13,12 +13,12 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// A linearizable read waits for the disk of whoever leads. Where that is far too slow no read comes back in time, on
-// any host, and the leader's own agent would see no cluster in which it could hand over. What its own member says needs
-// no such read: that it leads, and what it holds, which is as new as anything is while a quorum follows it.
+// A linearizable read waits for the leader's disk. If that is far too slow, no read completes in time on any host, and
+// the leader's own agent would see no cluster in which to transfer leadership. What its own member reports needs no
+// such read: that it leads, and its data, which is current as long as a quorum follows it.
 
-// askLed asks this host's own member whether it leads, if it should not, and then for the records; and every other
-// whether it follows. It takes no longer than two calls, and one where every member answers or refuses.
+// askLed asks this host's member whether it leads although it should not, and then for the records; and every other
+// member whether it follows. It takes at most two calls, and one if every member answers or refuses.
 func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	if o.before == nil || o.reached == nil || !policy.UnfitToLead(o.before.View.Health) {
 		return
@@ -50,7 +50,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	r.Led = &led.ClusterState
 }
 
-// spans gives what is read of quorumd's own records.
+// spans returns the key ranges to read of quorumd's own records.
 func (o *Observer) spans(want look) (spans []cluster.Span) {
 	for _, key := range o.keys.Cluster() {
 		spans = append(spans, cluster.Span{Start: key})
@@ -70,8 +70,8 @@ func (o *Observer) spans(want look) (spans []cluster.Span) {
 	return spans
 }
 
-// listPatience is for how many calls the member list is waited for. Whoever is asked, it comes through the leader: if
-// that is this host's, and too slow, nobody else has it sooner.
+// listPatience returns how many calls the member list may take. Every member gets it through the leader: if the leader
+// is this host's member and too slow, no other member has it sooner.
 func listPatience(r *round.Round) int {
 	if r.Led != nil {
 		return 1
@@ -79,18 +79,18 @@ func listPatience(r *round.Round) int {
 	return 2
 }
 
-// slowRead says what has become of a read through this host's own member, which leads.
+// slowRead returns the error of a read through this host's own member, which leads.
 func (o *Observer) slowRead(err error) error {
 	return fmt.Errorf("this host's member leads, and a linearizable read through it takes longer than %s: %w",
 		durationfmt.Text(o.opt.Config.Timing.CallTimeout), err)
 }
 
-// led makes the view of what this host's own member has said, which leads; nil when it was not asked, or does not. Its
-// durations are those of such looks.
+// leader returns the view by what this host's own member reported; nil if that was not asked, or does not lead. Its
+// durations count only such rounds.
 func (b *Builder) leader(v *policy.View, r *round.Round) *policy.View {
 	if r.Led == nil {
 		if r.At-b.ledAt > round.Blink*b.config.Timing.Interval {
-			b.led = nil // what it counts from would be of another time
+			b.led = nil // its durations started at another time
 		}
 		return nil
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// mostRenewals is how many hosts without a member are asked about. In a larger fleet their records alone say when
+	// mostRenewals is how many hosts without a member are asked about. In a larger fleet only their records show when
 	// they were last seen.
 	mostRenewals = 16
-	// renewalsPerTTL is how often etcd is asked in the lifetime of a record.
+	// renewalsPerTTL is how often etcd is asked within the lifetime of a record.
 	renewalsPerTTL = 4
 )
 
-// lookAtRenewals asks etcd, beside the loop, for how long the hosts without a member have not renewed their records:
-// no member that falls silent shows that such a host is gone. A host that rests asks nothing.
+// lookAtRenewals asks etcd, in the background, for how long the hosts without a member have not renewed their records:
+// no silent member shows that such a host is gone. A resting host asks nothing.
 func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 	if o.opt.SinceRenewal == nil || !o.pace.attends || !r.Reachable {
 		return

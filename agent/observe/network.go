@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lookAtNetwork has all other members looked at, beside the loop, and takes in what was seen last.
+// lookAtNetwork probes all other members in the background, and takes in the last results.
 func (o *Observer) lookAtNetwork(r *round.Round) {
 	if o.opt.Network == nil {
 		return
@@ -36,9 +36,9 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	o.lookAgain(r)
 }
 
-// lookAgain has members looked at again whose last look is too old for somebody who waits: whoever has only just
-// stopped answering what this host asks its etcd, in this round or the one before, and every one when another host asks
-// who is dead. Spares are too many for it.
+// lookAgain probes members again whose last result is too old for what waits on it: those that just stopped answering
+// this host's etcd calls, in this round or the one before, and all members if another host asks who is dead. Spares are
+// too many to do this.
 func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
 		return
@@ -60,8 +60,8 @@ func (o *Observer) lookAgain(r *round.Round) {
 	}
 }
 
-// noteAsked notes when this agent first saw the record of an operation as it stands that asks who is dead. What was
-// seen before is no answer to it.
+// noteAsked notes when this agent first saw the current record of an operation that asks who is dead. Earlier
+// observations do not answer it.
 func (o *Observer) noteAsked(r *round.Round) {
 	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) {
 		o.asked, r.AskedSince = asked{}, 0
@@ -79,7 +79,7 @@ type asked struct {
 	since time.Duration
 }
 
-// network gives who reaches whom; nobody knows where nobody looks.
+// network returns which members reach which. It is unknown if nothing probes them.
 func (j *judge) network(r *round.Round) health.NetworkReading {
 	if j.opt.Network == nil {
 		return health.NetworkReading{}
@@ -87,19 +87,19 @@ func (j *judge) network(r *round.Round) health.NetworkReading {
 	return networkReading(r, j.opt.Config.Host.Name)
 }
 
-// networkReading gives who reaches whom: what this host sees, and what the others say of themselves in their records. A
-// host whose record is gone is not in it: it may be down.
+// networkReading returns which members reach which: what this host observed, and what the others report in their
+// records. A host without a record is left out: it may be down.
 func networkReading(r *round.Round, self string) health.NetworkReading {
 	switch {
 	case !r.Reachable:
-		return health.NetworkReading{Absent: "the cluster does not answer, so nobody tells who is up"}
+		return health.NetworkReading{Absent: "the cluster does not answer, so no member is known to be up"}
 	case r.HostsAt == 0:
 		return health.NetworkReading{}
 	}
 	out := health.NetworkReading{Known: true, Self: self}
 	names := map[uint64]string{}
 	for _, h := range r.Hosts {
-		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // else anybody could claim to be many
+		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // else a host could claim to be several members
 			names[uint64(h.MemberID)] = h.Name
 		}
 	}
@@ -114,7 +114,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		add(self, s.Member, wayState(s.Peer.State, s.Client.State), segments(s))
 	}
 	for _, h := range r.Hosts {
-		// Spares are many, and no cluster rests on their ways.
+		// Spares are many, and the cluster does not depend on their connectivity.
 		if h.Name == self || names[uint64(h.MemberID)] != h.Name {
 			continue
 		}
@@ -126,14 +126,14 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	return out
 }
 
-// segments gives those that this host has sent to ask a member.
+// segments returns the TCP segments that this host has sent to probe a member.
 func segments(s network.Sight) health.Part {
 	sent := s.Peer.Sent + s.Client.Sent
 	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}
 }
 
-// wayState judges a way by both ports. Where one is silent it is etcd that hangs, and where one is refused it is not
-// running: the host was reached.
+// wayState judges a connection by both ports. If one is silent, etcd hangs; if one refuses, etcd is not running: the
+// host was reached in either case.
 func wayState(peer, client network.State) health.WayState {
 	either := func(s network.State) bool { return peer == s || client == s }
 	switch {

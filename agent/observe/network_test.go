@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing.T) {
+func TestAHostProbesAllOtherMembersEvenIfTheListIsNotRead(t *testing.T) {
 	t.Parallel()
 	prober := network.New(network.Options{Now: func() time.Duration { return time.Hour }})
 	o := &Observer{opt: Options{Network: prober, Config: config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}}}}
@@ -29,16 +29,16 @@ func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing
 	}}
 	for _, r := range []*round.Round{
 		{ClusterState: round.ClusterState{Listed: true, Membership: list}},
-		{}, // nobody answers
+		{}, // no answer
 	} {
 		o.lookAtNetwork(r)
 		if len(r.Sights) != 2 || r.Sights[0].Member != 2 || r.Sights[1].Name != "n3" {
-			t.Errorf("it sees %+v", r.Sights)
+			t.Errorf("sights %+v", r.Sights)
 		}
 	}
 }
 
-// asks is a network that notes whom it is to look at again.
+// asks is a network that notes which members it is to probe again.
 type asks map[uint64]time.Duration
 
 func (asks) Watch([]network.Member, time.Duration) {}
@@ -49,7 +49,7 @@ func (asks) Sights() []network.Sight {
 
 func (a asks) ProbeNow(member uint64, since time.Duration) { a[member] = since }
 
-func TestAMemberIsLookedAtAgainInTheVeryRoundInWhichItFallsSilent(t *testing.T) {
+func TestAMemberIsProbedAgainInTheRoundInWhichItFallsSilent(t *testing.T) {
 	t.Parallel()
 	a := asks{}
 	before := &round.Round{At: 90}
@@ -60,16 +60,16 @@ func TestAMemberIsLookedAtAgainInTheVeryRoundInWhichItFallsSilent(t *testing.T) 
 	r.Statuses = map[uint64]cluster.Status{1: {}, 2: silent, 3: silent}
 	r.StatusesAt = 90
 	if o.lookAtNetwork(r); len(a) != 1 || a[2] != 70 || r.FellSilent {
-		t.Errorf("on what was seen a round ago: %v, fell silent %t", a, r.FellSilent)
+		t.Errorf("with results of the last round: %v, fell silent %t", a, r.FellSilent)
 	}
 	r.StatusesAt = 100
 	if o.lookAtNetwork(r); len(a) != 2 || a[2] != 70 || a[3] != 100 || !r.FellSilent {
-		t.Errorf("looked again at %v, fell silent %t", a, r.FellSilent)
+		t.Errorf("probed again %v, fell silent %t", a, r.FellSilent)
 	}
 }
 
-// n1 looks itself; n2 and n3 say what they see; n4 is down and has no record; s1 is a spare.
-func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
+// n1 probes itself; n2 and n3 report what they observe; n4 is down and has no record; s1 is a spare.
+func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 	t.Parallel()
 	answers, none := network.Way{State: network.Answers, Sent: 20, Resent: 1}, network.Way{State: network.Unreachable}
 	r := &round.Round{
@@ -105,11 +105,11 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 		{From: "n2", To: "n1", State: health.WayLargeLost},
 	}}
 	if got := networkReading(r, "n1"); !reflect.DeepEqual(got, want) {
-		t.Errorf("it is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	r.Reachable = false
 	if got := networkReading(r, "n1"); got.Known || got.Absent == "" {
-		t.Errorf("without a cluster it is %+v", got)
+		t.Errorf("without a cluster: %+v", got)
 	}
 }
 

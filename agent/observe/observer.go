@@ -1,14 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe asks etcd, the host, its disks and the operator's programs, as often as each needs it, and makes the
-// view of what it has found that the policy decides on. It promises:
+// Package observe asks etcd, the host, its disks and the operator's programs, each as often as needed, and builds the
+// view that the policy decides on. It promises:
 //
-//   - It changes nothing: no file that says who this host is, no record, no lease. It writes the memory of the verdict,
-//     and tells the probe how closely to measure.
-//   - No look waits longer than its bound. What may hang runs beside the loop, and its absence shows as an old value.
-//   - A look puts what it has found into the round, and reads what others have found there. One builder makes the view
-//     of that, and nobody else does.
+//   - It changes nothing: no file that identifies this host, no record, no lease. It only writes the memory of the
+//     health state, and sets how often the probe measures.
+//   - No look waits longer than its bound. Anything that may hang runs in the background, and its absence shows as an
+//     old value.
+//   - A look puts its results into the round, and reads the results of other looks there. Only the builder makes the
+//     view.
 package observe
 
 import (
@@ -32,30 +33,30 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Members tells who is a member.
+// Members lists and asks the members of the cluster.
 type Members interface {
-	// Belongs says to which cluster this host belongs; 0 when that is not known.
+	// SetClusterID sets the cluster that this host belongs to; 0 if unknown.
 	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (cluster.Membership, error)
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
-	// Answers gives what each says for itself, without anybody's agreement.
+	// Answers returns what each member reports by itself, without a quorum.
 	Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 }
 
-// Peers tells who is at the other end.
+// Peers identifies both ends of the connection to etcd.
 type Peers interface {
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	cluster.KnownEndpoints
-	// Who names as whom etcd sees this host; empty for nobody.
+	// User returns the etcd user of this host; empty if there is none.
 	User() string
 }
 
-// Etcd is what looks ask of the cluster.
+// Etcd is what looks need of the cluster.
 type Etcd interface {
 	Members
 	Peers
 	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
-	// ReadAt gives what one member holds, without anybody's agreement.
+	// ReadAt returns what one member holds, without a quorum.
 	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
 }
 
@@ -64,7 +65,7 @@ type Unit interface {
 	Status(ctx context.Context) (systemd.Status, error)
 }
 
-// Probe measures the disk under etcd's write-ahead log. Its methods never wait.
+// Probe measures the disk under etcd's write-ahead log. Its methods never block.
 type Probe interface {
 	Read() disk.Reading
 	SetBurst(on bool)
@@ -75,35 +76,35 @@ type Data interface {
 	Inspect(ctx context.Context) (datadir.Contents, error)
 }
 
-// Programs are the operator's own. A look never waits for one.
+// Programs are the operator's programs. A look never waits for one.
 type Programs interface {
 	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
 }
 
-// Network looks at the members from this host. Its methods never wait.
+// Network probes the members from this host. Its methods never block.
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
 	ProbeNow(member uint64, since time.Duration)
 }
 
-// ExternalChecks are the operator's own checks. Its methods never wait.
+// ExternalChecks are the operator's own checks. Its methods never block.
 type ExternalChecks interface {
 	List(gates func(name string) health.Gate) []health.ExternalCheck
 	Read(ctx context.Context) []health.ExternalCheckReading
 }
 
-// Recovery tells how far the copy of a survivor's data is. Its method never waits.
+// Recovery reports the progress of copying a survivor's data. Its method never blocks.
 type Recovery interface {
 	State() recovery.Copy
 }
 
-// BootstrapExchange tells what the other listed hosts say of themselves. Its method never waits.
+// BootstrapExchange returns what the other listed hosts report. Its method never blocks.
 type BootstrapExchange interface {
 	Answers() []policy.BootstrapAnswer
 }
 
-// Local is what lies on this host's disk, as it was last read or written.
+// Local is the state on this host's disk, as last read or written.
 type Local interface {
 	Asked() (*hoststate.Request, *hoststate.End)
 	Removals() (*hoststate.Removal, *hoststate.RemovalEnd)
@@ -111,14 +112,14 @@ type Local interface {
 	Memos
 }
 
-// Memos are what was noted that no operation hangs on.
+// Memos are notes that no operation depends on.
 type Memos interface {
 	Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd)
 	Noted(bootID string, now, base time.Duration) hoststate.Noted
 	Recoveries() (*hoststate.Recovery, *hoststate.RecoveryEnd)
 }
 
-// Memory keeps the verdict across a restart of the agent.
+// Memory keeps the health state across restarts of the agent.
 type Memory interface {
 	Read(path string) ([]byte, error)
 	Write(path string, data []byte, durable bool) error
@@ -134,49 +135,49 @@ type Options struct {
 	Probe    Probe
 	Data     Data
 	Programs Programs          // nil when there are none
-	Network  Network           // nil when nobody looks
+	Network  Network           // nil if nothing probes the members
 	Plugins  ExternalChecks    // nil when there are none
 	Recovery Recovery          // nil when none can be made
 	Founding BootstrapExchange // nil when no hosts are listed
 	Local    Local
 	Memory   Memory
 
-	// Spool looks at the directory in which a restore is tested, and may hang; Testing reports whether a restore test
-	// runs on this host. They are nil where there is no store of snapshots.
+	// Spool reads the directory for restore tests, and may hang; Testing reports whether a restore test runs on this
+	// host. They are nil without a snapshot store.
 	Spool   func() (policy.Spool, error)
 	Testing func() bool
 
-	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil where etcd is not asked for it.
+	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil if etcd is not asked for it.
 	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
 
-	// Discovery gives the last answer to where the members are; nil where nobody is asked.
+	// Discovery returns the last answer of endpoint discovery; nil if it is not configured.
 	Discovery func() health.DiscoveryReading
-	// Certificates looks at what connections to etcd hang on, in files and at these URLs; EtcdSettings at how the etcd
-	// with that process ID is set. They are nil when nobody can tell; they may hang.
+	// Certificates checks the certificates that connections to etcd depend on, in files and at these URLs. EtcdSettings
+	// returns the settings of the etcd with that process ID. Both may hang, and are nil if unavailable.
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
 	EtcdSettings func(pid int) health.EtcdSettings
 
 	EtcdVersion   func(ctx context.Context) (string, error)
-	BlockProgress func(device uint64) (disk.Progress, error)   // nil when that cannot be told
-	Sensors       func() health.MachineReading                 // nil when nobody can tell; it may hang
-	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil when nobody can tell
-	// MemberMetrics reads the metrics of the etcd that serves clients at a URL; nil when nobody can. It may hang.
+	BlockProgress func(device uint64) (disk.Progress, error)   // nil if unavailable
+	Sensors       func() health.MachineReading                 // nil if unavailable; may hang
+	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil if unavailable
+	// MemberMetrics reads the metrics of the etcd that serves clients at a URL. It may hang; nil if unavailable.
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
-	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
+	// Devices returns the devices below a file system, by its device number. It may hang; nil if unavailable.
 	Devices func(device uint64) health.DevicesReading
-	// Database looks at the file system of etcd's database, which is another one than that of its log, or not: that has
-	// this device number. Nil when the log lies within the data directory. It may hang.
+	// Database reads the file system of etcd's database; the device number is that of the log's file system, which may
+	// be another one. It may hang; nil when the log is within the data directory.
 	Database  func(log uint64) health.DatabaseReading
-	Links     func(context.Context) health.LinkReading // the interfaces of etcd's traffic; nil as above, may hang
-	Hardware  func() health.HardwareReading            // what drives say, and others of them; nil, may hang as above
-	Chips     func() health.Several[health.Sensor]     // what sensors say; nil when nobody asks. It may hang
+	Links     func(context.Context) health.LinkReading // the interfaces of etcd's traffic; may hang, nil if unavailable
+	Hardware  func() health.HardwareReading            // the drives' own reports and more; may hang, nil if unavailable
+	Chips     func() health.Several[health.Sensor]     // sensor readings; may hang, nil if unavailable
 	Now       func() time.Duration
 	Monotonic func() time.Duration // the probe's clock
 	Wall      func() time.Time
 	Logger    *slog.Logger
 }
 
-// Observer looks. All its methods belong to the loop, save those that forget.
+// Observer asks and measures. All its methods belong to the loop, except the Forget methods.
 type Observer struct {
 	opt   Options
 	log   *slog.Logger
@@ -184,11 +185,11 @@ type Observer struct {
 	view  *Builder
 	judge *judge
 	pace  pace
-	in    round.Input // of the round that runs
+	in    round.Input // of the current round
 
 	before  *round.Round // the round that was published last
 	reached *round.Round // the last one in which a cluster was reachable
-	// otherNames are the cluster names of other hosts in this etcd, as they were read at namesAt.
+	// otherNames are the cluster names of other hosts in this etcd, as read at namesAt.
 	otherNames []string
 	namesAt    time.Duration
 	home       cluster.Membership // of this host's own cluster, as last listed
@@ -200,14 +201,14 @@ type Observer struct {
 	leases  map[string]int64 // of the host records that were read last, by host ID
 	renewed poll.Look[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records that were read last, by modification revision
-	parsed  parsed                // the cluster's other records, as they were read last
+	parsed  parsed                // the cluster's other records, as last read
 	rested  time.Duration         // when this host was last not attentive
 	asked   asked
-	// witnesses are the etcds of voters that are unhealthy by their own records, by member ID.
+	// witnesses are the etcds of voters with unhealthy host records, by member ID.
 	witnesses map[uint64]*witness
 }
 
-// New makes an observer. It reads the verdict of the agent before and connects to nothing.
+// New returns an observer. It reads the health state of the previous agent and connects to nothing.
 func New(opt Options) (*Observer, error) {
 	c := opt.Config
 	o := &Observer{
@@ -220,19 +221,18 @@ func New(opt Options) (*Observer, error) {
 	return o, err
 }
 
-// How often things that seldom change are looked at, in intervals of the loop; and how old they
-// may grow.
+// How often slow-changing things are read, in intervals of the loop, and how old they may become.
 const (
 	clockEvery  = 5
 	dataEvery   = 2
 	binaryEvery = 30
-	maxAge      = 5 // in looks of their own rhythm
+	maxAge      = 5 // in multiples of their own interval
 )
 
 // lookTimeout bounds a look that may hang with the disk.
 const lookTimeout = 5 * time.Second
 
-// Look begins a round with all that is due.
+// Look starts a round with all looks that are due.
 func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.in = in
 	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did}
@@ -264,8 +264,8 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	return r
 }
 
-// Confirm looks at etcd anew, and completely, in a round that has found a step on something that was
-// carried over: a step is decided on one picture, and that is of now.
+// Confirm reads all of etcd again in a round that decided on a step from carried-over data: every step is decided on
+// one current cluster state.
 func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
 	o.askEtcd(ctx, r, look{etcd: true, list: true, members: true, hosts: true})
 	o.askHooks(ctx, r)
@@ -280,8 +280,8 @@ func (o *Observer) build(r *round.Round) {
 	r.Environment = environment(o.opt.Config, r, &r.View)
 }
 
-// Done takes in a round that has decided, before anybody else may read it. Of a large fleet the records are megabytes:
-// a host which rests drops those that it has no use for, and looks again in minutes.
+// Done takes in a finished round before anything else may read it. In a large fleet the records are megabytes: a
+// resting host drops those it does not need, and reads them again in minutes.
 func (o *Observer) Done(r *round.Round) {
 	if kept := o.kept(r); len(kept) < len(r.Hosts) {
 		r.Hosts = kept
@@ -296,17 +296,17 @@ func (o *Observer) Done(r *round.Round) {
 	}
 }
 
-// Save writes the verdict's memory if something has changed, and from time to time.
+// Save writes the memory of the health state if something has changed, and periodically.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
-// Checks gives what is looked at on this machine.
+// Checks returns the checks of this machine.
 func (o *Observer) Checks() []health.Check { return health.Checks(thresholds(o.opt)) }
 
-// ForgetData says that what was found in the data directory is so no more.
+// ForgetData discards what was read in the data directory.
 func (o *Observer) ForgetData() { o.data.Forget() }
 
-// ForgetBinary says that the local etcd may be another one.
+// ForgetBinary discards the version of the local etcd binary.
 func (o *Observer) ForgetBinary() { o.binary.Forget() }
 
-// SetPace gives the observer another pace than the usual one.
+// SetPace replaces the usual pace.
 func (o *Observer) SetPace(p Pace) { o.pace.limits = p }

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-func TestAHostThatRestsLooksSeldomAsLongAsSomebodyKeepsTheQueue(t *testing.T) {
+func TestARestingHostReadsRarelyWhileAHostKeepsTheQueue(t *testing.T) {
 	t.Parallel()
 	p := pace{interval: 2 * time.Second, host: "h", limits: UsualPace()}
 	p.learn(0, 10000)
 	if p.guide(0, true); p.hosts <= 2000*time.Second {
-		t.Errorf("it looks in %s, as if nobody kept the queue", p.hosts) // by chance; the same in every run
+		t.Errorf("it reads in %s, as if no host kept the queue", p.hosts) // by chance; the same in every run
 	}
-	if got, want := p.round(), 20000*time.Second; got != want { // 5000 records a second, all together
-		t.Errorf("it looks once in %s, want %s", got, want)
+	if got, want := p.round(), 20000*time.Second; got != want { // 5000 records a second, all hosts together
+		t.Errorf("it reads every %s, want %s", got, want)
 	}
 	p.asked(0, look{etcd: true, hosts: true})
 	const gone = time.Minute
 	if p.guide(gone, false); p.hosts > gone+2000*time.Second {
-		t.Errorf("%s after nobody keeps the queue any more it looks, at the latest after 2000 s", p.hosts-gone)
+		t.Errorf("it reads %s after the queue is gone, want within 2000 s", p.hosts-gone)
 	}
 	p.guide(gone, true)
 	if p.attend(gone, true); p.hosts != gone || p.round() != 50*time.Second {
-		t.Errorf("it is called at %s, and looks at %s and then once in %s", gone, p.hosts, p.round())
+		t.Errorf("called at %s, it reads at %s and then every %s", gone, p.hosts, p.round())
 	}
 }

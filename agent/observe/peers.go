@@ -10,64 +10,65 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// peers remembers what the local etcd has told of the other members, to see from whom it hears. What connections it
-// counts says neither: where it cannot connect to a member that can connect to it, that member may serve well, and one
-// whose machine has lost power it counts until TCP gives up, which takes three minutes.
+// peers remembers the traffic that the local etcd reports from other members, to find out which ones it is connected
+// to. etcd's count of connections does not show this: a member that this one cannot connect to, but that can connect
+// here, may serve well; and one whose machine lost power is counted until TCP times out, which takes three minutes.
 type peers struct {
-	at    time.Duration // of the last answer that has told of them, on the clock of health.Input
-	beat  time.Duration // of etcd's heart, as was told with it
-	of    map[uint64]health.Peer
-	heard map[uint64]time.Duration // when more was last seen to have come from a member
-	twice bool                     // there was an answer before
+	at          time.Duration // of the last answer with peer traffic, on the clock of health.Input
+	beat        time.Duration // etcd's heartbeat interval, as reported with it
+	of          map[uint64]health.Peer
+	lastTraffic map[uint64]time.Duration // when traffic from a member last grew
+	twice       bool                     // there was an answer before
 }
 
 const (
-	// heardLeast and heardMost bound for how long etcd counts as connected to whom it has heard of.
-	heardLeast, heardMost = 4 * time.Second, 30 * time.Second
-	// peersOldest is how old an answer may be, and peersIntervals for how many intervals: what is asked in one round
-	// is read in the next.
+	// connectedLeast and connectedMost limit for how long etcd counts as connected to a member after traffic from it.
+	connectedLeast, connectedMost = 4 * time.Second, 30 * time.Second
+	// peersOldest is how old an answer may be, and peersIntervals the same in intervals: what one round asks is read in
+	// the next.
 	peersOldest    = 20 * time.Second
 	peersIntervals = 3
 )
 
-// read takes in what etcd has told last, if that is new.
+// read takes in the last report of etcd, if it is new.
 func (p *peers) read(seen health.EtcdReading) {
 	if seen.Peers == nil || seen.At == p.at && p.of != nil {
 		return
 	}
 	p.twice = p.of != nil
-	if p.heard == nil {
-		p.heard = map[uint64]time.Duration{}
+	if p.lastTraffic == nil {
+		p.lastTraffic = map[uint64]time.Duration{}
 	}
 	for id, peer := range seen.Peers {
 		if p.twice && peer.Received != p.of[id].Received {
-			p.heard[id] = seen.At
+			p.lastTraffic[id] = seen.At
 		}
 	}
-	for id := range p.heard {
+	for id := range p.lastTraffic {
 		if _, told := seen.Peers[id]; !told {
-			delete(p.heard, id)
+			delete(p.lastTraffic, id)
 		}
 	}
 	p.at, p.of, p.beat = seen.At, seen.Peers, seen.Settings.Heartbeat()
 }
 
-// heardFor is for how long etcd counts as connected to whom it has heard of. A member that serves sends with every
-// beat, ten times a second where nobody has set it otherwise, and answers are at least a second apart.
-func (p *peers) heardFor() time.Duration {
-	return min(max(heardLeast, 2*p.beat+askedEvery), heardMost)
+// connectedFor returns for how long etcd counts as connected to a member after traffic from it. A serving member sends
+// with every heartbeat, by default ten times a second; answers are at least a second apart.
+func (p *peers) connectedFor() time.Duration {
+	return min(max(connectedLeast, 2*p.beat+askedEvery), connectedMost)
 }
 
-// connections gives those of the last answer; now is on the clock of health.Input, and at the same moment on that of
-// rounds. They are not known before etcd has told twice, nor when that was long ago, by an agent that looks so often.
+// connections returns those of the last answer; now is on the clock of health.Input, and at the same moment on that of
+// rounds. They are unknown until etcd has answered twice, and when the last answer is too old for an agent that asks
+// this often.
 func (p *peers) connections(now, at, interval time.Duration) round.Connections {
 	if !p.twice || now-p.at > max(peersOldest, peersIntervals*interval) {
 		return round.Connections{}
 	}
 	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}}
 	for id := range p.of {
-		heard, ever := p.heard[id]
-		c.Of[id] = ever && p.at-heard < p.heardFor()
+		lastTraffic, ever := p.lastTraffic[id]
+		c.Of[id] = ever && p.at-lastTraffic < p.connectedFor()
 	}
 	return c
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// askCommand looks how the program is doing that this host is taken down for, where that must be looked for.
+// askCommand reads the state of the command that this host is in maintenance for, if there is one.
 func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return
@@ -21,7 +21,7 @@ func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 	}
 }
 
-// askHooks looks at the hooks of this host's own operation: at those whose time it is.
+// askHooks reads the state of the hooks of this host's own operation that are due.
 func (o *Observer) askHooks(ctx context.Context, r *round.Round) {
 	r.Programs.Before, r.Programs.After = round.HostState[hooks.Result]{}, round.HostState[hooks.Result]{}
 	if o.opt.Programs == nil || r.Request == nil || r.Op == nil || r.Op.Host != o.opt.Config.Host.ID {
@@ -41,7 +41,7 @@ func (o *Observer) askProgram(ctx context.Context, run hooks.Run) round.HostStat
 	return round.HostState[hooks.Result]{Value: result, Err: err, OK: err == nil}
 }
 
-// hooks gives how a run of hooks goes, if it was looked at.
+// hooks returns the state of a run of hooks, if it was read.
 func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], when string) policy.Hooks {
 	switch {
 	case found.Err != nil:
@@ -56,9 +56,9 @@ func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], whe
 	return view
 }
 
-// launchedNow tells whether this process has had a run started so short a time ago that it would change nothing to do
-// so again: programs are started beside the agent, which sees them only once they have begun. After an interval of the
-// loop it may be done again, since what has the programs run may have ended before it told of them.
+// launchedNow reports whether this process started a run so recently that starting it again changes nothing: programs
+// run outside the agent, which observes them only once they have begun. After one interval of the loop it may start the
+// run again: the process that runs programs may have ended before it reported them.
 func (b *Builder) launchedNow(r *round.Round, run hooks.Run) bool {
 	return r.Did.Launched.Of == run.ID && r.Did.Launched.Age(r.At) < b.config.Timing.Interval
 }
@@ -80,7 +80,7 @@ func hooksView(found hooks.Result) policy.Hooks {
 	return out
 }
 
-// command tells how the program is doing that this host is taken down for.
+// command returns the state of the command that this host is in maintenance for.
 func (b *Builder) command(r *round.Round) policy.Hooks {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return policy.Hooks{}
@@ -88,7 +88,7 @@ func (b *Builder) command(r *round.Round) policy.Hooks {
 	return b.program(r).State()
 }
 
-// program gives what is known of it.
+// program returns what is known of that command.
 func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()

@@ -20,98 +20,98 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// told is what the side that runs the programs tells.
-type told struct {
+// fakePrograms returns one result.
+type fakePrograms struct {
 	result hooks.Result
 	err    error
 }
 
-func (t told) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }
+func (t fakePrograms) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }
 
-// observerOf gives an observer that judges no disk.
+// observerOf returns an observer that judges no disk.
 func observerOf(opt Options) *Observer {
 	return &Observer{opt: opt, view: NewBuilder(opt.Config, opt.BootID, opt.Instance, opt.Programs != nil)}
 }
 
-func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testing.T) {
+func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
 	started := hoststate.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
 	nothing := hooks.Result{State: hooks.None}
 	for name, c := range map[string]struct {
-		noted hoststate.ProgramRun
-		boot  string
-		at    time.Duration
-		told  told
-		want  policy.HookState
-		says  string
+		noted    hoststate.ProgramRun
+		boot     string
+		at       time.Duration
+		programs fakePrograms
+		want     policy.HookState
+		says     string
 	}{
 		"it was not started": {
 			hoststate.ProgramRun{},
 			"boot-1", minute,
-			told{result: nothing},
+			fakePrograms{result: nothing},
 			policy.HooksDue, "",
 		},
 		"it is missing": {
 			hoststate.ProgramRun{},
 			"boot-1", minute,
-			told{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
+			fakePrograms{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
 			policy.HooksFailed,
 			"upgrade: there is none",
 		},
-		"it was not started, and nobody can look": {
+		"it was not started, state unreadable": {
 			hoststate.ProgramRun{},
 			"boot-1", minute,
-			told{err: errors.New("denied")},
+			fakePrograms{err: errors.New("denied")},
 			policy.HooksDue, "denied",
 		},
-		"it was started and has told nothing": {
+		"it was started and has reported nothing": {
 			started, "boot-1", minute + hooks.BeginWithin,
-			told{result: nothing},
+			fakePrograms{result: nothing},
 			policy.HooksStarting, "upgrade",
 		},
-		"and does not begin any more": {
+		"its time to begin is over": {
 			started, "boot-1", minute + hooks.BeginWithin + 1,
-			told{result: nothing},
+			fakePrograms{result: nothing},
 			policy.HooksFailed, "has not started",
 		},
 		"it runs": {
 			started, "boot-1", 9 * minute,
-			told{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}},
+			fakePrograms{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}},
 			policy.HooksRunning, "upgrade runs",
 		},
-		"it was started, and nobody can look": {
+		"it was started, state unreadable": {
 			started, "boot-1", 9 * minute,
-			told{err: errors.New("denied")},
+			fakePrograms{err: errors.New("denied")},
 			policy.HooksRunning, "denied",
 		},
-		"and its time is over, kill and all": {
+		"its time is over, including the kill": {
 			started, "boot-1",
 			31*minute + hooks.BeginWithin + hooks.EndWithin + 1,
-			told{err: errors.New("denied")},
+			fakePrograms{err: errors.New("denied")},
 			policy.HooksFailed,
 			"denied",
 		},
 		"it is done": {
 			started, "boot-1", 9 * minute,
-			told{result: hooks.Result{State: hooks.Done}},
+			fakePrograms{result: hooks.Result{State: hooks.Done}},
 			policy.HooksDone, "",
 		},
 		"the machine has rebooted": {
 			started, "boot-2", minute,
-			told{result: nothing},
+			fakePrograms{result: nothing},
 			policy.HooksFailed, "the machine rebooted",
 		},
-		"it has rebooted, and a file has stayed": {
+		"the machine has rebooted, and a file remained": {
 			started, "boot-2", minute,
-			told{result: hooks.Result{State: hooks.Done}},
+			fakePrograms{result: hooks.Result{State: hooks.Done}},
 			policy.HooksFailed, "is not run again",
 		},
 		"its end was noted before the reboot": {
 			hoststate.ProgramRun{Ran: policy.HooksDone, RanIn: "boot-1"},
 			"boot-2",
 			minute,
-			told{result: nothing},
+			fakePrograms{result: nothing},
 			policy.HooksDone, "",
 		},
 		"its failure was noted": {
@@ -120,13 +120,13 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 				RanText: "upgrade: exit status 7", RanIn: "boot-1",
 			},
 			"boot-2", minute,
-			told{result: nothing},
+			fakePrograms{result: nothing},
 			policy.HooksFailed, "exit status 7",
 		},
 	} {
 		var conf config.Config
 		conf.Maintenance.CommandTimeout = 30 * minute
-		o := observerOf(Options{Config: conf, BootID: c.boot, Programs: c.told})
+		o := observerOf(Options{Config: conf, BootID: c.boot, Programs: c.programs})
 		k := &hoststate.Request{
 			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1",
 			ProgramRun: c.noted,
@@ -142,30 +142,30 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 	o := observerOf(Options{})
 	o.askCommand(t.Context(), r)
 	if none := o.view.command(r); none.State != policy.HooksFailed {
-		t.Errorf("an agent without a way to run it: %+v", none)
+		t.Errorf("an agent that cannot run it: %+v", none)
 	}
 }
 
-func TestNobodyLooksForTheProgramOfACommandBeforeItsTurn(t *testing.T) {
+func TestTheStateOfACommandIsNotReadBeforeItIsStarted(t *testing.T) {
 	t.Parallel()
-	o := observerOf(Options{BootID: "boot-1", Programs: told{err: errors.New("the disk was asked")}})
+	o := observerOf(Options{BootID: "boot-1", Programs: fakePrograms{err: errors.New("the disk was asked")}})
 	r := &round.Round{Request: &hoststate.Request{
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
 	}}
 	o.askCommand(t.Context(), r)
 	if got := o.view.command(r); got.State != policy.HooksDue || strings.Contains(got.Text, "asked") {
-		t.Errorf("it is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *testing.T) {
+func TestProgramsThatWereJustStartedAreNotStartedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	const interval = 5 * time.Second
 	now := time.Minute
 	var c config.Config
 	c.Host.ID, c.Timing.Interval = "id-n2", interval
 	o := observerOf(Options{
-		Config: c, BootID: "boot-1", Programs: told{result: hooks.Result{State: hooks.None}},
+		Config: c, BootID: "boot-1", Programs: fakePrograms{result: hooks.Result{State: hooks.None}},
 	})
 	k := &hoststate.Request{
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
@@ -197,23 +197,23 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		another := *k
 		another.Since = time.Unix(2, 0)
 		if got := state(&round.Round{Request: &another, At: now, Did: started}); got.Launched {
-			t.Errorf("%s: what is asked anew: %+v", run.When, got)
+			t.Errorf("%s: another request: %+v", run.When, got)
 		}
 	}
 }
 
-// observerOfEtcd gives an observer of a host on which that version of etcd is installed.
+// observerOfEtcd returns an observer of a host with that version of etcd installed.
 func observerOfEtcd(installed *string, now *time.Duration) *Observer {
 	var c config.Config
 	c.Timing.Interval = time.Second
 	return observerOf(Options{
-		Config: c, BootID: "boot-1", Programs: told{},
+		Config: c, BootID: "boot-1", Programs: fakePrograms{},
 		EtcdVersion: func(context.Context) (string, error) { return *installed, nil },
 		Now:         func() time.Duration { return *now },
 	})
 }
 
-func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
+func TestTheVersionOfEtcdIsReadAgainAfterACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
@@ -232,22 +232,22 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 			return o.view.View(r, nil).Self.Etcd.String()
 		}
 		if got := look("", hooks.None); got != "3.6.16" {
-			t.Errorf("before it runs etcd is %s", got)
+			t.Errorf("before the command: etcd %s", got)
 		}
-		o.ForgetBinary() // as who starts it does
+		o.ForgetBinary() // as the code that starts it does
 		for _, state := range []hooks.State{hooks.None, hooks.Running} {
 			if got := look(policy.HooksRunning, state); got == "3.6.16" {
-				t.Errorf("while its run is %q etcd is still taken for %s", state, got)
+				t.Errorf("while the command is %q: still etcd %s", state, got)
 			}
 		}
 		installed = "3.5.17"
 		if got := look(policy.HooksRunning, hooks.Done); got != installed {
-			t.Errorf("after it etcd is %s, want %s", got, installed)
+			t.Errorf("after the command: etcd %s, want %s", got, installed)
 		}
 	})
 }
 
-func TestTheVersionOfEtcdIsLookedAtAnewWhenEtcdHasEnded(t *testing.T) {
+func TestTheVersionOfEtcdIsReadAgainWhenEtcdHasEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
@@ -263,17 +263,17 @@ func TestTheVersionOfEtcdIsLookedAtAnewWhenEtcdHasEnded(t *testing.T) {
 		}
 		look(systemd.Active)
 		if got := look(systemd.Active); got.Value != "3.6.16" {
-			t.Errorf("the version is %+v", got)
+			t.Errorf("version %+v", got)
 		}
-		installed = "3.5.17" // by an upgrade of the package
+		installed = "3.5.17" // by a package upgrade
 		if got := look(systemd.Active); got.Value != "3.6.16" {
-			t.Errorf("while etcd runs the version is %+v", got)
+			t.Errorf("while etcd runs: version %+v", got)
 		}
 		if got := look(systemd.Failed); got.OK {
-			t.Errorf("what is started next is taken for what ran before: %+v", got)
+			t.Errorf("still the version that ran before: %+v", got)
 		}
 		if got := look(systemd.Failed); got.Value != installed {
-			t.Errorf("the version is %+v, want %s", got, installed)
+			t.Errorf("version %+v, want %s", got, installed)
 		}
 	})
 }

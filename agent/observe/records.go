@@ -46,13 +46,13 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			kind, r.RepairsAt = policy.RecordRepairs, pair.ModRevision
 			r.Repairs, err = o.parsed.repairs.of(pair)
 		case pair.Key == o.keys.Recovered():
-			r.Recovered, _ = o.parsed.recovered.of(pair) // one that cannot be read tells nothing
+			r.Recovered, _ = o.parsed.recovered.of(pair) // an unreadable record reports nothing
 		case pair.Key == o.keys.Backup():
-			r.Backup, _ = o.parsed.backup.of(pair) // the store says more: one that cannot be read is none
+			r.Backup, _ = o.parsed.backup.of(pair) // the store has the details: an unreadable record counts as none
 		case pair.Key == o.keys.RestoreTest():
-			r.Drill, _ = o.parsed.drill.of(pair) // one that cannot be read is none
+			r.Drill, _ = o.parsed.drill.of(pair) // an unreadable record counts as none
 		case pair.Key == o.keys.Queue():
-			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
+			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: an unreadable record counts as none
 			r.QueueAt = pair.ModRevision
 		}
 		if err != nil {
@@ -61,7 +61,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 	}
 	if found.Rest != "" {
 		r.NoteUnreadable(policy.RecordHost, cluster.Pair{Key: found.Rest},
-			errors.New("it was not read, nor what follows, because too much lies before it"))
+			errors.New("not read, nor the records after it: the records before it are too large"))
 	}
 	if want.hosts {
 		r.Hosts, r.HostsAt = hosts, r.At
@@ -79,7 +79,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 	slices.SortStableFunc(r.Hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
 }
 
-// parseRelease adds a record of a release to those that were read. One that cannot be read releases nothing.
+// parseRelease adds a record of a release to those that were read. An unreadable one releases nothing.
 func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 	release, err := record.Decode[record.Release](pair.Value)
 	if err != nil || release.Host != strings.TrimPrefix(pair.Key, o.keys.Releases()) {
@@ -108,7 +108,7 @@ func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.P
 	if own {
 		r.OwnHostAt = pair.ModRevision
 	}
-	if own && (err == nil || errors.Is(err, record.ErrVersion)) { // any other that cannot be read is written over
+	if own && (err == nil || errors.Is(err, record.ErrVersion)) { // any other unreadable record is overwritten
 		r.OwnHost = &h
 	}
 	if err != nil {
@@ -118,8 +118,8 @@ func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.P
 	return append(hosts, h)
 }
 
-// remember keeps the records that were read, for the next time: most will be as they were. A resting
-// host of a large fleet, which reads them seldom, keeps none.
+// remember keeps the records that were read, for the next round: most stay the same. A resting host of a large fleet
+// reads them rarely and keeps none.
 func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 	if len(o.decoded) == len(hosts) && !slices.ContainsFunc(pairs, func(p cluster.Pair) bool {
 		_, known := o.decoded[p.ModRevision]
@@ -141,7 +141,7 @@ func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 	}
 }
 
-// parsed are the records of the cluster as they were read last. Most are as they were.
+// parsed are the records of the cluster as last read. Most stay the same.
 type parsed struct {
 	lock      parsedRecord[record.Lock]
 	op        parsedRecord[record.Op]
@@ -154,7 +154,7 @@ type parsed struct {
 	drill     parsedRecord[record.RestoreTest]
 }
 
-// parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
+// parsedRecord is a record with the bytes that it was decoded from, or the decoding error.
 type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs |
 	record.Recovered | record.Backup | record.RestoreTest] struct {
 	from  []byte
@@ -162,8 +162,7 @@ type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | reco
 	err   error
 }
 
-// of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an
-// error.
+// of decodes a record, unless it is unchanged. Do not modify the result; it is nil with an error.
 func (p *parsedRecord[T]) of(pair cluster.Pair) (*T, error) {
 	if err := round.Oversized[T](pair); err != nil {
 		*p = parsedRecord[T]{}

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Since remembers when something was first seen to be as it is. It only measures: an agent that has just started begins
-// at zero, which makes every wait longer and none shorter. Only the clean stretch of a host that was taken out, which
-// may be a day, goes on from what is on its disk.
+// Since remembers when a value was first seen. It only measures: an agent that has just started begins at zero, which
+// makes every wait longer and none shorter. Only the clean stretch of an ejected host, which may be a day, continues
+// from what is on its disk.
 type Since struct {
 	marks map[string]mark
 }
@@ -26,7 +26,7 @@ type mark struct {
 	round uint64
 }
 
-// Of gives how long value has been what name is, this round included.
+// Of returns for how long name has had this value, including this round.
 func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Duration {
 	m, ok := s.marks[name]
 	if !ok || m.value != value {
@@ -40,7 +40,7 @@ func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Dur
 	return now - m.at
 }
 
-// begin sets since when something has been as it is, where another agent on this host has measured before.
+// begin sets since when a value has been seen, if a previous agent on this host has measured it.
 func (s *Since) begin(name, value string, at time.Duration) {
 	if s.marks == nil {
 		s.marks = map[string]mark{}
@@ -48,7 +48,7 @@ func (s *Since) begin(name, value string, at time.Duration) {
 	s.marks[name] = mark{value: value, at: at, seen: at}
 }
 
-// Forget drops what was not asked for in this round: a break starts the count anew.
+// Forget drops what was not asked for in this round: a gap restarts the count.
 func (s *Since) Forget(round uint64) {
 	for name, m := range s.marks {
 		if m.round != round {
@@ -57,20 +57,20 @@ func (s *Since) Forget(round uint64) {
 	}
 }
 
-// said begins the name of what a round in which nobody could be asked does not end.
-const said = "said/"
+// carried is the prefix of names that survive a round without an answer from etcd.
+const carried = "carried/"
 
-// carry keeps what was said over such a round, if it was seen since then.
+// carry keeps names with the prefix carried over such a round, if they were seen since oldest.
 func (s *Since) carry(oldest time.Duration, round uint64) {
 	for name, m := range s.marks {
-		if strings.HasPrefix(name, said) && m.seen >= oldest {
+		if strings.HasPrefix(name, carried) && m.seen >= oldest {
 			m.round = round
 			s.marks[name] = m
 		}
 	}
 }
 
-// bridge keeps one mark over such a round, if it was asked for since then.
+// bridge keeps one name over such a round, if it was asked for since oldest.
 func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	if m, ok := s.marks[name]; ok && m.seen >= oldest {
 		m.round = round
@@ -78,7 +78,7 @@ func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	}
 }
 
-// truth gives how long a condition has held without break; 0 when it does not hold.
+// truth returns for how long a condition has held without a gap; 0 if it does not hold.
 func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
 	if !holds {
 		delete(s.marks, name)
@@ -87,7 +87,7 @@ func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) 
 	return s.Of(name, "", now, round)
 }
 
-// holds tells whether a condition held when it was last looked at.
+// holds reports whether a condition held when it was last evaluated.
 func (s *Since) holds(name string) bool {
 	_, ok := s.marks[name]
 	return ok
@@ -107,7 +107,7 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 	}
 	value := strconv.FormatUint(applied, 10)
 	m.StillFor = s.Of(name+"still", value, now, round)
-	if paused { // nobody may help it along now
+	if paused { // no host may promote it now
 		value += fmt.Sprintf("/paused at %d", round)
 	}
 	m.StalledFor = s.Of(name+"applied", value, now, round)

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestWhatHoldsIsCountedFromWhenItWasFirstSeen(t *testing.T) {
+func TestAValueIsCountedFromWhenItWasFirstSeen(t *testing.T) {
 	t.Parallel()
 	s := Since{}
 	if d := s.Of("membership", "a", 100, 1); d != 0 {
@@ -22,13 +22,13 @@ func TestWhatHoldsIsCountedFromWhenItWasFirstSeen(t *testing.T) {
 	if d := s.Of("membership", "b", 140, 3); d != 0 {
 		t.Fatalf("another value is %s old", d)
 	}
-	s.Forget(4) // a round in which it was not looked at
+	s.Forget(4) // a round that does not ask for it
 	if d := s.Of("membership", "b", 150, 5); d != 0 {
-		t.Fatalf("after a break the value is %s old", d)
+		t.Fatalf("after a gap the value is %s old", d)
 	}
 }
 
-func TestALearnerThatDoesNotAnswerMakesNoProgress(t *testing.T) {
+func TestASilentLearnerMakesNoProgress(t *testing.T) {
 	t.Parallel()
 	s := Since{}
 	limits := policy.Limits{PromoteLag: 10}
@@ -41,23 +41,23 @@ func TestALearnerThatDoesNotAnswerMakesNoProgress(t *testing.T) {
 	}
 	at(0, 1, true, 100, false)
 	if got := at(10, 2, true, 120, false); got.StalledFor != 0 || got.LiveFor != 10 {
-		t.Fatalf("progress counts as stalled for %s, live for %s", got.StalledFor, got.LiveFor)
+		t.Fatalf("with progress: stalled for %s, live for %s", got.StalledFor, got.LiveFor)
 	}
 	if got := at(20, 3, false, 0, false); got.StalledFor != 10 || got.LiveFor != 0 {
-		t.Fatalf("silence is stalled for %s, live for %s", got.StalledFor, got.LiveFor)
+		t.Fatalf("silent: stalled for %s, live for %s", got.StalledFor, got.LiveFor)
 	}
 	if got := at(30, 4, false, 0, false); got.StalledFor != 20 || got.DownFor != 10 {
-		t.Fatalf("further silence is stalled for %s, down for %s", got.StalledFor, got.DownFor)
+		t.Fatalf("still silent: stalled for %s, down for %s", got.StalledFor, got.DownFor)
 	}
 	if got := at(40, 5, true, 120, false); got.StalledFor != 30 {
-		t.Fatalf("back with the same index it is stalled for %s, want 30ns", got.StalledFor)
+		t.Fatalf("back with the same index: stalled for %s, want 30ns", got.StalledFor)
 	}
 	if got := at(50, 6, true, 120, true); got.StalledFor != 0 {
-		t.Fatalf("while paused it is stalled for %s", got.StalledFor)
+		t.Fatalf("while paused: stalled for %s", got.StalledFor)
 	}
 }
 
-func TestAPauseIsNoSignThatALearnerFollows(t *testing.T) {
+func TestAPauseDoesNotMakeALearnerFollow(t *testing.T) {
 	t.Parallel()
 	s := Since{}
 	still := func(now time.Duration, round uint64, applied uint64, paused bool) time.Duration {
@@ -71,7 +71,7 @@ func TestAPauseIsNoSignThatALearnerFollows(t *testing.T) {
 		want    time.Duration
 	}{{100, false, 0}, {101, false, 0}, {101, false, 10}, {101, true, 20}, {101, false, 30}, {102, true, 0}} {
 		if got := still(time.Duration(10*i), uint64(i), step.applied, step.paused); got != step.want {
-			t.Errorf("look %d: it stands still for %d, want %d", i, got, step.want)
+			t.Errorf("look %d: no progress for %d, want %d", i, got, step.want)
 		}
 	}
 }

@@ -5,8 +5,8 @@ package observe
 
 import "time"
 
-// hung is how many looks beside the loop should have come back long ago, those among them that start a program. There
-// is at most one of each kind.
+// hung returns how many background looks are long overdue, including those that start a program. Each kind counts at
+// most once.
 func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// askSurvivors asks every member that is known by itself, when the member list could not be read: those that run say so
-// also without a quorum. It gives nothing when that explains nothing.
+// askSurvivors asks every known member by itself if the member list could not be read: running members report their
+// state even without a quorum. It returns nil if that explains nothing.
 func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	list := o.lastListed()
 	found := round.Answers{Membership: list, Of: o.opt.Etcd.Statuses(ctx, list.Members)}
@@ -35,7 +35,7 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 			runs = append(runs, cmp.Or(m.Name, firstOf(m.PeerURLs)))
 		}
 	}
-	slices.Sort(runs) // the order of the list is that of random IDs
+	slices.Sort(runs) // the list is ordered by random IDs
 	slices.Sort(silent)
 	r.Answers = found
 	if len(runs) == 0 {
@@ -47,14 +47,14 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// lastListed gives the members of this host's cluster as they were last listed; before that, what may stand at the
-// known endpoints.
+// lastListed returns the members of this host's cluster as last listed; before the first list, it assumes a member at
+// each known endpoint.
 func (o *Observer) lastListed() cluster.Membership {
 	if len(o.home.Members) > 0 {
 		return o.home
 	}
 	var list cluster.Membership
-	endpoints, _ := o.opt.Etcd.Known() // what is known will do to ask
+	endpoints, _ := o.opt.Etcd.Known() // the known endpoints are enough
 	for i, endpoint := range endpoints {
 		list.Members = append(list.Members, cluster.Member{
 			ID: uint64(i) + 1, Name: endpoint,
@@ -72,7 +72,7 @@ func enumerate(names []string, one, many string) string {
 	return names[0] + " " + one
 }
 
-// explain makes of an unreachable cluster an error that names the layer which fails.
+// explain turns an unreachable cluster into an error that names the layer which fails.
 func (o *Observer) explain(ctx context.Context, err error) error {
 	endpoints, undiscovered := o.opt.Etcd.Known()
 	whys := make([]error, len(endpoints))
@@ -81,19 +81,19 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 		wait.Go(func() { whys[i] = o.opt.Etcd.Diagnose(ctx, endpoint) })
 	}
 	wait.Wait()
-	i := telling(whys, int(o.in.Number)%len(endpoints))
+	i := mostTelling(whys, int(o.in.Number)%len(endpoints))
 	switch {
 	case whys[i] != nil && undiscovered != nil:
 		return fmt.Errorf("no voter answers; %s: %w; %w", endpoints[i], whys[i], undiscovered)
 	case whys[i] != nil:
 		return fmt.Errorf("no voter answers; %s: %w", endpoints[i], whys[i])
 	}
-	return err // every connection can be made: it tells what became of each call
+	return err // every connection succeeds: err reports what happened to each call
 }
 
-// telling finds the endpoint whose failure says most: one that accepts connections and then fails,
-// or else the one that is next. A host that is no member always finds its own endpoint closed.
-func telling(whys []error, next int) int {
+// mostTelling returns the endpoint whose failure says most: one that accepts connections and then fails, or else the
+// next one. A host without a member always finds its own endpoint closed.
+func mostTelling(whys []error, next int) int {
 	for i, why := range whys {
 		op, ok := errors.AsType[*net.OpError](why)
 		closed := ok && op.Op == "dial"

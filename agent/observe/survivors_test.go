@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestTheEndpointThatGotFurthestIsTheOneThatIsNamed(t *testing.T) {
+func TestTheEndpointThatGotFurthestIsReported(t *testing.T) {
 	t.Parallel()
 	closed := fmt.Errorf("cannot connect: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	untrusted := errors.New("TLS: this host does not trust its certificate")
@@ -20,12 +20,12 @@ func TestTheEndpointThatGotFurthestIsTheOneThatIsNamed(t *testing.T) {
 		want int
 	}{
 		"a certificate":                  {[]error{closed, untrusted, closed}, 1},
-		"a certificate of our own":       {[]error{closed, closed, refused}, 2},
+		"our certificate refused":        {[]error{closed, closed, refused}, 2},
 		"none":                           {[]error{closed, closed, closed}, 0},
-		"none, and some say nothing":     {[]error{closed, nil, closed}, 0},
-		"some say nothing, one says why": {[]error{nil, nil, untrusted}, 2},
+		"all closed or silent":           {[]error{closed, nil, closed}, 0},
+		"some silent, one with a reason": {[]error{nil, nil, untrusted}, 2},
 	} {
-		if got := telling(c.whys, 0); got != c.want {
+		if got := mostTelling(c.whys, 0); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

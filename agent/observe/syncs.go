@@ -17,42 +17,42 @@ import (
 const (
 	syncsSpan   = 5 * time.Minute
 	syncsFewest = 100 // of fewer, the slowest alone would be 99 of 100
-	syncsFew    = 20  // of these and more, up to syncsFewest, more than half have to be slow: no disk is that by chance
+	syncsFew    = 20  // from this many up to syncsFewest, more than half have to be slow: that is no chance
 	// syncsEvery is how often the etcd of an unhealthy voter is asked, and syncsOldest how old its last answer may be.
 	syncsEvery, syncsOldest = 10 * time.Second, 35 * time.Second
-	// syncsClean is after how long without a slow fsync the evidence ends.
+	// syncsClean is the time without a slow fsync after which the evidence ends.
 	syncsClean = time.Minute
 )
 
-// witness is what this host has read of the fsyncs of one voter, in the metrics of that voter's etcd: the evidence on a
-// disk that neither its host's probe nor any record has a part in.
+// witness is what this host has read of one voter's fsyncs, in the metrics of that voter's etcd. This evidence on a
+// disk is independent of its host's probe and of all records.
 type witness struct {
 	look   poll.Look[health.EtcdReading]
-	at     time.Duration // of the newest reading taken in
+	at     time.Duration // of the newest reading
 	last   health.Histogram
 	recent health.Recent
-	p99    time.Duration // of the last minutes, if that is slow; else 0
+	p99    time.Duration // of the last minutes if that is slow, else 0
 	slowAt time.Duration // when a slow fsync was last counted
-	since  time.Duration // since when the evidence has held; 0 when it does not
+	since  time.Duration // since when the evidence has held; 0 if it does not
 	absent string
 }
 
-// take takes in a reading, once. One that says nothing counts for nothing: what is known grows old.
+// take takes in a reading, once. An empty reading does not count: the known values grow old.
 func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
-	at, told := seen.At, seen.WALFsync
-	if w.absent = told.Absent; at == w.at || !told.Known {
+	at, counted := seen.At, seen.WALFsync
+	if w.absent = counted.Absent; at == w.at || !counted.Known {
 		return
 	}
-	if at-w.at > syncsOldest { // what happened in between is not known
+	if at-w.at > syncsOldest { // the time in between is unknown
 		w.recent, w.slowAt, w.since = health.Recent{}, 0, 0
 	}
 	w.at = at
-	if grown, same := told.Delta(w.last); same {
+	if grown, same := counted.Delta(w.last); same {
 		if worst, some := grown.Quantile(1000); some && worst.Over >= limit {
 			w.slowAt = at
 		}
 	}
-	w.last, w.p99 = told, slowSyncs(&w.recent, seen, limit)
+	w.last, w.p99 = counted, slowSyncs(&w.recent, seen, limit)
 	switch {
 	case w.p99 == 0, w.slowAt == 0, at-w.slowAt >= syncsClean:
 		w.since = 0
@@ -61,7 +61,7 @@ func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
 	}
 }
 
-// fsyncs gives what is known of them now.
+// fsyncs returns what is known of them now.
 func (w *witness) fsyncs(now time.Duration) policy.Fsyncs {
 	switch {
 	case w.at == 0, now-w.at > syncsOldest && w.absent != "":
@@ -76,11 +76,11 @@ func (w *witness) fsyncs(now time.Duration) policy.Fsyncs {
 	return f
 }
 
-// slowSyncs takes what an etcd counts of its own fsyncs at a moment. It gives up to what 99 of 100 of the last minutes'
-// took; 0 unless more than one in a hundred took longer than a limit for sure, or more than half of them if the disk is
-// so slow that etcd counts few. etcd counts in buckets: one that the limit lies in proves nothing.
-func slowSyncs(own *health.Recent, told health.EtcdReading, limit time.Duration) time.Duration {
-	grown, _ := own.Take(told.At, told.WALFsync, syncsSpan)
+// slowSyncs returns the p99 of etcd's own fsyncs over the last minutes, as an upper bound. It returns 0 unless more
+// than one in a hundred certainly took longer than the limit, or more than half if the disk is so slow that etcd counts
+// few. etcd counts in buckets: a bucket that contains the limit proves nothing.
+func slowSyncs(own *health.Recent, seen health.EtcdReading, limit time.Duration) time.Duration {
+	grown, _ := own.Take(seen.At, seen.WALFsync, syncsSpan)
 	p99, _ := grown.Quantile(990)
 	middle, _ := grown.Quantile(500)
 	switch n := grown.Count(); {
@@ -90,8 +90,8 @@ func slowSyncs(own *health.Recent, told health.EtcdReading, limit time.Duration)
 	return max(p99.Over, p99.Upto)
 }
 
-// lookAtFsyncs asks the etcds of the voters that are unhealthy by their own records, at the client URLs of the member
-// list, which no host record has a part in. A host that rests decides on no replacement, and asks nobody.
+// lookAtFsyncs asks the etcds of voters with unhealthy host records, at the client URLs of the member list, which is
+// independent of those records. A resting host decides on no replacement, and asks none.
 func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 	if o.opt.MemberMetrics == nil || !o.pace.attends {
 		o.witnesses = nil
@@ -130,7 +130,7 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 	}
 }
 
-// suspects gives the client URLs of the voters that are unhealthy by their own records, by member ID.
+// suspects returns the client URLs of voters with unhealthy host records, by member ID.
 func (o *Observer) suspects(r *round.Round) map[uint64]string {
 	all := map[uint64]string{}
 	for _, h := range r.Hosts {

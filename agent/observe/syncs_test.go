@@ -16,35 +16,35 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// counted is what an etcd tells at a moment that has counted so many quick syncs and so many of up to 256 ms.
+// counted is the report of an etcd that has counted so many fast fsyncs, and so many of up to 256 ms.
 func counted(at time.Duration, quick, slow uint64) health.EtcdReading {
 	return health.EtcdReading{At: at, WALFsync: health.Histogram{
 		Known: true, Bounds: []float64{0.001, 0.128, 0.256}, Counts: []uint64{quick, 0, slow, 0},
 	}}
 }
 
-func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *testing.T) {
+func TestEtcdFsyncsAreSlowIfMoreThanOneInAHundredWasRecently(t *testing.T) {
 	t.Parallel()
 	const limit, slow = 100 * time.Millisecond, 256 * time.Millisecond
 	type look struct {
-		told health.EtcdReading
+		seen health.EtcdReading
 		want time.Duration
 	}
 	s := time.Second
 	for name, looks := range map[string][]look{
-		"it has counted from when nobody looked": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
-		"twenty slow ones say something":         {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
-		"more than half of a few":                {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
-		"half of a few":                          {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
-		"a hundred slow ones say something":      {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
-		"the same look says the same": {
+		"counted before the first look":  {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
+		"twenty slow ones are enough":    {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
+		"more than half of a few":        {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
+		"half of a few":                  {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
+		"a hundred slow ones are enough": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
+		"the same look again": {
 			{counted(s, 0, 0), 0},
 			{counted(31*s, 0, 100), slow},
 			{counted(31*s, 0, 100), slow},
 		},
 		"two in a hundred": {{counted(s, 0, 0), 0}, {counted(31*s, 98, 2), slow}},
 		"fewer":            {{counted(s, 0, 0), 0}, {counted(31*s, 99, 1), 0}},
-		"those that may have been quicker than the limit": {
+		"the bucket contains the limit": {
 			{health.EtcdReading{At: s, WALFsync: health.Histogram{
 				Known: true, Bounds: []float64{0.064, 0.128}, Counts: []uint64{0, 0, 0},
 			}}, 0},
@@ -52,20 +52,20 @@ func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *tes
 				Known: true, Bounds: []float64{0.064, 0.128}, Counts: []uint64{0, 900, 0},
 			}}, 0},
 		},
-		"it is over five minutes later": {
+		"five minutes later": {
 			{counted(s, 0, 0), 0},
 			{counted(31*s, 0, 100), slow},
 			{counted(61*s, 500, 100), slow},
 			{counted(301*s, 900, 100), slow},
 			{counted(332*s, 901, 100), 0},
 		},
-		"etcd was started anew": {
+		"etcd restarted": {
 			{counted(s, 0, 0), 0},
 			{counted(31*s, 0, 140), slow},
 			{counted(61*s, 130, 0), 0},
 			{counted(91*s, 130, 100), slow},
 		},
-		"etcd tells nothing more": {
+		"etcd reports nothing": {
 			{counted(s, 0, 0), 0},
 			{counted(31*s, 0, 100), slow},
 			{health.EtcdReading{At: 61 * s}, 0},
@@ -73,7 +73,7 @@ func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *tes
 	} {
 		var own health.Recent
 		for i, l := range looks {
-			if got := slowSyncs(&own, l.told, limit); got != l.want {
+			if got := slowSyncs(&own, l.seen, limit); got != l.want {
 				t.Errorf("%s, look %d: %s, want %s", name, i+1, got, l.want)
 			}
 		}
@@ -81,7 +81,7 @@ func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *tes
 }
 
 // TestTheFsyncsOfAnotherMemberAreNoEvidence has a voter advertise http://localhost:2379, as etcd does by default: there
-// the host that decides finds its own etcd.
+// the deciding host finds its own etcd.
 func TestTheFsyncsOfAnotherMemberAreNoEvidence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -16,12 +16,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A night is some time of three voters, whose disks are judged by package health, and whose view a spare's agent makes:
-// all in virtual time, and all but the disks, etcd and its records is the code that runs.
+// A night is a stretch of virtual time with three voters. Package health judges their disks, and a spare's agent makes
+// the view. Only the disks, etcd and its records are simulated.
 type night struct {
 	limits   health.Thresholds
 	length   time.Duration
-	replaced time.Duration // when a spare would first have replaced a voter; 0 when it never would
+	replaced time.Duration // when a spare would first have replaced a voter; 0 if never
 	slow     bool          // a voter was SLOW
 }
 
@@ -31,15 +31,15 @@ const (
 	nightBegin = time.Hour // of the clock
 )
 
-// nightDisk gives how long a write takes that begins at a moment since the begin; nil is a disk that is always quick.
+// nightDisk returns how long a write takes that begins at this time since the start; a nil disk is always fast.
 type nightDisk func(at time.Duration, draw *rand.Rand) time.Duration
 
-// around draws what a write takes that mostly takes so long.
+// around draws how long a write takes, around a median.
 func around(median time.Duration, draw *rand.Rand) time.Duration {
 	return time.Duration(float64(median) * math.Exp(0.35*draw.NormFloat64()))
 }
 
-// nightVoter is a voter with its disk, its agent's judge and what its etcd has counted.
+// nightVoter is a voter with its disk, its agent's judge and its etcd's counters.
 type nightVoter struct {
 	disk    nightDisk
 	draw    *rand.Rand // of its disk
@@ -62,8 +62,8 @@ func newNightVoter(t *testing.T, limits health.Thresholds, disk nightDisk, seed 
 	return v
 }
 
-// passes lets the time since the last look pass, and gives what its host publishes then.
-func (v *nightVoter) passes(since time.Duration) (h record.Host, verdict health.Verdict) {
+// advance lets the time since the last look pass, and returns what the host publishes then.
+func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.Assessment) {
 	in := health.Input{Now: nightBegin + since, Member: true}
 	in.Disk = health.DiskReading{Alive: true, NextIn: time.Second, Total: 1 << 40, Free: 1 << 39}
 	for at := since - nightLook + time.Second; at <= since; at += time.Second {
@@ -74,7 +74,7 @@ func (v *nightVoter) passes(since time.Duration) (h record.Host, verdict health.
 		in.Disk.Samples = append(in.Disk.Samples, health.Sample{
 			Lane: lane, End: nightBegin + at, Latency: v.disk(at, v.draw),
 		})
-		for range 5 { // fsyncs of etcd's own in a second
+		for range 5 { // etcd's own fsyncs in a second
 			i, took := 0, v.disk(at, v.draw).Seconds()
 			for i < len(v.counted.Bounds) && took > v.counted.Bounds[i] {
 				i++
@@ -82,15 +82,15 @@ func (v *nightVoter) passes(since time.Duration) (h record.Host, verdict health.
 			v.counted.Counts[i]++
 		}
 	}
-	verdict, _ = v.judge.Observe(in)
+	judged, _ = v.judge.Observe(in)
 	return record.Host{
-		Health: verdict.State.String(), HealthText: string(verdict.Code), Recovers: verdict.Recovers,
-		Spares: health.Everything.Without(verdict.Gates).Names(),
-	}, verdict
+		Health: judged.State.String(), HealthText: string(judged.Code), Recovers: judged.Recovers,
+		Spares: health.Everything.Without(judged.Gates).Names(),
+	}, judged
 }
 
-// plays lets a night pass.
-func (n *night) plays(t *testing.T, seed uint64, disks [3]nightDisk) {
+// run runs the night.
+func (n *night) run(t *testing.T, seed uint64, disks [3]nightDisk) {
 	t.Helper()
 	c := hostConfig()
 	c.Cluster.Voters, c.Repair.Sick, c.Repair.PerDay = 3, config.Grace(nightGrace), 2
@@ -113,13 +113,13 @@ func (n *night) plays(t *testing.T, seed uint64, disks [3]nightDisk) {
 		for i := range r.Hosts {
 			h := record.Host{Health: "OK"}
 			if v := voters[i]; v != nil {
-				var verdict health.Verdict
-				h, verdict = v.passes(since)
-				n.slow = n.slow || verdict.State == health.Slow
+				var judged health.Assessment
+				h, judged = v.advance(since)
+				n.slow = n.slow || judged.State == health.Slow
 				if since%(2*nightLook) == 0 {
-					told := v.counted
-					told.Counts = append([]uint64(nil), told.Counts...)
-					v.witness.take(health.EtcdReading{At: r.At, WALFsync: told}, n.limits.FsyncSlow)
+					counted := v.counted
+					counted.Counts = append([]uint64(nil), counted.Counts...)
+					v.witness.take(health.EtcdReading{At: r.At, WALFsync: counted}, n.limits.FsyncSlow)
 				}
 				r.Fsyncs[uint64(i)+1] = v.witness.fsyncs(r.At)
 			}
@@ -138,7 +138,7 @@ func (n *night) plays(t *testing.T, seed uint64, disks [3]nightDisk) {
 	}
 }
 
-// ssd is a quick disk on which every write takes longer for a while.
+// ssd is a fast disk on which every write takes longer for a while.
 func ssd(from, length, longer time.Duration) nightDisk {
 	return func(at time.Duration, draw *rand.Rand) time.Duration {
 		took := around(time.Millisecond, draw)
@@ -151,7 +151,7 @@ func ssd(from, length, longer time.Duration) nightDisk {
 
 const seeds = 24
 
-func TestAVoterThatIsSlowOnceForFiveToTenMinutesIsNotReplaced(t *testing.T) {
+func TestAVoterThatIsSlowForFiveToTenMinutesIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {
 		for name, length := range map[string]time.Duration{
@@ -161,7 +161,7 @@ func TestAVoterThatIsSlowOnceForFiveToTenMinutesIsNotReplaced(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				n := night{limits: health.DefaultThresholds(), length: 40 * time.Minute}
-				n.plays(t, seed, [3]nightDisk{nil, nil, ssd(10*time.Minute, length, 150*time.Millisecond)})
+				n.run(t, seed, [3]nightDisk{nil, nil, ssd(10*time.Minute, length, 150*time.Millisecond)})
 				if n.replaced > 0 || !n.slow {
 					t.Errorf("slow for %s from minute 10 on: replaced after %s; it was SLOW: %t", length, n.replaced,
 						n.slow)
@@ -171,21 +171,21 @@ func TestAVoterThatIsSlowOnceForFiveToTenMinutesIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestAVoterThatIsSlowForGoodIsReplacedWithinTheGraceAndThreeMinutes(t *testing.T) {
+func TestAPermanentlySlowVoterIsReplacedWithinTheGraceAndThreeMinutes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds / 4) {
 		n := night{limits: health.DefaultThresholds(), length: 40 * time.Minute}
 		from := 10 * time.Minute
-		n.plays(t, seed, [3]nightDisk{nil, nil, ssd(from, time.Hour, 150*time.Millisecond)})
+		n.run(t, seed, [3]nightDisk{nil, nil, ssd(from, time.Hour, 150*time.Millisecond)})
 		if n.replaced < from+nightGrace || n.replaced > from+nightGrace+3*time.Minute {
 			t.Errorf("seed %d: slow from minute 10 on, and replaced after %s", seed, n.replaced)
 		}
 	}
 }
 
-// TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced makes the writes of two of three disks take ten times as
-// long. The second one follows within five minutes, and is WARM before it is SLOW.
-func TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced(t *testing.T) {
+// TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced makes the writes of two of three disks take ten times as
+// long. The second follows within five minutes, and is WARM before it is SLOW.
+func TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -200,11 +200,11 @@ func TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced(t *testing.T) {
 				}
 			}
 			later := time.Duration(draw.Int64N(int64(5 * time.Minute)))
-			// the first is SLOW soon; the second may be WARM only
+			// the first is SLOW soon; the second may only be WARM
 			n := night{limits: health.DefaultThresholds(), length: time.Hour}
 			second := 3*time.Millisecond + time.Duration(draw.Int64N(int64(4*time.Millisecond)))
 			n.limits.FsyncWarm, n.limits.FsyncLeave = 30*time.Millisecond, 20*time.Millisecond
-			n.plays(t, seed, [3]nightDisk{
+			n.run(t, seed, [3]nightDisk{
 				nil, slows(10*time.Minute+later, second), slows(10*time.Minute, 15*time.Millisecond),
 			})
 			if n.replaced > 0 || !n.slow {
@@ -215,8 +215,8 @@ func TestTwoVotersThatBecomeSlowAtDifferentMomentsAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestHealthyHDDsWithANightlyBackupAreNotReplaced lets one of three rotating disks be read by a backup for 20 to 60
-// min: writes take three times as long, and 3 of 100 take 100 to 400 ms.
+// TestHealthyHDDsWithANightlyBackupAreNotReplaced runs a backup from one of three rotating disks for 20 to 60 min:
+// writes take three times as long, and 3 of 100 take 100 to 400 ms.
 func TestHealthyHDDsWithANightlyBackupAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {
@@ -225,7 +225,7 @@ func TestHealthyHDDsWithANightlyBackupAreNotReplaced(t *testing.T) {
 			n := night{limits: health.DefaultThresholds(), length: 80 * time.Minute}
 			n.limits.FsyncWarm, n.limits.FsyncLeave = 50*time.Millisecond, 40*time.Millisecond
 			until := 30*time.Minute + time.Duration(seed)*40*time.Minute/seeds
-			n.plays(t, seed, [3]nightDisk{nil, nil, func(at time.Duration, draw *rand.Rand) time.Duration {
+			n.run(t, seed, [3]nightDisk{nil, nil, func(at time.Duration, draw *rand.Rand) time.Duration {
 				switch backup := at >= 10*time.Minute && at < until; {
 				case backup && draw.IntN(100) < 3:
 					return 100*time.Millisecond + time.Duration(draw.Int64N(int64(300*time.Millisecond)))

@@ -18,9 +18,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Builder makes the policy's view of what a round has found. It asks nobody. From round to round it
-// remembers since when something has been as it is, and what hosts have last told of themselves: a host that falls
-// silent keeps its version and whether it is a standby.
+// Builder makes the policy's view of a round. It asks nothing itself. From round to round it remembers since when a
+// condition has held, and the last reports of hosts: a silent host keeps its version and whether it is a standby.
 type Builder struct {
 	config           config.Config
 	bootID, instance string
@@ -29,15 +28,15 @@ type Builder struct {
 
 	since    Since
 	versions map[string]policy.Version
-	// standbys are the learners that their hosts have called standbys when they were last heard of.
+	// standbys are the learners whose hosts last reported them as standbys.
 	standbys map[uint64]bool
 	ledAt    time.Duration            // when that was last asked
-	led      *Builder                 // of what this host's own member says when it leads; nil when it was never asked
-	judged   bool                     // how this host is has been known, while it had been taken out
-	strains  map[string]time.Duration // when a host was last WARM or worse by disk, processor or network, by its ID
+	led      *Builder                 // the view by this host's own leading member; nil if never asked
+	judged   bool                     // this host's state has been known while it was ejected
+	strains  map[string]time.Duration // when a host was last WARM or worse by disk, CPU or network, by its ID
 }
 
-// NewBuilder makes a builder for the process of that name, in that boot of the host.
+// NewBuilder returns a builder for the agent process of that name, in that boot of the host.
 func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builder {
 	return &Builder{
 		config: c, bootID: bootID, instance: instance, programs: programs, limits: limitsOf(c),
@@ -45,8 +44,8 @@ func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builde
 	}
 }
 
-// wordCalls is for how many calls a host waits, at most, between two times that it tells its verdict: those for the
-// member list and for what members say, and that with which it tells it.
+// wordCalls is how many calls, at most, pass between two reports of a host's health state: those for the member list
+// and the members' statuses, and the report itself.
 const wordCalls = 4
 
 func limitsOf(c config.Config) policy.Limits {
@@ -64,8 +63,8 @@ func limitsOf(c config.Config) policy.Limits {
 	}
 }
 
-// foundingOf gives what is known of a cluster that the listed hosts make by themselves.
-func foundingOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
+// bootstrapOf returns the state of an automatic bootstrap by the listed hosts.
+func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	if len(c.Bootstrap.Hosts) == 0 {
 		return policy.BootstrapAttempt{}
 	}
@@ -76,8 +75,7 @@ func foundingOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	}
 }
 
-// belongs gives the ID of the cluster that this host belongs to, 0 when it is not known: what is configured, or what
-// this host has noted.
+// belongs returns the ID of the cluster that this host belongs to, as configured or noted on this host; 0 if unknown.
 func belongs(c config.Config, r *round.Round) uint64 {
 	id := r.Noted.Cluster
 	if want := c.Cluster.ID; want != "" {
@@ -86,8 +84,8 @@ func belongs(c config.Config, r *round.Round) uint64 {
 	return id
 }
 
-// View makes the view of a round. It may be made twice in a round, and gives the same for the same facts. before is the
-// round before, if there was one.
+// View returns the view of a round. Calling it twice in a round returns the same for the same facts. before is the
+// previous round, if there was one.
 func (b *Builder) View(r, before *round.Round) policy.View {
 	c := b.config
 	v := policy.View{
@@ -103,7 +101,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
 			Done: r.Noted.Cluster != 0, Seen: r.Noted.LastCluster,
 		},
-		BootstrapAttempt: foundingOf(c, r),
+		BootstrapAttempt: bootstrapOf(c, r),
 		Backoff:          r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
 		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
@@ -125,9 +123,9 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	}
 	if r.Reachable {
 		b.etcd(&v, r, before)
-	} else { // who is dead was not contradicted in a blink
+	} else { // a short gap does not contradict who is dead
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
-		if v.Health.Well() { // nor has a host broken its clean stretch that asks etcd as seldom as one may
+		if v.Health.Well() { // nor does it break the clean stretch of a host that asks etcd as rarely as allowed
 			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}
@@ -135,7 +133,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
 	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, environment(c, r, &v))
 	v.Self.Conflict = policy.Conflict(v)
-	v.LeadershipTransfers = b.gaveWay(&v, r)
+	v.LeadershipTransfers = b.leadershipTransfers(&v, r)
 	v.Led = b.leader(&v, r)
 	b.markStandbys(&v, r)
 	b.since.Forget(r.Number)
@@ -143,18 +141,18 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	return v
 }
 
-// etcd makes the view of a cluster that can be reached.
+// etcd makes the view of a reachable cluster.
 func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.records(v, r)
 	v.Repairs = r.Repairs.Today(r.Wall, func(id record.MemberID) bool {
 		_, listed := r.Membership.ByID(uint64(id))
 		return listed
 	})
-	v.Ejections = b.takenOut(v, r)
+	v.Ejections = b.ejections(v, r)
 	v.Backup = b.backup(r)
 	b.members(v, r)
 	markDomains(v, r.Noted.Domains)
-	// An operation may have begun and ended unseen. A round in which one member answers late is none in between.
+	// An operation may have begun and ended unseen. A round with one late answer does not make a gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {
 		b.since.truth("idle", false, r.At, r.Number)
@@ -162,13 +160,13 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.IdleFor = min(b.since.truth("idle", r.OpAt == 0, r.At, r.Number),
 		b.since.Of("ended", fmt.Sprint(r.EndedAt), r.At, r.Number))
 	v.Op = b.operation(r)
-	b.turn(v, r)
+	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
 	v.FreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
-// members makes the view's members of the list and the answers. It comes after the records,
-// because a pause stops the clocks of learners.
+// members builds the view's members from the list and the answers. It runs after the records, because a pause stops the
+// clocks of learners.
 func (b *Builder) members(v *policy.View, r *round.Round) {
 	var leader, term uint64
 	for _, s := range r.Statuses {
@@ -195,7 +193,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 			member.LagKnown = true
 			member.Lag = max(head.Index, s.Applied) - s.Applied
 		}
-		// Durations are of answers: those that are carried over a look in between make them no longer, and break none.
+		// Durations count answers: answers carried over between two looks neither extend nor break them.
 		if _, asked := r.Statuses[m.ID]; r.StatusesAt == r.At || asked && b.recent(r) {
 			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.StatusesAt, r.Number)
 		}
@@ -204,7 +202,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 	}
 }
 
-// serves tells whether a voter has answered a linearizable read; or, by the word of one that leads, follows it.
+// serves reports whether a voter has answered a linearizable read or, if this host's leader is asked, follows it.
 func serves(r *round.Round, s cluster.Status) bool {
 	if r.By != 0 {
 		return s.Leader == r.By
@@ -212,12 +210,12 @@ func serves(r *round.Round, s cluster.Status) bool {
 	return s.Linearizable
 }
 
-// recent tells whether what members have answered last is no older than a blink.
+// recent reports whether the last answers of members are recent enough to bridge a short gap.
 func (b *Builder) recent(r *round.Round) bool {
 	return r.At-r.StatusesAt <= round.Blink*b.config.Timing.Interval
 }
 
-// version reads a member's version, which is mostly one that was read before.
+// version parses a member's version, usually from its cache.
 func (b *Builder) version(text string) policy.Version {
 	v, known := b.versions[text]
 	if !known {
@@ -228,7 +226,7 @@ func (b *Builder) version(text string) policy.Version {
 	return v
 }
 
-// versionsKept bounds what is remembered of them: a cluster runs two at a time.
+// versionsKept bounds the cache: a cluster runs two versions at a time.
 const versionsKept = 16
 
 func firstOf(list []string) string {
@@ -254,7 +252,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
 			Turn: r.Released.InOperation(h),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
-			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
+			Sees: b.sights(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.unhealthySince(r, h, state),
 			Recovers: h.Recovers, Strained: b.strained(r, h, state),
 			Drills: policy.RestoreTestAbility(h.Drills), Stores: h.Stores, Writes: b.writes(r, h),
 		})
@@ -262,8 +260,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 	return out
 }
 
-// answered tells whether a host has told how it is, and what it sees, since the record of the operation stands as it
-// does. This host tells nobody of its own operation: what it sees counts.
+// answered reports whether a host has reported its state and what it observes since the record of the operation last
+// changed. For its own operation this host needs no report: it uses what it observes.
 func (b *Builder) answered(r *round.Round, h record.Host) bool {
 	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.NeedsDeadReports(r.Op.Kind) {
 		return r.AskedSince != 0 && r.AnswersNow()
@@ -271,13 +269,13 @@ func (b *Builder) answered(r *round.Round, h record.Host) bool {
 	return r.OpAt != 0 && h.Answers == r.OpAt
 }
 
-// ours tells whether a record is of this agent, or of the one before a reboot that could not take it back, as when the
-// power is lost.
+// ours reports whether a record is from this agent, or from the one before a reboot that could not remove it, as after
+// a power loss.
 func (b *Builder) ours(r *round.Round, instance string) bool {
 	return instance == b.instance || slices.Contains(r.Noted.Instances, instance)
 }
 
-// records makes the view of what the agents have written, the operation apart.
+// records makes the view of the agents' records, except the operation.
 func (b *Builder) records(v *policy.View, r *round.Round) {
 	v.Hosts = b.hosts(r)
 	v.Lock = policy.Lock{Known: true, Token: r.LockAt}
@@ -286,7 +284,7 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 		v.Lock.Mine = r.Did.Token != 0 && r.Did.Token == r.LockAt
 		v.Lock.ValidFor = r.Did.ValidFor(r.ViewedAt)
 	}
-	if r.Pause != nil { // it lies under a lease that ends with it: wall clocks may be wrong
+	if r.Pause != nil { // its lease ends with it: wall clocks may be wrong
 		v.Pause = &policy.Pause{By: r.Pause.By, Reason: r.Pause.Reason}
 	}
 	if r.Queue != nil {
@@ -294,7 +292,7 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 	}
 }
 
-// signature tells one member list from another.
+// signature distinguishes member lists.
 func signature(list cluster.Membership) string {
 	var b []byte
 	for _, m := range list.Members {

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// spreads is into how many parts of a tenth of the interval clusters are spread.
+// spreads is how many start times, within a tenth of the interval, clusters are spread over.
 const spreads = 1000
 
-// backup makes the view of the cluster's snapshots from the record of how the last ones went.
+// backup makes the view of the cluster's snapshots from the record of the last results.
 func (b *Builder) backup(r *round.Round) policy.Backup {
 	c := b.config.Backup
 	every := time.Duration(c.Every)
@@ -23,7 +23,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	out := policy.Backup{
 		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), Open: c.Open(r.Wall),
 	}
-	out.Drill, out.Stored = b.drill(r), c.Store.Directory != "" || c.Store.S3 != nil
+	out.Drill, out.Stored = b.restoreTest(r), c.Store.Directory != "" || c.Store.S3 != nil
 	saved := r.Backup != nil && !r.Backup.Saved.IsZero()
 	lacking := b.since.truth("no snapshot", !saved, r.At, r.Number)
 	if saved {
@@ -39,7 +39,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	return out
 }
 
-// spoolOf makes the view of the directory in which a restore is tested.
+// spoolOf makes the view of the directory for restore tests.
 func spoolOf(r *round.Round) policy.Spool {
 	if !r.Spool.OK {
 		return policy.Spool{Testing: r.Spool.Value.Testing}
@@ -47,8 +47,8 @@ func spoolOf(r *round.Round) policy.Spool {
 	return r.Spool.Value
 }
 
-// drill makes the view of the restores that were proven.
-func (b *Builder) drill(r *round.Round) policy.RestoreTest {
+// restoreTest makes the view of the restore tests.
+func (b *Builder) restoreTest(r *round.Round) policy.RestoreTest {
 	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.Drill)}
 	proven := r.Drill != nil && !r.Drill.Proven.IsZero()
 	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)

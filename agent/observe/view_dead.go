@@ -15,10 +15,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sees makes the view of what a host says of the members: a host that is one itself, or this one.
-func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
+// sights returns what a host reports about the members. The host has a member itself, or is this one.
+func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 	if h.ID == b.config.Host.ID {
-		return b.seesItself(r)
+		return b.ownSights(r)
 	}
 	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member {
 		return nil
@@ -27,8 +27,8 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 		if _, listed := r.Membership.ByID(uint64(s.Member)); !listed {
 			continue
 		}
-		// The time and the agent are part of the word: one that was taken back unseen in between is another.
-		all = append(all, b.word(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
+		// Time and agent are part of the report: one that was retracted unseen in between counts as another.
+		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
 			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Takes() && !network.ParseState(s.Client).Takes(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
@@ -38,15 +38,15 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 	return all
 }
 
-// seesItself makes it of what this host sees now: its record may be older, and a spare publishes no such words.
-func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
+// ownSights returns what this host observes now: its record may be older, and a spare does not publish it.
+func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
 	for _, s := range r.Sights {
 		if !s.Lost && s.Peer.State == network.Unknown && s.Client.State == network.Unknown {
 			continue
 		}
 		known := s.Lost && r.Connections.Known
 		up := known && r.Connections.Of[s.Member]
-		all = append(all, b.word(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
+		all = append(all, b.reportedSince(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
 			MemberID: s.Member, Lost: s.Lost, Connected: up, ConnectedKnown: known,
 			Unsure: !s.Lost && !s.Peer.State.Takes() && !s.Client.State.Takes(),
 		}))
@@ -54,29 +54,31 @@ func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
 	return all
 }
 
-// word gives a sight with for how long a host has said it so.
-func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) policy.Sight {
-	s.For = b.since.Of(fmt.Sprintf(said+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
+// reportedSince adds to a sight for how long the host has reported it unchanged.
+func (b *Builder) reportedSince(r *round.Round, host, words string, s policy.Sight) policy.Sight {
+	s.For = b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
 	return s
 }
 
-// agentGone gives since when no record of a member's host has been seen. It outlives its agent by the presence TTL.
+// agentGone returns since when no record of a member's host has been seen. A record outlives its agent by the presence
+// TTL.
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)
-	since := b.since.truth(fmt.Sprintf(said+"host of %x/gone", m.ID), gone, r.At, r.Number)
+	since := b.since.truth(fmt.Sprintf(carried+"host of %x/gone", m.ID), gone, r.At, r.Number)
 	if !gone {
 		return 0
 	}
 	return since + b.config.Timing.PresenceTTL
 }
 
-// mayHold tells whether a host may be that of a member: who is written otherwise in one place than in another is alive.
+// mayHold reports whether a host may hold a member. Any match counts: a host whose record contradicts the member list
+// is alive.
 func mayHold(h record.Host, m cluster.Member) bool {
 	return slices.Contains(m.PeerURLs, h.PeerURL) || uint64(h.MemberID) == m.ID || m.Name != "" && h.Name == m.Name
 }
 
-// memberLost gives since when a host has said that its member can never come back.
+// memberLost returns since when a host has reported that its member can never come back.
 func (b *Builder) memberLost(r *round.Round, h record.Host) time.Duration {
 	if !h.MemberLost {
 		return 0

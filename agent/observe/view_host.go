@@ -22,7 +22,7 @@ func (b *Builder) unit(r *round.Round) policy.Unit {
 	u := policy.Unit{
 		State: stateOfUnit(r), SinceStart: r.Did.Started.Age(r.At),
 		NotAtBoot: r.UnitErr == nil && r.Unit.NotAtBoot(),
-		// one that never ran has been in its state since no moment
+		// a unit that never ran has no start of its state
 		Ran: r.UnitErr == nil && (r.Unit.State != systemd.Inactive || r.Unit.Since > 0),
 	}
 	switch {
@@ -40,7 +40,7 @@ func (b *Builder) unit(r *round.Round) policy.Unit {
 	return u
 }
 
-// stateOfUnit gives the state that the local etcd unit is in, or about to leave for.
+// stateOfUnit returns the state of the local etcd unit, or the one it is about to enter.
 func stateOfUnit(r *round.Round) policy.UnitState {
 	switch {
 	case errors.Is(r.UnitErr, systemd.ErrNotInstalled) || (r.UnitErr == nil && !r.Unit.Installed()):
@@ -51,7 +51,7 @@ func stateOfUnit(r *round.Round) policy.UnitState {
 	return withJob(unitState(r.Unit.State), r.Unit.Job)
 }
 
-// withJob gives the state that a unit is about to leave for: a job that is queued is as good as begun.
+// withJob returns the state that a unit is about to enter: a queued job counts as begun.
 func withJob(state policy.UnitState, job string) policy.UnitState {
 	switch {
 	case state == policy.UnitActive && (job == "stop" || job == "restart"):
@@ -124,7 +124,7 @@ func stateOfData(f round.HostState[datadir.Contents]) policy.DataState {
 	return policy.DataMember
 }
 
-// health makes the view of the verdict.
+// health makes the view of the health state.
 func (b *Builder) health(r *round.Round) policy.Health {
 	return policy.Health{
 		State: r.Verdict.State, For: r.Probed - r.Verdict.Since, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
@@ -134,7 +134,7 @@ func (b *Builder) health(r *round.Round) policy.Health {
 	}
 }
 
-// asked makes the view of what was asked of this host.
+// asked makes the view of this host's request.
 func (b *Builder) asked(r *round.Round) *policy.Asked {
 	asked := r.Request
 	if asked == nil {
@@ -145,24 +145,24 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)
 	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
-	v.OverFor = b.since.truth(said+"asked/over", v.Over, r.At, r.Number)
+	v.OverFor = b.since.truth(carried+"asked/over", v.Over, r.At, r.Number)
 	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	return &v
 }
 
 const (
-	// cleanStretch is the mark of since when a host has been well that was taken out.
-	cleanStretch = said + "well"
-	// wellIntervals is for how many intervals it may not reach the cluster meanwhile: a host of a large fleet asks once
-	// in 30 of them, and may miss an answer.
+	// cleanStretch names since when an ejected host has been healthy.
+	cleanStretch = carried + "well"
+	// wellIntervals is for how many intervals the cluster may be unreachable meanwhile: a host of a large fleet asks
+	// once in 30 intervals, and may miss an answer.
 	wellIntervals = 90
 )
 
-// takenOut makes the view of the times when this host's member was replaced. It is well from when this agent has seen
-// it to be so and has read that it was taken out: clocks of two hosts are compared for people only. What cannot be read
-// holds nobody back, since nobody is replaced then either. What the agent before this one has noted goes on, if that
-// was just now.
-func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.Ejections {
+// ejections makes the view of how often this host's member was ejected. Its clean stretch begins once this agent has
+// seen it healthy and has read that it was ejected: clocks of two hosts are compared only for display. An unreadable
+// record holds no host back, since no host is replaced then either. The stretch noted by the previous agent continues
+// if that was just now.
+func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	times, last := r.Repairs.Ejections(b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
 		return policy.Ejections{}
@@ -179,13 +179,13 @@ func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.Ejections {
 			b.since.begin(cleanStretch, last.Member.String(), noted.Began)
 		}
 	}
-	if v.Health.Well() { // a further time begins it anew
+	if v.Health.Well() { // another ejection restarts it
 		out.WellFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
 	}
 	return out
 }
 
-// removal makes the view of what this host was asked to remove.
+// removal makes the view of this host's removal request.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
 	if r.Removal == nil {
 		return nil
@@ -194,9 +194,9 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	return &out
 }
 
-// gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look; a
-// round in which etcd did not answer, as behind a slow leader, says nothing of who leads.
-func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.LeadershipTransfers {
+// leadershipTransfers makes the view of this host's leadership. What this process does not know counts from its first
+// look. A round without an answer from etcd, as with a slow leader, does not show who leads.
+func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.LeadershipTransfers {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {
 		leads = leads || m.Leader && m.PeerURL == v.Self.PeerURL

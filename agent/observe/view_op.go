@@ -35,22 +35,22 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 		view.Elapsed = r.At - op.Clock // also across a restart of the agent
 	}
 	orphaned := r.Lock == nil || r.LockAt != op.Token
-	// Of that token: an agent that was asleep may have missed that somebody took the operation over meanwhile.
+	// Of that token: an agent that was asleep may have missed a takeover of the operation.
 	view.OrphanedFor = b.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.At, r.Number)
 	view.WrittenFor = b.since.Of(name+"/written", fmt.Sprint(r.OpAt), r.At, r.Number)
 	return view
 }
 
-// turn makes the view of what has become of the operation that this host was asked for: it stands by this host's
-// disk until it has ended here, was released, or the cluster is another one.
-func (b *Builder) turn(v *policy.View, r *round.Round) {
+// requestedOperation makes the view of the operation for this host's request. It remains on this host's disk until it
+// has ended here, was released, or the cluster changed.
+func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	k := r.Request
 	if k == nil {
 		return
 	}
 	id := b.config.Host.ID
 	own := r.TakesDown(id)
-	// also where it is not known: that was begun before agents knew of this
+	// also if unknown: it began under an agent that did not record the cluster
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // one that cannot be read may be this host's
 	v.Asked.Released, v.Asked.Noted = k.Standing(b.bootID).Gone(shown, elsewhere, r.Released.Releases(id, k.Began))
@@ -69,11 +69,11 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 	}
 }
 
-// markStandbys tells of the learners which of them their own hosts call standbys, or did when they were last heard of.
-// Of this host's own its disk tells: what stands in etcd may have been written by anybody who can write there.
+// markStandbys marks the learners whose own hosts report them as standbys, or did in their last report. For this host
+// its disk decides: any client that can write to etcd may have written the record.
 func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	members := v.Cluster.Members
-	if len(members) == 0 { // nothing was heard in this round
+	if len(members) == 0 { // no host reported in this round
 		return
 	}
 	said := map[uint64]bool{}
@@ -95,8 +95,8 @@ func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	b.standbys = said
 }
 
-// markDomains tells of the members in which failure domain their hosts are: by their own word, or by what this host's
-// disk says while they are silent. Two that speak for one member, and not alike, leave it unknown.
+// markDomains sets the members' failure domains: as their hosts report them, or as noted on this host's disk while they
+// are silent. If two hosts disagree about one member, its domain is unknown.
 func markDomains(v *policy.View, noted map[uint64]string) {
 	for i := range v.Cluster.Members {
 		m, spoken := &v.Cluster.Members[i], false
@@ -113,7 +113,7 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 	}
 }
 
-// contradicts tells whether the data directory is known not to be that of a member: then it is caught up no more.
+// contradicts reports whether the data directory is known to be another member's: then the member is not caught up.
 func contradicts(d policy.Data, id uint64) bool {
 	switch d.State {
 	case policy.DataUnknown, policy.DataUnreadable:

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// recovery makes the view of the plan that is in force here; without one, of a recovery that was carried out without
-// this host: the cluster that answers says that it goes on in the place of the one that this host knows.
+// recovery makes the view of the recovery plan in force here. Without a plan, it is a recovery that was carried out
+// without this host: the cluster that answers reports that it replaces the one that this host knows.
 func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	if k := r.Recovery; k != nil {
 		return &policy.Recovery{
@@ -24,7 +24,7 @@ func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 		}
 	}
 	k := r.Recovered
-	if !late(b.config, r) {
+	if !recoveredElsewhere(b.config, r) {
 		return nil
 	}
 	return &policy.Recovery{
@@ -32,8 +32,8 @@ func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	}
 }
 
-// late tells whether the cluster that answers was recovered without this host.
-func late(c config.Config, r *round.Round) bool {
+// recoveredElsewhere reports whether the cluster that answers was recovered without this host.
+func recoveredElsewhere(c config.Config, r *round.Round) bool {
 	if !r.Reachable || r.Recovered == nil {
 		return false
 	}
@@ -43,8 +43,8 @@ func late(c config.Config, r *round.Round) bool {
 	}.Late()
 }
 
-// oldServes asks this host's own member whether it still has a quorum of the old cluster behind it: then there are two
-// clusters, and stopping it might be what takes the old one its quorum.
+// oldServes asks this host's own member whether it still has a quorum of the old cluster. If so there are two clusters,
+// and stopping the member might cost the old one its quorum.
 func (o *Observer) oldServes(ctx context.Context, r *round.Round) bool {
 	own := cluster.Member{ID: uint64(r.Recovered.Old), ClientURLs: []string{o.opt.Config.Etcd.ClientURL}}
 	s := o.opt.Etcd.Statuses(ctx, []cluster.Member{own})[own.ID]

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAMemberServesTheOldClusterOnlyWithAQuorumOfThatBehindIt(t *testing.T) {
+func TestAMemberServesTheOldClusterOnlyWithItsQuorum(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 3, testbed.ClusterOptions{})
 	list, err := etcd.Client(t).MemberList(t.Context())

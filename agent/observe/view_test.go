@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
+func TestTheViewHasTheUnitsTypeAndWhetherItStartsAtBoot(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.Binary = "/usr/bin/etcd"
@@ -43,18 +43,18 @@ func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
 	}
 }
 
-func TestTheOutcomeOfARollBackIsThatOfItsRecordWhateverItsReasonBeginsWith(t *testing.T) {
+func TestTheOutcomeOfARollbackIsItsRecordsWhateverTheReason(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]policy.ReasonCode{"HEALTH_LOST": policy.HealthLost, "": ""} {
 		op := &record.Op{Kind: policy.KindJoin, Phase: "rollback", Outcome: said, Reason: "LEARNER_STALLED: none"}
 		r := &round.Round{ClusterState: round.ClusterState{Op: op}}
 		if got := NewBuilder(hostConfig(), "boot-1", "i", false).operation(r).Outcome; got != want {
-			t.Errorf("the record says %q: got %q", said, got)
+			t.Errorf("record %q: got %q", said, got)
 		}
 	}
 }
 
-// quiet gives what a voter of three finds in a round that asked at that time.
+// quiet returns the round of a voter of three that asked at that time.
 func quiet(number uint64, at time.Duration) *round.Round {
 	r := &round.Round{Number: number, At: at}
 	r.ClusterState = round.ClusterState{
@@ -71,7 +71,7 @@ func quiet(number uint64, at time.Duration) *round.Round {
 	return r
 }
 
-func TestTheViewOfARoundIsTheSameHoweverOftenItIsMade(t *testing.T) {
+func TestTheViewOfARoundIsTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	var before *round.Round
@@ -92,27 +92,27 @@ func TestTheViewOfARoundIsTheSameHoweverOftenItIsMade(t *testing.T) {
 	}
 }
 
-func TestNothingStaysInTheViewOfAClusterThatIsGoneWhenItIsAskedAnew(t *testing.T) {
+func TestTheViewKeepsNothingOfAClusterThatIsUnreachableOnConfirm(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Timing.Interval = time.Second
 	b := NewBuilder(c, "boot-1", "i", false)
 	first := quiet(1, time.Second)
 	b.View(first, nil)
-	r := quiet(2, 2*time.Second) // as it was carried over
+	r := quiet(2, 2*time.Second) // carried over
 	r.EtcdAt, r.StatusesAt, r.HostsAt = first.At, first.At, first.At
 	if v := b.View(r, first); v.IdleFor != time.Second || v.Cluster.Members[0].LiveFor != 0 || len(v.Hosts) != 3 {
 		t.Errorf("carried over: idle for %s, live for %s, %d hosts", v.IdleFor, v.Cluster.Members[0].LiveFor,
 			len(v.Hosts))
 	}
-	r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"} // when it was confirmed
+	r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"} // after Confirm
 	if v := b.View(r, first); v.IdleFor != 0 || v.FreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
 		v.Lock.Known || v.Cluster.Reachable {
-		t.Errorf("nobody answers: %+v", v)
+		t.Errorf("no voter answers: %+v", v)
 	}
 }
 
-func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
+func TestAnUnknownLeadershipTransferCountsFromTheFirstLook(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	b := NewBuilder(c, "boot-1", "i", false)
@@ -122,12 +122,12 @@ func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
 		r := &round.Round{Number: n, At: at, Did: did}
 		r.Reachable = reached
 		if !reached {
-			return b.gaveWay(v, r)
+			return b.leadershipTransfers(v, r)
 		}
 		v.Cluster.Members = []policy.Member{
 			{PeerURL: "http://n2", Leader: !leads}, {PeerURL: "http://n1", Leader: leads},
 		}
-		return b.gaveWay(v, r)
+		return b.leadershipTransfers(v, r)
 	}
 	did := round.ActorState{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
 	const s = time.Second
@@ -154,12 +154,12 @@ func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
 		}},
 	} {
 		if got := look(uint64(i+1), c.at, c.leads, c.reached, c.did); got != c.want {
-			t.Errorf("at %s it is %+v, want %+v", c.at, got, c.want)
+			t.Errorf("at %s: %+v, want %+v", c.at, got, c.want)
 		}
 	}
 }
 
-func TestALookInBetweenThatAsksNoMemberBreaksNoDurationAndMakesNoneLonger(t *testing.T) {
+func TestALookThatAsksNoMemberNeitherBreaksNorExtendsDurations(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Timing.Interval = 2 * time.Second
@@ -171,7 +171,7 @@ func TestALookInBetweenThatAsksNoMemberBreaksNoDurationAndMakesNoneLonger(t *tes
 		{12 * time.Second, 12 * time.Second, 2 * time.Second},
 		{13 * time.Second, 12 * time.Second, 2 * time.Second}, // a look in between
 		{14 * time.Second, 14 * time.Second, 4 * time.Second},
-		{60 * time.Second, 14 * time.Second, 0}, // it was long ago that they were asked
+		{60 * time.Second, 14 * time.Second, 0}, // the members were last asked long ago
 		{61 * time.Second, 61 * time.Second, 0},
 	} {
 		r := quiet(uint64(i+1), look.at)
@@ -182,7 +182,7 @@ func TestALookInBetweenThatAsksNoMemberBreaksNoDurationAndMakesNoneLonger(t *tes
 		}
 		m := b.View(r, nil).Cluster.Members[0]
 		if m.LiveFor != look.want || m.SteadyFor != look.want || m.StillFor != look.want {
-			t.Errorf("after %s: live for %s, steady for %s, still for %s, want %s", look.at, m.LiveFor, m.SteadyFor,
+			t.Errorf("at %s: live for %s, steady for %s, still for %s, want %s", look.at, m.LiveFor, m.SteadyFor,
 				m.StillFor, look.want)
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// writesTook gives the time of writes that a record tells in seconds, an hour at most: a larger number would come out
-// as a time below zero, and its disk as the quickest.
+// writesTook converts a record's write time from seconds, limited to an hour: a larger number would overflow to below
+// zero, and make the slowest disk look fastest.
 func writesTook(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
 }
 
-// strained remembers when a voter's host was WARM or worse by what hosts may share, and tells whether it was lately.
-// This agent remembers what it has seen: one that has just started knows of no time before.
+// strained remembers when a voter's host was last WARM or worse by causes that hosts may share, and reports whether
+// that was recent. It knows only what this agent has observed since it started.
 func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bool {
 	m, listed := r.Membership.ByPeerURL(h.PeerURL)
 	if !listed || m.Learner {
@@ -35,11 +35,11 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 	return was && r.At-at <= policy.CommonSpan
 }
 
-// ails makes the view of since when a host has said that it harms the cluster. What another agent there says is another
-// word.
-func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
+// unhealthySince returns since when a host has reported that it harms the cluster. A report of another agent process
+// there counts as new.
+func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
-		name := said + "host/" + h.ID + "/" + what
+		name := carried + "host/" + h.ID + "/" + what
 		if !holds {
 			return b.since.truth(name, false, r.At, r.Number)
 		}
@@ -60,6 +60,6 @@ func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
 	at := h.Instance + h.WritesAt.String()
 	return policy.Writes{
 		Mean: writesTook(h.WriteMean),
-		Age:  b.since.Of(said+"host/"+h.ID+"/writes", at, r.At, r.Number),
+		Age:  b.since.Of(carried+"host/"+h.ID+"/writes", at, r.At, r.Number),
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
+func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	for i, c := range []struct {
@@ -29,7 +29,7 @@ func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
 		{41, "SLOW", false, "a", 40, -1},
 		{51, "WARM", false, "a", -1, -1},
 		{61, "SLOW", false, "a", 0, -1},
-		{71, "SLOW", false, "b", 0, -1}, // the word of another agent
+		{71, "SLOW", false, "b", 0, -1}, // reported by another agent
 		{81, "SLOW", true, "b", -1, -1},
 		{91, "SLOW", false, "b", 0, -1},
 		{101, "OF A LATER VERSION", false, "b", -1, -1},
@@ -46,12 +46,12 @@ func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
 			return max(1, time.Duration(s)*time.Second)
 		}
 		if want := (policy.UnhealthySince{For: since(c.sick), HangsFor: since(c.hangs)}); got != want {
-			t.Errorf("after %d s: %+v, want %+v", c.at, got, want)
+			t.Errorf("at %d s: %+v, want %+v", c.at, got, want)
 		}
 	}
 }
 
-func TestWhatARecordTellsOfWritesIsATimeThatWritesMayTake(t *testing.T) {
+func TestTheWriteTimeOfARecordIsLimited(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[float64]time.Duration{
 		0: 0, 0.25: 250 * time.Millisecond, -1: 0, 1e300: time.Hour, -1e300: 0,

@@ -16,6 +16,6 @@ func HoldsMember(read, listed, lost bool, data DataState) bool {
 
 // MeasuresInBursts reports whether the probe writes as fast as it may, for the qualifying run: as long as that lacks
 // writes, and its findings do not end it.
-func MeasuresInBursts(member bool, v health.Verdict) bool {
+func MeasuresInBursts(member bool, v health.Assessment) bool {
 	return !member && v.Figures.QualifyNeed > 0
 }

@@ -39,7 +39,7 @@ func TestTheProbeWritesInBurstsOnlyForAQualifyingRunAwayFromAMember(t *testing.T
 		"a member's":            {true, health.OK, runs, false},
 		"there is none":         {false, health.OK, over, false},
 	} {
-		if got := MeasuresInBursts(c.member, health.Verdict{State: c.state, Figures: c.of}); got != c.bursts {
+		if got := MeasuresInBursts(c.member, health.Assessment{State: c.state, Figures: c.of}); got != c.bursts {
 			t.Errorf("%s: in bursts: %t", name, got)
 		}
 	}

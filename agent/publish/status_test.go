@@ -22,7 +22,7 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 	t.Parallel()
 	r := &round.Round{}
 	r.Decision = policy.Decision{Role: policy.RoleVoter}
-	r.Verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
+	r.Verdict = health.Assessment{State: health.Failed, Code: health.DiskFailed}
 	r.View.Cluster.Reachable = true
 	read := func() []control.HostRecord { // as the records were read last
 		return []control.HostRecord{

@@ -29,7 +29,7 @@ type Round struct {
 	Led          *ClusterState // what this host's own member says, if it leads and should not; nil otherwise
 	Unit         systemd.Status
 	UnitErr      error
-	Verdict      health.Verdict
+	Verdict      health.Assessment
 	Plugins      []health.ExternalCheckReading // what the operator's own checks have said last
 	Reading      disk.Reading
 	Request      *hoststate.Request

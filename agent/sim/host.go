@@ -178,7 +178,7 @@ func (h *host) startAgent() {
 		},
 		Machine: machine{p}, Hooks: commands{p}, Files: agentFiles{p, h.files}, Logger: w.logger(h),
 		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
-		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
+		Rounded:  func(d policy.Decision, v health.Assessment) { w.promises.rounded(p, d, v) },
 		Noting:   p.passAs,
 	}
 	if w.plan.Dead > 0 {

@@ -151,7 +151,7 @@ func (p *promises) spins(by *process, step policy.Step) {
 }
 
 // rounded is told by the agent of every round.
-func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
+func (p *promises) rounded(by *process, d policy.Decision, v health.Assessment) {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()

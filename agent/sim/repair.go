@@ -188,7 +188,7 @@ func (p *promises) commonCause(by *process, m *member) {
 }
 
 // leadsOn judges that a leader whose disk is slow, and who says so, leads on though another voter is well.
-func (p *promises) leadsOn(by *process, v health.Verdict) {
+func (p *promises) leadsOn(by *process, v health.Assessment) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk
 	slow := m != nil && m.host == by.host && d.slow() && v.State == health.Slow && p.currentOp() == nil &&

@@ -29,7 +29,7 @@ func looked(t *testing.T) control.Checks {
 	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
 	machine := health.Silent("there is no memory controller that counts (EDAC)")
 	machine.MemoryAvailable, machine.MemoryStalled, machine.ClockError = known(4), known(9), known(0.002)
-	var verdict health.Verdict
+	var verdict health.Assessment
 	now := time.Hour
 	for ; now < time.Hour+20*time.Minute; now += time.Second {
 		took := 2 * time.Millisecond

@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates looks until when certificates are valid: those in files, and those that etcd's members show.
+// Package certificates reads when certificates expire: those in files, and those that etcd's members present.
 //
-// It promises that a look takes no longer than its context allows, reads a bounded number of bounded files, and makes
-// one handshake with each port of a member, after which it hangs up. Whether a certificate is trusted it does not
-// judge.
+// It promises that a reading takes no longer than its context allows, reads a bounded number of bounded files, and
+// makes one handshake with each port of a member before it disconnects. It does not check whether a certificate is
+// trusted.
 package certificates
 
 import (
@@ -27,34 +27,34 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Files name what to look at in files. One that cannot be read is left out: not all are for everybody to read.
+// Files are the certificate files to read. An unreadable one is left out: some are not readable by every user.
 type Files struct {
-	// Chains hold a certificate and those that vouch for it: it is valid for as long as all of them are.
+	// Chains hold a certificate and its issuers: it is valid for as long as all of them are.
 	Chains []string
-	// Authorities hold one or more of them beside one another, as during a renewal: the one that ends last counts.
+	// Authorities hold one or more CA certificates, several during a rotation: the one that expires last counts.
 	Authorities []string
 }
 
 const (
 	mostBytes   = 1 << 20 // of a file
 	mostInFile  = 256     // certificates
-	mostPorts   = 64      // of members, that are asked in one look
-	mostSubject = 100     // characters of whom a certificate names
+	mostPorts   = 64      // of members, in one reading
+	mostSubject = 100     // characters of a subject
 )
 
-// Reader looks at certificates. Make it with [New].
+// Reader reads certificates. Create it with [New].
 type Reader struct {
 	files Files
 	tls   func() *tls.Config
 	wall  func() time.Time
 }
 
-// New returns a reader of these files. config gives the TLS configuration of the moment, nil for none.
+// New returns a reader of these files. config returns the current TLS configuration, nil for none.
 func New(files Files, config func() *tls.Config, wall func() time.Time) *Reader {
 	return &Reader{files: files, tls: config, wall: wall}
 }
 
-// Read looks at the files, and at what is shown at these URLs by those that answer.
+// Read reads the files, and the certificates presented at these URLs.
 func (r *Reader) Read(ctx context.Context, urls []string) health.CertificateReading {
 	now := r.wall()
 	var all []health.Certificate
@@ -87,8 +87,8 @@ func named(of health.Holder, name string, c *x509.Certificate, now time.Time) he
 	}
 }
 
-// subject says whom a certificate names, in a bounded number of characters that a terminal may show: it may be
-// anybody's.
+// subject returns a certificate's subject, shortened and reduced to characters that are safe on a terminal: it may be
+// from anywhere.
 func subject(c *x509.Certificate) string {
 	text := []rune(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -102,17 +102,17 @@ func subject(c *x509.Certificate) string {
 	return string(text)
 }
 
-// first returns the one that ends first.
+// first returns the one that expires first.
 func first(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MinFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// last returns the one that ends last.
+// last returns the one that expires last.
 func last(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MaxFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// inFile returns the certificates of a PEM file, none when it cannot be read.
+// inFile returns the certificates of a PEM file, none if it is unreadable.
 func inFile(path string) []*x509.Certificate {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,10 +138,10 @@ func inPEM(data []byte) (certs []*x509.Certificate) {
 	return certs
 }
 
-// shown returns what is shown at the URLs, at all of them at once.
+// shown returns the certificates presented at the URLs, which it reads in parallel.
 func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
 	config := r.tls()
-	if config == nil { // clients need none here; peers may have TLS all the same
+	if config == nil { // clients need none here; peers may use TLS all the same
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	var hosts []string
@@ -167,7 +167,7 @@ func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []heal
 	return all
 }
 
-// sameOf tells of a certificate whether it is this one, shown at another port of the same host.
+// sameOf returns a function that reports whether a certificate is this one, presented at another port of the same host.
 func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
 	host, _, _ := net.SplitHostPort(address)
 	return func(other health.Certificate) bool {
@@ -176,14 +176,14 @@ func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
 	}
 }
 
-// shownAt returns the certificate that is shown there and ends first; nil when there is none.
+// shownAt returns the certificate presented there that expires first; nil if there is none.
 func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.Certificate) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		return nil
 	}
 	config.ServerName = name
-	config.InsecureSkipVerify = true // one that has ended is to be seen too; nothing is sent over the connection
+	config.InsecureSkipVerify = true // an expired one has to be read, too; nothing is sent over the connection
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) > 0 {
 			shown = first(state.PeerCertificates)
@@ -193,7 +193,7 @@ func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.
 	dialer := tls.Dialer{Config: config}
 	conn, err := dialer.DialContext(ctx, "tcp", host)
 	if err != nil {
-		return shown // that it then refuses ours is said elsewhere
+		return shown // other checks report that it then refuses ours
 	}
 	conn.Close()
 	return shown

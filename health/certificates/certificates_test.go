@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const day = 24 * time.Hour
 
-// issue makes a certificate that is valid between two moments, and its key.
+// issue returns a certificate that is valid between two times, with its key.
 func issue(t testing.TB, from, until time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -63,10 +63,10 @@ func file(t testing.TB, certs ...tls.Certificate) string {
 
 func noTLS() *tls.Config { return nil }
 
-// now is a moment that certificates can hold: a whole second.
+// now returns a time that certificates can hold: a whole second.
 func now() time.Time { return time.Now().Truncate(time.Second) }
 
-func TestOfAChainTheFirstToEndCountsAndOfAuthoritiesTheLast(t *testing.T) {
+func TestTheFirstExpiryOfAChainCountsAndTheLastOfCAs(t *testing.T) {
 	t.Parallel()
 	at := now()
 	soon, late := issue(t, at.Add(-day), at.Add(day)), issue(t, at.Add(-day), at.Add(9*day))
@@ -81,20 +81,20 @@ func TestOfAChainTheFirstToEndCountsAndOfAuthoritiesTheLast(t *testing.T) {
 		got := New(c.files, noTLS, func() time.Time { return at }).Read(t.Context(), nil)
 		if !got.Known || len(got.All) != 1 || got.All[0].Name != path || got.All[0].Left != c.left ||
 			!got.All[0].Until.Equal(at.Add(c.left)) || got.All[0].Life != c.left+day {
-			t.Errorf("%s: seen is %+v", what, got)
+			t.Errorf("%s: got %+v", what, got)
 		}
 	}
 }
 
-func TestACertificateThatNamesMoreThanATerminalMayBeShownIsNamedInPart(t *testing.T) {
+func TestASubjectIsCleanedAndShortened(t *testing.T) {
 	t.Parallel()
 	c := &x509.Certificate{Subject: pkix.Name{CommonName: "n1\x1b[2J" + strings.Repeat("x", 200)}}
 	if got := subject(c); !strings.HasPrefix(got, "CN=n1?[2Jxx") || len([]rune(got)) != mostSubject+1 {
-		t.Errorf("it is named %q", got)
+		t.Errorf("the subject is %q", got)
 	}
 }
 
-func TestWhatCannotBeReadIsLeftOutAndNothingAtAllIsSaidToBeSo(t *testing.T) {
+func TestUnreadableFilesAreLeftOutAndNoneAtAllIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	long, key := filepath.Join(dir, "long"), filepath.Join(dir, "key")
@@ -109,11 +109,11 @@ func TestWhatCannotBeReadIsLeftOutAndNothingAtAllIsSaidToBeSo(t *testing.T) {
 	files := Files{Chains: []string{long, key, dir, filepath.Join(dir, "none")}, Authorities: []string{key}}
 	got := New(files, noTLS, now).Read(t.Context(), []string{"http://127.0.0.1:1", "https://127.0.0.1:1", "::"})
 	if got.Known || got.Absent == "" || len(got.All) > 0 {
-		t.Errorf("seen is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// serving shows a certificate to whoever connects, and hangs up on those that have none when it wants one.
+// serving presents a certificate to every client. If it wants client certificates, it disconnects clients without one.
 func serving(t *testing.T, shows tls.Certificate, wants tls.ClientAuthType) (url string) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
@@ -138,7 +138,7 @@ func serving(t *testing.T, shows tls.Certificate, wants tls.ClientAuthType) (url
 	return "https://" + listener.Addr().String()
 }
 
-func TestWhatMembersShowIsSeenAlsoWhenItHasEndedOrTheyRefuseThisHost(t *testing.T) {
+func TestPresentedCertificatesAreReadEvenIfExpiredOrTheMemberRefusesUs(t *testing.T) {
 	t.Parallel()
 	at := now()
 	well, ended := issue(t, at.Add(-day), at.Add(90*day)), issue(t, at.Add(-9*day), at.Add(-day))
@@ -153,23 +153,23 @@ func TestWhatMembersShowIsSeenAlsoWhenItHasEndedOrTheyRefuseThisHost(t *testing.
 		left["https://"+c.Name] = c.Left
 	}
 	if len(got.All) != 2 || left[urls[0]] != 90*day || left[urls[1]] != -day {
-		t.Errorf("seen is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestWhatPeersShowIsSeenWhereClientsNeedNoTLS(t *testing.T) {
+func TestPeerCertificatesAreReadIfClientsUseNoTLS(t *testing.T) {
 	t.Parallel()
 	at := now()
 	one := issue(t, at.Add(-day), at.Add(2*day))
 	urls := []string{"http://127.0.0.1:1", serving(t, one, tls.RequireAnyClientCert), serving(t, one, tls.NoClientCert)}
 	got := New(Files{}, noTLS, func() time.Time { return at }).Read(t.Context(), urls)
-	// The host shows the same at two ports.
+	// The host presents the same one at two ports.
 	if len(got.All) != 1 || got.All[0].Left != 2*day || got.All[0].Of != health.HolderMember {
-		t.Errorf("seen is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestAMemberThatSaysNothingHoldsALookUpForAsLongAsItMay(t *testing.T) {
+func TestASilentMemberDelaysAReadingUntilItsDeadline(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,7 +181,7 @@ func TestAMemberThatSaysNothingHoldsALookUpForAsLongAsItMay(t *testing.T) {
 	r := New(Files{}, func() *tls.Config { return &tls.Config{} }, now)
 	began := time.Now()
 	if got := r.Read(ctx, []string{"https://" + listener.Addr().String()}); got.Known {
-		t.Errorf("seen is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)

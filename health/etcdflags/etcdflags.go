@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdflags tells how the local etcd is set: by the environment that quorumd gives it, and by the flags on its
-// command line, which outweigh that. It reads one file of the kernel and asks nobody.
+// Package etcdflags reads the local etcd's settings: the environment that quorumd sets for it, and the flags on its
+// command line, which override that. It reads one file of the kernel and makes no requests.
 package etcdflags
 
 import (
@@ -20,9 +20,9 @@ const (
 	mostBytes = 256 // of a name or a value
 )
 
-// Reader tells how one etcd is set.
+// Reader reads the settings of one etcd.
 type Reader struct {
-	Environment map[string]string // that it is started with, as far as quorumd says
+	Environment map[string]string // it is started with, as far as quorumd sets it
 	Proc        string            // empty for /proc
 }
 
@@ -54,7 +54,7 @@ func (r Reader) Read(pid int) health.EtcdSettings {
 	return health.EtcdSettings{Known: true, Flags: flags}
 }
 
-// parse adds the flags of a command line: one that has no value of its own has the next argument, or is true.
+// parse adds the flags of a command line: a flag without a value of its own takes the next argument, or is true.
 func parse(flags map[string]string, args []string) {
 	for i := 0; i < len(args); i++ {
 		arg, dashed := strings.CutPrefix(args[i], "-")
@@ -73,13 +73,13 @@ func parse(flags map[string]string, args []string) {
 	}
 }
 
-// isFlag tells a flag from a negative number.
+// isFlag reports whether an argument is a flag rather than a negative number.
 func isFlag(arg string) bool {
 	_, err := strconv.ParseFloat(arg, 64)
 	return strings.HasPrefix(arg, "-") && err != nil
 }
 
-// note keeps a flag by the name that it has since it is no experiment any more.
+// note stores a flag under the name that it has outside of experiments.
 func note(flags map[string]string, name, value string) {
 	if name != "" && len(name) <= mostBytes && len(value) <= mostBytes && len(flags) < mostFlags {
 		flags[strings.TrimPrefix(name, "experimental-")] = value

@@ -26,7 +26,7 @@ func started(t testing.TB, environment map[string]string, line string) health.Et
 	return Reader{Environment: environment, Proc: proc}.Read(42)
 }
 
-func TestTheCommandLineOutweighsTheEnvironment(t *testing.T) {
+func TestTheCommandLineOverridesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	got := started(t, map[string]string{"ETCD_AUTO_TLS": "true", "ETCD_MAX_WALS": "0", "GOGC": "50" +
 		""}, strings.Join([]string{
@@ -38,11 +38,11 @@ func TestTheCommandLineOutweighsTheEnvironment(t *testing.T) {
 		"max-learners": "2", "unsafe-no-fsync": "true",
 	}
 	if !got.Known || !maps.Equal(got.Flags, want) {
-		t.Errorf("it is set to %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestAnEtcdWhoseSettingsCannotBeToldHasNone(t *testing.T) {
+func TestUnreadableSettingsAreUnknown(t *testing.T) {
 	t.Parallel()
 	for what, got := range map[string]health.EtcdSettings{
 		"gone":            Reader{Proc: t.TempDir()}.Read(42),
@@ -56,10 +56,10 @@ func TestAnEtcdWhoseSettingsCannotBeToldHasNone(t *testing.T) {
 	}
 }
 
-func TestThisProcessTellsItsCommandLine(t *testing.T) {
+func TestReadsTheCommandLineOfThisProcess(t *testing.T) {
 	t.Parallel()
 	if got := (Reader{}).Read(os.Getpid()); !got.Known || len(got.Flags) == 0 {
-		t.Errorf("it is set to %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -1,10 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdmetrics reads what an etcd, mostly the local one, tells of itself at /metrics.
+// Package etcdmetrics reads the /metrics of an etcd, usually the local one.
 //
-// It promises that a look takes no longer than its context allows and reads a bounded number of bytes; and that what is
-// missing, or makes no sense, is a figure that says why it is absent, never zero.
+// It promises that a reading takes no longer than its context allows and reads a bounded number of bytes; and that a
+// missing or impossible value is an absent figure with a reason, never zero.
 package etcdmetrics
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Reader asks one etcd. Make it with [New].
+// Reader asks one etcd. Create it with [New].
 type Reader struct {
 	url string
 	tls func() *tls.Config
 }
 
-// New returns a reader of the etcd that serves its metrics at this URL, without the path. The other gives the TLS
-// configuration of the moment, nil for none.
+// New returns a reader of the etcd that serves its metrics at this URL, without the path. config returns the current
+// TLS configuration, nil for none.
 func New(base string, config func() *tls.Config) (*Reader, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read etcd's metrics: %w", err)
 	}
-	if host := net.ParseIP(u.Hostname()); host != nil && host.IsUnspecified() { // it listens everywhere
+	if host := net.ParseIP(u.Hostname()); host != nil && host.IsUnspecified() { // it listens on all addresses
 		u.Host = net.JoinHostPort("localhost", u.Port())
 	}
 	return &Reader{url: u.JoinPath("metrics").String(), tls: config}, nil
@@ -50,7 +50,7 @@ func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.
 	return r.Read(ctx)
 }
 
-// Read asks once. What it needs beyond the context it does not wait for.
+// Read asks once. It never waits beyond its context.
 func (r *Reader) Read(ctx context.Context) health.EtcdReading {
 	reading, err := r.read(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reader) read(ctx context.Context) (health.EtcdReading, error) {
 	if err != nil {
 		return health.EtcdReading{}, err
 	}
-	// One connection for each look: certificates are read anew, and nothing is kept open in between. Compressing would
+	// One connection per reading: certificates are read each time, and nothing stays open in between. Compression would
 	// cost etcd more than it saves.
 	transport := &http.Transport{TLSClientConfig: r.tls(), DisableKeepAlives: true, DisableCompression: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -81,12 +81,12 @@ func (r *Reader) read(ctx context.Context) (health.EtcdReading, error) {
 	return Parse(answer.Body)
 }
 
-// refusal is an error that is in words for people, without numbers that change.
+// refusal is an error text for operators, without changing numbers.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// inWords returns why there is nothing, without what differs from one look to the next.
+// inWords returns the reason for a missing reading, without details that change from one reading to the next.
 func inWords(err error) string {
 	var known refusal
 	var errno syscall.Errno

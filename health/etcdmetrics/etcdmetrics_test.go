@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorded is what an etcd of that version has answered, after 200 writes with a quota of 64 MiB; without the comments
-// and the series of gRPC.
+// recorded returns the answer of an etcd of that version, after 200 writes with a quota of 64 MiB; without the comments
+// and the gRPC series.
 func recorded(t testing.TB, version string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/etcd-" + version + ".txt")
@@ -34,7 +34,7 @@ func recorded(t testing.TB, version string) []byte {
 	return text
 }
 
-func TestEveryFigureIsReadFromWhatEtcdHasAnswered(t *testing.T) {
+func TestEveryFigureIsReadFromEtcdsAnswer(t *testing.T) {
 	t.Parallel()
 	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
 	for version, want := range map[string]struct {
@@ -65,15 +65,15 @@ func TestEveryFigureIsReadFromWhatEtcdHasAnswered(t *testing.T) {
 		fsync, commit := got.WALFsync, got.BackendCommit
 		if !fsync.Known || len(fsync.Bounds) != 14 || len(fsync.Counts) != 15 || fsync.Bounds[0] != 0.001 ||
 			!slices.Equal(fsync.Counts[:4], want.fsyncs) || slices.Max(fsync.Counts[4:]) != 0 {
-			t.Errorf("%s: its syncs are %+v", version, fsync)
+			t.Errorf("%s: fsyncs %+v", version, fsync)
 		}
 		if !commit.Known || !slices.Equal(commit.Counts[:5], want.commits) {
-			t.Errorf("%s: its commits are %+v", version, commit)
+			t.Errorf("%s: commits %+v", version, commit)
 		}
 	}
 }
 
-func TestWhatEtcdDoesNotTellOrCannotBeIsAbsentAndNotZero(t *testing.T) {
+func TestMissingOrImpossibleMetricsAreAbsentAndNotZero(t *testing.T) {
 	t.Parallel()
 	text := string(recorded(t, "3.6"))
 	figure := func(of func(health.EtcdReading) health.Figure) func(health.EtcdReading) (bool, string) {
@@ -92,13 +92,13 @@ func TestWhatEtcdDoesNotTellOrCannotBeIsAbsentAndNotZero(t *testing.T) {
 		"another version":       {"etcd_server_proposals_failed_total", "etcd_other", failed, "does not report"},
 		"a negative count":      {"proposals_failed_total 0", "proposals_failed_total -4", failed, "impossible"},
 		"no number":             {"proposals_failed_total 0", "proposals_failed_total NaN", failed, "impossible"},
-		"more than can be":      {"proposals_failed_total 0", "proposals_failed_total 1e300", failed, "impossible"},
+		"too large":             {"proposals_failed_total 0", "proposals_failed_total 1e300", failed, "impossible"},
 		"two of them":           {"etcd_server_proposals_failed_total 0", twice, failed, "impossible"},
 		"an endless size":       {"size_in_bytes 880640", "size_in_bytes +Inf", size, "impossible"},
 		"buckets that fall":     {bucket + "201", bucket + "20", fsync, "impossible"},
 		"half a write":          {bucket + "201", bucket + "201.5", fsync, "impossible"},
 		"another count":         {syncs + "_count 207", syncs + "_count 9", fsync, "impossible"},
-		"a sum that is none":    {syncs + "_sum 0.2", syncs + "_sum -0.2", fsync, "impossible"},
+		"a negative sum":        {syncs + "_sum 0.2", syncs + "_sum -0.2", fsync, "impossible"},
 		"buckets out of order":  {bucket, syncs + `_bucket{le="9"} `, fsync, "impossible"},
 		"no bucket for the end": {syncs + `_bucket{le="+Inf"}`, syncs + `_bucket{le="99"}`, fsync, "impossible"},
 		"not a histogram":       {syncs + " histogram", syncs + " untyped", fsync, ""},
@@ -111,13 +111,13 @@ func TestWhatEtcdDoesNotTellOrCannotBeIsAbsentAndNotZero(t *testing.T) {
 			}
 			r, err := Parse(strings.NewReader(spoilt))
 			if err != nil {
-				return // nothing of it is believed
+				return // no part of it is used
 			}
 			if known, why := c.of(r); known || !strings.Contains(why, c.why) {
 				t.Errorf("known %v, why %q; want why: %s", known, why, c.why)
 			}
 			if !r.Quota.Known {
-				t.Errorf("what is well is not known: %+v", r.Quota)
+				t.Errorf("a valid figure is unknown: %+v", r.Quota)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestWhatEtcdDoesNotTellOrCannotBeIsAbsentAndNotZero(t *testing.T) {
 const twice = `etcd_server_proposals_failed_total{a="1"} 0
 etcd_server_proposals_failed_total{a="2"} 0`
 
-func TestAnEtcdThatCannotBeReadSaysWhyAndNeverTheSameTwoWays(t *testing.T) {
+func TestAnUnreadableEtcdHasOneReasonPerCause(t *testing.T) {
 	t.Parallel()
 	page := recorded(t, "3.6")
 	for what, c := range map[string]struct {
@@ -146,16 +146,16 @@ func TestAnEtcdThatCannotBeReadSaysWhyAndNeverTheSameTwoWays(t *testing.T) {
 			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 			false, "etcd timed out",
 		},
-		"it never ends":               {endless("etcd_server_x 1\n"), false, "metrics are too large"},
-		"it tells one thing for ever": {endless("etcd_server_has_leader 1\n"), false, "metrics are too large"},
-		"it has one line":             {endless("xxxxxxxxxxxxxxxx"), false, "metrics are too large"},
+		"it never ends":          {endless("etcd_server_x 1\n"), false, "metrics are too large"},
+		"one metric without end": {endless("etcd_server_has_leader 1\n"), false, "metrics are too large"},
+		"it has one line":        {endless("xxxxxxxxxxxxxxxx"), false, "metrics are too large"},
 		"it is something else": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte("etcd_server_has_leader <html>\n"))
 			},
 			false, "metrics are inconsistent",
 		},
-		"nobody trusts it": {
+		"untrusted certificate": {
 			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) },
 			true, "does not trust",
 		},
@@ -188,13 +188,13 @@ func TestAnEtcdThatCannotBeReadSaysWhyAndNeverTheSameTwoWays(t *testing.T) {
 				said[got.WALFsync.Absent] = true
 			}
 			if len(said) != 1 {
-				t.Errorf("it is said in several ways: %v", said)
+				t.Errorf("several reasons: %v", said)
 			}
 		})
 	}
 }
 
-// endless answers the same for as long as anybody reads.
+// endless sends the same text until the client disconnects.
 func endless(text string) http.HandlerFunc {
 	block := []byte(strings.Repeat(text, 1000))
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -206,19 +206,19 @@ func endless(text string) http.HandlerFunc {
 	}
 }
 
-func TestAnEtcdThatIsNotThereIsSaidToBeSo(t *testing.T) {
+func TestARefusedConnectionIsReported(t *testing.T) {
 	t.Parallel()
-	const nobody = "http://127.0.0.1:1" // a port that was free a moment ago may be another test's by now
-	r, err := New(nobody, func() *tls.Config { return nil })
+	const closed = "http://127.0.0.1:1" // a port that was just freed may already be in use by another test
+	r, err := New(closed, func() *tls.Config { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Read(t.Context()); got.HasLeader.Absent != "connection refused at "+nobody+"/metrics" {
+	if got := r.Read(t.Context()); got.HasLeader.Absent != "connection refused at "+closed+"/metrics" {
 		t.Errorf("read %+v", got.HasLeader)
 	}
 }
 
-func TestAnEtcdThatListensEverywhereIsAskedOnThisHost(t *testing.T) {
+func TestAnEtcdOnTheWildcardAddressIsAskedLocally(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
 		"http://0.0.0.0:2381": "http://localhost:2381/metrics", "https://[::]:2379": "https://localhost:2379/metrics",
@@ -258,7 +258,7 @@ func FuzzWhatEtcdAnswersIsKnownOrAbsent(f *testing.F) {
 				t.Errorf("a histogram is %+v", h)
 			}
 			if at, some := h.Quantile(990); some && at.Upto != 0 && at.Upto < at.Over {
-				t.Errorf("its quantile lies in %+v", at)
+				t.Errorf("its quantile is in %+v", at)
 			}
 		}
 	})

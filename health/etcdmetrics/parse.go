@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	mostBytes   = 8 << 20  // of an answer; etcd 3.6 gives 170 KB
-	mostWanted  = 64 << 10 // of the lines in it that are looked at
+	mostBytes   = 8 << 20  // of an answer; etcd 3.6 sends 170 KB
+	mostWanted  = 64 << 10 // of its relevant lines
 	mostLine    = 16 << 10
 	mostBuckets = 64
 	mostCounted = 1 << 53 // what a float64 holds exactly
 	mostPeers   = 64
 )
 
-// The families that are read.
+// The metric families that are read.
 const (
 	serverID      = "etcd_server_id"
 	walFsync      = "etcd_disk_wal_fsync_duration_seconds"
@@ -38,7 +38,7 @@ const (
 	peerReceived  = "etcd_network_peer_received_bytes_total"
 )
 
-// figures returns where the value of each family goes that has but one.
+// figures returns the destination of each family with a single value.
 func figures(to *health.EtcdReading) map[string]*health.Figure {
 	return map[string]*health.Figure{
 		"etcd_server_has_leader":                    &to.HasLeader,
@@ -52,7 +52,7 @@ func figures(to *health.EtcdReading) map[string]*health.Figure {
 	}
 }
 
-// Parse reads an answer of etcd's /metrics. An error says that it is none.
+// Parse parses an answer of etcd's /metrics. It returns an error if it is not one.
 func Parse(from io.Reader) (health.EtcdReading, error) {
 	var reading health.EtcdReading
 	numbers := figures(&reading)
@@ -80,7 +80,7 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	return reading, nil
 }
 
-// wanted returns the lines of the families that are wanted, their types among them.
+// wanted returns the lines of the wanted families, including their types.
 func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 	limited := &io.LimitedReader{R: from, N: mostBytes + 1}
 	lines := bufio.NewScanner(limited)
@@ -106,7 +106,7 @@ func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 	return kept.Bytes(), nil
 }
 
-// familyOf returns the family that a line belongs to; empty for one that says nothing.
+// familyOf returns the family of a line; empty for a line without one.
 func familyOf(line string) string {
 	if rest, typed := strings.CutPrefix(line, "# TYPE "); typed {
 		name, _, _ := strings.Cut(rest, " ")
@@ -143,8 +143,8 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 	return health.Figure{Value: value, Known: true}
 }
 
-// peers returns the members that etcd has been connected to; nil when it tells of none, or nonsense. It counts a member
-// from its first connection on.
+// peers returns the members that etcd has been connected to; nil if it reports none, or impossible values. etcd reports
+// a member from its first connection on.
 func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 	n, heard := len(active.GetMetric()), len(received.GetMetric())
 	if n == 0 || n > mostPeers || heard == 0 || heard > mostPeers {
@@ -170,7 +170,7 @@ func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 	return all
 }
 
-// peerID returns the member that a label names.
+// peerID returns the member ID in a label.
 func peerID(m *dto.Metric, label string) (uint64, bool) {
 	for _, l := range m.GetLabel() {
 		if l.GetName() == label {
@@ -193,7 +193,7 @@ func histogram(family *dto.MetricFamily, name string) health.Histogram {
 	return h
 }
 
-// buckets tells apart what is counted bucket by bucket, and false when it cannot be so.
+// buckets converts cumulative counts to one count per bucket, and returns false if they are impossible.
 func buckets(from *dto.Histogram) (health.Histogram, bool) {
 	h := health.Histogram{Known: true}
 	all, sum := from.GetBucket(), from.GetSampleSum()

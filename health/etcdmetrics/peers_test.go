@@ -25,16 +25,16 @@ etcd_network_peer_received_bytes_total{From="b2"} 100
 etcd_network_peer_received_bytes_total{From="0"} 3
 `
 
-func TestThePeersOfAnEtcdAreReadWithWhatHasComeFromThem(t *testing.T) {
+func TestPeersAreReadWithTheirReceivedBytes(t *testing.T) {
 	t.Parallel()
 	r, err := Parse(strings.NewReader(threePeers))
 	want := map[uint64]health.Peer{0xa1: {Received: 1.5e7}, 0xb2: {Received: 100}, 0: {Received: 3}}
 	if err != nil || !maps.Equal(r.Peers, want) {
-		t.Errorf("they are %+v, %v", r.Peers, err)
+		t.Errorf("got %+v, %v", r.Peers, err)
 	}
 }
 
-func TestTheMemberThatAnswersIsRead(t *testing.T) {
+func TestTheAnsweringMembersIDIsRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{
 		`{server_id="e2bf92c556e3d4a9"} 1`:                         0xe2bf92c556e3d4a9,
@@ -49,16 +49,16 @@ func TestTheMemberThatAnswersIsRead(t *testing.T) {
 	}
 }
 
-func TestPeersThatMakeNoSenseAreNone(t *testing.T) {
+func TestImpossiblePeersAreIgnored(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string][2]string{
-		"another version":      {"etcd_network_active_peers", "etcd_other"},
-		"a name that is no ID": {`Remote="b2"`, `Remote="n2"`},
-		"no name":              {`Remote="b2"`, `Other="b2"`},
-		"a negative count":     {`Remote="b2"} 0`, `Remote="b2"} -1`},
-		"no number":            {`Remote="b2"} 0`, `Remote="b2"} NaN`},
-		"bytes without end":    {"1.5e+07", "+Inf"},
-		"bytes from nobody":    {`From="b2"`, `From="-"`},
+		"another version":        {"etcd_network_active_peers", "etcd_other"},
+		"a name that is no ID":   {`Remote="b2"`, `Remote="n2"`},
+		"no name":                {`Remote="b2"`, `Other="b2"`},
+		"a negative count":       {`Remote="b2"} 0`, `Remote="b2"} -1`},
+		"no number":              {`Remote="b2"} 0`, `Remote="b2"} NaN`},
+		"bytes without end":      {"1.5e+07", "+Inf"},
+		"bytes without a sender": {`From="b2"`, `From="-"`},
 	} {
 		spoilt := strings.ReplaceAll(threePeers, c[0], c[1])
 		if spoilt == threePeers {
@@ -70,19 +70,19 @@ func TestPeersThatMakeNoSenseAreNone(t *testing.T) {
 	}
 }
 
-// ear is one etcd that listens to another, as long as the same one leads: on a busy machine another one soon does.
+// ear is one etcd that receives from another, as long as the leader stays the same: on a busy machine it soon changes.
 type ear struct {
 	t       *testing.T
 	cluster *testbed.Cluster
 	choose  func(leader *testbed.Member) (at, of *testbed.Member)
 	leader  *testbed.Member
-	at, of  *testbed.Member // whose ear it is, and to whom it listens
-	id      uint64          // of that one
+	at, of  *testbed.Member // the receiver, and the member it receives from
+	id      uint64          // of the latter
 	last    float64
 }
 
-// listens returns how much more has come since it was asked last; ok is false when that is not known, and when it has
-// begun anew because another one leads.
+// listens returns how many more bytes were received since the last call; ok is false if that is unknown, or the count
+// restarts because the leader changed.
 func (e *ear) listens() (more float64, ok bool) {
 	leader, err := e.cluster.Leader(e.t.Context())
 	if err != nil {
@@ -117,7 +117,7 @@ func memberID(t *testing.T, m *testbed.Member) (id uint64) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	testbed.Eventually(t, time.Minute, m.Options.Name+" tells its ID", func() bool {
+	testbed.Eventually(t, time.Minute, m.Options.Name+" reports its ID", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		status, err := client.Status(ctx, m.Options.ClientURL)
@@ -142,12 +142,12 @@ func threeMembers(t *testing.T) *testbed.Cluster {
 	return c
 }
 
-func TestTheEtcdThatLeadsHearsOfAMemberAllTheTimeAndNothingOnceItWasKilled(t *testing.T) {
+func TestALeaderReceivesFromAMemberUntilItIsKilled(t *testing.T) {
 	t.Parallel()
 	e := &ear{t: t, cluster: threeMembers(t)}
 	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) { return leader, e.followers(leader)[0] }
 	times := 0
-	testbed.Eventually(t, time.Minute, "more has come from it, three times in a row", func() bool {
+	testbed.Eventually(t, time.Minute, "traffic from it, three times in a row", func() bool {
 		if more, ok := e.listens(); !ok {
 			times = 0
 		} else if more > 0 {
@@ -161,7 +161,7 @@ func TestTheEtcdThatLeadsHearsOfAMemberAllTheTimeAndNothingOnceItWasKilled(t *te
 	}
 	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) { return leader, dead }
 	since := time.Now()
-	testbed.Eventually(t, time.Minute, "nothing has come from it for a second", func() bool {
+	testbed.Eventually(t, time.Minute, "no traffic from it for a second", func() bool {
 		if more, ok := e.listens(); !ok || more != 0 {
 			since = time.Now()
 		}
@@ -169,8 +169,8 @@ func TestTheEtcdThatLeadsHearsOfAMemberAllTheTimeAndNothingOnceItWasKilled(t *te
 	})
 }
 
-// Connections there are between all members, but who follows sends to nobody but the leader.
-func TestAnEtcdThatFollowsHearsNothingOfAnotherThatFollows(t *testing.T) {
+// All members are connected, but a follower sends only to the leader.
+func TestAFollowerReceivesNothingFromAnotherFollower(t *testing.T) {
 	t.Parallel()
 	e := &ear{t: t, cluster: threeMembers(t)}
 	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) {
@@ -178,7 +178,7 @@ func TestAnEtcdThatFollowsHearsNothingOfAnotherThatFollows(t *testing.T) {
 		return both[0], both[1]
 	}
 	since := time.Now()
-	testbed.Eventually(t, time.Minute, "nothing has come from the other for 5 s, while one leads", func() bool {
+	testbed.Eventually(t, time.Minute, "no traffic from the other for 5 s, while a third leads", func() bool {
 		if more, ok := e.listens(); !ok || more != 0 {
 			since = time.Now()
 		}

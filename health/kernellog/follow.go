@@ -21,22 +21,22 @@ import (
 
 const (
 	device      = "/dev/kmsg"
-	longest     = 16 << 10 // bytes of a record; the kernel makes none of more than 8 KiB
+	longest     = 16 << 10 // bytes of a record; the kernel writes none above 8 KiB
 	mostRecords = 1 << 20
 	allTake     = 10 * time.Second
 )
 
 var errOverwritten = errors.New("it was overwritten while it was read")
 
-// follower reads a log whose reader gives one record at a time.
+// follower reads a log whose reader returns one record at a time.
 type follower struct {
 	open func() (io.ReadCloser, error)
 	dir  string
 	now  func() time.Duration
 }
 
-// Main reads the kernel's log from where it was read to before, and hands over what it holds against devices. It tells
-// news what it has not been told before.
+// Main reads the kernel's log from where it stopped before, and publishes the errors of devices. It writes to news what
+// it has not reported before.
 func Main(files rootfile.Tree, news io.Writer) error {
 	return follower{openLog, Dir, disk.Monotonic}.handOver(files, news)
 }
@@ -45,10 +45,10 @@ func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
 	path := filepath.Join(f.dir, File)
 	var before summary
 	if data, err := files.Read(path, fileLimit); err == nil {
-		before, _ = parse(data) // what is spoilt is written anew
+		before, _ = parse(data) // an invalid file is replaced
 	}
 	now, lost := f.read(before)
-	if now.Absent == "" && now.Next < before.Next { // another log than the one that was read before
+	if now.Absent == "" && now.Next < before.Next { // the log is another one than before
 		now, lost = f.read(summary{})
 	}
 	if now.Absent != "" && now.Absent != before.Absent {
@@ -67,7 +67,7 @@ func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
 	return nil
 }
 
-// read adds what the log says by now to what it said before, and tells how many lines were lost in between.
+// read adds the new lines of the log to an earlier summary, and returns how many lines were lost in between.
 func (f follower) read(before summary) (now summary, lost uint64) {
 	now = summary{Devices: slices.Clone(before.Devices), Hung: before.Hung}
 	log, err := f.open()
@@ -86,11 +86,11 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 			break
 		}
 		if err != nil {
-			why := "cannot read the kernel log: " + err.Error() // what was read is read again
+			why := "cannot read the kernel log: " + err.Error() // these lines are read again
 			now, lost = summary{Devices: before.Devices, Hung: before.Hung, Next: before.Next, Absent: why}, 0
 			break
 		}
-		l, is := understand(buffer[:size])
+		l, is := parseRecord(buffer[:size])
 		if !is {
 			continue
 		}
@@ -112,7 +112,7 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 	return now, lost
 }
 
-// add counts one more of a kind for a device.
+// add increments a counter of a device.
 func (s *summary) add(device string, of kind) {
 	i := slices.IndexFunc(s.Devices, func(e health.LoggedErrors) bool { return e.Device == device })
 	if i < 0 {
@@ -124,7 +124,7 @@ func (s *summary) add(device string, of kind) {
 	of.count(&s.Devices[i])
 }
 
-// kmsg is the kernel's log, opened. It waits for nothing.
+// kmsg is the kernel's log, opened. It never blocks.
 type kmsg int
 
 func openLog() (io.ReadCloser, error) {

@@ -1,16 +1,16 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernellog counts what the kernel's log holds against block devices, and the tasks that it says hang, and
-// hands the counts over in a file.
+// Package kernellog counts the kernel log's errors of block devices, and hung tasks, and publishes the counts in a
+// file.
 //
-// The log may be read with a right that the agent does not have, and says much that is none of its business. So a unit
-// of its own runs [Main] every now and then as root with that one capability. It counts the lines of the kernel itself
-// that name a device in an error that is known here, and writes down names and numbers, no text. The agent reads that
-// file with [Read], and whoever judges by it picks the devices below etcd's data.
+// Reading the log takes a capability that the agent does not have, and most of it is none of the agent's business. So a
+// separate unit runs [Main] periodically as root with only that capability. It counts the kernel's own lines that match
+// a known error of a device, and writes names and numbers, but no text. The agent reads that file with [Read]; package
+// health then selects the devices below etcd's data.
 //
-// What is read is bounded in bytes, lines and time. Each line is counted once: the log numbers them. Lines that were
-// overwritten before anybody read them are told, and a log that cannot be read is not known to be empty.
+// Reading is bounded in bytes, lines and time. Each line is counted once: the log numbers them. Lines that were
+// overwritten before they were read are reported, and an unreadable log is not taken for an empty one.
 package kernellog
 
 import (
@@ -25,30 +25,30 @@ import (
 )
 
 const (
-	// Dir is the directory of the unit; root alone writes there.
+	// Dir is the directory of the unit; only root writes there.
 	Dir = "/run/quorumd-kernel-log"
-	// File is what is handed over in it.
+	// File is the file with the counts.
 	File = "errors.json"
 
 	fileLimit   = 64 << 10
 	mostDevices = 128
-	// stale is when the counts say nothing of now: after four that did not come.
+	// stale is when the counts are too old: after four missing reports.
 	stale = 10 * time.Minute
 )
 
-// summary is the file.
+// summary is the content of the file.
 type summary struct {
 	// At is when the log was read to its end, on CLOCK_MONOTONIC.
 	At     time.Duration `json:"at"`
 	Absent string        `json:"absent,omitempty"`
-	// Next is the number of the first line that has not been read.
+	// Next is the number of the first unread line.
 	Next    uint64                `json:"next"`
 	Devices []health.LoggedErrors `json:"devices,omitempty"`
-	// Hung is of how many tasks the log has said that they hang.
+	// Hung is the number of hung tasks in the log.
 	Hung uint64 `json:"hung,omitempty"`
 }
 
-// Read returns what was handed over last, of devices and of tasks that hang. Now is the moment on CLOCK_MONOTONIC.
+// Read returns the last report, on devices and on hung tasks. now is the time on CLOCK_MONOTONIC.
 func Read(files rootfile.Tree, path string, now time.Duration) (health.Several[health.LoggedErrors], health.Figure) {
 	absent := func(why string) (health.Several[health.LoggedErrors], health.Figure) {
 		return health.Several[health.LoggedErrors]{Absent: why}, health.Figure{Absent: why}
@@ -82,7 +82,7 @@ func parse(data []byte) (summary, error) {
 	if len(s.Devices) > mostDevices {
 		return summary{}, fmt.Errorf("it has more than %d devices", mostDevices)
 	}
-	if s.At <= 0 { // it says nothing, which is not that there was nothing
+	if s.At <= 0 { // it has no content, which does not mean that there were no errors
 		return summary{}, errors.New("unexpected format")
 	}
 	return s, nil

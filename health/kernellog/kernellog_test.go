@@ -22,9 +22,9 @@ import (
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "rewrite the golden file")
 
-// log is a log of which each record is read by itself, as the kernel gives them.
+// log is a log with one record per read, like the kernel's.
 type log struct {
 	records []string
 	fails   error // at the end, or instead of an empty record
@@ -44,7 +44,7 @@ func (l *log) Read(into []byte) (int, error) {
 
 func (l *log) Close() error { return nil }
 
-// bench is a directory in which a log is handed over.
+// bench is a directory for the report.
 type bench struct {
 	t     *testing.T
 	files rootfile.Tree
@@ -58,8 +58,8 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, files: rootfile.Beneath(dir, os.Getuid()), now: time.Hour, dir: dir}
 }
 
-// handsOver has a log read, and gives what the agent reads then and what was news.
-func (b *bench) handsOver(open func() (io.ReadCloser, error)) (health.Several[health.LoggedErrors], string) {
+// publishes reads a log, and returns what the agent reads then, and the news.
+func (b *bench) publishes(open func() (io.ReadCloser, error)) (health.Several[health.LoggedErrors], string) {
 	b.t.Helper()
 	var news strings.Builder
 	f := follower{open: open, dir: b.dir, now: func() time.Duration { return b.now }}
@@ -78,13 +78,13 @@ func of(records ...string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return &log{records: records, fails: io.EOF}, nil }
 }
 
-// says returns a record of the kernel that a request to a device failed.
+// says returns a kernel record of a failed request to a device.
 func says(number int, device string) string {
 	return fmt.Sprintf("3,%d,5140900,-;I/O error, dev %s, sector 8 op 0x1:(WRITE) flags 0x0\n SUBSYSTEM=block\n",
 		number, device)
 }
 
-func TestWhatTheKernelSaysOfADeviceIsUnderstood(t *testing.T) {
+func TestLinesAboutDevicesAreParsed(t *testing.T) {
 	t.Parallel()
 	lines, err := os.ReadFile("testdata/lines.txt")
 	if err != nil {
@@ -107,57 +107,57 @@ func TestWhatTheKernelSaysOfADeviceIsUnderstood(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || got.String() != string(want) {
-		t.Errorf("%v; it is understood as\n%s\nwant\n%s", err, got.String(), want)
+		t.Errorf("%v; parsed as\n%s\nwant\n%s", err, got.String(), want)
 	}
 }
 
 func TestEachLineIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	got, news := b.handsOver(of(says(7, "sda"), says(8, "sdb"), says(9, "sda")))
+	got, news := b.publishes(of(says(7, "sda"), says(8, "sdb"), says(9, "sda")))
 	want := []health.LoggedErrors{{Device: "sda", Errors: 2}, {Device: "sdb", Errors: 1}}
 	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("at first: %+v, news %q", got, news)
 	}
-	got, news = b.handsOver(of(says(8, "sdb"), says(9, "sda"), says(10, "sda")))
+	got, news = b.publishes(of(says(8, "sdb"), says(9, "sda"), says(10, "sda")))
 	want[0].Errors = 3
 	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("then: %+v, news %q", got, news)
 	}
 }
 
-func TestLinesThatWereOverwrittenAreTold(t *testing.T) {
+func TestOverwrittenLinesAreReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.handsOver(of(says(1, "sda")))
-	got, news := b.handsOver(of(says(5, "sda"), "", says(8, "sda")))
+	b.publishes(of(says(1, "sda")))
+	got, news := b.publishes(of(says(5, "sda"), "", says(8, "sda")))
 	if !got.Known || got.All[0].Errors != 3 ||
 		news != "The kernel overwrote 5 log lines before they were read.\n" {
 		t.Errorf("%+v, news %q", got, news)
 	}
 }
 
-func TestALogThatBeginsAnewIsReadFromItsBeginning(t *testing.T) {
+func TestARestartedLogIsReadFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.handsOver(of(says(70, "sda"), says(71, "sda")))
-	got, news := b.handsOver(of(says(0, "sdb"), says(1, "sdb")))
+	b.publishes(of(says(70, "sda"), says(71, "sda")))
+	got, news := b.publishes(of(says(0, "sdb"), says(1, "sdb")))
 	if want := []health.LoggedErrors{{Device: "sdb", Errors: 2}}; !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("%+v, news %q", got, news)
 	}
 }
 
-func TestWhatAProgramWritesIntoTheLogCountsForNothing(t *testing.T) {
+func TestLinesWrittenByProgramsAreIgnored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	forged := "11,1,5140900,-;I/O error, dev sda, sector 8 op 0x1:(WRITE)\n" // user.err
-	got, _ := b.handsOver(of(forged, "no record", "3,x,1,-;I/O error, dev sda, sector 8", "3,2;EXT4-fs error"))
+	got, _ := b.publishes(of(forged, "no record", "3,x,1,-;I/O error, dev sda, sector 8", "3,2;EXT4-fs error"))
 	if !got.Known || len(got.All) > 0 {
-		t.Errorf("it is counted: %+v", got)
+		t.Errorf("counted: %+v", got)
 	}
 }
 
-func TestATaskOfWhichTheLogSaysThatItHangsIsCountedOnce(t *testing.T) {
+func TestAHungTaskIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	hung := func() health.Figure {
@@ -174,40 +174,40 @@ func TestATaskOfWhichTheLogSaysThatItHangsIsCountedOnce(t *testing.T) {
 		"11,8,1,-;INFO: task forged:1 blocked for more than 122 seconds.\n", // user.err
 		"6,9,1,-;x INFO: task forged:1 blocked for more than 122 seconds.\n",
 	}
-	b.handsOver(of(records...))
+	b.publishes(of(records...))
 	if f := hung(); f != (health.Figure{Known: true, Value: 2}) {
-		t.Errorf("of two: %+v", f)
+		t.Errorf("two: %+v", f)
 	}
-	b.handsOver(of(append(records[2:], "3,10,1,-;INFO: task etcd:7 blocked for more than 122 seconds.\n")...))
+	b.publishes(of(append(records[2:], "3,10,1,-;INFO: task etcd:7 blocked for more than 122 seconds.\n")...))
 	if f := hung(); f != (health.Figure{Known: true, Value: 3}) {
-		t.Errorf("then one more: %+v", f)
+		t.Errorf("one more: %+v", f)
 	}
 }
 
-func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
+func TestTheReasonForAnUnreadableLogReachesTheAgentAndIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if got := b.reads(); !strings.HasPrefix(got.Absent, "no kernel log report yet; see ") {
 		t.Errorf("before: %+v", got)
 	}
-	b.handsOver(of(says(4, "sda")))
+	b.publishes(of(says(4, "sda")))
 	none := func() (io.ReadCloser, error) { return nil, errors.New("there is no /dev/kmsg") }
-	got, news := b.handsOver(none)
+	got, news := b.publishes(none)
 	if got.Known || got.Absent != "there is no /dev/kmsg" ||
 		news != "Cannot read the kernel log: there is no /dev/kmsg.\n" {
 		t.Errorf("%+v, news %q", got, news)
 	}
-	if _, news := b.handsOver(none); news != "" {
-		t.Errorf("it is told again: %q", news)
+	if _, news := b.publishes(none); news != "" {
+		t.Errorf("reported again: %q", news)
 	}
 	broken := func() (io.ReadCloser, error) { return &log{fails: unix.EINVAL}, nil }
-	if got, _ := b.handsOver(broken); got.Absent != "cannot read the kernel log: invalid argument" {
+	if got, _ := b.publishes(broken); got.Absent != "cannot read the kernel log: invalid argument" {
 		t.Errorf("%+v", got)
 	}
-	b.handsOver(func() (io.ReadCloser, error) { // it has counted what it will read again
+	b.publishes(func() (io.ReadCloser, error) { // it has counted what it will read again
 		return &log{records: []string{says(4, "sda"), says(5, "sda")}, fails: unix.EINVAL}, nil
 	})
-	got, news = b.handsOver(of(says(4, "sda"), says(5, "sda")))
+	got, news = b.publishes(of(says(4, "sda"), says(5, "sda")))
 	if !got.Known || got.All[0].Errors != 2 || news != "" {
 		t.Errorf("read again: %+v, news %q", got, news)
 	}
@@ -217,7 +217,7 @@ func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestWhatQuorumdDoesNotWriteIsNotBelieved(t *testing.T) {
+func TestAForeignReportIsIgnored(t *testing.T) {
 	t.Parallel()
 	many, err := json.Marshal(summary{Devices: make([]health.LoggedErrors, mostDevices+1)})
 	if err != nil {
@@ -235,8 +235,8 @@ func TestWhatQuorumdDoesNotWriteIsNotBelieved(t *testing.T) {
 		if got := b.reads(); got.Known || !strings.Contains(got.Absent, why) {
 			t.Errorf("%.20s is read as %+v, want why: %s", text, got, why)
 		}
-		if got, _ := b.handsOver(of(says(0, "sda"))); !got.Known || len(got.All) != 1 {
-			t.Errorf("%.20s is not written anew: %+v", text, got)
+		if got, _ := b.publishes(of(says(0, "sda"))); !got.Known || len(got.All) != 1 {
+			t.Errorf("%.20s is not replaced: %+v", text, got)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	for i := range mostDevices + 10 {
 		records = append(records, says(i, fmt.Sprintf("dev%d", i)))
 	}
-	if got, _ := b.handsOver(of(records...)); len(got.All) != mostDevices {
+	if got, _ := b.publishes(of(records...)); len(got.All) != mostDevices {
 		t.Errorf("%d devices: %s", len(got.All), got.Absent)
 	}
 }
@@ -260,9 +260,9 @@ func FuzzUnderstand(f *testing.F) {
 	f.Add([]byte("4,1,2,c;EXT4-fs error (device dm-0) in x"))
 	r := newReader()
 	f.Fuzz(func(t *testing.T, record []byte) {
-		l, is := understand(record)
+		l, is := parseRecord(record)
 		if r.hangs(l) && (!is || !strings.Contains(l.text, " blocked ")) {
-			t.Fatalf("%q tells of a task that hangs", record)
+			t.Fatalf("%q is taken for a hung task", record)
 		}
 		device, of, does := r.holds(l)
 		if !does {
@@ -278,7 +278,7 @@ func FuzzUnderstand(f *testing.F) {
 			t.Fatal(err)
 		}
 		if again, err := parse(data); err != nil || !reflect.DeepEqual(again.Devices, now.Devices) {
-			t.Errorf("%+v is handed over as %+v: %v", now, again, err)
+			t.Errorf("%+v is read back as %+v: %v", now, again, err)
 		}
 	})
 }

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is an address and the name of the interface that has it.
+// held is an address and the name of its interface.
 type held struct {
 	address netip.Addr
 	by      string
 }
 
-// holder names the interface that has one of these addresses. One call is enough for that, without netlink.
+// holder returns the interface with one of these addresses. One call is enough for that, without netlink.
 func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	all, err := r.ipv4()
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	return "", noHolder
 }
 
-// ipv6 returns the addresses that the kernel lists in a file; a host without IPv6 has no such file.
+// ipv6 reads the kernel's list of addresses; a host without IPv6 has no such file.
 func (r *Reader) ipv6() (all []held) {
 	text, err := read(filepath.Join(r.proc, "net/if_inet6"))
 	if err != nil {
@@ -56,13 +56,13 @@ func (r *Reader) ipv6() (all []held) {
 	return all
 }
 
-// interfaceRequest is struct ifreq of netdevice(7): 40 bytes on every machine with pointers of 64 bits.
+// interfaceRequest is struct ifreq of netdevice(7): 40 bytes on every 64-bit machine.
 type interfaceRequest struct {
 	name    [unix.IFNAMSIZ]byte
 	address [24]byte
 }
 
-// ipv4 asks for the IPv4 addresses of all interfaces, the further ones of each too.
+// ipv4 asks for the IPv4 addresses of all interfaces, including secondary ones.
 func ipv4() (all []held, err error) {
 	const most = 1024
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	mostDevices = 64  // that a chain may have
-	longestWord = 128 // bytes that are shown of what a device says of itself
+	mostDevices = 64  // of a chain
+	longestWord = 128 // bytes of a device's own text
 
 	noBlockDevice = absence("no block device is known for the file system of etcd's data")
 )
 
-// chain returns the device with this number and all that it lies on, each once and with its directory, those that lie
-// higher first.
+// chain returns the device with this number and all devices below it, each once and with its directory, higher ones
+// first.
 func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err error) {
 	top := filepath.Join(r.sys, "dev", "block", fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)))
 	dir, err := filepath.EvalSymlinks(top)
@@ -41,7 +41,7 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 	}
 	dirs = []string{dir}
 	for i := 0; i < len(dirs); i++ {
-		below, err := under(dirs[i])
+		below, err := devicesBelow(dirs[i])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -63,9 +63,9 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 	return dirs, chain, nil
 }
 
-// under returns the directories of the devices that the one in dir lies on: the disk of a partition, the parts of
-// others.
-func under(dir string) ([]string, error) {
+// devicesBelow returns the directories of the devices directly below the one in dir: the disk of a partition, the parts
+// of others.
+func devicesBelow(dir string) ([]string, error) {
 	if exists(dir, "partition") {
 		return []string{filepath.Dir(dir)}, nil
 	}
@@ -85,7 +85,7 @@ func under(dir string) ([]string, error) {
 	return below, nil
 }
 
-// describe tells what a device is.
+// describe reads the properties of a device.
 func describe(dir string) health.Device {
 	d := health.Device{Name: word(filepath.Base(dir)), Kind: "disk"}
 	switch {
@@ -99,7 +99,7 @@ func describe(dir string) health.Device {
 		d.Kind = "memory"
 	case exists(dir, "dm"):
 		d.Kind, d.Label, d.Suspended = "dm", attribute(dir, "dm/name"), attribute(dir, "dm/suspended") == "1"
-		made, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-") // by whom
+		made, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-") // its creator
 		switch made {
 		case "LVM":
 			d.Kind = "lvm"
@@ -112,11 +112,11 @@ func describe(dir string) health.Device {
 	return d
 }
 
-// identify tells which piece of hardware a leaf is, and how it keeps what is written to it.
+// identify reads which hardware a leaf is, and how it caches writes.
 func identify(dir string, d *health.Device) {
 	d.Model = attribute(dir, "device/model")
 	d.Serial = cmp.Or(attribute(dir, "device/serial"), attribute(dir, "serial"), serialPage(dir))
-	d.HangsOn = hangsOn(dir)
+	d.AttachedTo = attachedTo(dir)
 	switch attribute(dir, "queue/rotational") {
 	case "0":
 		d.Medium = "solid"
@@ -131,8 +131,8 @@ func identify(dir string, d *health.Device) {
 	}
 }
 
-// serialPage returns the serial number of a SCSI device, which the kernel keeps as the device gave it: four bytes, of
-// which the second is the number of the page and the last two are the length, and then the serial number.
+// serialPage returns the serial number of a SCSI device. The kernel keeps the page as the device sent it: four bytes
+// (the second is the number of the page, the last two are the length), then the serial number.
 func serialPage(dir string) string {
 	const header, page = 4, 0x80
 	text, err := read(filepath.Join(dir, "device/vpd_pg80"))
@@ -143,14 +143,14 @@ func serialPage(dir string) string {
 	return word(text[header:min(header+length, len(text))])
 }
 
-// hangsOn returns the NVMe controllers, or the ATA port, on the way to a device.
-func hangsOn(dir string) (names []string) {
+// attachedTo returns the NVMe controllers, or the ATA port, above a device.
+func attachedTo(dir string) (names []string) {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		name := filepath.Base(above)
 		if numbered(name, "nvme") || numbered(name, "ata") {
 			names = append(names, name)
 		}
-		if numbered(name, "nvme-subsys") { // several controllers lead to the drive
+		if numbered(name, "nvme-subsys") { // the drive has several controllers
 			all, err := list(above)
 			if err != nil {
 				return nil
@@ -177,7 +177,7 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// attribute returns a short text of the kernel, or nothing if there is none.
+// attribute reads a short text of the kernel; it returns nothing if there is none.
 func attribute(dir, name string) string {
 	text, err := read(filepath.Join(dir, name))
 	if err != nil {
@@ -186,7 +186,7 @@ func attribute(dir, name string) string {
 	return word(text)
 }
 
-// word returns what a device says of itself as one short line that no terminal obeys.
+// word returns a device's own text as one short line without terminal control characters.
 func word(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
@@ -197,7 +197,7 @@ func word(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// list returns the names in a directory, sorted. One that is not there has none.
+// list returns the names in a directory, sorted; none if it is missing.
 func list(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -47,7 +47,7 @@ func lvmOnRAID() map[string]string {
 	}
 }
 
-// linked writes the kernel's files below a directory of its own; a text that begins with "-> " is a symbolic link.
+// linked writes the kernel's files below a temporary directory; a text that begins with "-> " is a symbolic link.
 func linked(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	plain, links := map[string]string{}, map[string]string{}
@@ -71,19 +71,19 @@ func linked(t *testing.T, files map[string]string) *Reader {
 	return r
 }
 
-func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
+func TestEveryDeviceBelowAVolumeIsFound(t *testing.T) {
 	t.Parallel()
 	want := []health.Device{
 		{Name: "dm-0", Kind: "lvm", Label: "vg0-etcd", On: []string{"md127"}},
 		{Name: "md127", Kind: "raid", On: []string{"nvme0n1", "sda2"}},
 		{
 			Name: "nvme0n1", Kind: "disk", Model: "SAMSUNG MZQL2960HCJR-00A07", Serial: "S64FNE0R123456",
-			Medium: "solid", Cache: "write through", HangsOn: []string{"nvme0"},
+			Medium: "solid", Cache: "write through", AttachedTo: []string{"nvme0"},
 		},
 		{Name: "sda2", Kind: "partition", On: []string{"sda"}},
 		{
 			Name: "sda", Kind: "disk", Model: "ST4000NM0035-1V4", Serial: "ZC18ABCD", Medium: "rotating",
-			Cache: "write back", OwnCache: "write back", HangsOn: []string{"ata1"},
+			Cache: "write back", OwnCache: "write back", AttachedTo: []string{"ata1"},
 		},
 	}
 	_, got, err := linked(t, lvmOnRAID()).chain(unix.Mkdev(252, 0))
@@ -92,7 +92,7 @@ func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatSomebodyHasSuspendedIsKnown(t *testing.T) {
+func TestASuspendedVolumeIsFound(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"1\n": true, "0\n": false, "": false} {
 		files := lvmOnRAID()
@@ -119,7 +119,7 @@ func TestADriveUnderBothHalvesOfAMirrorIsListedOnce(t *testing.T) {
 	}
 }
 
-func TestADriveThatSeveralControllersLeadToHangsOnAllOfThem(t *testing.T) {
+func TestADriveWithSeveralControllersHangsOnAllOfThem(t *testing.T) {
 	t.Parallel()
 	r := linked(t, map[string]string{
 		"sys/dev/block/259:0": "-> ../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
@@ -135,12 +135,12 @@ func TestADriveThatSeveralControllersLeadToHangsOnAllOfThem(t *testing.T) {
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
-	if diff := cmp.Diff([]string{"nvme0", "nvme1"}, got[0].HangsOn); diff != "" {
+	if diff := cmp.Diff([]string{"nvme0", "nvme1"}, got[0].AttachedTo); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAChainThatCannotBeFollowedSaysWhy(t *testing.T) {
+func TestAnUnreadableChainHasAReason(t *testing.T) {
 	t.Parallel()
 	many := lvmOnRAID()
 	for i := range mostDevices {
@@ -156,9 +156,9 @@ func TestAChainThatCannotBeFollowedSaysWhy(t *testing.T) {
 		number uint64
 		why    string
 	}{
-		"tmpfs":                 {lvmOnRAID(), unix.Mkdev(0, 42), string(noBlockDevice)},
-		"more than anybody has": {many, unix.Mkdev(252, 0), "more than 64 devices"},
-		"a leg that went away":  {broken, unix.Mkdev(252, 0), "cannot follow"},
+		"tmpfs":                   {lvmOnRAID(), unix.Mkdev(0, 42), string(noBlockDevice)},
+		"too many devices":        {many, unix.Mkdev(252, 0), "more than 64 devices"},
+		"a device that went away": {broken, unix.Mkdev(252, 0), "cannot follow"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestTheDevicesBelowThisDirectoryAreFound(t *testing.T) {
 	got := New().Devices(uint64(stat.Dev)) //nolint:unconvert // it is 32 bits wide on some architectures
 	if unix.Major(uint64(stat.Dev)) == 0 { //nolint:unconvert // as above
 		if got.Absent != string(noBlockDevice) {
-			t.Errorf("read %+v of what is no block device", got)
+			t.Errorf("read %+v without a block device", got)
 		}
 		return
 	}
@@ -189,7 +189,7 @@ func TestTheDevicesBelowThisDirectoryAreFound(t *testing.T) {
 	t.Logf("%+v", got)
 }
 
-// FuzzDevices gives the reader files of anybody's making.
+// FuzzDevices feeds the reader arbitrary files.
 func FuzzDevices(f *testing.F) {
 	for name, text := range degraded() {
 		if !strings.HasPrefix(text, "-> ") {
@@ -214,7 +214,7 @@ func FuzzDevices(f *testing.F) {
 		for _, a := range got.Arrays {
 			told, err := strconv.ParseUint(word(files[arrayDir+"degraded"]), 10, 16)
 			if a.Missing < 0 || !(a.Done >= 0 && a.Done <= 1) || a.Absent == "" && redundant(a.Level) &&
-				(err != nil || a.Missing != int(told) || !does(a.Doing)) {
+				(err != nil || a.Missing != int(told) || !isSyncAction(a.Doing)) {
 				t.Errorf("read %+v", a)
 			}
 		}

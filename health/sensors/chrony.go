@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The request and the answer of chrony's command protocol, version 6, which 2.2 and all later ones speak (candm.h). No
-// request may be shorter than its answer.
+// The request and the answer of chrony's command protocol, version 6, as of chrony 2.2 (candm.h). A request must be at
+// least as long as its answer.
 const (
 	chronyAt      = "127.0.0.1:323" // only root may listen there
 	chronyVersion = 6
@@ -35,7 +35,7 @@ const (
 	strangeWord = absence("unsupported reply on " + chronyAt)
 )
 
-// Time asks chronyd whom it takes the time from, as 'chronyc tracking' does. It takes a second at most.
+// Time asks chronyd for its time source, as 'chronyc tracking' does. It takes a second at most.
 func (r *Reader) Time() health.TimeSource { return askChrony(chronyAt, time.Now()) }
 
 func askChrony(address string, now time.Time) health.TimeSource {
@@ -49,7 +49,7 @@ func askChrony(address string, now time.Time) health.TimeSource {
 	return tracking(answer, request, now)
 }
 
-// exchange sends a request and gives the answer to it.
+// exchange sends a request and returns its answer.
 func exchange(address string) (answer, request []byte, err error) {
 	conn, err := net.Dial("udp", address)
 	if err != nil {
@@ -70,7 +70,7 @@ func exchange(address string) (answer, request []byte, err error) {
 	return answer[:n], request, err
 }
 
-// tracking understands an answer.
+// tracking parses an answer.
 func tracking(answer, request []byte, now time.Time) health.TimeSource {
 	const number, status, reference, leap, when = 16, 8, 28, 54, 56
 	if len(answer) != trackingSize || answer[0] != chronyVersion || answer[1] != chronyReply ||
@@ -83,9 +83,9 @@ func tracking(answer, request []byte, now time.Time) health.TimeSource {
 		high = 0
 	}
 	id := binary.BigEndian.Uint32(answer[reference:])
-	heard := now.Sub(time.Unix(int64(uint64(high)<<32|uint64(low)), 0)) //nolint:gosec // any number is a time
+	updated := now.Sub(time.Unix(int64(uint64(high)<<32|uint64(low)), 0)) //nolint:gosec // any number is a time
 	return health.TimeSource{
 		Known: true, Synchronised: binary.BigEndian.Uint16(answer[leap:]) != notInSync && id != 0,
-		Own: id == ownReference, Heard: max(0, heard),
+		Own: id == ownReference, SinceUpdate: max(0, updated),
 	}
 }

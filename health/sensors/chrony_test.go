@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// What chrony 4.3 of Debian 12 has answered: with a source, fifteen seconds after that had gone; with none but its own
-// clock; and without any.
+// The answers of chrony 4.3 of Debian 12: with a source, fifteen seconds after that was lost; with only its own clock;
+// and without any.
 const (
 	chronyLost = "06020000002100050000000000000000af8b042b00000000000000007f0000017f000001000000000000000000000000" +
 		"00010000000b0000000000006b05730b114b552fdd7d7afbcf71a324d8b9af89f4c46a5bed2a76fdfc83e1f4e0c3fdcf" +
@@ -27,7 +27,7 @@ const (
 		"0480000000000000"
 )
 
-// recorded returns an answer, as the bytes that it was.
+// recorded returns the bytes of an answer.
 func recorded(t testing.TB, text string) []byte {
 	t.Helper()
 	data, err := hex.DecodeString(text)
@@ -37,7 +37,7 @@ func recorded(t testing.TB, text string) []byte {
 	return data
 }
 
-// answering returns the address of somebody who answers every request so, with the number of the request.
+// answering returns the address of a server that answers every request with this, under the request's number.
 func answering(t *testing.T, answer []byte) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -57,7 +57,7 @@ func answering(t *testing.T, answer []byte) string {
 			if n == trackingSize && len(said) >= 20 {
 				copy(said[16:20], request[8:12])
 			}
-			_, _ = conn.WriteTo(said, from) // one that does not come is missed there
+			_, _ = conn.WriteTo(said, from) // the client notices a missing answer
 		}
 	}()
 	t.Cleanup(func() {
@@ -67,13 +67,13 @@ func answering(t *testing.T, answer []byte) string {
 	return conn.LocalAddr().String()
 }
 
-func TestWhatChronySaysOfItsSourceIsUnderstood(t *testing.T) {
+func TestAnswersOfChronyAreParsed(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0x6b05730b+100, 0)
 	for text, want := range map[string]health.TimeSource{
-		chronyLost: {Known: true, Synchronised: true, Heard: 100 * time.Second},
-		chronyOwn:  {Known: true, Synchronised: true, Own: true, Heard: 116 * time.Second},
-		chronyNone: {Known: true, Heard: now.Sub(time.Unix(0, 0))},
+		chronyLost: {Known: true, Synchronised: true, SinceUpdate: 100 * time.Second},
+		chronyOwn:  {Known: true, Synchronised: true, Own: true, SinceUpdate: 116 * time.Second},
+		chronyNone: {Known: true, SinceUpdate: now.Sub(time.Unix(0, 0))},
 	} {
 		if got := askChrony(answering(t, recorded(t, text)), now); got != want {
 			t.Errorf("%.60s… is %+v, want %+v", text, got, want)
@@ -81,7 +81,7 @@ func TestWhatChronySaysOfItsSourceIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAnswerOfChronyIsNotKnown(t *testing.T) {
+func TestAnInvalidAnswerOfChronyIsUnknown(t *testing.T) {
 	t.Parallel()
 	spoilt := func(at int, by byte) []byte {
 		answer := recorded(t, chronyLost)
@@ -102,7 +102,7 @@ func TestWhatIsNoAnswerOfChronyIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestWithoutChronyNothingIsKnownOfIt(t *testing.T) {
+func TestWithoutChronyTheTimeSourceIsUnknown(t *testing.T) {
 	t.Parallel()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -114,7 +114,7 @@ func TestWithoutChronyNothingIsKnownOfIt(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := time.Since(began); got < chronyTakes {
-		t.Errorf("it was given %v", got)
+		t.Errorf("it waited for %v", got)
 	}
 	if got := askChrony("nowhere", began); got.Known || !strings.HasPrefix(got.Absent, "no chronyd responds on ") {
 		t.Errorf("%+v", got)
@@ -131,7 +131,7 @@ func FuzzTracking(f *testing.F) {
 			copy(request[8:12], answer[16:20])
 		}
 		got := tracking(answer, request, time.Unix(0x6b05730b, 0))
-		if got.Heard < 0 || got.Known == (got.Absent != "") {
+		if got.SinceUpdate < 0 || got.Known == (got.Absent != "") {
 			t.Errorf("%x is %+v", answer, got)
 		}
 	})

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Database returns what is seen of the file system of etcd's data directory, unless that is the one with this device
-// number, on which etcd's log lies. Of a directory that is not there, its nearest ancestor counts. It is the one look
-// that asks a file system, for its number and its room, and so it may hang.
+// Database reads the file system of etcd's data directory, unless it is the one with this device number, which has
+// etcd's log. If the directory is missing, its nearest existing ancestor counts. It is the only reading that calls a
+// file system, for its number and its free space, and so it may hang.
 func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	var stat unix.Stat_t
 	at := dir
@@ -41,7 +41,7 @@ func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	return out
 }
 
-// measured takes over what a file system says of its size, if that can be.
+// measured takes over a file system's sizes, if they are possible.
 func measured(s unix.Statfs_t, out *health.DatabaseReading) {
 	block := uint64(max(s.Bsize, 0)) //nolint:gosec // it is not negative
 	if block == 0 || s.Blocks == 0 || s.Blocks > math.MaxUint64/block || s.Bavail > s.Blocks {

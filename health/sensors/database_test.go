@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestTheFileSystemOfTheDatabaseIsSeenOnThisMachineUnlessItIsThatOfTheLog(t *testing.T) {
+func TestReadsTheDatabasesFileSystemUnlessItIsTheLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var stat unix.Stat_t
@@ -26,14 +26,14 @@ func TestTheFileSystemOfTheDatabaseIsSeenOnThisMachineUnlessItIsThatOfTheLog(t *
 	r := New()
 	for _, at := range []string{dir, filepath.Join(dir, "not", "made", "yet")} {
 		if got := r.Database(at, device); got.Apart {
-			t.Errorf("%s lies with the log: %+v", at, got)
+			t.Errorf("%s is on the log's file system: %+v", at, got)
 		}
 		got := r.Database(at, device+1)
 		if !got.Apart || got.Total == 0 || got.Free > got.Total || got.Absent != "" {
-			t.Errorf("%s lies apart: %+v", at, got)
+			t.Errorf("%s is on another file system: %+v", at, got)
 		}
 		if len(got.Devices.Chain) == 0 && got.Devices.Absent == "" {
-			t.Errorf("of the devices nothing is said, nor why: %+v", got.Devices)
+			t.Errorf("neither devices nor a reason: %+v", got.Devices)
 		}
 	}
 	loop := filepath.Join(dir, "loop")
@@ -42,11 +42,11 @@ func TestTheFileSystemOfTheDatabaseIsSeenOnThisMachineUnlessItIsThatOfTheLog(t *
 	}
 	got := r.Database(loop, device)
 	if !got.Apart || got.Total > 0 || !strings.Contains(got.Absent, loop) || got.Devices.FileSystem.ReadOnly.Known {
-		t.Errorf("where nobody can look: %+v", got)
+		t.Errorf("without access: %+v", got)
 	}
 }
 
-func TestASizeThatCannotBeIsNotKnown(t *testing.T) {
+func TestAnImpossibleSizeIsUnknown(t *testing.T) {
 	t.Parallel()
 	for what, s := range map[string]unix.Statfs_t{
 		"no blocks":                {Bsize: 4096},
@@ -63,6 +63,6 @@ func TestASizeThatCannotBeIsNotKnown(t *testing.T) {
 	var got health.DatabaseReading
 	measured(unix.Statfs_t{Bsize: 4096, Blocks: 10, Bavail: 0, Files: 7, Ffree: 8}, &got)
 	if got.Total != 40960 || got.Free > 0 || got.Inodes > 0 || got.Absent != "" {
-		t.Errorf("of one that is full, and makes no sense of its inodes: %+v", got)
+		t.Errorf("full, with impossible inodes: %+v", got)
 	}
 }

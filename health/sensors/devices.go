@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Devices returns what the kernel tells of the devices below the file system with this device number (st_dev).
+// Devices returns what the kernel reports about the devices below the file system with this device number (st_dev).
 func (r *Reader) Devices(device uint64) health.DevicesReading {
 	dirs, chain, err := r.chain(device)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Reader) Devices(device uint64) health.DevicesReading {
 	}
 	for i, d := range chain {
 		if d.Kind == "raid" {
-			legErrors(dirs[i], chain)
+			memberErrors(dirs[i], chain)
 		}
 	}
 	return out
@@ -61,10 +61,10 @@ func array(dir, name string) health.Array {
 	if err == nil {
 		a.Missing = int(n)
 	}
-	if !slices.Contains(arrayStates(), state) || redundant(a.Level) && (err != nil || !does(a.Doing)) {
+	if !slices.Contains(arrayStates(), state) || redundant(a.Level) && (err != nil || !isSyncAction(a.Doing)) {
 		a.Absent = "the kernel reports an unknown array state"
 	}
-	for _, leg := range legs(dir) {
+	for _, leg := range memberDevices(dir) {
 		for state := range strings.SplitSeq(attribute(dir, filepath.Join("md", leg, "state")), ",") {
 			if state == "faulty" {
 				a.Failed = append(a.Failed, word(strings.TrimPrefix(leg, "dev-")))
@@ -80,11 +80,11 @@ func array(dir, name string) health.Array {
 	return a
 }
 
-// redundant reports whether an array can do without a leg. Only then the kernel tells how many it is missing, and what
-// it does beside its work.
+// redundant reports whether an array can do without a member device. Only then the kernel reports how many are missing,
+// and its sync action.
 func redundant(level string) bool { return level != "raid0" && level != "linear" }
 
-// arrayStates are those in which an array may be (md/array_state).
+// arrayStates are the possible states of an array (md/array_state).
 func arrayStates() []string {
 	return []string{
 		"clear", "inactive", "suspended", "readonly", "read-auto", "clean", "active", "write-pending", "active-idle",
@@ -92,13 +92,13 @@ func arrayStates() []string {
 	}
 }
 
-// does reports whether an array may do that (md/sync_action).
-func does(what string) bool {
+// isSyncAction reports whether an array can do that (md/sync_action).
+func isSyncAction(what string) bool {
 	return slices.Contains([]string{"idle", "frozen", "check", "repair", "resync", "recover", "reshape"}, what)
 }
 
-// legs returns the names of the directories of an array's legs.
-func legs(dir string) []string {
+// memberDevices returns the names of the directories of an array's member devices.
+func memberDevices(dir string) []string {
 	names, err := list(filepath.Join(dir, "md"))
 	if err != nil {
 		return nil
@@ -112,9 +112,9 @@ func legs(dir string) []string {
 	return out
 }
 
-// legErrors adds to the devices of the chain what could not be read from them as legs of the array.
-func legErrors(dir string, chain []health.Device) {
-	for _, leg := range legs(dir) {
+// memberErrors adds the read errors of the array's member devices to the devices of the chain.
+func memberErrors(dir string, chain []health.Device) {
+	for _, leg := range memberDevices(dir) {
 		n, err := strconv.ParseUint(attribute(dir, filepath.Join("md", leg, "errors")), 10, 53)
 		if err != nil {
 			continue
@@ -127,7 +127,7 @@ func legErrors(dir string, chain []health.Device) {
 	}
 }
 
-// timeouts is how many commands a drive has not answered in time. The kernel writes the number in hexadecimal.
+// timeouts returns how many commands a drive has not answered in time. The kernel writes the number in hexadecimal.
 func timeouts(dir string) health.Figure {
 	text := attribute(dir, "device/iotmo_cnt")
 	if text == "" {
@@ -140,9 +140,9 @@ func timeouts(dir string) health.Figure {
 	return health.Figure{Value: float64(n), Known: true}
 }
 
-// traffic is what a whole device has done.
+// traffic returns what a whole device has done.
 func (r *Reader) traffic(name string) health.Traffic {
-	const sector = 512 // bytes, whatever the device has
+	const sector = 512 // bytes, whatever the device's own size
 	block, err := blockdevice.NewFS(r.proc, r.sys)
 	if err != nil {
 		return health.Traffic{}
@@ -160,7 +160,7 @@ func (r *Reader) traffic(name string) health.Traffic {
 	}
 }
 
-// fileSystem reads what the kernel tells of a file system, by its device number and the name of its device.
+// fileSystem reads the kernel's report on a file system, by its device number and the name of its device.
 func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
 	var out health.FileSystem
 	out.Type, out.ReadOnly, out.Unsafe = r.options(number)
@@ -201,7 +201,7 @@ func (r *Reader) options(number uint64) (kind string, readOnly health.Figure, un
 	return "", unknown, ""
 }
 
-// noted is how many errors a file system has noted in itself.
+// noted returns how many errors a file system has recorded.
 func (r *Reader) noted(kind, name string) (float64, error) {
 	n, err := r.ext4(name, "errors_count")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +213,7 @@ func (r *Reader) noted(kind, name string) (float64, error) {
 	return n, err
 }
 
-// ext4 returns a number that an ext4 tells of itself.
+// ext4 reads a number that an ext4 reports.
 func (r *Reader) ext4(name, number string) (float64, error) {
 	path := filepath.Join(r.sys, "fs/ext4", name, number)
 	text, err := read(path)

@@ -20,7 +20,7 @@ const (
 	sdaDir   = "sys/devices/pci0/ata1/block/sda/"
 )
 
-// degraded are the files of an ext4 on a volume on a mirror that has lost a leg and fills another.
+// degraded are the files of an ext4 on a volume on a mirror that has lost a member device and rebuilds another.
 func degraded() map[string]string {
 	files := lvmOnRAID()
 	maps.Copy(files, map[string]string{
@@ -43,7 +43,7 @@ func degraded() map[string]string {
 	return files
 }
 
-func TestWhatTheKernelTellsOfDevicesIsReadFromItsFiles(t *testing.T) {
+func TestDevicesAreReadFromTheKernelsFiles(t *testing.T) {
 	t.Parallel()
 	got := linked(t, degraded()).Devices(unix.Mkdev(252, 0))
 	want := []health.Array{{
@@ -71,10 +71,10 @@ func TestWhatTheKernelTellsOfDevicesIsReadFromItsFiles(t *testing.T) {
 		t.Errorf("errors of sda %+v, of its partition %+v", sda.Errors, leg.Errors)
 	}
 	if nvme := of(t, got, "nvme0n1"); nvme.Errors.Known || nvme.Errors.Absent == "" || nvme.Traffic.Known {
-		t.Errorf("of a drive that counts nothing: %+v", nvme)
+		t.Errorf("a drive without counters: %+v", nvme)
 	}
 	if got.At != time.Hour {
-		t.Errorf("it was seen at %s", got.At)
+		t.Errorf("read at %s", got.At)
 	}
 }
 
@@ -89,7 +89,7 @@ func of(t *testing.T, d health.DevicesReading, name string) health.Device {
 	return health.Device{}
 }
 
-func TestAFileSystemThatTellsNothingSaysWhyAndIsNotWell(t *testing.T) {
+func TestAnUnreadableFileSystemHasAReasonAndIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	const line = "22 21 252:0 / /var/lib/etcd rw - "
 	errorCount := "sys/fs/ext4/dm-0/errors_count"
@@ -129,7 +129,7 @@ func TestAFileSystemThatTellsNothingSaysWhyAndIsNotWell(t *testing.T) {
 	}
 }
 
-func TestAnArrayOfWhichTheKernelSaysNothingKnownIsNotWell(t *testing.T) {
+func TestAnUnknownArrayStateIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	for file, texts := range map[string][]string{
 		"degraded":    {"", "\n", "many\n", "-1\n", strings.Repeat("1", 40)},
@@ -142,7 +142,7 @@ func TestAnArrayOfWhichTheKernelSaysNothingKnownIsNotWell(t *testing.T) {
 				delete(files, arrayDir+file)
 			}
 			got := linked(t, files).Devices(unix.Mkdev(252, 0)).Arrays
-			known := file == "level" // it is one that tells all else
+			known := file == "level" // it reports everything else
 			if len(got) != 1 || (got[0].Absent == "") != known {
 				t.Errorf("with %q in %s: %+v", text, file, got)
 			}
@@ -157,7 +157,7 @@ func TestAnArrayOfWhichTheKernelSaysNothingKnownIsNotWell(t *testing.T) {
 	}
 }
 
-func TestACheckOfAnArrayThatWaitsForAnotherHasDoneNothing(t *testing.T) {
+func TestADelayedCheckOfAnArrayHasNoProgress(t *testing.T) {
 	t.Parallel()
 	files := degraded()
 	files[arrayDir+"sync_action"], files[arrayDir+"sync_completed"] = "check\n", "delayed\n"

@@ -15,11 +15,11 @@ import (
 const (
 	hwmon        = "class/hwmon"
 	mostSensors  = 256
-	highestLimit = 200 // °C; drives without a limit give the largest number there is
+	highestLimit = 200 // °C; drives without a limit report the largest possible number
 )
 
-// Sensors returns what the hardware's monitors tell (hwmon). Unlike [Reader.Read] it asks chips and drives, so that an
-// answer may be long in coming, or never come.
+// Sensors reads the hardware monitors (hwmon). Unlike [Reader.Read] it asks chips and drives, so that the answer may
+// take long or never come.
 func (r *Reader) Sensors() health.Several[health.Sensor] {
 	chips, err := filepath.Glob(filepath.Join(r.sys, hwmon, "hwmon*"))
 	if err != nil || len(chips) == 0 {
@@ -36,7 +36,7 @@ func (r *Reader) Sensors() health.Several[health.Sensor] {
 	return health.Several[health.Sensor]{Known: true, All: all[:min(len(all), mostSensors)]}
 }
 
-// thermometer is the one of a drive that has a limit to hold it against.
+// thermometer returns the temperature sensor of a drive, if it has a limit.
 func thermometer(chip string) []health.Sensor {
 	s := health.Sensor{Of: driveOf(chip), Label: "temp1", Drive: true}
 	var known bool
@@ -52,7 +52,7 @@ func thermometer(chip string) []health.Sensor {
 	return []health.Sensor{s}
 }
 
-// driveOf names the drive that a chip belongs to.
+// driveOf returns the drive of a chip.
 func driveOf(chip string) string {
 	if disks, err := filepath.Glob(filepath.Join(chip, "device/block/*")); err == nil && len(disks) == 1 {
 		return filepath.Base(disks[0])
@@ -64,8 +64,8 @@ func driveOf(chip string) string {
 	return filepath.Base(device)
 }
 
-// alarming tells the alarms that mean the same on every machine. Limits of voltages, and whether the case is open, are
-// often not set up by anybody.
+// alarming reports whether an alarm means the same on every machine. Voltage limits and chassis intrusion are often not
+// configured.
 func alarming(name string) bool {
 	of, what, _ := strings.Cut(name, "_")
 	switch strings.TrimRight(of, "0123456789") + " " + what {
@@ -90,7 +90,7 @@ func alarms(chip, name string) (all []health.Sensor) {
 			continue
 		}
 		of, what, _ := strings.Cut(f.Name(), "_")
-		if strings.HasPrefix(of, "fan") && what == "alarm" && !turnsTooSlowly(chip, of) {
+		if strings.HasPrefix(of, "fan") && what == "alarm" && !spinsTooSlowly(chip, of) {
 			value = "0"
 		}
 		label := text(filepath.Join(chip, of+"_label"))
@@ -104,21 +104,21 @@ func alarms(chip, name string) (all []health.Sensor) {
 	return all
 }
 
-// turnsTooSlowly says that a fan which turns is below the limit that somebody has set. Many boards give an alarm for a
-// fan of which the limit is 0, and for every connector without a fan.
-func turnsTooSlowly(chip, fan string) bool {
+// spinsTooSlowly reports whether a spinning fan is below its configured limit. Many boards raise an alarm for a fan
+// with limit 0, and for every connector without a fan.
+func spinsTooSlowly(chip, fan string) bool {
 	turns, err := strconv.ParseUint(text(filepath.Join(chip, fan+"_input")), 10, 32)
 	least, errLeast := strconv.ParseUint(text(filepath.Join(chip, fan+"_min")), 10, 32)
 	return err == nil && errLeast == nil && turns > 0 && turns < least
 }
 
-// celsius returns a temperature, which the kernel tells in thousandths of a degree.
+// celsius reads a temperature, in the kernel's thousandths of a degree.
 func celsius(path string) (float64, bool) {
 	n, err := strconv.ParseInt(text(path), 10, 32)
 	return float64(n) / 1000, err == nil
 }
 
-// text returns what a small file of one line says; nothing when it cannot be read or says more.
+// text reads a small file of one line; it returns nothing if the file is unreadable or longer.
 func text(path string) string {
 	all, err := read(path)
 	line := strings.TrimSpace(all)

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// chips is a machine with an NVMe and a SATA drive, a processor, and a board.
+// chips is a machine with an NVMe and a SATA drive, a CPU, and a board.
 func chips() map[string]string {
 	return map[string]string{
 		"sys/class/hwmon/hwmon0/name":                    "nvme\n",
@@ -32,7 +32,7 @@ func chips() map[string]string {
 		"sys/class/hwmon/hwmon2/temp1_label":             "Package id 0\n",
 		"sys/class/hwmon/hwmon3/name":                    "nct6775\n",
 		"sys/class/hwmon/hwmon3/fan1_alarm":              "0\n",
-		"sys/class/hwmon/hwmon3/in0_alarm":               "1\n", // limits that nobody has set up
+		"sys/class/hwmon/hwmon3/in0_alarm":               "1\n", // default limits
 		"sys/class/hwmon/hwmon3/intrusion0_alarm":        "1\n",
 		"sys/class/hwmon/hwmon3/fan2_fault":              "perhaps\n",
 		"sys/class/hwmon/hwmon3/temp1_emergency_alarm":   "\x00",
@@ -50,7 +50,7 @@ func withChips(t *testing.T, files map[string]string) *Reader {
 	return r
 }
 
-func TestDrivesTellTheirTemperatureAndChipsTheirAlarms(t *testing.T) {
+func TestTemperaturesOfDrivesAndAlarmsOfChipsAreRead(t *testing.T) {
 	t.Parallel()
 	want := health.Several[health.Sensor]{Known: true, All: []health.Sensor{
 		{Of: "nvme0", Label: "temp1", Drive: true, Celsius: 49.85, Limit: 69.85},
@@ -64,7 +64,7 @@ func TestDrivesTellTheirTemperatureAndChipsTheirAlarms(t *testing.T) {
 	}
 }
 
-func TestADriveWithoutALimitThatMakesSenseHasNone(t *testing.T) {
+func TestAnImpossibleTemperatureLimitIsIgnored(t *testing.T) {
 	t.Parallel()
 	files := chips()
 	files["sys/class/hwmon/hwmon0/temp1_max"] = "65261850\n"
@@ -79,7 +79,7 @@ func TestADriveWithoutALimitThatMakesSenseHasNone(t *testing.T) {
 	}
 }
 
-func TestAMachineWithoutMonitorsSaysSo(t *testing.T) {
+func TestAMachineWithoutMonitorsIsReported(t *testing.T) {
 	t.Parallel()
 	if got := tree(t, nil).Sensors(); got.Known || !strings.Contains(got.Absent, "(hwmon)") {
 		t.Errorf("read %+v", got)

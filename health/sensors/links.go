@@ -19,7 +19,7 @@ import (
 const (
 	netClass      = "class/net"
 	mostLinks     = 16
-	resolvedAgain = 5 * time.Minute // how long the addresses of a name are taken for its own
+	resolvedAgain = 5 * time.Minute // how long the addresses of a name are cached
 
 	noAddress = absence("the address of etcd's peer URL is not known")
 	noHolder  = absence("no interface of this host has the address of etcd's peer URL")
@@ -33,8 +33,8 @@ type resolved struct {
 	once bool
 }
 
-// Links returns what the kernel tells of the interface that has an address of this host name, and of those below it. To
-// look a name up may take until the context ends.
+// Links returns the kernel's report on the interface with an address of this host name, and on those below it.
+// Resolving the name may take until the context ends.
 func (r *Reader) Links(ctx context.Context, host string) health.LinkReading {
 	addresses, err := r.addressesOf(ctx, host)
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *Reader) addressesOf(ctx context.Context, host string) ([]netip.Addr, er
 	return r.names.all, nil
 }
 
-// links adds an interface and what it runs over. Of those below it, the ones that end in no hardware are left out: the
-// ports of a bridge to virtual machines come and go.
+// links adds an interface and those below it. It omits interfaces without hardware below them: the ports of a bridge to
+// virtual machines come and go.
 func (r *Reader) links(name, bond string, all []health.Link) []health.Link {
 	known := func(l health.Link) bool { return l.Name == name }
 	if len(all) >= mostLinks || slices.ContainsFunc(all, known) || name == "" || strings.ContainsAny(name, "/\x00") {
@@ -103,7 +103,7 @@ func (r *Reader) links(name, bond string, all []health.Link) []health.Link {
 	return all
 }
 
-// describeLink tells how an interface is.
+// describeLink reads the state of an interface.
 func describeLink(dir, name string) health.Link {
 	l := health.Link{Name: word(name), Half: attribute(dir, "duplex") == "half"}
 	state := attribute(dir, "operstate")

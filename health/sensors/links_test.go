@@ -20,7 +20,7 @@ import (
 // etcdsAddress is that of the fixtures.
 const etcdsAddress = "192.0.2.1"
 
-// vlanOnBond are the files of a VLAN on a bond of two ports, of which the second has no link.
+// vlanOnBond are the files of a VLAN on a bond of two ports; the second has no link.
 func vlanOnBond() map[string]string {
 	const net, at = "sys/class/net/", "../../../devices/"
 	files := map[string]string{
@@ -48,7 +48,7 @@ func vlanOnBond() map[string]string {
 	return files
 }
 
-func TestEveryInterfaceBelowEtcdsAddressIsFoundDownToItsPorts(t *testing.T) {
+func TestEveryInterfaceBelowEtcdsAddressIsFound(t *testing.T) {
 	t.Parallel()
 	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
 	link := func(i int, l health.Link) health.Link {
@@ -69,7 +69,7 @@ func TestEveryInterfaceBelowEtcdsAddressIsFoundDownToItsPorts(t *testing.T) {
 	}
 }
 
-func TestAnIPv6AddressIsFoundTooAndWhatIsNoneIsPassedOver(t *testing.T) {
+func TestAnIPv6AddressIsFoundAndInvalidOnesAreSkipped(t *testing.T) {
 	t.Parallel()
 	files := vlanOnBond()
 	files["proc/net/if_inet6"] = "zz010db8000000000000000000000001 04 40 00 82     eth0\n2001\n" +
@@ -97,14 +97,14 @@ func TestPortsOfABridgeToVirtualMachinesAreNotEtcds(t *testing.T) {
 	}
 }
 
-func TestAnInterfaceThatCannotBeFoundSaysWhy(t *testing.T) {
+func TestAnUnknownInterfaceHasAReason(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		files     map[string]string
 		host, why string
 	}{
-		"an address of nobody":      {vlanOnBond(), "192.0.2.9", string(noHolder)},
-		"a name that nobody knows":  {vlanOnBond(), "a..b", string(noAddress)},
+		"an unassigned address":     {vlanOnBond(), "192.0.2.9", string(noHolder)},
+		"an unknown name":           {vlanOnBond(), "a..b", string(noAddress)},
 		"an interface that is gone": {nil, etcdsAddress, "cannot read"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestTheLoopbackOfThisMachineHasItsAddress(t *testing.T) {
 	t.Parallel()
 	r := New()
 	if _, err := r.holder([]netip.Addr{netip.MustParseAddr("192.0.2.77")}); !errors.Is(err, noHolder) {
-		t.Errorf("nobody's address: %v", err)
+		t.Errorf("an unassigned address: %v", err)
 	}
 	got := r.Links(t.Context(), "127.0.0.1")
 	if len(got.Links) != 1 || got.Links[0].Name != "lo" || got.Links[0].Carrier.Value != 1 {
@@ -130,7 +130,7 @@ func TestTheLoopbackOfThisMachineHasItsAddress(t *testing.T) {
 	t.Logf("%+v", got)
 }
 
-// FuzzLinks gives the reader files of anybody's making.
+// FuzzLinks feeds the reader arbitrary files.
 func FuzzLinks(f *testing.F) {
 	for name, text := range vlanOnBond() {
 		if strings.Contains(name, "/eth1/") && !strings.HasPrefix(text, "-> ") {

@@ -22,15 +22,15 @@ import (
 const (
 	clockSource    = "devices/system/clocksource/clocksource0/current_clocksource"
 	mostProcessors = 4096
-	givenUp        = 16    // seconds of error at which the kernel gives the clock up
-	apart          = 0.001 // seconds between two looks at clocks that are held against each other
+	givenUp        = 16    // seconds of error at which the kernel treats the clock as unsynchronised
+	apart          = 0.001 // most seconds between the readings of two clocks that are compared
 
 	noPressure  = absence("PSI is disabled: boot with psi=1")
 	noThrottle  = absence("no throttle counters for this CPU")
 	noExaminers = absence("no machine-check reporting for this CPU")
 )
 
-// pressure is how processes wait for one thing.
+// pressure reads the pressure (PSI) of one resource.
 func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 	proc, err := procfs.NewFS(r.proc)
 	if err != nil {
@@ -46,8 +46,8 @@ func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 	return stats, nil
 }
 
-// waited is the part of the last minute in which a process waited for the processor, or all for the disk, in percent.
-// That all wait for the processor cannot be.
+// waited returns the percentage of the last minute in which a process waited for a CPU, or all for the disk. All
+// processes waiting for a CPU is impossible.
 func (r *Reader) waited(of string) (float64, error) {
 	stats, err := r.pressure(of)
 	line := stats.Full
@@ -63,7 +63,7 @@ func (r *Reader) waited(of string) (float64, error) {
 	return line.Avg60, nil
 }
 
-// maxError is what the kernel thinks the wall clock is off at most. To ask changes nothing and needs no privilege.
+// maxError returns the kernel's maximum error of the wall clock. Asking changes nothing and needs no privilege.
 func maxError() (float64, error) {
 	var state unix.Timex
 	if _, err := unix.Adjtimex(&state); err != nil {
@@ -72,7 +72,7 @@ func maxError() (float64, error) {
 	return offAtMost(state), nil
 }
 
-// offAtMost is the error in seconds; a clock that the kernel has given up is off by any amount, whatever it says.
+// offAtMost returns the error in seconds; that of an unsynchronised clock is unbounded, whatever the kernel reports.
 func offAtMost(state unix.Timex) float64 {
 	off := float64(state.Maxerror) / 1e6 // microseconds
 	if state.Status&unix.STA_UNSYNC != 0 {
@@ -81,10 +81,10 @@ func offAtMost(state unix.Timex) float64 {
 	return off
 }
 
-// bootedAt is when the machine was booted by the wall clock, in seconds. It changes when the clock is set, and does not
-// when it is corrected by and by: both clocks then go at the same pace.
+// bootedAt returns the time of the boot by the wall clock, in seconds. It changes when the clock is stepped, but not
+// when it is slewed: both clocks then run at the same rate.
 func bootedAt() (float64, error) {
-	for range 5 { // until nobody takes the processor away in between
+	for range 5 { // until the process is not descheduled in between
 		var before, wall, after unix.Timespec
 		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
 			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))
@@ -98,7 +98,7 @@ func bootedAt() (float64, error) {
 	return 0, absence("CPU starvation: cannot compare the clocks")
 }
 
-// throttled is how often a processor was slowed down for heat, by itself or with its package, on average over all.
+// throttled returns how often a CPU was throttled for heat, by itself or with its package, on average over all.
 func (r *Reader) throttled() (float64, error) {
 	dirs, err := filepath.Glob(filepath.Join(r.sys, "devices/system/cpu/cpu[0-9]*/thermal_throttle"))
 	if err != nil || len(dirs) == 0 || len(dirs) > mostProcessors {
@@ -109,7 +109,7 @@ func (r *Reader) throttled() (float64, error) {
 		worse := 0.0
 		for _, counter := range []string{"core_throttle_count", "package_throttle_count"} {
 			if !exists(dir, counter) {
-				continue // not every processor has both
+				continue // not every CPU has both
 			}
 			n, err := sum(dir, counter)
 			if err != nil {
@@ -122,7 +122,7 @@ func (r *Reader) throttled() (float64, error) {
 	return all / float64(len(dirs)), nil
 }
 
-// machineChecks is 1 when the processor has found an error that it could not correct (TAINT_MACHINE_CHECK).
+// machineChecks returns 1 if a CPU has reported an uncorrectable error (TAINT_MACHINE_CHECK).
 func (r *Reader) machineChecks() (float64, error) {
 	const checked = 1 << 4
 	if !exists(r.sys, "devices/system/machinecheck") {
@@ -140,7 +140,7 @@ func (r *Reader) machineChecks() (float64, error) {
 	return float64(n & checked / checked), nil
 }
 
-// hung is how many tasks the kernel has found that did not run for minutes while they waited for a device.
+// hung returns how many tasks the kernel has found blocked for minutes.
 func (r *Reader) hung() (float64, error) {
 	const file, after = "sys/kernel/hung_task_detect_count", "sys/kernel/hung_task_timeout_secs"
 	if patience, err := sum(r.proc, after); err != nil || patience == 0 {
@@ -152,7 +152,7 @@ func (r *Reader) hung() (float64, error) {
 	return sum(r.proc, file)
 }
 
-// segments are those of TCP that all of this host has sent, and of them those that it has sent again.
+// segments returns all TCP segments that this host has sent, and the part that was retransmitted.
 func (r *Reader) segments() health.Part {
 	path := filepath.Join(r.proc, "net/snmp")
 	text, err := read(path)
@@ -174,7 +174,7 @@ func (r *Reader) segments() health.Part {
 	return health.Part{Absent: path + " has no TCP counters"}
 }
 
-// processor is the time of all processors, and of it that which the host of a virtual machine has taken for others.
+// processor returns the time of all CPUs, and the part that the hypervisor has given to other machines.
 func (r *Reader) processor() health.Part {
 	path := filepath.Join(r.proc, "stat")
 	text, err := begin(path)
@@ -182,12 +182,12 @@ func (r *Reader) processor() health.Part {
 		return health.Part{Absent: "cannot read " + path}
 	}
 	first, _, _ := strings.Cut(text, "\n")
-	// that of guests is within user's and nice's
+	// guest time is part of user and nice
 	names := []string{"cpu", "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
 	return part(path, names, strings.Fields(first), []string{"steal"}, names[1:])
 }
 
-// begin returns the beginning of a file that may be long.
+// begin reads the beginning of a file that may be long.
 func begin(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

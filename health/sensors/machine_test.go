@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAClockThatTheKernelHasGivenUpIsOffByAnyAmount(t *testing.T) {
+func TestAnUnsynchronisedClockHasAnUnboundedError(t *testing.T) {
 	t.Parallel()
 	state := unix.Timex{Maxerror: 250_000}
 	if off := offAtMost(state); off != 0.25 {
-		t.Errorf("a clock that is kept is off by %v s", off)
+		t.Errorf("a synchronised clock is off by %v s", off)
 	}
 	state.Status = unix.STA_UNSYNC | unix.STA_PLL
 	if off := offAtMost(state); off != givenUp {
-		t.Errorf("a clock that is not kept is off by %v s", off)
+		t.Errorf("an unsynchronised clock is off by %v s", off)
 	}
 }
 
-func TestTheMomentOfTheBootIsThatOfTheKernelAndStandsStill(t *testing.T) {
+func TestTheBootTimeMatchesTheKernelsAndIsStable(t *testing.T) {
 	t.Parallel()
 	booted, err := bootedAt()
-	for range 1000 { // on a machine that is busy the two clocks may be read too far apart
+	for range 1000 { // on a busy machine the two clocks may be read too far apart
 		if err == nil {
 			break
 		}

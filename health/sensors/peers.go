@@ -15,7 +15,7 @@ import (
 
 const (
 	mostConnections = 256
-	mostAnswers     = 64 // reads of a socket for one question
+	mostAnswers     = 64 // reads of a socket for one request
 	answerSize      = 32 << 10
 
 	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or the service " +
@@ -30,8 +30,8 @@ const (
 	diagWhole  = diagHeader + 4 + diagEnds + 20
 )
 
-// Peers returns the TCP connections that came to this port of the host: those on which an etcd sends to its peers. The
-// kernel picks them out, so that what else the host talks to costs nothing.
+// Peers returns the TCP connections to this port of the host: those on which an etcd sends to its peers. The kernel
+// selects them, so that other connections of the host cost nothing.
 func (r *Reader) Peers(port uint16) health.PeersReading {
 	var all []health.PeerConnection
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -69,9 +69,9 @@ func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 			return nil, noAnswer
 		}
 		if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
-			continue // not the kernel
+			continue // not from the kernel
 		}
-		some, last, err := understood(buffer[:n])
+		some, last, err := parseAnswer(buffer[:n])
 		if all = append(all, some...); err != nil || last {
 			return all, err
 		}
@@ -82,22 +82,22 @@ func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 	return nil, tooMany
 }
 
-// diagQuestion asks for the established TCP connections whose own port this is, with what TCP knows of them.
+// diagQuestion asks for the established TCP connections with this local port, with their TCP information.
 func diagQuestion(family uint8, port uint16) []byte {
 	const established = 1 // of the states of TCP
 	q := make([]byte, 0, diagHeader+8+diagEnds)
 	q = binary.NativeEndian.AppendUint32(q, uint32(cap(q)))
 	q = binary.NativeEndian.AppendUint16(q, unix.SOCK_DIAG_BY_FAMILY)
 	q = binary.NativeEndian.AppendUint16(q, unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	q = append(q, 0, 0, 0, 0, 0, 0, 0, 0) // no number and no sender: it is the only question
+	q = append(q, 0, 0, 0, 0, 0, 0, 0, 0) // no number and no sender: it is the only request
 	q = append(q, family, unix.IPPROTO_TCP, 1<<(diagInfo-1), 0)
 	q = binary.NativeEndian.AppendUint32(q, 1<<established)
 	q = binary.BigEndian.AppendUint16(q, port)
-	return q[:cap(q)] // any other end, and the rest is zero
+	return q[:cap(q)] // any remote end, and the rest is zero
 }
 
-// understood takes an answer of the kernel apart. Last says that no more follow.
-func understood(answer []byte) (all []health.PeerConnection, last bool, err error) {
+// parseAnswer parses an answer of the kernel. last means that it is the final part.
+func parseAnswer(answer []byte) (all []health.PeerConnection, last bool, err error) {
 	for len(answer) > 0 {
 		if len(answer) < diagHeader {
 			return nil, false, garbled
@@ -123,10 +123,10 @@ func understood(answer []byte) (all []health.PeerConnection, last bool, err erro
 	return all, false, nil
 }
 
-// aligned is where the next one begins.
+// aligned returns where the next one begins.
 func aligned(size uint32) uint32 { return (size + 3) &^ 3 }
 
-// connection reads struct inet_diag_msg and what follows it. One of which TCP tells nothing has no segments.
+// connection parses struct inet_diag_msg and its attributes. A connection without TCP information has no segments.
 func connection(m []byte) (c health.PeerConnection, ok bool) {
 	if len(m) < diagWhole {
 		return c, false
@@ -152,8 +152,8 @@ func connection(m []byte) (c health.PeerConnection, ok bool) {
 	return c, true
 }
 
-// sent reads of struct tcp_info how many segments with data were sent, and how many of them again. Kernels before 4.6
-// do not tell the first.
+// sent reads from struct tcp_info how many segments with data were sent, and how many were retransmitted. Kernels
+// before 4.6 do not report the former.
 func sent(info []byte) health.Part {
 	const again, all = unsafe.Offsetof(unix.TCPInfo{}.Total_retrans), unsafe.Offsetof(unix.TCPInfo{}.Data_segs_out)
 	if uintptr(len(info)) < all+4 {

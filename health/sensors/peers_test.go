@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accepted returns a listener's port and a connection to it, of which it has sent so many bytes one by one.
+// accepted returns a listener's port and a connection to it. The port's side has sent that many bytes, one by one.
 func accepted(t *testing.T, network, address string, sent int) (port uint16) {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -44,10 +44,10 @@ func accepted(t *testing.T, network, address string, sent int) (port uint16) {
 	return netip.MustParseAddrPort(l.Addr().String()).Port()
 }
 
-func TestTheKernelTellsWhatIsSentOnTheConnectionsToAPort(t *testing.T) {
+func TestReadsSentSegmentsOfTheConnectionsToAPort(t *testing.T) {
 	t.Parallel()
 	networks := map[string]string{"tcp4": "127.0.0.1:0"}
-	loopback := "00000000000000000000000000000001" // of IPv6, where this machine has it
+	loopback := "00000000000000000000000000000001" // of IPv6, if this machine has it
 	if all, err := os.ReadFile("/proc/net/if_inet6"); err == nil && strings.Contains(string(all), loopback) {
 		networks["tcp6"] = "[::1]:0"
 	}
@@ -55,7 +55,7 @@ func TestTheKernelTellsWhatIsSentOnTheConnectionsToAPort(t *testing.T) {
 		port := accepted(t, network, address, 20)
 		got := New().Peers(port)
 		if !got.Known || len(got.All) != 1 || got.At <= 0 {
-			t.Fatalf("%s: of port %d it tells %+v", network, port, got)
+			t.Fatalf("%s: port %d: %+v", network, port, got)
 		}
 		c := got.All[0]
 		if s := c.Segments; !netip.MustParseAddr(c.To).IsLoopback() || c.Cookie == 0 || !s.Known ||
@@ -65,31 +65,31 @@ func TestTheKernelTellsWhatIsSentOnTheConnectionsToAPort(t *testing.T) {
 	}
 }
 
-func TestAPortWithoutConnectionsHasNone(t *testing.T) {
+func TestAPortWithoutConnections(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0") // so that nobody else has it
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // so that it is in use
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	if got := New().Peers(netip.MustParseAddrPort(l.Addr().String()).Port()); !got.Known || len(got.All) != 0 {
-		t.Errorf("of a port without connections it tells %+v", got)
+		t.Errorf("a port without connections: %+v", got)
 	}
 }
 
-// answerOf is a message of the kernel's with this body.
+// answerOf is a kernel message with this body.
 func answerOf(kind uint16, body []byte) []byte {
 	m := binary.NativeEndian.AppendUint32(nil, uint32(diagHeader+len(body)))
 	m = binary.NativeEndian.AppendUint16(m, kind)
 	return append(append(m, make([]byte, diagHeader-len(m))...), body...)
 }
 
-func TestAnAnswerThatIsCutOffOrAnErrorTellsNothing(t *testing.T) {
+func TestATruncatedAnswerOrAnErrorHasNoConnections(t *testing.T) {
 	t.Parallel()
 	whole := answerOf(unix.SOCK_DIAG_BY_FAMILY, make([]byte, diagWhole-diagHeader))
-	all, last, err := understood(append(whole, answerOf(unix.NLMSG_DONE, nil)...))
+	all, last, err := parseAnswer(append(whole, answerOf(unix.NLMSG_DONE, nil)...))
 	if len(all) != 1 || !last || err != nil || all[0].Segments.Known {
-		t.Errorf("a connection of which TCP tells nothing is %+v, %t, %v", all, last, err)
+		t.Errorf("a connection without TCP information: %+v, %t, %v", all, last, err)
 	}
 	for name, answer := range map[string][]byte{
 		"an error":            answerOf(unix.NLMSG_ERROR, make([]byte, 20)),
@@ -99,8 +99,8 @@ func TestAnAnswerThatIsCutOffOrAnErrorTellsNothing(t *testing.T) {
 		"an endless part":     answerOf(unix.SOCK_DIAG_BY_FAMILY, append(whole[diagHeader:], 255, 255, 2, 0)),
 		"a part without size": answerOf(unix.SOCK_DIAG_BY_FAMILY, append(whole[diagHeader:], 0, 0, 2, 0)),
 	} {
-		if all, _, err := understood(answer); err == nil || len(all) > 0 {
-			t.Errorf("%s is understood as %+v", name, all)
+		if all, _, err := parseAnswer(answer); err == nil || len(all) > 0 {
+			t.Errorf("%s is parsed as %+v", name, all)
 		}
 	}
 }
@@ -109,13 +109,13 @@ func FuzzConnections(f *testing.F) {
 	f.Add(answerOf(unix.NLMSG_DONE, nil))
 	f.Add(answerOf(unix.SOCK_DIAG_BY_FAMILY, make([]byte, 400)))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		all, _, err := understood(answer)
+		all, _, err := parseAnswer(answer)
 		if err != nil && len(all) > 0 || len(all) > len(answer)/diagWhole {
 			t.Errorf("%d connections of %d bytes, and %v", len(all), len(answer), err)
 		}
 		for _, c := range all {
 			if s := c.Segments; !s.Known && (s.Absent == "" || s.Of != 0 || s.Among != 0) {
-				t.Errorf("what is not known is %+v", s)
+				t.Errorf("unknown segments: %+v", s)
 			}
 		}
 	})

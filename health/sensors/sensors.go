@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sensors reads what the kernel tells of a machine beside its disk: memory, its modules, processors, the clock,
-// and the interfaces of etcd's traffic.
+// Package sensors reads what the kernel reports about a machine, apart from its disk: memory, its modules, CPUs, the
+// clock, and the interfaces of etcd's traffic.
 //
-// It promises that a look asks the kernel alone, never a device (but for [Reader.Database]), and reads a bounded number
-// of bounded files; and that what is missing, or makes no sense, is a figure that says why it is absent, never zero.
+// It promises that a reading asks the kernel alone, never a device (except in [Reader.Database]), and reads a bounded
+// number of bounded files; and that a missing or impossible value is an absent figure with a reason, never zero.
 package sensors
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Reader reads the kernel's files. Make it with [New].
+// Reader reads the kernel's files. Create it with [New].
 type Reader struct {
 	proc, sys string
 	clock     func() (seconds float64, err error)
-	now       func() time.Duration // since boot, as the probe counts it
+	now       func() time.Duration // since boot, on the probe's clock
 	wall      func() (sinceBoot float64, err error)
 	ipv4      func() ([]held, error)
 	names     resolved
@@ -41,7 +41,7 @@ func New() *Reader {
 	}
 }
 
-// Read returns what the kernel tells at this moment.
+// Read returns the kernel's current values.
 func (r *Reader) Read() health.MachineReading {
 	return health.MachineReading{
 		MemoryAvailable: figure(r.available()), MemoryStalled: figure(r.stalled()), ProcessesKilled: figure(r.killed()),
@@ -54,7 +54,7 @@ func (r *Reader) Read() health.MachineReading {
 	}
 }
 
-// absence is the error of a figure that this kernel does not have: why, without numbers that change.
+// absence is the reason why this kernel does not have a figure, without changing numbers.
 type absence string
 
 func (a absence) Error() string { return string(a) }
@@ -69,7 +69,7 @@ func figure(value float64, err error) health.Figure {
 	return health.Figure{Value: value, Known: true}
 }
 
-// available is the part of the memory that can be had, in percent.
+// available returns the percentage of available memory.
 func (r *Reader) available() (float64, error) {
 	proc, err := procfs.NewFS(r.proc)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Reader) available() (float64, error) {
 	return 100 * float64(*info.MemAvailable) / float64(*info.MemTotal), nil
 }
 
-// stalled is the part of the last minute in which all waited for memory, in percent.
+// stalled returns the percentage of the last minute in which all processes waited for memory.
 func (r *Reader) stalled() (float64, error) {
 	stats, err := r.pressure("memory")
 	switch {
@@ -98,13 +98,13 @@ func (r *Reader) stalled() (float64, error) {
 }
 
 const (
-	smallFile      = 64 << 10 // what one of the kernel's files may have at most
-	mostOfAKind    = 64       // memory controllers that are looked at
+	smallFile      = 64 << 10 // the largest size of one of the kernel's files
+	mostOfAKind    = 64       // memory controllers that are read
 	edac           = "devices/system/edac/mc"
 	noMemoryErrors = absence("the kernel has no driver that counts errors of this memory (EDAC)")
 )
 
-// killed is how many processes the kernel has ended for want of memory.
+// killed returns how many processes the kernel has killed because memory ran out.
 func (r *Reader) killed() (float64, error) {
 	path := filepath.Join(r.proc, "vmstat")
 	text, err := read(path)
@@ -119,7 +119,7 @@ func (r *Reader) killed() (float64, error) {
 	return 0, absence(path + " is missing the counter: the kernel is older than 4.13")
 }
 
-// modules adds a counter up over all memory controllers.
+// modules adds up a counter over all memory controllers.
 func (r *Reader) modules(counter string) (float64, error) {
 	paths, err := filepath.Glob(filepath.Join(r.sys, edac, "mc*", counter))
 	if err != nil || len(paths) == 0 {
@@ -151,7 +151,7 @@ func count(path, text string) (float64, error) {
 	return float64(n), nil
 }
 
-// read returns a small file of the kernel.
+// read returns the content of a small file of the kernel.
 func read(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

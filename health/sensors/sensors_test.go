@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// tree writes the kernel's files below a directory of its own.
+// tree writes the kernel's files below a temporary directory.
 func tree(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,20 +82,20 @@ func TestEveryFigureIsReadFromItsFile(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
+func TestAnUnreadableFigureHasAReasonAndIsNotZero(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		file, text string
 		figure     func(health.MachineReading) health.Figure
 		why        string
 	}{
-		"no memory is told of": {"proc/meminfo", "MemFree: 1 kB\n", memory, "no valid MemAvailable"},
+		"no available memory": {"proc/meminfo", "MemFree: 1 kB\n", memory, "no valid MemAvailable"},
 		"more is available than there is": {
 			"proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", memory, "no valid MemAvailable",
 		},
 		"not a memory at all":        {"proc/meminfo", "\x00\x01", memory, "meminfo"},
 		"the kernel has no pressure": {"proc/pressure/memory", "", stalled, "boot with psi=1"},
-		"a pressure of more than all": {
+		"a pressure above 100 %": {
 			"proc/pressure/memory", "full avg10=1 avg60=400 avg300=1 total=1\n", stalled, "cannot read",
 		},
 		"a pressure that is no number": {
@@ -107,13 +107,13 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 		"the kernel has no pressure of the disk": {"proc/pressure/io", "", waited, "boot with psi=1"},
 		"a pressure of the disk of half a line":  {"proc/pressure/io", "full avg10=1\n", waited, "cannot read"},
 		"a kernel that does not count the hung":  {hungCount, "", hung, "older than 6.13"},
-		"less than none that hang":               {hungCount, "-1", hung, "is not a number"},
-		"a kernel that waits for ever":           {hungAfter, "0\n", hung, "hung-task detection is off"},
-		"a kernel without that":                  {hungAfter, "", hung, "hung-task detection is off"},
-		"a virtual machine without heat":         {throttle, "", throttled, "no throttle counters"},
-		"heat that is no number":                 {throttled1, "warm", throttled, "is not a number"},
-		"a processor without machine checks":     {examiner, "", checks, "no machine-check reporting"},
-		"no number of what taints":               {"proc/sys/kernel/tainted", "M", checks, "is not a number"},
+		"a negative number of hung tasks":        {hungCount, "-1", hung, "is not a number"},
+		"hung-task detection off":                {hungAfter, "0\n", hung, "hung-task detection is off"},
+		"a kernel without hung-task detection":   {hungAfter, "", hung, "hung-task detection is off"},
+		"a virtual machine without throttling":   {throttle, "", throttled, "no throttle counters"},
+		"a throttle count that is no number":     {throttled1, "warm", throttled, "is not a number"},
+		"a CPU without machine checks":           {examiner, "", checks, "no machine-check reporting"},
+		"a taint mask that is no number":         {"proc/sys/kernel/tainted", "M", checks, "is not a number"},
 		"no TCP":                                 {"proc/net/snmp", "Ip: 1\n", resent, "has no TCP counters"},
 		"TCP without its names": {
 			"proc/net/snmp", "Tcp: 1 2 3\nTcp: 1 2 3\n", resent, "impossible numbers",
@@ -166,7 +166,7 @@ func ofPart(p health.Part) health.Figure {
 	return health.Figure{Value: p.Of, Known: p.Known, Absent: p.Absent}
 }
 
-func TestAMachineThatTellsNothingIsNotWell(t *testing.T) {
+func TestAMachineWithoutFiguresIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	r := tree(t, nil)
 	r.clock = func() (float64, error) { return 0, errors.New("not permitted") }
@@ -185,7 +185,7 @@ func TestAMachineThatTellsNothingIsNotWell(t *testing.T) {
 	}
 }
 
-func TestThisMachineTellsItsMemoryAndItsClock(t *testing.T) {
+func TestThisMachineReportsItsMemoryAndItsClock(t *testing.T) {
 	t.Parallel()
 	m := New().Read()
 	if f := m.MemoryAvailable; !f.Known || f.Value <= 0 || f.Value > 100 {
@@ -197,7 +197,7 @@ func TestThisMachineTellsItsMemoryAndItsClock(t *testing.T) {
 	t.Logf("%+v", m)
 }
 
-// FuzzRead gives the reader files of anybody's making.
+// FuzzRead feeds the reader arbitrary files.
 func FuzzRead(f *testing.F) {
 	for name, text := range kernel() {
 		f.Add(name, text)

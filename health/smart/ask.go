@@ -29,7 +29,7 @@ const (
 	allTake     = 5 * time.Minute
 )
 
-// asker has smartctl ask the drives of a machine.
+// asker runs smartctl for the drives of a machine.
 type asker struct {
 	program string
 	sys     string
@@ -38,7 +38,7 @@ type asker struct {
 	all     time.Duration
 }
 
-// Main asks all drives and hands over what they say. It tells news what it has not been told before.
+// Main asks all drives and publishes their answers. It writes to news what it has not reported before.
 func Main(files rootfile.Tree, news io.Writer) error {
 	a := asker{program: program, sys: "/sys", dir: Dir, each: eachTakes, all: allTake}
 	return a.handOver(context.Background(), files, news)
@@ -48,7 +48,7 @@ func (a asker) handOver(ctx context.Context, files rootfile.Tree, news io.Writer
 	path := filepath.Join(a.dir, File)
 	var before answers
 	if data, err := files.Read(path, fileLimit); err == nil {
-		before, _ = parseAnswers(data) // what is spoilt is written anew, and said again
+		before, _ = parseAnswers(data) // an invalid file is replaced, and its problems are reported again
 	}
 	now := a.ask(ctx)
 	for _, d := range now.Drives {
@@ -81,12 +81,12 @@ func (a asker) ask(ctx context.Context) answers {
 			all = append(all, health.Drive{Name: name, Absent: err.Error()})
 			continue
 		}
-		all = append(all, understand(name, said))
+		all = append(all, parseDrive(name, said))
 	}
 	return answers{At: Monotonic(), Drives: all}
 }
 
-// drives names the NVMe controllers and the SCSI and SATA disks.
+// drives lists the NVMe controllers and the SCSI and SATA disks.
 func (a asker) drives() []string {
 	var names []string
 	controllers, _ := filepath.Glob(filepath.Join(a.sys, "class/nvme/nvme*"))
@@ -109,8 +109,8 @@ var (
 	errNoTime  = errors.New("skipped: other drives took too long")
 )
 
-// smartctl returns what it says of a drive. The error has no numbers that change. A process that hangs in the kernel
-// cannot be killed: it is left, and its lock keeps others from being started.
+// smartctl returns its output on a drive. The error has no changing numbers. A process that hangs in the kernel cannot
+// be killed: it is left alone, and its lock keeps others from being started.
 func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, errNoTime
@@ -139,7 +139,7 @@ func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	case <-time.After(a.each + 2*time.Second): // after it was killed
 		return nil, errHangs
 	}
-	var status *exec.ExitError // its bits say what the text says as well
+	var status *exec.ExitError // its bits repeat what the text says
 	switch {
 	case out.over:
 		return nil, errTooMuch

@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smart asks drives how they are, and hands the answers over in a file.
+// Package smart asks drives for their SMART data, and publishes the answers in a file.
 //
-// To ask takes rights that the agent does not have, and a drive may not answer. So a unit of its own runs [Main] every
-// now and then as root with two capabilities; it has smartctl ask, drive by drive, and writes down what health judges
-// by. The agent reads that file with [Read]: it asks no drive, and waits for none.
+// Asking takes capabilities that the agent does not have, and a drive may not answer. So a separate unit runs [Main]
+// periodically as root with two capabilities; it runs smartctl, drive by drive, and writes down what package health
+// needs. The agent reads that file with [Read]: it asks no drive, and waits for none.
 //
-// What smartctl says is bounded in bytes and time, and what it does not say is not known, never zero. A smartctl that
-// hangs with its drive holds a lock: no second one is started for that drive.
+// The output of smartctl is bounded in bytes and time, and what it does not report is unknown, never zero. A smartctl
+// that hangs with its drive holds a lock: no second one is started for that drive.
 package smart
 
 import (
@@ -25,20 +25,20 @@ import (
 )
 
 const (
-	// Dir is the directory of the unit; root alone writes there.
+	// Dir is the directory of the unit; only root writes there.
 	Dir = "/run/quorumd-smart"
-	// File is what is handed over in it.
+	// File is the file with the answers.
 	File = "drives.json"
 
 	fileLimit  = 256 << 10
 	mostDrives = 64
 	mostErrors = 4
-	longest    = 200 // characters of a text
-	// stale is when an answer counts no longer: after four that did not come.
+	longest    = 200 // of a text
+	// stale is when an answer is too old: after four missing ones.
 	stale = 2 * time.Hour
 )
 
-// answers is the file.
+// answers is the content of the file.
 type answers struct {
 	// At is when they were collected, on CLOCK_MONOTONIC.
 	At     time.Duration  `json:"at"`
@@ -46,7 +46,7 @@ type answers struct {
 	Drives []health.Drive `json:"drives,omitempty"`
 }
 
-// Read returns what was handed over last. Now is the moment on CLOCK_MONOTONIC.
+// Read returns the last report. now is the time on CLOCK_MONOTONIC.
 func Read(files rootfile.Tree, path string, now time.Duration) health.Several[health.Drive] {
 	absent := func(why string) health.Several[health.Drive] { return health.Several[health.Drive]{Absent: why} }
 	data, err := files.Read(path, fileLimit)
@@ -65,11 +65,11 @@ func Read(files rootfile.Tree, path string, now time.Duration) health.Several[he
 	case a.Absent != "":
 		return absent(a.Absent)
 	}
-	return told(a.Drives)
+	return reported(a.Drives)
 }
 
-// told returns the drives, unless none of them has told anything.
-func told(drives []health.Drive) health.Several[health.Drive] {
+// reported returns the drives, unless none of them has reported anything.
+func reported(drives []health.Drive) health.Several[health.Drive] {
 	for _, d := range drives {
 		if d.Absent == "" {
 			return health.Several[health.Drive]{Known: true, All: drives}
@@ -100,7 +100,7 @@ func parseAnswers(data []byte) (answers, error) {
 	return a, nil
 }
 
-// Monotonic is the present moment on CLOCK_MONOTONIC.
+// Monotonic returns the current time on CLOCK_MONOTONIC.
 func Monotonic() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

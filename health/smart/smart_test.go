@@ -32,7 +32,7 @@ func fixture(t testing.TB, name string) []byte {
 	return data
 }
 
-func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
+func TestOutputOfSmartctlIsParsed(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]health.Drive{
 		"nvme.json": {
@@ -54,13 +54,13 @@ func TestWhatSmartctlSaysIsUnderstood(t *testing.T) {
 		},
 		"raid.json": {Name: "x", Absent: "/dev/sdc: this is a RAID controller; please try adding '-d megaraid,N'"},
 	} {
-		if got := understand("x", fixture(t, file)); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s is understood as\n%+v, want\n%+v", file, got, want)
+		if got := parseDrive("x", fixture(t, file)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is read as\n%+v, want\n%+v", file, got, want)
 		}
 	}
 }
 
-func TestWhatSmartctlDoesNotSayIsNotKnown(t *testing.T) {
+func TestOutputWithoutResultsIsUnknown(t *testing.T) {
 	t.Parallel()
 	for said, why := range map[string]string{
 		"":                                  "not JSON",
@@ -72,14 +72,14 @@ func TestWhatSmartctlDoesNotSayIsNotKnown(t *testing.T) {
 		`{"nvme_smart_health_information_log":{"critical_warning":300}}`:                     "critical_warning is not of type uint8",
 		`{"smartctl":{"messages":[{"string":"It is in STANDBY\u0007","severity":"error"}]}}`: "It is in STANDBY",
 	} {
-		d := understand("sda", []byte(said))
+		d := parseDrive("sda", []byte(said))
 		if !strings.HasSuffix(d.Absent, why) || d.Failed || d.Used != nil || d.Errors != nil {
-			t.Errorf("%s is understood as %+v, want why: %s", said, d, why)
+			t.Errorf("%s is read as %+v, want why: %s", said, d, why)
 		}
 	}
-	d := understand("nvme0", []byte(`{"smart_status":{"passed":true},"nvme_smart_health_information_log":{}}`))
+	d := parseDrive("nvme0", []byte(`{"smart_status":{"passed":true},"nvme_smart_health_information_log":{}}`))
 	if d.Absent != "" || d.Warns || d.Spare != nil || d.SpareLimit != nil || d.Used != nil || d.Errors != nil {
-		t.Errorf("an empty log is understood as %+v", d)
+		t.Errorf("an empty log is read as %+v", d)
 	}
 }
 
@@ -90,19 +90,19 @@ func TestACounterWithoutANumberIsNotZero(t *testing.T) {
 		`"scsi_error_counter_log":{"read":{},"write":{"errors_corrected_by_eccfast":9}}`,
 		`"scsi_grown_defect_list":null`,
 	} {
-		d := understand("sda", []byte(`{"smart_status":{"passed":true},`+said+`}`))
+		d := parseDrive("sda", []byte(`{"smart_status":{"passed":true},`+said+`}`))
 		if d.Absent != "" || d.Errors != nil {
-			t.Errorf("%s is understood as %+v", said, d)
+			t.Errorf("%s is read as %+v", said, d)
 		}
 	}
 }
 
-func TestNumbersThatNoDriveCanCountAreDropped(t *testing.T) {
+func TestImpossibleNumbersAreDropped(t *testing.T) {
 	t.Parallel()
-	d := understand("sda", []byte(`{"smart_status":{"passed":true},"scsi_percentage_used_endurance_indicator":-7,
+	d := parseDrive("sda", []byte(`{"smart_status":{"passed":true},"scsi_percentage_used_endurance_indicator":-7,
 		"scsi_grown_defect_list":18446744073709551615}`))
 	if d.Absent != "" || d.Used != nil || d.Errors != nil {
-		t.Errorf("it is understood as %+v", d)
+		t.Errorf("read as %+v", d)
 	}
 }
 
@@ -111,11 +111,11 @@ func FuzzUnderstand(f *testing.F) {
 		f.Add(fixture(f, file))
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
-		d := understand("sda", said)
+		d := parseDrive("sda", said)
 		var o output
 		if err := json.Unmarshal(said, &o); d.Absent == "" && (err != nil || !d.Warns &&
 			(o.Status == nil || o.Status.Passed == nil)) {
-			t.Errorf("it has no verdict, and is understood as %+v", d)
+			t.Errorf("without a self-assessment: %+v", d)
 		}
 		data, err := json.Marshal(answers{Drives: []health.Drive{d}})
 		if err != nil {
@@ -123,12 +123,12 @@ func FuzzUnderstand(f *testing.F) {
 		}
 		again, err := parseAnswers(data)
 		if err != nil || !reflect.DeepEqual(again.Drives[0], d) {
-			t.Errorf("%+v is handed over as %+v: %v", d, again, err)
+			t.Errorf("%+v is read back as %+v: %v", d, again, err)
 		}
 	})
 }
 
-// machine is a /sys with these drives, and a smartctl that does what the script says; $0 is the drive.
+// machine is a /sys with these drives, and a smartctl that runs the script; $0 is the drive.
 func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tree) {
 	t.Helper()
 	dir := t.TempDir()
@@ -160,7 +160,7 @@ func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tre
 	return a, rootfile.Beneath(dir, os.Getuid())
 }
 
-// handedOver asks the drives and gives what the agent reads, and what was news.
+// handedOver asks the drives and returns what the agent reads, and the news.
 func handedOver(t *testing.T, a asker, files rootfile.Tree) (health.Several[health.Drive], string) {
 	t.Helper()
 	var news strings.Builder
@@ -170,7 +170,7 @@ func handedOver(t *testing.T, a asker, files rootfile.Tree) (health.Several[heal
 	return Read(files, filepath.Join(a.dir, File), Monotonic()), news.String()
 }
 
-func TestEveryDriveIsAskedAndWhatItSaysReachesTheAgent(t *testing.T) {
+func TestTheResultsOfAllDrivesReachTheAgent(t *testing.T) {
 	t.Parallel()
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
@@ -189,11 +189,11 @@ func TestEveryDriveIsAskedAndWhatItSaysReachesTheAgent(t *testing.T) {
 		t.Errorf("news: %q", news)
 	}
 	if _, news := handedOver(t, a, files); news != "" {
-		t.Errorf("it is said again: %q", news)
+		t.Errorf("reported again: %q", news)
 	}
 }
 
-func TestWhyNoDriveCanBeAskedReachesTheAgent(t *testing.T) {
+func TestTheReasonForMissingResultsReachesTheAgent(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		script string
@@ -218,7 +218,7 @@ func TestWhyNoDriveCanBeAskedReachesTheAgent(t *testing.T) {
 	}
 }
 
-func TestADriveThatDoesNotAnswerIsLeftAndNotAskedAgainMeanwhile(t *testing.T) {
+func TestASilentDriveIsSkippedAndNotAskedAgainMeanwhile(t *testing.T) {
 	t.Parallel()
 	a, files := machine(t, "case $drive in /dev/sda) sleep 15 & wait;; esac\n"+
 		"echo '{\"smart_status\":{\"passed\":true}}'\n", "sda", "sdb")
@@ -227,14 +227,14 @@ func TestADriveThatDoesNotAnswerIsLeftAndNotAskedAgainMeanwhile(t *testing.T) {
 	if !got.Known || got.All[0].Absent != errHangs.Error() || got.All[1].Absent != "" {
 		t.Errorf("the agent reads %+v", got)
 	}
-	// Its sleep has the lock still, as a smartctl has that hangs in the kernel.
+	// Its sleep still holds the lock, as a smartctl does that hangs in the kernel.
 	began := time.Now()
 	if _, err := a.smartctl(t.Context(), "sda"); err == nil || time.Since(began) > a.each {
-		t.Errorf("it is asked again: %v after %s", err, time.Since(began))
+		t.Errorf("asked again: %v after %s", err, time.Since(began))
 	}
 }
 
-func TestDrivesHaveATimeAllTogether(t *testing.T) {
+func TestAllDrivesTogetherHaveOneDeadline(t *testing.T) {
 	t.Parallel()
 	a, files := machine(t, "exec sleep 30\n", "sda", "sdb", "sdc")
 	a.each, a.all = 300*time.Millisecond, 300*time.Millisecond
@@ -243,11 +243,11 @@ func TestDrivesHaveATimeAllTogether(t *testing.T) {
 	}
 	data, err := files.Read(filepath.Join(a.dir, File), fileLimit)
 	if err != nil || strings.Count(string(data), errNoTime.Error()) != 2 {
-		t.Errorf("it hands over %s: %v", data, err)
+		t.Errorf("it wrote %s: %v", data, err)
 	}
 }
 
-func TestAnAnswerThatIsOldOrStrangeIsNone(t *testing.T) {
+func TestAnOldOrInvalidReportIsIgnored(t *testing.T) {
 	t.Parallel()
 	many := `{"drives":[` + strings.Repeat(`{"name":"sda"},`, mostDrives) + `{"name":"sda"}]}`
 	for text, why := range map[string]string{
@@ -279,7 +279,7 @@ func TestAnAnswerThatIsOldOrStrangeIsNone(t *testing.T) {
 	}
 }
 
-func TestWhatAnybodyMayWriteIsNotRead(t *testing.T) {
+func TestAReportWritableByOthersIsIgnored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, File)
@@ -290,7 +290,7 @@ func TestWhatAnybodyMayWriteIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := Read(rootfile.Beneath(dir, os.Getuid()), path, 0); got.Known || got.Absent == "" {
-		t.Errorf("it is read as %+v", got)
+		t.Errorf("read as %+v", got)
 	}
 }
 
@@ -303,7 +303,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, d := range a.Drives {
 			if len([]rune(d.Absent)) > longest || d.Used != nil && *d.Used > 255 {
-				t.Errorf("it is read as %+v", d)
+				t.Errorf("read as %+v", d)
 			}
 		}
 	})

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rootfile reads and writes files that nobody but root can have changed.
+// Package rootfile reads and writes files that only root can have changed.
 //
-// What root, systemd or etcd's user acts on must not lie where a less privileged user can write: a symbolic link there
-// shows other files, a pipe hangs who opens it, and a directory that is exchanged makes another file of the same path.
-// So every directory on the way is opened beneath the one before, follows no link, and must belong to root and be
-// writable for nobody else. The same holds for the file. Nothing is waited for, and what is read is bounded.
+// Files that root, systemd or etcd's user act on must not be where a less privileged user can write: a symbolic link
+// there leads to other files, opening a pipe hangs, and replacing a directory makes the same path another file. So
+// every directory of the path is opened beneath the previous one, follows no link, must belong to root and be writable
+// only for root. The same applies to the file. Nothing blocks, and reads are bounded.
 package rootfile
 
 import (
@@ -25,19 +25,19 @@ import (
 
 // Tree is where files are looked for.
 type Tree struct {
-	top   string // from where on every directory is checked
+	top   string // every directory from here on is checked
 	owner uint32
 }
 
-// Root is the whole file system, in which root is trusted and nobody else.
+// Root returns the whole file system, which trusts only root.
 func Root() Tree { return Tree{top: "/"} }
 
-// Beneath is the tree below a directory, in which that user is trusted.
+// Beneath returns the tree below a directory, which trusts that user.
 func Beneath(top string, owner int) Tree {
 	return Tree{top: filepath.Clean(top), owner: uint32(owner)} //nolint:gosec // a user's number
 }
 
-// Read gives a regular file of at most limit bytes.
+// Read returns the content of a regular file of at most limit bytes.
 func (t Tree) Read(path string, limit int) ([]byte, error) {
 	dir, err := t.openDir(filepath.Dir(path), false)
 	if err != nil {
@@ -72,8 +72,8 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// Write replaces a file, unless it says just that already: a reader sees the old text or the new one, also after a loss
-// of power. The directory must be there.
+// Write replaces a file, unless it already has that content: a reader sees the old text or the new one, even after a
+// power loss. The directory must exist.
 func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 	return dir.Sync()
 }
 
-// Remove removes a file for good; one that is not there is fine.
+// Remove removes a file durably; a missing one is fine.
 func (t Tree) Remove(path string) error {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
@@ -123,7 +123,7 @@ func (t Tree) Remove(path string) error {
 	return dir.Sync()
 }
 
-// Check tells why a file, or what is on the way to it, is not root's alone; nil when it is.
+// Check returns why a file, or a directory of its path, can be changed by others than root; nil if not.
 func (t Tree) Check(path string) error {
 	dir, err := t.openDir(filepath.Dir(path), false)
 	if err != nil {
@@ -139,7 +139,7 @@ func (t Tree) Check(path string) error {
 	return t.trusted(f, path)
 }
 
-// openDir opens a directory, each on the way to it beneath the one before.
+// openDir opens a directory, each part of the path beneath the previous one.
 func (t Tree) openDir(path string, toSync bool) (*os.File, error) {
 	below, err := filepath.Rel(t.top, path)
 	if err != nil || !filepath.IsAbs(path) || below == ".." || strings.HasPrefix(below, "../") {
@@ -176,7 +176,7 @@ func (t Tree) openDir(path string, toSync bool) (*os.File, error) {
 	return dir, nil
 }
 
-// trusted tells why others than the owner could change what is open.
+// trusted returns why users other than the owner could change the open file.
 func (t Tree) trusted(f *os.File, path string) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
@@ -193,7 +193,7 @@ func (t Tree) trusted(f *os.File, path string) error {
 	return nil
 }
 
-// failed is an error of the file system, as package os gives it; a link that was met is named as one.
+// failed is an error of the file system, as returned by package os, which names a symbolic link as such.
 func failed(doing, path string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		return fmt.Errorf("%s is a symbolic link or no directory, and is not followed: %w", path,

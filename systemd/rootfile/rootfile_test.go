@@ -27,7 +27,7 @@ func tree(t *testing.T) (trusted Tree, dir, file string) {
 	return Beneath(top, os.Geteuid()), dir, file
 }
 
-func TestAFileThatOnlyItsOwnerCanHaveChangedIsRead(t *testing.T) {
+func TestAFileWritableOnlyByItsOwnerIsRead(t *testing.T) {
 	t.Parallel()
 	trusted, _, file := tree(t)
 	if got, err := trusted.Read(file, 4); err != nil || string(got) != "text" {
@@ -44,7 +44,7 @@ func TestAFileThatOnlyItsOwnerCanHaveChangedIsRead(t *testing.T) {
 	}
 }
 
-func TestAFileThatAnotherCouldHaveChangedIsNeitherReadNorWritten(t *testing.T) {
+func TestAFileChangeableByOthersIsNeitherReadNorWritten(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		says  string
@@ -72,7 +72,7 @@ func TestAFileThatAnotherCouldHaveChangedIsNeitherReadNorWritten(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.says, text, err)
 		}
 		if waited := time.Since(began); waited > 5*time.Second {
-			t.Errorf("%s: it was waited for, %s", c.says, waited)
+			t.Errorf("%s: it blocked for %s", c.says, waited)
 		}
 	}
 	trusted, dir, file := tree(t)
@@ -80,7 +80,7 @@ func TestAFileThatAnotherCouldHaveChangedIsNeitherReadNorWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(trusted.Write(file, nil, 0o600), trusted.Remove(file)); err == nil {
-		t.Error("written in a directory that all may write")
+		t.Error("written in a world-writable directory")
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
@@ -96,7 +96,7 @@ func TestAFileThatAnotherCouldHaveChangedIsNeitherReadNorWritten(t *testing.T) {
 	}
 }
 
-func TestAFileIsReplacedAsAWholeAndALinkInItsPlaceIsNotFollowed(t *testing.T) {
+func TestAFileIsReplacedAtomicallyAndALinkIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	trusted, dir, file := tree(t)
 	if err := trusted.Write(file, []byte("more than before"), 0o600); err != nil {
@@ -107,7 +107,7 @@ func TestAFileIsReplacedAsAWholeAndALinkInItsPlaceIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if is, _ := os.Stat(file); !os.SameFile(was, is) || is.Mode() != 0o600 {
-		t.Errorf("what does not differ was written, mode %s", is.Mode())
+		t.Errorf("unchanged content was written, mode %s", is.Mode())
 	}
 	secret := filepath.Join(dir, "secret")
 	link := filepath.Join(dir, "link")

@@ -16,22 +16,22 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// answerTimeout bounds one order, with the start of the service that carries it out.
+// answerTimeout bounds one order, including the start of the service that carries it out.
 const answerTimeout = 10 * time.Second
 
-// Client gives the orders of one agent.
+// Client sends the orders of one agent.
 type Client struct {
 	Socket string
 	Agent  string // the name of its configuration
 }
 
-// SetEnvironment has etcd's unit start with these variables from now on.
+// SetEnvironment sets the variables with which etcd's unit starts from now on.
 func (c Client) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	initial := InitialOf(vars)
 	return c.give(ctx, Request{Word: SetEnvironment, Initial: &initial})
 }
 
-// SetStartGuard keeps etcd's unit from starting by itself, or no longer.
+// SetStartGuard sets or removes the start guard of etcd's unit.
 func (c Client) SetStartGuard(ctx context.Context, held bool) error {
 	if held {
 		return c.give(ctx, Request{Word: HoldBack})
@@ -39,12 +39,12 @@ func (c Client) SetStartGuard(ctx context.Context, held bool) error {
 	return c.give(ctx, Request{Word: LetGo})
 }
 
-// Drive has a job queued for etcd's unit: Start, Stop or Restart.
+// Drive queues a job for etcd's unit: Start, Stop or Restart.
 func (c Client) Drive(ctx context.Context, verb string) error {
 	return c.give(ctx, Request{Word: verb})
 }
 
-// RunHooks has the operator's programs run, and does not wait for them.
+// RunHooks starts the operator's programs, and does not wait for them.
 func (c Client) RunHooks(ctx context.Context, hooks Hooks) error {
 	return c.give(ctx, Request{Word: RunHooks, Hooks: &hooks})
 }
@@ -96,7 +96,7 @@ func (c Client) give(ctx context.Context, o Request) error {
 	return a.err()
 }
 
-// answer is how an order went.
+// answer is the result of an order.
 type answer struct {
 	Kind  string `json:"kind,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -104,7 +104,7 @@ type answer struct {
 
 const maxAnswer = 8 << 10
 
-// kinds are the errors that keep their meaning on the way.
+// kinds are the errors that keep their identity across the socket.
 func kinds() map[string]error {
 	return map[string]error{
 		"not-installed": systemd.ErrNotInstalled, "not-permitted": systemd.ErrNotPermitted,

@@ -1,19 +1,20 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roothelper does as root the few things that the agent may not do itself, and no other.
+// Package roothelper does as root the few things that the agent may not do itself, and nothing else.
 //
-// The agent is a user of its own. What etcd's unit starts with, whether it may start at all, and that it starts and
-// stops, is systemd's and so root's. The agent gives an Order for it, over a socket that only its user may use:
+// The agent is a user of its own. The environment of etcd's unit, whether it may start at all, and starting and
+// stopping it belong to systemd and thus to root. The agent sends an order for that, over a socket that only its user
+// may use:
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
 //
-// An order says which of the agents of this host it is for and one word. All that the word then acts on stands in that
-// agent's configuration, which is root's. The package promises:
+// An order names one of the agents of this host and one word. Everything else that the word needs is in that agent's
+// configuration, which belongs to root. The package promises:
 //
 //   - Every field of an order is checked by length and pattern, on both sides, before anything is done.
-//   - Who speaks is told by the kernel. One connection carries one order.
-//   - An error comes back as what it was: errors.Is finds package systemd's.
+//   - The kernel identifies the sender. One connection carries one order.
+//   - An error keeps its identity: errors.Is finds the errors of package systemd.
 package roothelper
 
 import (
@@ -32,26 +33,26 @@ import (
 
 // The words.
 const (
-	SetEnvironment = "environment" // write what etcd's unit starts with
-	HoldBack       = "hold"        // keep etcd's unit from starting by itself
-	LetGo          = "release"     // and no longer
+	SetEnvironment = "environment" // write the environment of etcd's unit
+	HoldBack       = "hold"        // set the start guard of etcd's unit
+	LetGo          = "release"     // remove the start guard
 	Start          = "start"       // etcd's unit
 	Stop           = "stop"
 	Restart        = "restart"
 	RunHooks       = "hooks" // run the operator's programs
 )
 
-// Initial is what the agent knows of a member that is to begin. All else stands in the configuration.
+// Initial is what the agent knows of a new member. Everything else is in the configuration.
 type Initial struct {
 	Cluster string `json:"cluster"`         // ETCD_INITIAL_CLUSTER
 	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE
 	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; of a new cluster only
-	// Digest is of all variables as the agent knows them, so that an environment from another configuration than the
+	// Digest covers all variables as the agent knows them, so that an environment from another configuration than the
 	// agent's is not written.
 	Digest string `json:"digest"`
 }
 
-// Hooks says which of the operator's programs are to run, and what they are told.
+// Hooks are the operator's programs to run, and their arguments.
 type Hooks struct {
 	When    string        `json:"when"` // before, after, command or etcd
 	ID      string        `json:"id"`
@@ -62,7 +63,7 @@ type Hooks struct {
 	By      string        `json:"by"`
 }
 
-// Request is all that the agent can say.
+// Request is everything that the agent can send.
 type Request struct {
 	Word    string   `json:"word"`
 	Agent   string   `json:"agent"`             // the name of the configuration: /etc/quorumd/AGENT.yaml
@@ -78,11 +79,12 @@ const (
 
 const (
 	maxRunID = 200
-	// maxMember is of a name of 63 bytes, and of a URL whose host has 253.
+	// maxMember is the length of a name of 63 bytes and a URL whose host has 253.
 	maxMember = 63 + len("=https://") + 253 + len(":65535")
 )
 
-// Every child of the agent makes these when it starts: long repetitions, which take long to make, are bounded beside.
+// Every child of the agent compiles these when it starts. Long repetitions are slow to compile: code checks those
+// lengths instead.
 var (
 	agentName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 	programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -93,7 +95,7 @@ var (
 		`([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
 )
 
-// CheckAgent tells what is wrong with the name of an agent, as in quorumd@NAME.service.
+// CheckAgent returns what is wrong with the name of an agent, as in quorumd@NAME.service.
 func CheckAgent(name string) error {
 	if !agentName.MatchString(name) {
 		return fmt.Errorf("%q is no name of an agent: letters, digits, _, - and ., at most 64, and no - or . first",
@@ -102,7 +104,7 @@ func CheckAgent(name string) error {
 	return nil
 }
 
-// Check tells why an order is none.
+// Check returns why an order is invalid.
 func (o Request) Check() error {
 	if err := CheckAgent(o.Agent); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (o Request) Check() error {
 	return nil
 }
 
-// Names tells whether this host is in the initial cluster as it must be: alone in a new one.
+// Names reports whether this host is in the initial cluster as it must be: alone in a new one.
 func (i Initial) Names(host string) bool {
 	return i.Cluster == host || i.State == "existing" && slices.Contains(strings.Split(i.Cluster, ","), host)
 }
@@ -169,7 +171,7 @@ func (h Hooks) check() error {
 	return nil
 }
 
-// Digest is that of the variables.
+// Digest returns the digest of the variables.
 func Digest(vars map[string]string) string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -178,7 +180,7 @@ func Digest(vars map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// InitialOf takes out of the variables with which etcd is to start what an order says of them.
+// InitialOf returns the part of etcd's start variables that an order carries.
 func InitialOf(vars map[string]string) Initial {
 	return Initial{
 		Cluster: vars["ETCD_INITIAL_CLUSTER"], State: vars["ETCD_INITIAL_CLUSTER_STATE"],
@@ -187,7 +189,7 @@ func InitialOf(vars map[string]string) Initial {
 	}
 }
 
-// cut makes a short line of what somebody else said.
+// cut shortens another program's text to one line.
 func cut(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -22,8 +22,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// TestMain also is the service, which does nothing but say what it was told, as an error; and one who gives it an
-// order.
+// TestMain is also the service, which only returns the order as an error; and a client that sends one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		_ = Serve(context.Background(), func(_ context.Context, o Request) error {
@@ -55,7 +54,7 @@ func someVars() map[string]string {
 	}
 }
 
-func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
+func TestAnOrderIsCarriedOutAndItsErrorKeepsItsKind(t *testing.T) {
 	t.Parallel()
 	c := Client{testbed.AcceptYes(t, "serve"), "a"}
 	if err := c.SetStartGuard(t.Context(), true); err != nil {
@@ -71,7 +70,7 @@ func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	want := `{"word":"environment","agent":"a","initial":{"cluster":"8e9e05c52164694d=https://[2001:db8::2]:2380,n1=http://n1.example:2380",` +
 		`"state":"existing","digest":"` + Digest(someVars()) + `"}}`
 	if err := c.SetEnvironment(t.Context(), someVars()); err == nil || err.Error() != want {
-		t.Errorf("told\n%v\nwant\n%s", err, want)
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	h := Hooks{
 		When: "command", ID: "1763799000-command", Program: "upgrade", Until: time.Hour, Work: "command",
@@ -80,7 +79,7 @@ func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	want = `{"word":"hooks","agent":"a","hooks":{"when":"command","id":"1763799000-command","program":"upgrade","until":3600000000000,` +
 		`"work":"command","reason":"a \"fix\"","by":"root"}}`
 	if err := c.RunHooks(t.Context(), h); err == nil || err.Error() != want {
-		t.Errorf("told\n%v\nwant\n%s", err, want)
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	if err := (Client{filepath.Join(t.TempDir(), "none"), "a"}).SetStartGuard(t.Context(), true); !errors.Is(err,
 		systemd.ErrUnavailable) {
@@ -88,7 +87,7 @@ func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	}
 }
 
-// odd are orders that are none, as they would be sent, with what is wrong.
+// odd are invalid orders, as they would be sent, with what is wrong.
 func odd() map[string]string {
 	sum := strings.Repeat("0", 64)
 	initial := func(cluster, state, token string) string {
@@ -135,7 +134,7 @@ func odd() map[string]string {
 	return orders
 }
 
-func TestWhatIsNoOrderIsRefusedOnTheOtherSideToo(t *testing.T) {
+func TestTheServiceRefusesInvalidOrders(t *testing.T) {
 	t.Parallel()
 	socket := testbed.AcceptYes(t, "serve")
 	for text, want := range odd() {
@@ -160,7 +159,7 @@ func TestWhatIsNoOrderIsRefusedOnTheOtherSideToo(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoOrderIsNotSent(t *testing.T) {
+func TestTheClientSendsNoInvalidOrder(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "none")
 	for what, give := range map[string]func() error{

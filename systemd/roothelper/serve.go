@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// maxOrder is more than any order takes.
+	// maxOrder is more than any order needs.
 	maxOrder = 32 << 10
-	// orderTimeout is how long a connection may take to say what it wants, and to take the answer.
+	// orderTimeout is how long a connection may take to send its order, and to receive the answer.
 	orderTimeout = 5 * time.Second
-	// maxError is so short that its answer fits, also when every character is escaped.
+	// maxError is so short that its answer fits even if every character is escaped.
 	maxError = maxAnswer / 8
 )
 
-// Serve carries out one order for the connection that is file descriptor 0, as systemd hands it over with Accept=yes.
-// It takes the order only from the owner of the socket, and from root.
+// Serve carries out one order for the connection that is file descriptor 0, as passed by systemd with Accept=yes. It
+// accepts the order only from the owner of the socket, and from root.
 func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	in := os.NewFile(0, "connection")
 	defer in.Close()
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	if err = admit(conn); err == nil {
 		err = carryOut(ctx, conn, do)
 	} else {
-		_, _ = receive(conn) // and forgets it: the kernel throws an answer away where something lies unread
+		_, _ = receive(conn) // and drops it: the kernel discards an answer while received data is unread
 	}
 	text, _ := json.Marshal(answerOf(shortened(err)))
 	if e := conn.SetWriteDeadline(time.Now().Add(orderTimeout)); e != nil {
@@ -56,7 +56,7 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	return err
 }
 
-// shortened keeps an error's kind and as much of its text as an answer takes.
+// shortened keeps an error's kind and as much of its text as fits into an answer.
 func shortened(err error) error {
 	if err == nil || len(err.Error()) <= maxError {
 		return err
@@ -76,7 +76,7 @@ func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, 
 	return do(ctx, o)
 }
 
-// admit tells why the other side may not speak here. Who owns the socket is systemd's word: its unit says SocketUser=.
+// admit returns why the other side may not send orders. systemd sets the owner of the socket: its unit has SocketUser=.
 func admit(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -102,13 +102,13 @@ func admit(conn *net.UnixConn) error {
 	return nil
 }
 
-// receive takes one order and checks it.
+// receive reads one order and checks it.
 func receive(conn *net.UnixConn) (o Request, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(orderTimeout)); err != nil {
 		return o, err
 	}
 	text := make([]byte, maxOrder)
-	// Files that come along are not taken: the kernel closes them when there is no room for them.
+	// Passed files are not accepted: the kernel closes them when there is no room for them.
 	n, _, flags, _, err := conn.ReadMsgUnix(text, nil)
 	if err != nil {
 		return o, err

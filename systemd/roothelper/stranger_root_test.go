@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestAStrangerIsRefusedByTheKernelsWord(t *testing.T) {
+func TestAnotherUserIsRefusedByPeerCredentials(t *testing.T) {
 	t.Parallel()
 	socket := testbed.AcceptYes(t, "serve")
 	if err := errors.Join(os.Chmod(filepath.Dir(socket), 0o755), os.Chmod(socket, 0o666)); err != nil {

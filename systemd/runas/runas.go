@@ -3,18 +3,18 @@
 
 // Package runas runs a program's own children under another user, through a socket-activated unit.
 //
-// The agent is a user of its own, without privileges, and etcd's data is etcd's alone. What must
-// touch it (the disk probe, a look at the data directory, a move of it) runs as etcd's user:
+// The agent is a user of its own, without privileges, and etcd's data belongs to etcd alone. Everything that must
+// access it (the disk probe, reading the data directory, moving it) runs as etcd's user:
 //
 //	agent ── starts ──► Send ── socket ──► Serve, in a unit with User=etcd ── starts ──► the child
 //
-// Send stands in the child's place: it hands its own stdin, stdout, stderr and further files over the
-// socket, waits, and ends with the child's exit code. The package promises:
+// Send replaces the child: it passes its own stdin, stdout, stderr and further files over the socket, waits, and ends
+// with the child's exit code. The package promises:
 //
-//   - The child has the very files that it would have had without the detour: it ends with its
-//     stdin, and shares memory with the agent when it was given some.
-//   - When the sender is gone, the child is killed; one that is stuck in the kernel is waited for.
-//   - Serve starts only what its caller allows, and runs one errand for one connection.
+//   - The child has the same files as without the detour: it ends with its stdin, and shares memory with the agent if
+//     it was passed some.
+//   - When the sender is gone, the child is killed; Serve waits for one that is stuck in the kernel.
+//   - Serve starts only what its caller allows, and runs one child per connection.
 package runas
 
 import (
@@ -33,24 +33,24 @@ import (
 )
 
 const (
-	// maxRequest is more than any request takes: a few paths and durations.
+	// maxRequest is more than any request needs: a few paths and durations.
 	maxRequest = 64 << 10
 	// maxFiles are stdin, stdout, stderr and the page of the disk probe.
 	maxFiles = 4
 	// answerTimeout bounds what one side writes to the other; both read at once.
 	answerTimeout = 5 * time.Second
-	// requestTimeout is how long a connection may take to say what it wants.
+	// requestTimeout is how long a connection may take to send its request.
 	requestTimeout = 10 * time.Second
 )
 
-// Request says what to run.
+// Request is what to run.
 type Request struct {
-	Agent string   `json:"agent"` // the name of its configuration, which says what it may have touched
+	Agent string   `json:"agent"` // the name of its configuration, which defines what the child may touch
 	Args  []string `json:"args"`  // of the child, its hidden command first
 }
 
-// Send has the request run by the service at the socket, with these files as 0, 1, 2 and so on, and
-// gives the exit code. It returns when the child has ended.
+// Send makes the service at the socket run the request, with these files as 0, 1, 2 and so on, and returns the exit
+// code. It returns when the child has ended.
 func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	fail := func(err error) (int, error) {
 		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-errand@*'\"", first(r.Args),
@@ -93,8 +93,8 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 const etcdUser = "etcd"
 
 // unanswered returns why the service ended without an answer. systemd does not start it for a user that does not exist,
-// as on a host where etcd was never installed: that is for the operator to read in the status, and not in the journal
-// of another unit.
+// as on a host where etcd was never installed: the operator has to see that in the status, not only in the journal of
+// another unit.
 func unanswered(lookup func(string) (*user.User, error)) error {
 	if _, err := lookup(etcdUser); errors.As(err, new(user.UnknownUserError)) {
 		return errors.New("/etc/passwd has no user etcd to own etcd's files → install etcd, for example the " +
@@ -110,9 +110,8 @@ func first(args []string) string {
 	return args[0]
 }
 
-// Serve runs one errand for the connection that is file descriptor 0, as systemd hands it over with
-// Accept=yes. command is put before the arguments of the request; allow refuses what must not run.
-// The refusal goes to the sender's stderr.
+// Serve runs one child for the connection that is file descriptor 0, as passed by systemd with Accept=yes. command is
+// put before the arguments of the request; allow refuses what must not run. The refusal goes to the sender's stderr.
 func Serve(command []string, allow func(Request) error) error {
 	in := os.NewFile(0, "connection")
 	defer in.Close()
@@ -143,7 +142,7 @@ func Serve(command []string, allow func(Request) error) error {
 	return answer(conn, code)
 }
 
-// receive takes the request and its files, at least three.
+// receive reads the request and its files, at least three.
 func receive(conn *net.UnixConn) (r Request, files []*os.File, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return r, nil, err
@@ -186,7 +185,7 @@ func run(conn *net.UnixConn, argv []string, files []*os.File) (code int, err err
 		return 0, fmt.Errorf("cannot start the child: %w", err)
 	}
 	go func() {
-		_, _ = conn.Read(make([]byte, 1)) // the sender says nothing more: this ends with the connection
+		_, _ = conn.Read(make([]byte, 1)) // the sender sends nothing more: this ends with the connection
 		_ = child.Process.Kill()          // it may have ended already
 	}()
 	err = child.Wait()

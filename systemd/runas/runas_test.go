@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain also is the service, and the child that it starts.
+// TestMain is also the service, and the child that it starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// pipe gives a file to write to and what was written once the write end is closed.
+// pipe returns a file to write to, and a function that returns what was written once the write end is closed.
 func pipe(t *testing.T) (w *os.File, read func() string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -66,7 +66,7 @@ func pipe(t *testing.T) (w *os.File, read func() string) {
 	}
 }
 
-func TestAnErrandHasTheFilesOfItsSenderAndTheExitCodeOfItsChild(t *testing.T) {
+func TestAChildHasTheSendersFilesAndTheSenderItsExitCode(t *testing.T) {
 	t.Parallel()
 	socket := testbed.AcceptYes(t, "serve")
 	in, err := os.CreateTemp(t.TempDir(), "")
@@ -92,7 +92,7 @@ func TestAnErrandHasTheFilesOfItsSenderAndTheExitCodeOfItsChild(t *testing.T) {
 	}
 }
 
-func TestAnErrandThatIsNotAllowedDoesNotRunAndSaysSo(t *testing.T) {
+func TestAForbiddenRequestDoesNotRunAndIsReported(t *testing.T) {
 	t.Parallel()
 	socket := testbed.AcceptYes(t, "serve")
 	out, outText := pipe(t)
@@ -106,7 +106,7 @@ func TestAnErrandThatIsNotAllowedDoesNotRunAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheChildEndsWhenItsSenderIsGone(t *testing.T) {
+func TestTheChildEndsWithItsSender(t *testing.T) {
 	t.Parallel()
 	socket := testbed.AcceptYes(t, "serve")
 	hold, release, err := os.Pipe() // the child reads until it is killed
@@ -134,12 +134,12 @@ func TestTheChildEndsWhenItsSenderIsGone(t *testing.T) {
 	if err := r.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(r); err != nil { // its end is that of the last writer
-		t.Fatalf("the child lives on: %v", err)
+	if _, err := io.ReadAll(r); err != nil { // it ends with the last writer
+		t.Fatalf("the child is still running: %v", err)
 	}
 }
 
-func TestARequestThatIsNoneIsAnEndWithoutAnAnswer(t *testing.T) {
+func TestAnInvalidRequestHasNoAnswer(t *testing.T) {
 	t.Parallel()
 	socket := testbed.AcceptYes(t, "serve")
 	for name, text := range map[string]string{"no request": "[", "nothing": "x"} {

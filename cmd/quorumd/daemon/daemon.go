@@ -369,9 +369,9 @@ func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Runner
 
 // readiness tells systemd after the first full round that the agent is ready, and after every
 // round that the loop is alive.
-func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Verdict) {
+func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Assessment) {
 	var once sync.Once
-	return func(d policy.Decision, v health.Verdict) {
+	return func(d policy.Decision, v health.Assessment) {
 		text := fmt.Sprintf("%s, health %s", d.Role, v.State)
 		if len(d.Reasons) > 0 {
 			text += ": " + string(d.Reasons[0].Code) + ", " + d.Reasons[0].Text

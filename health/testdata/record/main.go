@@ -1,14 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Program record writes down what a machine is like, second by second, for package health to be tested with:
+// Program record records a machine second by second, as test data for package health:
 //
 //	go run ./health/testdata/record QUORUMCTL DIR DURATION >health/testdata/recorded.txt
 //
-// DIR is a directory on the disk that is probed. "12 direct 812" is a write of the direct lane in second 12 that took
-// 812 µs, with an "!" while the processor was short; "20 machine 61.5 0 4.2 1.1" are the percentages of memory that is
-// available, of time stalled on memory, in which one waits for the processor and all for the disk; "-" is
-// one that is not known.
+// DIR is a directory on the probed disk. "12 direct 812" is a write of the direct lane in second 12 that took 812 µs,
+// with an "!" during CPU starvation. "20 machine 61.5 0 4.2 1.1" are percentages: available memory, time stalled on
+// memory, time in which a process waited for a CPU, and in which all waited for the disk. "-" means unknown.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-func TestAHostBelongsToTheClusterThatIsSetOrNotedOrWhoseDataItsEtcdServes(t *testing.T) {
+func TestAHostBelongsToTheConfiguredNotedOrServedCluster(t *testing.T) {
 	t.Parallel()
 	active := systemd.Status{LoadState: "loaded", State: systemd.Active}
 	of := func(id uint64) *round.Round {
@@ -28,26 +28,26 @@ func TestAHostBelongsToTheClusterThatIsSetOrNotedOrWhoseDataItsEtcdServes(t *tes
 		listed uint64
 		want   uint64
 	}{
-		"nothing is known":               {"", 0, active, nil, 0, 0},
-		"noted":                          {"", 5, active, of(6), 6, 5},
-		"set":                            {"7", 5, active, of(6), 6, 7},
-		"its etcd serves a cluster":      {"", 0, active, of(6), 6, 6},
-		"another one has answered":       {"", 0, active, of(6), 8, 0},
-		"none has answered":              {"", 0, active, of(6), 0, 0},
-		"the data of one lie there only": {"", 0, systemd.Status{LoadState: "loaded"}, of(6), 6, 0},
+		"nothing known":              {"", 0, active, nil, 0, 0},
+		"noted":                      {"", 5, active, of(6), 6, 5},
+		"set":                        {"7", 5, active, of(6), 6, 7},
+		"its etcd serves a cluster":  {"", 0, active, of(6), 6, 6},
+		"another one answered":       {"", 0, active, of(6), 8, 0},
+		"none answered":              {"", 0, active, of(6), 0, 0},
+		"data of one, etcd inactive": {"", 0, systemd.Status{LoadState: "loaded"}, of(6), 6, 0},
 	} {
 		o := &Observer{before: c.before, opt: Options{Config: config.Config{Cluster: config.Cluster{ID: c.set}}}}
 		o.home.ClusterID = c.listed
 		r := &round.Round{Unit: c.unit}
 		r.Noted.Cluster = c.noted
-		if got := o.whose(r); got != c.want {
+		if got := o.clusterID(r); got != c.want {
 			t.Errorf("%s: %x, want %x", name, got, c.want)
 		}
 	}
 }
 
-// While another cluster answers, this host's own members are asked on.
-func TestTheMembersOfAStrangersClusterAreNotThoseThatAreAskedOneByOne(t *testing.T) {
+// While another cluster answers, this host still asks its own members.
+func TestMembersOfAForeignClusterAreNotAskedOneByOne(t *testing.T) {
 	t.Parallel()
 	o := &Observer{}
 	seen := func(own, id uint64) *round.Round {
@@ -59,10 +59,10 @@ func TestTheMembersOfAStrangersClusterAreNotThoseThatAreAskedOneByOne(t *testing
 	o.Done(seen(1, 1))
 	o.Done(seen(1, 2))
 	if got := o.lastListed(); got.ClusterID != 1 {
-		t.Errorf("those of cluster %d are asked", got.ClusterID)
+		t.Errorf("asked the members of cluster %d", got.ClusterID)
 	}
 	o.Done(seen(2, 2)) // a recovery was noted
 	if got := o.lastListed(); got.ClusterID != 2 {
-		t.Errorf("those of cluster %d are asked", got.ClusterID)
+		t.Errorf("asked the members of cluster %d", got.ClusterID)
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// name is how the kernel calls a block device.
+// name is a block device's name in the kernel.
 const name = `([0-9A-Za-z][0-9A-Za-z!_.-]{0,31})`
 
-// kind is what a line means. It counts one more for a device.
+// kind is what a line means. Each such line increments one counter of a device.
 type kind struct {
 	name  string
 	count func(*health.LoggedErrors)
-	lines []string // regular expressions, each with one group, which is the device
+	lines []string // regular expressions, each with one group for the device
 }
 
-// kinds are the lines that count, from where the kernel writes them: block/blk-mq.c, fs/buffer.c, fs/ext4, fs/jbd2,
-// fs/xfs, drivers/nvme/host, drivers/ata, drivers/scsi, drivers/md. Each begins where the line begins, so that no name
-// that a device, a file or a volume bears can pass for one.
+// kinds are the lines that count, by the kernel's sources: block/blk-mq.c, fs/buffer.c, fs/ext4, fs/jbd2, fs/xfs,
+// drivers/nvme/host, drivers/ata, drivers/scsi, drivers/md. Each expression is anchored to the start of the line, so
+// that no name of a device, a file or a volume can imitate one.
 func kinds() []kind {
 	return []kind{
 		{
@@ -57,14 +57,14 @@ func kinds() []kind {
 	}
 }
 
-// hang is what the kernel says of a task that waits for minutes (kernel/hung_task.c). Ten times, and no more, unless it
-// was told otherwise: there were at least so many.
+// hang is the kernel's line about a task that has waited for minutes (kernel/hung_task.c). By default the kernel logs
+// ten at most: the count is a lower bound.
 const hang = `^INFO: task .{1,64}:[0-9]{1,10} (?:is )?blocked (?:[^ ]+ ){0,8}for more than [0-9]{1,10} seconds`
 
-// unwanted are the requests that a device may refuse, as many do. Nothing that was written is lost with one.
+// unwanted are the requests that many devices refuse. No written data is lost then.
 func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(WRITE_ZEROES)"} }
 
-// reader understands lines.
+// reader parses lines.
 type reader struct {
 	kinds []kind
 	on    [][]*regexp.Regexp
@@ -83,16 +83,16 @@ func newReader() reader {
 	return r
 }
 
-// line is one record of the log. What follows its first line is not part of what it says.
+// line is one record of the log, by its first line only.
 type line struct {
 	number uint64
-	kernel bool // the kernel itself has written it, and no program
+	kernel bool // written by the kernel itself, not by a program
 	text   string
 }
 
-// understand takes a record apart, as /dev/kmsg gives it: "priority,number,microseconds,flags;text".
-func understand(record []byte) (line, bool) {
-	const kernel = 8 // below it the facility is 0; the kernel gives nobody else that one
+// parseRecord parses a record of /dev/kmsg: "priority,number,microseconds,flags;text".
+func parseRecord(record []byte) (line, bool) {
+	const kernel = 8 // below it the facility is 0, which only the kernel can use
 	head, text, both := strings.Cut(string(record), ";")
 	fields := strings.Split(head, ",")
 	if !both || len(fields) < 4 {
@@ -110,10 +110,10 @@ func understand(record []byte) (line, bool) {
 	return line{number, priority < kernel, text}, true
 }
 
-// hangs reports whether a line says that a task hangs.
+// hangs reports whether a line is about a hung task.
 func (r reader) hangs(l line) bool { return l.kernel && r.hang.MatchString(l.text) }
 
-// holds returns which device a line holds something against, and what.
+// holds returns the device that a line is about, and the kind of its error.
 func (r reader) holds(l line) (device string, of kind, does bool) {
 	if !l.kernel {
 		return "", kind{}, false

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// output is what smartctl --json says, as far as it is used.
+// output is the part of smartctl --json that is used.
 type output struct {
 	Smartctl struct {
 		Messages []struct {
@@ -48,7 +48,7 @@ type output struct {
 	Used *int `json:"scsi_percentage_used_endurance_indicator"`
 }
 
-// attribute names those counters of an ATA drive that tell of its medium. In most others vendors count what they like.
+// attribute names the counters of an ATA drive that concern its medium. Most others are vendor-specific.
 func attribute(id int) string {
 	switch id {
 	case 5:
@@ -61,8 +61,8 @@ func attribute(id int) string {
 	return ""
 }
 
-// understand makes a drive of what smartctl said about it.
-func understand(name string, said []byte) health.Drive {
+// parseDrive parses smartctl's output on a drive.
+func parseDrive(name string, said []byte) health.Drive {
 	d := health.Drive{Name: name}
 	var o output
 	if err := json.Unmarshal(said, &o); err != nil {
@@ -107,7 +107,7 @@ func understand(name string, said []byte) health.Drive {
 	return d
 }
 
-// reason names an error of JSON without its offset, which changes.
+// reason returns a JSON error without its offset, which changes.
 func reason(err error) string {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -116,7 +116,7 @@ func reason(err error) string {
 	return "not JSON"
 }
 
-// refusal returns why a drive has no verdict.
+// refusal returns why a drive has no self-assessment.
 func refusal(o output) string {
 	for _, m := range o.Smartctl.Messages {
 		if m.String != "" && m.Severity == "error" {
@@ -128,7 +128,7 @@ func refusal(o output) string {
 
 // add counts errors; those of one kind are added up.
 func add(d *health.Drive, of string, n *uint64) {
-	const most = 1 << 48 // six bytes are what an ATA drive has for a counter
+	const most = 1 << 48 // an ATA drive's counter has six bytes
 	if n == nil || *n > most {
 		return
 	}
@@ -143,7 +143,7 @@ func add(d *health.Drive, of string, n *uint64) {
 	}
 }
 
-// tidy bounds the texts, which the maker of a drive has chosen, and drops percentages that cannot be.
+// tidy shortens the texts, which come from the maker of the drive, and drops impossible percentages.
 func tidy(d *health.Drive) {
 	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Absent} {
 		*text = strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -162,7 +162,7 @@ func tidy(d *health.Drive) {
 		}
 	}
 	for _, percent := range []**int{&d.Spare, &d.SpareLimit, &d.Used} {
-		if p := *percent; p != nil && (*p < 0 || *p > 255) { // what the byte of the log holds
+		if p := *percent; p != nil && (*p < 0 || *p > 255) { // the range of the log's byte
 			*percent = nil
 		}
 	}
