@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// lent returns a story in which others run all etcds. It draws from nothing that another story draws from.
+// lent returns a story in which others run all etcds. Its random numbers are its own.
 func lent(seed uint64, turns *int) Options {
 	return Options{
 		Seed: seed, Faulty: 2 * time.Hour,
@@ -25,7 +25,7 @@ func lent(seed uint64, turns *int) Options {
 	}
 }
 
-func TestWhateverHappensHostsWhoseEtcdOthersRunTakeTurns(t *testing.T) {
+func TestHostsWithExternalEtcdsTakeTurns(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1)
 	switch {
@@ -42,12 +42,12 @@ func TestWhateverHappensHostsWhoseEtcdOthersRunTakeTurns(t *testing.T) {
 		}
 	}
 	if turns < int(seeds) {
-		t.Errorf("others had %d turns in %d stories: this test has shown nothing", turns, seeds)
+		t.Errorf("others worked on %d etcds in %d stories: this test has shown nothing", turns, seeds)
 	}
 	t.Logf("others had %d turns in %d stories", turns, seeds)
 }
 
-// takenForDriven is an etcd that others run and that an agent takes for its own.
+// takenForDriven makes an agent believe that it runs an etcd which others run.
 type takenForDriven struct{ agent.Unit }
 
 func (d takenForDriven) Status(ctx context.Context) (systemd.Status, error) {
@@ -56,7 +56,7 @@ func (d takenForDriven) Status(ctx context.Context) (systemd.Status, error) {
 	return s, err
 }
 
-func TestMistakesAboutAnEtcdThatOthersRunAreFound(t *testing.T) {
+func TestMistakesWithAnExternalEtcdAreFound(t *testing.T) {
 	t.Parallel()
 	for says, m := range map[string]Mistake{
 		"an etcd that others run is": {Promise: "P4", parts: func(_ *process, opt *agent.Options) {

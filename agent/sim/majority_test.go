@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// losing makes every seed one in which the majority is lost.
+// losing makes every seed one with quorum loss.
 func losing(opt Options) Options {
 	opt.plan = func(p *plan) {
 		p.Lost, p.Late = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0
@@ -16,7 +16,7 @@ func losing(opt Options) Options {
 	return opt
 }
 
-func TestAClusterThatHasLostItsMajorityIsBroughtBackByItsPlanAlone(t *testing.T) {
+func TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
 	switch {
@@ -35,12 +35,12 @@ func TestAClusterThatHasLostItsMajorityIsBroughtBackByItsPlanAlone(t *testing.T)
 		}
 	}
 	if lost == 0 || recovered == 0 {
-		t.Errorf("%d majorities were lost, and %d clusters recovered: this test has shown nothing", lost, recovered)
+		t.Errorf("%d quorums lost, %d clusters recovered: this test has shown nothing", lost, recovered)
 	}
-	t.Logf("%d majorities were lost, %d clusters were recovered", lost, recovered)
+	t.Logf("%d quorums lost, %d clusters recovered", lost, recovered)
 }
 
-func TestTheStoryOfALostMajorityIsTheSameWheneverItIsTold(t *testing.T) {
+func TestAStoryWithQuorumLossIsReproducible(t *testing.T) {
 	t.Parallel()
 	opt := losing(Options{Seed: *fromFlag + 2, Faulty: 3 * time.Hour})
 	first := run(t, opt)

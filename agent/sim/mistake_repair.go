@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// repairMistakes are mistakes about dead voters that are replaced, and about leaders that are slow.
+// repairMistakes returns mistakes about the replacement of dead voters and about slow leaders.
 func repairMistakes() []Mistake {
 	dies := func(n int) func(w *world) {
 		return func(w *world) {
@@ -67,7 +67,7 @@ func repairMistakes() []Mistake {
 	}
 }
 
-// sickMistakes are mistakes about sick voters that are replaced.
+// sickMistakes returns mistakes about the replacement of unhealthy voters.
 func sickMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -98,7 +98,7 @@ func sickMistakes() []Mistake {
 	}
 }
 
-// aVoter returns one that does not lead, and is not dead for good.
+// aVoter returns a voter that does not lead and is not dead for good.
 func (w *world) aVoter() *member {
 	voters := w.etcd.voters()
 	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.gone })]
@@ -116,7 +116,7 @@ func cutFromSpares(w *world) {
 	w.noticed()
 }
 
-// lonely shows every member that does not answer this host as one that all others have lost, and whose agent is gone.
+// lonely shows every member that does not answer this host as lost by all others, and its agent as gone.
 type lonely struct {
 	agent.Etcd
 	p    *process
@@ -155,7 +155,7 @@ func (l *lonely) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range
 			}
 			if value, err := record.Encode(h); err == nil {
 				out.Pairs[i].Value = value
-				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // it is another record than the one of before
+				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // it counts as a newer revision of the record
 			}
 		}
 	}
