@@ -222,8 +222,8 @@ func regressions() []regression {
 				"its facts are a moment older than those of the host that got the first one",
 		},
 		{
-			434, "operators remove members until two vote, while one of them is about to be restarted, which the other " +
-				"cannot spare: no host joins, because the restart is not over",
+			434, "operators remove members until two vote, while one of them is about to be restarted, which the " +
+				"other cannot spare: no host joins, because the restart is not over",
 		},
 		{
 			686, "a host was off while its cluster was recovered, and spends all its time on members of it that are " +
