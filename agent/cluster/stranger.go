@@ -9,32 +9,32 @@ import (
 	"slices"
 )
 
-// ErrForeignCluster means that those who answer are of another cluster than this host.
+// ErrForeignCluster means that the endpoints belong to another cluster than this host.
 var ErrForeignCluster = errors.New("the endpoints answer for another cluster than this host's")
 
-// home is what is known of the cluster that this host belongs to.
+// home is what is known about this host's cluster.
 type home struct {
-	id     uint64          // 0: not known, and whoever answers is believed
-	voters []string        // client URLs of its voters, as it has listed them last
-	away   bool            // the last list was another cluster's: nothing is changed there
-	told   map[uint64]bool // clusters that were told of
+	id     uint64          // 0: unknown, and any cluster that answers counts as this host's
+	voters []string        // client URLs of its voters, as it last listed them
+	away   bool            // the last list was another cluster's: writes are refused
+	logged map[uint64]bool // other clusters that were logged
 }
 
-// mostTold bounds how many strangers are told of.
-const mostTold = 16
+// mostLogged is the most other clusters that are logged.
+const mostLogged = 16
 
-// SetClusterID says to which cluster this host belongs; 0 when that is not known. A list of another one, to which
-// endpoints may lead that were discovered or reused, then takes nothing of what is known of this one.
+// SetClusterID sets this host's cluster; 0 if unknown. From then on, the member list of another cluster, to which
+// discovered or reused endpoints may lead, does not replace what is known about this one.
 func (c *Client) SetClusterID(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id != c.home.id {
-		c.home, c.voters = home{id: id, told: map[uint64]bool{}}, nil
+		c.home, c.voters = home{id: id, logged: map[uint64]bool{}}, nil
 	}
 }
 
-// lists gives whom to ask for the member list, which tells whose they are: the voters of this host's cluster, and when
-// they are not known or silent, whoever was ever named.
+// lists returns the endpoints to ask for the member list, which identifies the cluster: the voters of this host's
+// cluster or, if these are unknown or silent, all endpoints ever known.
 func (c *Client) lists() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *Client) lists() []string {
 	return c.orderedLocked(c.everLocked())
 }
 
-// everLocked gives all endpoints that may lead to this host's cluster.
+// everLocked returns all endpoints that may lead to this host's cluster.
 func (c *Client) everLocked() []string {
 	all := slices.Clone(c.home.voters)
 	for _, endpoint := range c.knownLocked() {
@@ -55,7 +55,7 @@ func (c *Client) everLocked() []string {
 	return all
 }
 
-// stranger tells whether an answer is of another cluster than this host's.
+// stranger reports whether an answer is from another cluster than this host's.
 func (c *Client) stranger(id uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +68,8 @@ func (c *Client) isAway() bool {
 	return c.home.away
 }
 
-// listed remembers whom to ask from now on: the voters of that list. Those of a stranger serve for no more than to
-// read what it says of itself, until somebody of this host's cluster answers.
+// listed makes the voters of that list the endpoints from now on. Those of another cluster are only used for reads,
+// until a member of this host's cluster answers.
 func (c *Client) listed(list Membership, voters []string) {
 	away := c.stranger(list.ClusterID)
 	c.setVoters(voters, away)
@@ -77,14 +77,14 @@ func (c *Client) listed(list Membership, voters []string) {
 		return
 	}
 	c.mu.Lock()
-	id, told := c.home.id, c.home.told[list.ClusterID]
-	if len(c.home.told) < mostTold {
-		c.home.told[list.ClusterID] = true
+	id, logged := c.home.id, c.home.logged[list.ClusterID]
+	if len(c.home.logged) < mostLogged {
+		c.home.logged[list.ClusterID] = true
 	} else {
-		told = true
+		logged = true
 	}
 	c.mu.Unlock()
-	if !told {
+	if !logged {
 		c.opt.Logger.Warn("endpoints answer for another cluster; this host's cluster stays as known",
 			"endpoints", voters, "answers", fmt.Sprintf("%x", list.ClusterID), "belongs", fmt.Sprintf("%x", id),
 			"remedy", "check why this host's cluster does not answer, and correct cluster.endpoints or "+
