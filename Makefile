@@ -103,13 +103,13 @@ $(MD2MAN): packaging/tools/go.mod
 TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
-LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
+LONG_FLEETS := TestAFleetAsksEtcdForLittleAtAnySize|TestSimultaneousRequestsAtARealEtcdAreServedOneByOne|$\
 	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
-	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder|TestNothingIsOverdueThatStillWaitsForItsTurn
+	TestSimultaneousRequestsAreServedOneByOneInOrder|TestAQueuedRequestIsNotOverdue
 # What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
-RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHostsThatWereStartedTogetherDriftApart|$\
-	TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver|TestAStepInALargeFleetIsDecidedOnWhatIsSoNow|$\
-	TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet|$\
+RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|TestHostsStartedTogetherDriftApart|$\
+	TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired|TestAStepInALargeFleetIsDecidedOnCurrentState|$\
+	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
 	TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody
 # What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
 MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
