@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickFleetGrace is the grace period of an unhealthy voter in these tests.
-const sickFleetGrace = 10 * time.Minute
+// unhealthyFleetGrace is the grace period of an unhealthy voter in these tests.
+const unhealthyFleetGrace = 10 * time.Minute
 
 // fsyncCount is the fsync count of a host's etcd: five a second.
 type fsyncCount struct {
@@ -64,10 +64,10 @@ func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading 
 	return seen
 }
 
-// newSickFleet has three voters, and a spare that replaces one which is unhealthy for the grace period.
-func newSickFleet(t *testing.T) *fleet {
+// newUnhealthyFleet has three voters, and a spare that replaces one which is unhealthy for the grace period.
+func newUnhealthyFleet(t *testing.T) *fleet {
 	return newPreparedFleet(&fleet{t: t, pace: usualPace(), prepare: func(h *fleetHost) {
-		h.config = fmt.Sprintf("repair: {sick: %s}\n", sickFleetGrace)
+		h.config = fmt.Sprintf("repair: {sick: %s}\n", unhealthyFleetGrace)
 	}}, 1)
 }
 
@@ -102,11 +102,11 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newSickFleet(t)
+				f := newUnhealthyFleet(t)
 				defer f.close()
 				f.spareReady()
 				f.forgeRecord("v3", func(h *record.Host) { h.Health, h.HealthText = state.String(), "DISK_FSYNC_SLOW" })
-				f.pass(sickFleetGrace + 5*time.Minute)
+				f.pass(unhealthyFleetGrace + 5*time.Minute)
 				if v := f.voters(); !slices.Equal(v, []string{"v1", "v2", "v3"}) {
 					t.Fatalf("the voters are %v: one forged record has removed a healthy voter", v)
 				}
@@ -145,13 +145,13 @@ func (f *fleet) reason(name string, code policy.ReasonCode) string {
 func TestAPermanentlySlowVoterIsReplacedSoonAfterTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newSickFleet(t)
+		f := newUnhealthyFleet(t)
 		defer f.close()
 		f.spareReady()
 		f.slows("v3", 154*time.Millisecond)
-		took := f.until(sickFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
+		took := f.until(unhealthyFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
 			return slices.Equal(f.voters(), []string{"v1", "v2", "s0000"})
 		})
-		t.Logf("it took %s with a grace period of %s", took, sickFleetGrace)
+		t.Logf("it took %s with a grace period of %s", took, unhealthyFleetGrace)
 	})
 }

@@ -246,11 +246,11 @@ func (c *Client) forgive(endpoint string) {
 func (c *Client) setVoters(urls []string, away bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voters, c.home.away = urls, away
+	c.voters, c.home.foreign = urls, away
 	if !away && c.home.id != 0 {
 		c.home.voters = urls
 	}
-	kept := c.everLocked()
+	kept := c.allKnownLocked()
 	for url, conn := range c.conns {
 		if !slices.Contains(urls, url) && !slices.Contains(kept, url) {
 			_ = conn.Close() // a removed member
@@ -321,13 +321,13 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, together(errs...))
 }
 
-// tell makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It calls no
+// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It calls no
 // other cluster than this host's.
-func tell[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+func send[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	list := c.endpoints()
 	switch {
-	case c.isAway():
+	case c.listIsForeign():
 		return none, ErrForeignCluster
 	case len(list) == 0:
 		return none, ErrUnreachable

@@ -37,7 +37,7 @@ type Range struct {
 func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	then ...clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
-	return tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
+	return send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return conn.Txn(ctx).If(conditions...).Then(then...).Commit()
 	})
 }
@@ -45,7 +45,7 @@ func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 // Grant creates a lease of ttl seconds and returns the time that the server chose, which may be longer: at least 1.5
 // times its election timeout.
 func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
-	answer, err := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+	answer, err := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return conn.Grant(ctx, ttl)
 	})
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64,
 // KeepAliveOnce renews a lease through any voter that answers, and returns its seconds. An expired lease is
 // rpctypes.ErrLeaseNotFound. It calls no other cluster than this host's.
 func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
-	if c.isAway() {
+	if c.listIsForeign() {
 		return 0, ErrForeignCluster
 	}
 	return ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (int64, error) {
@@ -100,7 +100,7 @@ const farewell = 200 * time.Millisecond
 
 // SinceRenewal returns the time since a lease was last renewed, to the second.
 func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, error) {
-	if c.isAway() {
+	if c.listIsForeign() {
 		return 0, ErrForeignCluster
 	}
 	answer, err := ask(ctx, c,
@@ -118,7 +118,7 @@ func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, err
 
 // Revoke ends a lease through any voter that answers.
 func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
-	if c.isAway() {
+	if c.listIsForeign() {
 		return ErrForeignCluster
 	}
 	_, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {

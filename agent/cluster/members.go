@@ -59,7 +59,7 @@ func (c *Client) Members(ctx context.Context) (Membership, error) {
 		conn *clientv3.Client,
 	) (*clientv3.MemberListResponse, error) {
 		return conn.MemberList(ctx)
-	}, func(answer *clientv3.MemberListResponse) bool { return !c.stranger(answer.Header.GetClusterId()) })
+	}, func(answer *clientv3.MemberListResponse) bool { return !c.isForeign(answer.Header.GetClusterId()) })
 	if err != nil {
 		return Membership{}, err
 	}
@@ -81,7 +81,7 @@ func (c *Client) Members(ctx context.Context) (Membership, error) {
 // ours reads the member list of this host's cluster before a change.
 func (c *Client) ours(ctx context.Context) (Membership, error) {
 	list, err := c.Members(ctx)
-	if err == nil && c.stranger(list.ClusterID) {
+	if err == nil && c.isForeign(list.ClusterID) {
 		return Membership{}, ErrForeignCluster
 	}
 	return list, err
@@ -186,7 +186,7 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	if m, ok := list.ByPeerURL(peerURL); ok {
 		return m, nil
 	}
-	_, addErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
+	_, addErr := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 		return conn.MemberAddAsLearner(ctx, []string{peerURL})
 	})
 	list, err = c.ours(ctx)
@@ -274,7 +274,7 @@ func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 
 // remove requests the removal and reads the result.
 func (c *Client) remove(ctx context.Context, what string, id uint64) error {
-	_, removeErr := tell(ctx, c, func(ctx context.Context,
+	_, removeErr := send(ctx, c, func(ctx context.Context,
 		conn *clientv3.Client,
 	) (*clientv3.MemberRemoveResponse, error) {
 		return conn.MemberRemove(ctx, id)

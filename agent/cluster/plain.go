@@ -13,15 +13,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// worded is a call's error in plain words. errors.Is and errors.As still find the original.
-type worded struct {
+// plainError is a call's error in plain words. errors.Is and errors.As still find the original.
+type plainError struct {
 	text string
 	err  error
 }
 
-func (w worded) Error() string { return w.text }
+func (w plainError) Error() string { return w.text }
 
-func (w worded) Unwrap() error { return w.err }
+func (w plainError) Unwrap() error { return w.err }
 
 // plain words the error of a call: the texts of gRPC and the etcd client are for programs.
 func plain(err error) error {
@@ -29,15 +29,15 @@ func plain(err error) error {
 		return nil
 	}
 	if text := inWords(err); text != err.Error() {
-		return worded{text, err}
+		return plainError{text, err}
 	}
 	return err
 }
 
-// several are errors on one line.
-type several []error
+// joined are errors on one line.
+type joined []error
 
-func (s several) Error() string {
+func (s joined) Error() string {
 	var texts []string
 	for _, err := range s {
 		texts = append(texts, err.Error())
@@ -45,11 +45,11 @@ func (s several) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-func (s several) Unwrap() []error { return s }
+func (s joined) Unwrap() []error { return s }
 
 // together joins the non-nil errors on one line, for messages, logs and the status.
 func together(errs ...error) error {
-	var some several
+	var some joined
 	for _, err := range errs {
 		if err != nil {
 			some = append(some, err)

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// foundingName is the file that records which bootstrap attempt this host is committed to. quorumd never removes it: a
+// attemptName is the file that records which bootstrap attempt this host is committed to. quorumd never removes it: a
 // host commits once.
-const foundingName = "founding.json"
+const attemptName = "founding.json"
 
 // BootstrapAttempt is the content of that file.
 type BootstrapAttempt struct {
@@ -25,21 +25,21 @@ type BootstrapAttempt struct {
 func (f *State) BootstrapAttempt() BootstrapAttempt {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.founding
+	return f.attempt
 }
 
 // BeginBootstrapAttempt records an attempt of this host's own.
 func (f *State) BeginBootstrapAttempt(list string) error {
-	return f.standBy(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
+	return f.commit(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
 }
 
 // CommitToAttempt records the attempt that this host is committed to. The record is durable before it is visible here.
 // It is refused if this host is committed to another attempt or bootstraps a cluster itself.
 func (f *State) CommitToAttempt(list, attempt string) error {
-	return f.standBy(BootstrapAttempt{List: list, Attempt: attempt})
+	return f.commit(BootstrapAttempt{List: list, Attempt: attempt})
 }
 
-func (f *State) standBy(next BootstrapAttempt) error {
+func (f *State) commit(next BootstrapAttempt) error {
 	defer f.writes()()
 	switch was := f.BootstrapAttempt(); {
 	case was == next:
@@ -54,9 +54,9 @@ func (f *State) standBy(next BootstrapAttempt) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.founding = next
+	f.attempt = next
 	return nil
 }
 
 // BootstrapAttemptPath returns the path of that file, for messages.
-func (f *State) BootstrapAttemptPath() string { return filepath.Join(f.state, foundingName) }
+func (f *State) BootstrapAttemptPath() string { return filepath.Join(f.state, attemptName) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stretchName is the file in the runtime directory with the healthy period of an ejected host.
-const stretchName = "clean-stretch.json"
+// healthyPeriodName is the file in the runtime directory with the healthy period of an ejected host.
+const healthyPeriodName = "clean-stretch.json"
 
 // HealthyPeriod is how long this host has been healthy without a break after its member was ejected. A reboot restarts
 // it. The zero value is none.
@@ -23,20 +23,20 @@ type HealthyPeriod struct {
 // NoteHealthyPeriod records the period, so that a restarted agent continues it. The zero value removes it.
 func (f *State) NoteHealthyPeriod(s HealthyPeriod) error {
 	defer f.writes()()
-	if err := writeJSON(f.disk, filepath.Join(f.runtime, stretchName), s, false); err != nil {
+	if err := writeJSON(f.disk, filepath.Join(f.runtime, healthyPeriodName), s, false); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stretch = s
+	f.period = s
 	return nil
 }
 
-// cleanStretch returns the period recorded during that boot, or the zero value.
-func (f *State) cleanStretch(bootID string, now time.Duration) HealthyPeriod {
+// recordedPeriod returns the period recorded during that boot, or the zero value.
+func (f *State) recordedPeriod(bootID string, now time.Duration) HealthyPeriod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.stretch
+	s := f.period
 	if s.BootID != bootID || s.Began < 0 || s.Seen < s.Began || s.Seen > now {
 		return HealthyPeriod{}
 	}

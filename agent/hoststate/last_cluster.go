@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// metName is the file in the state directory that names the cluster which last answered this host. From it, a spare
-// that has never been a member knows that a cluster exists even if no member runs any more. It then does not take a
-// seemingly empty site for the place for a new cluster.
-const metName = "seen.json"
+// lastClusterName is the file in the state directory that names the cluster which last answered this host. From it, a
+// spare that has never been a member knows that a cluster exists even if no member runs any more. It then does not take
+// a seemingly empty site for the place for a new cluster.
+const lastClusterName = "seen.json"
 
-// metFile is the content of that file.
-type metFile struct {
+// lastClusterFile is the content of that file.
+type lastClusterFile struct {
 	ID ID        `json:"id"`
 	At time.Time `json:"at"` // when it was first noted
 }
@@ -23,21 +23,21 @@ type metFile struct {
 func (f *State) LastCluster() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return uint64(f.met.ID)
+	return uint64(f.lastCluster.ID)
 }
 
 // SetLastCluster records the cluster that has just answered this host.
 func (f *State) SetLastCluster(cluster uint64, at time.Time) error {
 	defer f.writes()()
-	next := metFile{ID: ID(cluster), At: at}
+	next := lastClusterFile{ID: ID(cluster), At: at}
 	if err := writeJSON(f.disk, f.LastClusterPath(), next, true); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.met = next
+	f.lastCluster = next
 	return nil
 }
 
 // LastClusterPath returns the path of that file, for messages.
-func (f *State) LastClusterPath() string { return filepath.Join(f.state, metName) }
+func (f *State) LastClusterPath() string { return filepath.Join(f.state, lastClusterName) }

@@ -24,7 +24,7 @@ func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n := Noted{
 		LastCluster: f.LastCluster(), Standby: f.Standby(), Instances: f.Instances(),
 		Backoff:       f.Backoff(bootID, now, base),
-		HealthyPeriod: f.cleanStretch(bootID, now), BootstrapAttempt: f.BootstrapAttempt(),
+		HealthyPeriod: f.recordedPeriod(bootID, now), BootstrapAttempt: f.BootstrapAttempt(),
 	}
 	n.Cluster, n.Member = f.Membership()
 	f.mu.Lock()

@@ -75,11 +75,11 @@ func (f *State) TakeTurn(next *Request) error {
 
 // EtcdStopped records, in advance, that etcd is stopped for that request. It reports whether the request is still in
 // force.
-func (f *State) EtcdStopped(of *Request) (stands bool, err error) {
+func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
-		stands = k.begins(of, policy.Standing.StopsEtcd)
+		inForce = k.begins(of, policy.Standing.StopsEtcd)
 	})
-	return stands, err
+	return inForce, err
 }
 
 // EtcdStarted records that etcd was started again.
@@ -87,10 +87,10 @@ func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted
 
 // ProgramStarted records, in advance, that the program of that request is started, with the boot and the time since
 // boot. A start that was recorded before keeps its time. It returns the run, and whether the request is still in force.
-func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, stands bool, err error) {
+func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		before := k.Ran
-		if stands = k.begins(of, policy.Standing.StartsProgram); !stands {
+		if inForce = k.begins(of, policy.Standing.StartsProgram); !inForce {
 			return
 		}
 		if k.Ran != before {
@@ -98,7 +98,7 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 		}
 		run = k.CommandRun()
 	})
-	return run, stands, err
+	return run, inForce, err
 }
 
 // ProgramEnded records the result of that request's program, even if the request has ended.
@@ -132,7 +132,7 @@ func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.S
 	if !k.Since.Equal(of.Since) {
 		return false
 	}
-	next, stands := transition(k.Standing(""))
+	next, inForce := transition(k.Standing(""))
 	k.becomes(next)
-	return stands
+	return inForce
 }

@@ -98,13 +98,14 @@ func TestNothingIsRecordedForACancelledRequest(t *testing.T) {
 	was := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
 	over, another := was, was
 	over.Ended, another.Since = true, time.Unix(2, 0).UTC()
-	for name, now := range map[string]*Request{"nothing is asked": nil, "it is over": &over, "another is": &another} {
+	for name, now := range map[string]*Request{"no request": nil, "it has ended": &over, "another one": &another} {
 		f := asked(t, now)
-		if stands, err := f.EtcdStopped(&was); err != nil || stands {
-			t.Errorf("%s: etcd is to be stopped for it: %t, %v", name, stands, err)
+		if inForce, err := f.EtcdStopped(&was); err != nil || inForce {
+			t.Errorf("%s: etcd is stopped for it: %t, %v", name, inForce, err)
 		}
-		if run, stands, err := f.ProgramStarted(&was, "boot-1", time.Minute); err != nil || stands || run.ID != "" {
-			t.Errorf("%s: its program is to be started: %+v, %t, %v", name, run, stands, err)
+		run, inForce, err := f.ProgramStarted(&was, "boot-1", time.Minute)
+		if err != nil || inForce || run.ID != "" {
+			t.Errorf("%s: its program is started: %+v, %t, %v", name, run, inForce, err)
 		}
 		if now != nil {
 			is(t, f, *now)

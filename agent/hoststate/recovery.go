@@ -96,7 +96,7 @@ func (f *State) BeginMoveAside(plan string) error {
 
 // GiveUp records that the plan in force is to be abandoned, unless this host has begun to move its data aside. It
 // returns the resulting plan.
-func (f *State) GiveUp(by string) (stands *Recovery, refused *policy.Refusal, err error) {
+func (f *State) GiveUp(by string) (plan *Recovery, refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
 		k := file.Recovery
 		refused = k.inForce().AgainstGivingUp(k != nil && k.Parted)
@@ -105,9 +105,9 @@ func (f *State) GiveUp(by string) (stands *Recovery, refused *policy.Refusal, er
 			given.GivenUp = by
 			file.Recovery = &given
 		}
-		stands = file.Recovery
+		plan = file.Recovery
 	})
-	return stands, refused, err
+	return plan, refused, err
 }
 
 // EndRecovery removes that plan and records how it ended.

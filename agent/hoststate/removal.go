@@ -79,7 +79,7 @@ func (k *Removal) At(now time.Time) policy.Removal {
 // AskRemoval makes k the pending removal, or renews the one for the same member, and returns the result. It is refused
 // while a removal of another member is pending, until that has expired and does not run. runs reports that the pending
 // one's operation is in flight.
-func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, refused *policy.Refusal, err error) {
+func (f *State) AskRemoval(k Removal, runs bool) (pending Removal, refused *policy.Refusal, err error) {
 	err = f.ChangeRemoval(func(file *Removals) {
 		if before := file.Removal; before != nil {
 			if refused = before.At(k.Since).Against(uint64(k.MemberID), runs); refused != nil {
@@ -96,15 +96,15 @@ func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, refused *polic
 
 // MarkRemoval records whether the operation of the removal has begun, if the removal is still pending.
 func (f *State) MarkRemoval(k *Removal, begun bool) error {
-	stands := false
+	found := false
 	err := f.ChangeRemoval(func(file *Removals) {
-		if stands = k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID; stands {
+		if found = k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID; found {
 			next := *file.Removal
 			next.Begun = begun
 			file.Removal = &next
 		}
 	})
-	if err == nil && !stands {
+	if err == nil && !found {
 		err = errors.New("cannot begin the removal: what was asked was withdrawn in this moment")
 	}
 	return err

@@ -10,11 +10,11 @@ import (
 	"io/fs"
 )
 
-// holdName is the file that keeps etcd's unit from starting, by ConditionPathExists= in the unit's drop-in. etcd must
-// start after a boot even without quorumd, so its unit is enabled. But on a host without a member, an etcd that starts
-// by itself would bootstrap a cluster of its own, or come back as a removed member. The file is in the state directory
-// unless Open is given another start guard.
-const holdName = "etcd.hold"
+// startGuardName is the file that keeps etcd's unit from starting, by ConditionPathExists= in the unit's drop-in. etcd
+// must start after a boot even without quorumd, so its unit is enabled. But on a host without a member, an etcd that
+// starts by itself would bootstrap a cluster of its own, or come back as a removed member. The file is in the state
+// directory unless Open is given another start guard.
+const startGuardName = "etcd.hold"
 
 // HoldText is the content of such a file.
 const HoldText = `quorumd keeps etcd from starting by itself: this host holds no member of its
@@ -27,17 +27,17 @@ same, remove it.
 func (f *State) StartGuarded() (held, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.hold, f.holdKnown
+	return f.guarded, f.guardKnown
 }
 
 // SetStartGuard keeps etcd from starting by itself, or allows it. A failed call may still have taken effect, or may do
 // so later. Whether the file exists is then unknown until the next successful call.
 func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 	defer f.writes()()
-	err := f.holder.SetStartGuard(ctx, held)
+	err := f.guard.SetStartGuard(ctx, held)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hold, f.holdKnown = held, err == nil
+	f.guarded, f.guardKnown = held, err == nil
 	return err
 }
 

@@ -26,7 +26,7 @@ func TestTheStartGuardOutlivesTheAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, missing := os.Stat(filepath.Join(state, holdName))
+		_, missing := os.Stat(filepath.Join(state, startGuardName))
 		if found, known := again.StartGuarded(); !known || found != held || (missing == nil) != held {
 			t.Fatalf("after %v the next agent finds %v, known %t, the file %v", held, found, known, missing)
 		}
@@ -37,7 +37,7 @@ func TestAnUnreadableStartGuardIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, held := range []bool{true, false} {
 		state, runtime := t.TempDir(), t.TempDir()
-		path := filepath.Join(state, holdName)
+		path := filepath.Join(state, startGuardName)
 		if err := os.Symlink(path, path); err != nil { // following it ends in a loop
 			t.Fatal(err)
 		}

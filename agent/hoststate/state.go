@@ -29,35 +29,35 @@ import (
 type State struct {
 	state, runtime string
 	disk           Files
-	holder         StartGuard
+	guard          StartGuard
 
 	writing chan struct{} // holds one value during a write, which may hang with the disk; no reader waits for it
 
-	mu        sync.Mutex // guards the fields below, only while they are copied
-	request   *BootstrapRequest
-	cluster   clusterFile
-	met       metFile
-	founding  BootstrapAttempt
-	names     []string // the names of this agent's instances, newest last
-	failures  failuresFile
-	stretch   HealthyPeriod
-	hold      bool
-	holdKnown bool // otherwise hold is meaningless
-	ask       requestFile
-	removal   Removals
-	recovery  Recoveries
-	mutes     []health.Mute     // replaced, never changed
-	domains   map[uint64]string // of the members; replaced, never changed
-	manifests record.Manifests  // replaced, never changed
+	mu          sync.Mutex // guards the fields below, only while they are copied
+	request     *BootstrapRequest
+	cluster     clusterFile
+	lastCluster lastClusterFile
+	attempt     BootstrapAttempt
+	names       []string // the names of this agent's instances, newest last
+	failures    failuresFile
+	period      HealthyPeriod
+	guarded     bool
+	guardKnown  bool // otherwise hold is meaningless
+	ask         requestFile
+	removal     Removals
+	recovery    Recoveries
+	mutes       []health.Mute     // replaced, never changed
+	domains     map[uint64]string // of the members; replaced, never changed
+	manifests   record.Manifests  // replaced, never changed
 }
 
 // Open reads the two directories, and makes them unless they exist. hold keeps etcd from starting; nil means a file in
 // the state directory.
 func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	if hold == nil {
-		hold = StartGuardFile{disk, filepath.Join(state, holdName)}
+		hold = StartGuardFile{disk, filepath.Join(state, startGuardName)}
 	}
-	f := &State{state: state, runtime: runtime, disk: disk, holder: hold, writing: make(chan struct{}, 1)}
+	f := &State{state: state, runtime: runtime, disk: disk, guard: hold, writing: make(chan struct{}, 1)}
 	for _, dir := range []string{state, runtime} {
 		if err := disk.MakeDir(dir); err != nil {
 			return nil, fmt.Errorf("cannot make quorumd's own directory: %w; check paths.state and paths.runtime", err)
@@ -74,10 +74,10 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
 		return nil, err
 	}
-	if _, err := readJSON(disk, f.LastClusterPath(), &f.met); err != nil {
+	if _, err := readJSON(disk, f.LastClusterPath(), &f.lastCluster); err != nil {
 		return nil, err
 	}
-	if _, err := readJSON(disk, f.BootstrapAttemptPath(), &f.founding); err != nil {
+	if _, err := readJSON(disk, f.BootstrapAttemptPath(), &f.attempt); err != nil {
 		return nil, err
 	}
 	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {
@@ -86,7 +86,7 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, requestName), &f.ask); err != nil {
 		return nil, err
 	}
-	f.hold, f.holdKnown = hold.StartGuarded()
+	f.guarded, f.guardKnown = hold.StartGuarded()
 	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}
-	if _, err := readJSON(disk, filepath.Join(runtime, stretchName), &f.stretch); err != nil {
-		f.stretch = HealthyPeriod{} // it restarts
+	if _, err := readJSON(disk, filepath.Join(runtime, healthyPeriodName), &f.period); err != nil {
+		f.period = HealthyPeriod{} // it restarts
 	}
 	return f, nil
 }

@@ -30,7 +30,7 @@ func networkGauges() []gauge {
 			"How long a voter has been SLOW or worse by its own health state and by other evidence; 0 " +
 				"if it is not.",
 			[]string{"member", "name"},
-			sickVoters,
+			unhealthyVoters,
 		},
 		{
 			"quorumd_network_reached",
@@ -66,7 +66,7 @@ func deadVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	})
 }
 
-func sickVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	eachVoter(r, emit, func(v policy.View, since map[uint64]time.Duration) {
 		for _, s := range policy.UnhealthyVoters(v) {
 			since[s.Member.ID] = s.For

@@ -238,8 +238,8 @@ func (e *etcd) expire(id int64) {
 	e.w.after(left, laneEtcd, func() { e.expire(id) })
 }
 
-// founded bootstraps the cluster with its first member alone.
-func (e *etcd) founded(h *host) *member {
+// bootstrap makes the cluster with its first member alone.
+func (e *etcd) bootstrap(h *host) *member {
 	m := e.newMember(h)
 	m.name = h.name
 	e.clusterID = m.id ^ 0xc105

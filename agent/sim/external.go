@@ -24,8 +24,8 @@ type others struct {
 	worked int
 }
 
-// takenByOthers has others run the etcds of an existing cluster, and simulates them for a while.
-func takenByOthers(w *world, length time.Duration) (turns int) {
+// runByOthers has others run the etcds of an existing cluster, and simulates them for a while.
+func runByOthers(w *world, length time.Duration) (turns int) {
 	o := &others{w: w, down: map[*host]time.Duration{}, works: map[*host]bool{}}
 	w.mu.Lock()
 	for _, h := range w.hosts {
@@ -129,16 +129,16 @@ func (p *promises) spares(h *host, what string) {
 // unitOf returns a host's etcd as seen by its agent.
 func (h *host) unitOf(p *process) agent.Unit {
 	if h.config.Etcd.Runner == config.RunnerExternal {
-		return lentUnit{agentUnit{p, h.unit}}
+		return externalUnit{agentUnit{p, h.unit}}
 	}
 	return agentUnit{p, h.unit}
 }
 
-// lentUnit is an etcd that others run: its agent observes whether its ports are open, and does nothing to it.
-type lentUnit struct{ agentUnit }
+// externalUnit is an etcd that others run: its agent observes whether its ports are open, and does nothing to it.
+type externalUnit struct{ agentUnit }
 
 // Status returns nothing else.
-func (l lentUnit) Status(ctx context.Context) (systemd.Status, error) {
+func (l externalUnit) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := l.agentUnit.Status(ctx)
 	if err != nil || s.State == systemd.Active {
 		return s, err
@@ -147,20 +147,20 @@ func (l lentUnit) Status(ctx context.Context) (systemd.Status, error) {
 }
 
 // Start is refused: the others start it.
-func (l lentUnit) Start(ctx context.Context) error { return l.refused(ctx, "started") }
+func (l externalUnit) Start(ctx context.Context) error { return l.refused(ctx, "started") }
 
 // Stop is refused.
-func (l lentUnit) Stop(ctx context.Context) error { return l.refused(ctx, "stopped") }
+func (l externalUnit) Stop(ctx context.Context) error { return l.refused(ctx, "stopped") }
 
 // Restart is refused.
-func (l lentUnit) Restart(ctx context.Context) error { return l.refused(ctx, "restarted") }
+func (l externalUnit) Restart(ctx context.Context) error { return l.refused(ctx, "restarted") }
 
 // SetEnvironment is refused.
-func (l lentUnit) SetEnvironment(ctx context.Context, _ map[string]string) error {
+func (l externalUnit) SetEnvironment(ctx context.Context, _ map[string]string) error {
 	return l.refused(ctx, "given an environment")
 }
 
-func (l lentUnit) refused(ctx context.Context, what string) error {
+func (l externalUnit) refused(ctx context.Context, what string) error {
 	return l.do(ctx, what, func() {
 		l.u.host.world.promises.breach("P4", l.u.host, "an etcd that others run is "+what)
 	})

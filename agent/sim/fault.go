@@ -23,8 +23,8 @@ type fault struct {
 	onlyCluster bool // only when there is a cluster
 }
 
-// underWay is a fault in progress.
-type underWay struct{ end func() }
+// activeFault is a fault in progress.
+type activeFault struct{ end func() }
 
 // faultTable returns everything that can go wrong.
 func (p plan) faultTable() []fault {
@@ -36,8 +36,8 @@ func (p plan) faultTable() []fault {
 	if p.Dead > 0 {
 		table = append(table, deaths()...)
 	}
-	if p.Sick > 0 {
-		table = append(table, sicknesses()...)
+	if p.Unhealthy > 0 {
+		table = append(table, unhealthyFaults()...)
 	}
 	return table
 }
@@ -563,7 +563,7 @@ func (w *world) begin(f fault) {
 	if end == nil {
 		return
 	}
-	u := &underWay{end: end}
+	u := &activeFault{end: end}
 	w.underWay = append(w.underWay, u)
 	w.after(d, laneFaults, func() {
 		if i := slices.Index(w.underWay, u); i >= 0 {

@@ -86,12 +86,12 @@ type process struct {
 
 	survivor *survivorData
 
-	end    context.CancelFunc
-	dead   atomic.Bool
-	frozen atomic.Int64 // until when
-	stood  atomic.Int64 // for how long it was frozen in total
-	began  time.Duration
-	busy   bool // an operator's request is in progress
+	end       context.CancelFunc
+	dead      atomic.Bool
+	frozen    atomic.Int64 // until when
+	frozenFor atomic.Int64 // for how long it was frozen in total
+	began     time.Duration
+	busy      bool // an operator's request is in progress
 }
 
 // gate blocks the caller while the agent is frozen, and ends it if the agent was killed.
@@ -124,7 +124,7 @@ func (p *process) pass(l lane, call string, before bool) {
 // freeze stops an agent for a while, as SIGSTOP does.
 func (w *world) freeze(p *process, d time.Duration, where string) {
 	p.frozen.Store(int64(w.now() + d))
-	p.stood.Add(int64(d))
+	p.frozenFor.Add(int64(d))
 	w.happen(p.host, happenedFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
 }
 

@@ -230,8 +230,8 @@ func (p *promises) takenDown(by *process, m *member) {
 	}
 }
 
-// underHands checks the start of an etcd that was stopped for an operator who works on its host.
-func (p *promises) underHands(h *host) {
+// startDuringWork checks the start of an etcd that was stopped for an operator who works on its host.
+func (p *promises) startDuringWork(h *host) {
 	if h.handsOn && h.unit.takenDown {
 		p.breach("P4", h, "an etcd is started while an operator works on its host")
 	}

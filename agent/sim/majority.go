@@ -24,10 +24,10 @@ type rescue struct {
 	plans   int
 }
 
-// loseMajority takes away so many voters that no quorum is left: the disks of some and, if late is set, one for so long
+// loseQuorum takes away so many voters that no quorum is left: the disks of some and, if late is set, one for so long
 // that operators take it for gone. The old cluster never has enough data to continue next to a new one. The late voter
 // completes a quorum only until the survivor has moved its own data aside. It reports whether it has done so.
-func (w *world) loseMajority(late bool) bool {
+func (w *world) loseQuorum(late bool) bool {
 	e := w.etcd
 	voters := e.voters()
 	n := len(voters)
@@ -44,7 +44,7 @@ func (w *world) loseMajority(late bool) bool {
 			return false
 		}
 	}
-	w.counts.Lost++
+	w.counts.QuorumLosses++
 	w.rescue = rescue{lost: true, since: w.now()}
 	w.happen(nil, happenedFault, 70, "quorum is lost")
 	away := voters[keep:]
@@ -61,10 +61,10 @@ func (w *world) loseMajority(late bool) bool {
 	return true
 }
 
-// disaster causes quorum loss as soon as that leaves a survivor.
-func (w *world) disaster() {
-	if !w.healed && !w.loseMajority(w.plan.Late) {
-		w.after(2*time.Minute, laneFaults, w.disaster)
+// quorumLoss causes quorum loss as soon as that leaves a survivor.
+func (w *world) quorumLoss() {
+	if !w.healed && !w.loseQuorum(w.plan.Late) {
+		w.after(2*time.Minute, laneFaults, w.quorumLoss)
 	}
 }
 
@@ -107,8 +107,8 @@ func (w *world) settle() {
 	}
 }
 
-// goesOn creates the cluster that replaces another. Its only member is the survivor's.
-func (w *world) goesOn(h *host, work recovery.Work) {
+// replaceCluster creates the cluster that replaces another. Its only member is the survivor's.
+func (w *world) replaceCluster(h *host, work recovery.Work) {
 	old := h.etcd()
 	e := &etcd{
 		w: w, clusterID: uint64(work.Cluster), removed: map[uint64]*member{}, store: old.store.Restored(1 << 30),
@@ -133,7 +133,7 @@ func (w *world) serves(e *etcd) {
 	}
 	w.promises.lostWrites(e)
 	w.etcd = e
-	w.counts.WentOn++
+	w.counts.Recoveries++
 	w.promises.decoded, w.promises.decodedAt = nil, 0
 	w.promises.hostsChanged = w.now()
 	w.happen(nil, happenedEtcd, 70, "etcd: cluster %x continues", e.clusterID)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// losing makes every seed one with quorum loss.
-func losing(opt Options) Options {
+// withQuorumLoss makes every seed one with quorum loss.
+func withQuorumLoss(opt Options) Options {
 	opt.plan = func(p *plan) {
 		p.Lost, p.Late = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0
 	}
@@ -27,9 +27,9 @@ func TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone(t *testing.T) {
 	}
 	var lost, recovered int
 	for seed := *fromFlag; seed < *fromFlag+seeds; seed++ {
-		opt := losing(Options{Seed: seed, Faulty: 3 * time.Hour})
+		opt := withQuorumLoss(Options{Seed: seed, Faulty: 3 * time.Hour})
 		r := run(t, opt)
-		lost, recovered = lost+r.Lost, recovered+r.WentOn
+		lost, recovered = lost+r.QuorumLosses, recovered+r.Recoveries
 		if r.Breach != nil {
 			t.Fatalf("seed %d: %v\n%s\n%s", seed, r.Breach, r.Plan, story(t, opt, 400))
 		}
@@ -42,10 +42,10 @@ func TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone(t *testing.T) {
 
 func TestAStoryWithQuorumLossIsReproducible(t *testing.T) {
 	t.Parallel()
-	opt := losing(Options{Seed: *fromFlag + 2, Faulty: 3 * time.Hour})
+	opt := withQuorumLoss(Options{Seed: *fromFlag + 2, Faulty: 3 * time.Hour})
 	first := run(t, opt)
 	opt.Story = func(string) {}
-	if again := run(t, opt); again.Trace != first.Trace || again.counts != first.counts || first.Lost == 0 {
+	if again := run(t, opt); again.Trace != first.Trace || again.counts != first.counts || first.QuorumLosses == 0 {
 		t.Errorf("%x and %x, %+v and %+v", first.Trace, again.Trace, first.counts, again.counts)
 	}
 }

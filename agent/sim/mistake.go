@@ -35,9 +35,9 @@ type Mistake struct {
 	timing func(t *config.Timing)
 	config func(c *config.Config)
 	// trouble replaces the random faults. The cluster then has seven hosts for five voters. One voter is replaced when
-	// it has been dead for 6 min, or unhealthy for as long as sick says.
-	trouble func(w *world)
-	sick    time.Duration
+	// it has been dead for 6 min, or unhealthy for that time.
+	trouble   func(w *world)
+	unhealthy time.Duration
 	// unfenced makes etcd ignore all conditions of transactions.
 	unfenced bool
 }
@@ -57,7 +57,7 @@ func Mistakes() []Mistake {
 		{
 			Name: "the lock's clock stops while the agent is frozen", Promise: "P5",
 			parts: func(p *process, opt *agent.Options) {
-				opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
+				opt.Now = func() time.Duration { return p.now() - time.Duration(p.frozenFor.Load()) }
 			},
 		},
 		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
@@ -127,7 +127,7 @@ func Mistakes() []Mistake {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, slices.Concat(repairMistakes(), sickMistakes(), recoveryMistakes())...)
+	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes())...)
 }
 
 // believing makes every lease look twenty times as long.

@@ -21,7 +21,7 @@ import (
 func recoveryMistakes() []Mistake {
 	loses := func(late bool, then func(w *world, h *host)) func(w *world) {
 		return func(w *world) {
-			w.loseMajority(late)
+			w.loseQuorum(late)
 			for i := range 10 {
 				w.after(time.Duration(3+3*i)*time.Minute, laneFaults, func() { w.onSurvivor(then) })
 			}

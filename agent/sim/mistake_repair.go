@@ -67,17 +67,17 @@ func repairMistakes() []Mistake {
 	}
 }
 
-// sickMistakes returns mistakes about the replacement of unhealthy voters.
-func sickMistakes() []Mistake {
+// unhealthyMistakes returns mistakes about the replacement of unhealthy voters.
+func unhealthyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been sick for",
-			sick: 20 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
+			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been unhealthy for",
+			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
 			config: func(c *config.Config) { c.Repair.Sick = config.Grace(30 * time.Second) },
 		},
 		{
 			Name: "the probe's measurement counts as etcd's own metrics", Promise: "P2",
-			Says: "only its own health state reports it as unhealthy", sick: 5 * time.Minute,
+			Says: "only its own health state reports it as unhealthy", unhealthy: 5 * time.Minute,
 			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
 			parts: func(_ *process, opt *agent.Options) {
 				told := opt.MemberMetrics
@@ -92,7 +92,7 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is never replaced", Promise: "liveness", Says: "is slow for good",
-			sick: 5 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
+			unhealthy: 5 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
 			config: func(c *config.Config) { c.Repair.Sick = 0 },
 		},
 	}

@@ -26,7 +26,7 @@ type plan struct {
 	Clocks      string        // the timing section of the configuration
 	Intruders   bool          // an intruder writes below quorumd's prefix
 	Dead        time.Duration // the grace period of a dead voter; 0: hosts do not die for good
-	Sick        time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
+	Unhealthy   time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
 	PerDay      int           // the most replacements per day
 	Lost        time.Duration // when quorum is lost for good; 0: never
 	Late        bool          // a voter that counted as gone returns with its data
@@ -65,7 +65,7 @@ func planOf(opt Options) (plan, error) {
 	if r := rand.New(rand.NewPCG(seed, 3)); r.IntN(3) == 0 && p.Hosts > p.Voters {
 		p.Dead, p.PerDay = time.Duration(4+3*r.IntN(3))*time.Minute, 2+7*r.IntN(2)
 		if r.IntN(2) == 0 {
-			p.Sick = time.Duration(5+5*r.IntN(3)) * time.Minute
+			p.Unhealthy = time.Duration(5+5*r.IntN(3)) * time.Minute
 		}
 	}
 	if r := rand.New(rand.NewPCG(seed, 5)); r.IntN(4) == 0 {
@@ -76,7 +76,7 @@ func planOf(opt Options) (plan, error) {
 	}
 	if opt.Mistake.trouble != nil {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
-		p.Dead, p.PerDay, p.Clocks, p.Sick = 6*time.Minute, 1, clocks(19), opt.Mistake.sick
+		p.Dead, p.PerDay, p.Clocks, p.Unhealthy = 6*time.Minute, 1, clocks(19), opt.Mistake.unhealthy
 	}
 	if opt.plan != nil {
 		opt.plan(&p)
@@ -132,11 +132,11 @@ func (p plan) repair() string {
 	if p.Dead == 0 {
 		return ""
 	}
-	sick := "off"
-	if p.Sick > 0 {
-		sick = p.Sick.String()
+	unhealthy := "off"
+	if p.Unhealthy > 0 {
+		unhealthy = p.Unhealthy.String()
 	}
-	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, sick, p.PerDay, p.Clean)
+	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, unhealthy, p.PerDay, p.Clean)
 }
 
 // String returns the scenario.

@@ -58,7 +58,7 @@ type promises struct {
 	repairs      map[uint64]time.Duration   // when the removal of each replaced voter was first sent
 	leads        map[*process]time.Duration // since when a process leads that should not
 	out          map[*host]ejected
-	ill          map[*host]illness
+	unhealthy    map[*host]unhealthyPeriod
 	replaces     map[*host]uint64 // the member that each voting host replaces
 }
 
@@ -162,8 +162,8 @@ func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
 	if d.Step.Kind == policy.StepNone && len(d.Reasons) == 0 {
 		p.breach("P8", by.host, "a decision has neither a step nor a reason")
 	}
-	p.leadsOn(by, v)
-	p.fallsIll(by.host, v.State)
+	p.slowLeaderStays(by, v)
+	p.noteHealth(by.host, v.State)
 }
 
 // beforeTxn checks a write of quorumd's own records as it is applied.

@@ -140,7 +140,7 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 		p.completes(by, op, m)
 		p.commonCause(by, m)
 		return
-	case w.plan.Sick > 0 && p.notSick(m) == "": // it hangs, or is too slow to answer
+	case w.plan.Unhealthy > 0 && p.notUnhealthy(m) == "": // it hangs, or is too slow to answer
 	default:
 		if why := p.notDead(m); why != "" {
 			p.breach("P2", by.host, why)
@@ -170,10 +170,10 @@ func (p *promises) commonCause(by *process, m *member) {
 	shared := false
 	for _, o := range w.etcd.voters() {
 		d := o.host.disk
-		sick := d.slow() && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
+		unhealthy := d.slow() && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
 		switch down := o.downAt != 0 && w.now()-o.downAt > p.stale(); {
 		case o == m:
-		case down || sick:
+		case down || unhealthy:
 			also = append(also, o)
 		default:
 			shared = shared || o.host.config.Host.Domain == domain
@@ -187,9 +187,9 @@ func (p *promises) commonCause(by *process, m *member) {
 	}
 }
 
-// leadsOn checks that a leader with a slow disk, which it reports, does not keep leading while another voter is
+// slowLeaderStays checks that a leader with a slow disk, which it reports, does not keep leading while another voter is
 // healthy.
-func (p *promises) leadsOn(by *process, v health.Verdict) {
+func (p *promises) slowLeaderStays(by *process, v health.Verdict) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk
 	slow := m != nil && m.host == by.host && d.slow() && v.State == health.Slow && p.currentOp() == nil &&

@@ -65,7 +65,7 @@ func Run(opt Options) (Result, error) {
 	}
 	if p.Lost > 0 {
 		w.mu.Lock()
-		w.after(p.Lost, laneFaults, w.disaster)
+		w.after(p.Lost, laneFaults, w.quorumLoss)
 		w.mu.Unlock()
 	}
 	switch {
@@ -112,7 +112,7 @@ func newWorld(p plan, opt Options) *world {
 	w.promises = promises{
 		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
 		taking: map[*process]taking{}, repairs: map[uint64]time.Duration{}, leads: map[*process]time.Duration{},
-		out: map[*host]ejected{}, ill: map[*host]illness{}, replaces: map[*host]uint64{},
+		out: map[*host]ejected{}, unhealthy: map[*host]unhealthyPeriod{}, replaces: map[*host]uint64{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	w.etcds = []*etcd{w.etcd}
@@ -146,7 +146,7 @@ func (w *world) until(limit time.Duration, missing func() string) bool {
 		w.mu.Lock()
 		done, broken := missing() == "", w.promises.first != nil
 		w.byHand()
-		w.sicknessByHand()
+		w.repairUnhealthyByHand()
 		if w.etcd.clusterID == 0 {
 			w.askToBootstrap(w.hosts[0])
 		}
@@ -221,26 +221,28 @@ func (w *world) logger(h *host) *slog.Logger {
 	if w.story == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(&teller{w: w, h: h})
+	return slog.New(&storyHandler{w: w, h: h})
 }
 
-// teller writes an agent's log into the story.
-type teller struct {
+// storyHandler writes an agent's log into the story.
+type storyHandler struct {
 	w *world
 	h *host
 }
 
 // Enabled skips debug messages.
-func (*teller) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (*storyHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
 
 // WithAttrs is unused by the agent.
-func (t *teller) WithAttrs([]slog.Attr) slog.Handler { return t }
+func (t *storyHandler) WithAttrs([]slog.Attr) slog.Handler { return t }
 
 // WithGroup is unused by the agent.
-func (t *teller) WithGroup(string) slog.Handler { return t }
+func (t *storyHandler) WithGroup(string) slog.Handler { return t }
 
 // Handle writes a line.
-func (t *teller) Handle(_ context.Context, r slog.Record) error {
+func (t *storyHandler) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		text += " " + a.String()

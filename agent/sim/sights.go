@@ -116,11 +116,11 @@ func (s *sights) begin() {
 
 func (s *sights) look(due []*sighted) {
 	w, from, began := s.p.host.world, s.p.host, s.now()
-	stands := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
+	stopped := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
 	for _, m := range due {
 		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == m.Peer })
 		switch to := w.hosts[i]; {
-		case stands:
+		case stopped:
 			m.busy = false
 		case !w.linked(from, to):
 			w.after(connectBound, laneSights, func() { m.found(network.Unreachable, began) })

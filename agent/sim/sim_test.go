@@ -152,11 +152,11 @@ func (s *totals) add(r Result) {
 	s.Promoted += r.Promoted
 	s.Transfers += r.Transfers
 	s.Died += r.Died
-	s.Sickened += r.Sickened
+	s.SlowForGood += r.SlowForGood
 	s.Replaced += r.Replaced
 	s.Elections += r.Elections
-	s.Lost += r.Lost
-	s.WentOn += r.WentOn
+	s.QuorumLosses += r.QuorumLosses
+	s.Recoveries += r.Recoveries
 }
 
 func (s *totals) String() string {
@@ -165,7 +165,7 @@ func (s *totals) String() string {
 		"%d voters were replaced, %d quorums were lost and %d clusters recovered; the target "+
 		"was reached %s after the last fault at the latest",
 		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.Transfers,
-		s.Died, s.Sickened, s.Replaced, s.Lost, s.WentOn,
+		s.Died, s.SlowForGood, s.Replaced, s.QuorumLosses, s.Recoveries,
 		s.slow.Round(time.Second))
 }
 

@@ -160,7 +160,7 @@ func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, 
 	}
 	old := h.data.cluster
 	if old != 0 {
-		w.goesOn(h, work)
+		w.replaceCluster(h, work)
 	}
 	h.data.cluster, h.data.member, h.data.remains = 0, 0, false
 	if chance(w.draw(92, uint64(h.index)), 20) {

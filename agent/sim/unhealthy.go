@@ -51,10 +51,10 @@ func (d *disk) histogram() health.Histogram {
 	}
 }
 
-// sicknesses returns faults in which voters' disks become slow, for long or for good, and faults in which only a disk's
-// measurement is slow. A disk becomes slow for good only if no other voter is lost for good: two at a time need an
-// operator.
-func sicknesses() []fault {
+// unhealthyFaults returns faults in which voters' disks become slow, for long or for good, and faults in which only a
+// disk's measurement is slow. A disk becomes slow for good only if no other voter is lost for good: two at a time need
+// an operator.
+func unhealthyFaults() []fault {
 	return []fault{
 		{
 			name: "the disk is slow for a long time", weight: 4, low: 10 * time.Minute, high: 3 * time.Hour,
@@ -67,7 +67,7 @@ func sicknesses() []fault {
 			name: "the disk becomes permanently slow", weight: 4, low: time.Second, high: time.Second,
 			onlyCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				w.sickens(h)
+				w.slowForGood(h)
 				return nil
 			},
 		},
@@ -81,14 +81,14 @@ func sicknesses() []fault {
 	}
 }
 
-// sickens makes the disk of a voter slow for good.
-func (w *world) sickens(h *host) {
+// slowForGood makes the disk of a voter slow for good.
+func (w *world) slowForGood(h *host) {
 	m := w.etcd.on(h)
 	spares := w.plan.Hosts - w.plan.Voters - w.lostForGood()
 	if m == nil || m.learner || h.gone || h.disk.chronic || w.lost() != nil || spares <= 0 {
 		return
 	}
-	w.counts.Sickened++
+	w.counts.SlowForGood++
 	h.disk.chronic = true
 	h.disk.become(diskSlow)
 }
@@ -112,11 +112,11 @@ func (w *world) lostForGood() (n int) {
 	return n
 }
 
-// sicknessByHand does what only an operator can do about unhealthy voters. It replaces a disk if quorumd has made as
-// many replacements as it may, removes a surplus voter if all are healthy, and releases the operation of a host that is
-// not back.
-func (w *world) sicknessByHand() {
-	if !w.healed || w.plan.Sick == 0 {
+// repairUnhealthyByHand does what only an operator can do about unhealthy voters. It replaces a disk if quorumd has
+// made as many replacements as it may, removes a surplus voter if all are healthy, and releases the operation of a host
+// that is not back.
+func (w *world) repairUnhealthyByHand() {
+	if !w.healed || w.plan.Unhealthy == 0 {
 		return
 	}
 	for _, h := range w.hosts {
@@ -125,7 +125,7 @@ func (w *world) sicknessByHand() {
 			h.disk.become(diskFine)
 		}
 	}
-	w.releaseSick()
+	w.releaseUnhealthy()
 	voters := w.etcd.voters()
 	surplus := len(voters) == w.plan.Voters+1 && w.promises.currentOp() == nil
 	ill := slices.ContainsFunc(voters, func(m *member) bool {
@@ -140,9 +140,9 @@ func (w *world) sicknessByHand() {
 // not back.
 const byHandAfter = 20 * time.Minute
 
-// releaseSick releases the operation of a host that was taken down and whose disk is slow for good. Such a host never
-// comes back and blocks all others until an operator acts.
-func (w *world) releaseSick() {
+// releaseUnhealthy releases the operation of a host that was taken down and whose disk is slow for good. Such a host
+// never comes back and blocks all others until an operator acts.
+func (w *world) releaseUnhealthy() {
 	op := w.promises.currentOp()
 	if op == nil || op.Kind != policy.KindCycle || op.Phase != string(policy.PhaseBack) ||
 		w.now()-w.promises.opSince <= byHandAfter {
@@ -160,20 +160,20 @@ func (w *world) releaseSick() {
 	}
 }
 
-// fallsIll records since when a host's own health state has been harmful to the cluster.
-func (p *promises) fallsIll(h *host, state health.State) {
-	switch since, ill := p.ill[h]; {
+// noteHealth records since when a host's own health state has been harmful to the cluster.
+func (p *promises) noteHealth(h *host, state health.State) {
+	switch since, ill := p.unhealthy[h]; {
 	case state != health.Slow && state != health.Stalled && state != health.Failed:
-		delete(p.ill, h)
+		delete(p.unhealthy, h)
 	case !ill:
-		p.ill[h] = illness{p.w.now(), state}
+		p.unhealthy[h] = unhealthyPeriod{p.w.now(), state}
 	default:
-		p.ill[h] = illness{since.since, max(since.worst, state)}
+		p.unhealthy[h] = unhealthyPeriod{since.since, max(since.worst, state)}
 	}
 }
 
-// illness is what a host has reported about itself without a break.
-type illness struct {
+// unhealthyPeriod is what a host has reported about itself without a break.
+type unhealthyPeriod struct {
 	since time.Duration
 	worst health.State
 }
@@ -181,16 +181,16 @@ type illness struct {
 // witnessed is how long etcd's counters may show a disk as slow after it has recovered.
 const witnessed = 6 * time.Minute
 
-// notSick returns why a voter must not be replaced as unhealthy, or "". By its own health state it must have been slow
-// for the grace period, have hung for a minute, or have failed; and its disk must have been at fault.
-func (p *promises) notSick(m *member) string {
+// notUnhealthy returns why a voter must not be replaced as unhealthy, or "". By its own health state it must have been
+// slow for the grace period, have hung for a minute, or have failed; and its disk must have been at fault.
+func (p *promises) notUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
-	said, ill := p.ill[m.host]
+	said, ill := p.unhealthy[m.host]
 	switch since := w.now() - said.since + p.stale(); {
 	case !ill:
 		return "its own health state is healthy"
-	case said.worst == health.Slow && since < w.plan.Sick, since < time.Minute && said.worst == health.Stalled:
-		return fmt.Sprintf("which has been sick for %s of %s", w.now()-said.since, w.plan.Sick)
+	case said.worst == health.Slow && since < w.plan.Unhealthy, since < time.Minute && said.worst == health.Stalled:
+		return fmt.Sprintf("which has been unhealthy for %s of %s", w.now()-said.since, w.plan.Unhealthy)
 	case d.slowSince == 0 && w.now()-d.slowUntil > witnessed+p.stale():
 		return "only its own health state reports it as unhealthy"
 	}
@@ -204,7 +204,7 @@ func (p *promises) replacesUnhealthy(by *process, op *record.Op) {
 		return
 	}
 	p.replaces[by.host] = who.id
-	if why := p.notSick(who); why != "" {
+	if why := p.notUnhealthy(who); why != "" {
 		p.breach("P2", by.host, "it votes in place of "+who.host.name+": "+why)
 	}
 }
@@ -213,13 +213,13 @@ func (p *promises) replacesUnhealthy(by *process, op *record.Op) {
 // or was unhealthy when this host began to vote in its place by the same operation.
 func (p *promises) completes(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
-	if plan.Sick == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {
+	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {
 		p.breach("P2", by.host, "a voter replaces another one")
 		return
 	}
-	why := "sick voters stay"
-	if plan.Sick > 0 {
-		why = p.notSick(m)
+	why := "unhealthy voters stay"
+	if plan.Unhealthy > 0 {
+		why = p.notUnhealthy(m)
 	}
 	if why == "" || op.Target != "" && p.replaces[by.host] == m.id || plan.Dead > 0 && p.notDead(m) == "" {
 		return

@@ -70,7 +70,7 @@ func (u *unit) start() {
 	if _, err := u.host.files.read(holdFile); err == nil {
 		return
 	}
-	u.host.world.promises.underHands(u.host)
+	u.host.world.promises.startDuringWork(u.host)
 	u.host.world.promises.comesUp(u.host)
 	u.started++
 	u.process, u.ran = true, true
@@ -145,7 +145,7 @@ func (u *unit) firstStart() bool {
 			u.exit(failed, "exit-code")
 			return false
 		}
-		m := e.founded(u.host)
+		m := e.bootstrap(u.host)
 		u.host.data.become(e.clusterID, m.id)
 		m.upSince = w.now()
 		w.happen(u.host, happenedEtcd, 2, "etcd: cluster %x was founded", e.clusterID)

@@ -29,7 +29,7 @@ type world struct {
 	links    [][]link
 	faults   *rand.Rand // used only by the goroutine that injects faults
 	reserved map[int64]bool
-	underWay []*underWay
+	underWay []*activeFault
 	healed   bool // all faults have ended
 	ended    bool
 	promises promises
@@ -39,7 +39,8 @@ type world struct {
 
 // counts are statistics of the simulation.
 type counts struct {
-	Faults, Rounds, Steps, Calls, Promoted, Elections, Transfers, Died, Sickened, Replaced, Changes, Lost, WentOn int
+	Faults, Rounds, Steps, Calls, Promoted, Elections, Transfers, Died, SlowForGood, Replaced, Changes int
+	QuorumLosses, Recoveries                                                                           int
 }
 
 // A lane keeps moments apart. Every event has a moment of its own, to the nanosecond: a moment's remainder by lanes is

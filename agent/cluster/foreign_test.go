@@ -49,10 +49,10 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 		list, err := c.Members(within(t))
 		return err == nil && list.ClusterID != own.ClusterID
 	}
-	testbed.Eventually(t, bound, "only the stranger answers", foreign)
+	testbed.Eventually(t, bound, "only the other cluster answers", foreign)
 	for range 2 {
 		if !foreign() {
-			t.Error("what the stranger says of itself is not given")
+			t.Error("the other cluster's own data are not returned")
 		}
 	}
 	put := func() error {
@@ -60,16 +60,16 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 		return err
 	}
 	if err := put(); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger is written to: %v", err)
+		t.Errorf("the other cluster is written to: %v", err)
 	}
 	if _, err := c.AddLearner(within(t), "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger gets a member: %v", err)
+		t.Errorf("the other cluster gets a member: %v", err)
 	}
 	if _, err := c.KeepAliveOnce(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger is asked for a lease: %v", err)
+		t.Errorf("a lease is renewed at the other cluster: %v", err)
 	}
 	if err := c.Revoke(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger is to end a lease: %v", err)
+		t.Errorf("a lease is revoked at the other cluster: %v", err)
 	}
 	if n := strings.Count(log.String(), "answer for another cluster"); n != 1 {
 		t.Errorf("it was logged %d times:\n%s", n, log.String())
@@ -82,7 +82,7 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 	})
 	for range 5 {
 		if list := members(t, c); list.ClusterID != own.ClusterID {
-			t.Fatal("the stranger is asked while ours answers")
+			t.Fatal("the other cluster is used while ours answers")
 		}
 	}
 	if err := put(); err != nil {
@@ -93,7 +93,7 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 	defer theirOwn.Close()
 	got, err := theirOwn.Get(within(t), "a")
 	if err != nil || len(got.Kvs) > 0 {
-		t.Errorf("the stranger holds %v, %v", got, err)
+		t.Errorf("the other cluster contains %v, %v", got, err)
 	}
 }
 

@@ -14,10 +14,10 @@ var ErrForeignCluster = errors.New("the endpoints answer for another cluster tha
 
 // home is what is known about this host's cluster.
 type home struct {
-	id     uint64          // 0: unknown, and any cluster that answers counts as this host's
-	voters []string        // client URLs of its voters, as it last listed them
-	away   bool            // the last list was another cluster's: writes are refused
-	logged map[uint64]bool // other clusters that were logged
+	id      uint64          // 0: unknown, and any cluster that answers counts as this host's
+	voters  []string        // client URLs of its voters, as it last listed them
+	foreign bool            // the last list was another cluster's: writes are refused
+	logged  map[uint64]bool // other clusters that were logged
 }
 
 // mostLogged is the most other clusters that are logged.
@@ -38,14 +38,14 @@ func (c *Client) SetClusterID(id uint64) {
 func (c *Client) lists() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.voters) > 0 && !c.home.away {
+	if len(c.voters) > 0 && !c.home.foreign {
 		return c.orderedLocked(c.voters)
 	}
-	return c.orderedLocked(c.everLocked())
+	return c.orderedLocked(c.allKnownLocked())
 }
 
-// everLocked returns all endpoints that may lead to this host's cluster.
-func (c *Client) everLocked() []string {
+// allKnownLocked returns all endpoints that may lead to this host's cluster.
+func (c *Client) allKnownLocked() []string {
 	all := slices.Clone(c.home.voters)
 	for _, endpoint := range c.knownLocked() {
 		if !slices.Contains(all, endpoint) {
@@ -55,23 +55,23 @@ func (c *Client) everLocked() []string {
 	return all
 }
 
-// stranger reports whether an answer is from another cluster than this host's.
-func (c *Client) stranger(id uint64) bool {
+// isForeign reports whether an answer is from another cluster than this host's.
+func (c *Client) isForeign(id uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.home.id != 0 && id != c.home.id
 }
 
-func (c *Client) isAway() bool {
+func (c *Client) listIsForeign() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.home.away
+	return c.home.foreign
 }
 
 // listed makes the voters of that list the endpoints from now on. Those of another cluster are only used for reads,
 // until a member of this host's cluster answers.
 func (c *Client) listed(list Membership, voters []string) {
-	away := c.stranger(list.ClusterID)
+	away := c.isForeign(list.ClusterID)
 	c.setVoters(voters, away)
 	if !away {
 		return
