@@ -103,21 +103,21 @@ $(MD2MAN): packaging/tools/go.mod
 TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
-LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
+LONG_FLEETS := TestAFleetAsksEtcdForLittleAtAnySize|TestSimultaneousRequestsAtARealEtcdAreServedOneByOne|$\
 	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
-	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder|TestNothingIsOverdueThatStillWaitsForItsTurn
+	TestSimultaneousRequestsAreServedOneByOneInOrder|TestAQueuedRequestIsNotOverdue
 # What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
-RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHostsThatWereStartedTogetherDriftApart|$\
-	TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver|TestAStepInALargeFleetIsDecidedOnWhatIsSoNow|$\
-	TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet|$\
-	TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody
+RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|TestHostsStartedTogetherDriftApart|$\
+	TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired|TestAStepInALargeFleetIsDecidedOnCurrentState|$\
+	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
+	TestThePageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
 # What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
 MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestEveryMistakeIsCaughtWithThePromiseThatItBreaks|TestWhatWorldsForgetDecidesNothing|$\
 	TestAnEventDoesToEtcdWhatItsOperationDoes|$\
-	TestAClusterThatHasLostItsMajorityIsBroughtBackByItsPlanAlone|$\
-	TestTheStoryOfALostMajorityIsTheSameWheneverItIsTold|TestAVoterThatComesAndGoesForAnHourIsReplacedOnceAtMost|$\
-	TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom|$\
+	TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone|$\
+	TestAStoryWithQuorumLossIsReproducible|TestAFlappingVoterIsReplacedAtMostOnceInAnHour|$\
+	TestTwoFlappingVotersReplaceEachOtherLessAndLessOften|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
 	TestAVoterThatIsCutOffAndServesIsNeverCalledDead|TestThreeVotersChangeToAnotherAuthorityUnderWrites|$\
 	TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites|$\
@@ -126,7 +126,7 @@ MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced|$\
 	TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll|$\
 	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
-LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
+LONG_SIM    := TestEverySeededMistakeIsFound|TestRegressionSeedsFindNothing
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
 LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|')
@@ -188,7 +188,7 @@ test-race: etcd build ## the same under the race detector (needs a C compiler); 
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
 ifndef SHORT
-	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
+	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfOneSeed|HostsWithExternalEtcds|NoFaultBreaks' ./agent/sim -args -sim.hours=10
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -timeout 15m -run TestFourHosts $(E2E)
 endif
 
@@ -254,11 +254,11 @@ model-deep: ## larger scopes, each to its fixpoint or to 20 million states
 	GOMEMLIMIT=12GiB $(GO) run ./contrib/model -deep -states 20000000
 
 # Seeds take no other flags than hours; a story is told with SEED.
-SIM = $(GO) test -count=1 -timeout 5h -v -run 'Whatever|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
+SIM = $(GO) test -count=1 -timeout 5h -v -run 'HostsWithExternalEtcds|NoFaultBreaks|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
 
 sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 tells one story
 ifdef SEED
-	@$(GO) test -count=1 -v -run TheStoryOfASeed ./agent/sim -args -sim.seed=$(SEED)
+	@$(GO) test -count=1 -v -run StoryOfOneSeed ./agent/sim -args -sim.seed=$(SEED)
 else
 	GOGC=off GOMEMLIMIT=1500MiB $(SIM)
 endif

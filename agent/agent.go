@@ -3,21 +3,19 @@
 
 // Package agent is the loop that runs on every host: observe, decide, act.
 //
-// A round observes everything into one policy.View, asks policy.Decide what to do, publishes
-// what it has seen and why it does what it does, and takes at most one step. The package
-// promises:
+// A round observes everything into one policy.View, calls policy.Decide, publishes what it has observed and the reasons
+// for the decision, and takes at most one step. The package promises:
 //
-//   - Nothing outside this loop renews the lock. A loop that hangs loses it, and with it the
-//     right to act.
-//   - Nothing in the loop waits longer than its bound. What may hang (the disk, a binary on it,
-//     a step) runs beside the loop, once at a time, and its absence shows as an old value.
-//   - A step starts only if it was decided on what was seen in its own round. One that needs the lock
-//     (see policy.Steps) starts only under a lock that was confirmed by a fresh transaction and is
-//     valid for as long as the step may take.
-//   - What etcd has to do for the agents does not grow with the number of hosts that are no members
-//     and have nothing to do; see observe/pace.go and publish/queue.go.
-//   - What must survive a crash is in etcd or on disk, so that an agent that was killed anywhere
-//     goes on from what it sees.
+//   - Nothing outside this loop renews the lock. A loop that hangs loses the lock and with it the permission to act.
+//   - Nothing in the loop waits longer than its timeout. What may hang (the disk, a binary on it, a step) runs in its
+//     own goroutine, one at a time; until it returns, the loop uses the old value.
+//   - A step starts only if it was decided on observations of its own round. A step that needs the lock (see
+//     policy.Steps) starts only under a lock that a new transaction has confirmed and that is valid for as long as the
+//     step may take.
+//   - The load on etcd does not grow with the number of idle hosts that are no members; see observe/pace.go and
+//     publish/queue.go.
+//   - What must survive a crash is in etcd or on disk, so an agent that was killed at any point continues from what it
+//     observes.
 package agent
 
 import (
@@ -38,53 +36,52 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Agent is one host's loop. Make it with New and run it once.
+// Agent is one host's loop. Create it with New and run it once.
 type Agent struct {
 	opt  Options
 	keys record.Keys
 
-	*operate.Operator // answers the socket, beside Status and LookAgain
+	*operate.Operator // serves the socket, together with Status and ProbeNow
 	actor             *act.Actor
 	observer          *observe.Observer
-	told              *publish.Publisher
+	publisher         *publish.Publisher
 	files             *hoststate.State
 	reasons           observe.Since // of the decisions
 	keeper            *persist.Persister
-	lightly           bool          // the next round is one in between: it asks etcd for little
-	full              time.Duration // when the last full round began, the light ones in between apart
+	lightly           bool          // the next round is a light one, between two full ones: it sends etcd few requests
+	full              time.Duration // when the last full round began
 	rounds            uint64
 	last              policy.Decision
-	taken             policy.Step // by the last round, if it took one
+	taken             policy.Step // by the last round, if any
 
 	wake  chan struct{}
-	hurry atomic.Bool   // somebody waits for a fresh picture of the cluster
-	begun atomic.Uint64 // the number of the round that runs, or has ended last
+	hurry atomic.Bool   // a client waits for the current state of the cluster
+	begun atomic.Uint64 // the number of the current or last round
 }
 
-// Metrics gives the agent's metrics, for a registry.
-func (a *Agent) Metrics() *publish.Metrics { return a.told.Metrics() }
+// Metrics returns the agent's metrics, for a registry.
+func (a *Agent) Metrics() *publish.Metrics { return a.publisher.Metrics() }
 
-// Status gives the picture of the last finished observation. It waits for nothing.
-func (a *Agent) Status() control.Status { return a.told.Status() }
+// Status returns the state of the last completed round. It does not block.
+func (a *Agent) Status() control.Status { return a.publisher.Status() }
 
 // Revision returns the number of the round that Status shows, and 0 before the first one.
-func (a *Agent) Revision() uint64 { return a.told.Revision() }
+func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 
-// ClusterState gives the same for those who look again and again: etcd is not asked anew for it.
-func (a *Agent) ClusterState() control.Status { return a.told.ClusterState() }
+// ClusterState returns the same for clients that poll: it does not make the next round query etcd.
+func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
-// Voters gives the list of voters for the forwarder of this host, as they were when the cluster was last reached; ok is
-// false before that. It waits for nothing.
-func (a *Agent) Voters() (l proxy.List, ok bool) { return a.told.Voters() }
+// Voters returns the current list of voters for this host's proxy; ok is false if there is none, as without a quorum.
+// It does not block.
+func (a *Agent) Voters() (l proxy.List, ok bool) { return a.publisher.Voters() }
 
-// Fsyncs gives what the probe has measured lately, minute by minute, oldest first. It waits for nothing.
-func (a *Agent) Fsyncs() []control.FsyncMinute { return a.told.Fsyncs() }
+// Fsyncs returns the probe's recent measurements per minute, oldest first. It does not block.
+func (a *Agent) Fsyncs() []control.FsyncMinute { return a.publisher.Fsyncs() }
 
-// Checks gives what is looked at on this machine, and where each check stands. It waits for nothing.
-func (a *Agent) Checks() control.Checks { return a.told.Checks() }
+// Checks returns all checks of this machine and their current results. It does not block.
+func (a *Agent) Checks() control.Checks { return a.publisher.Checks() }
 
-// Run rounds until the context ends, then gives the lock and the presence back. etcd is left as
-// it is.
+// Run runs rounds until the context ends, then releases the lock and deletes the host record. It leaves etcd alone.
 func (a *Agent) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -94,24 +91,24 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-a.wake:
 		}
-		if ctx.Err() != nil { // also when it is time for another round
+		if ctx.Err() != nil { // even if the next round is due
 			a.leave(ctx)
 			return nil
 		}
 		select {
-		case <-a.wake: // the round that begins now is the one that was asked for
+		case <-a.wake: // the round that begins now serves this request
 		default:
 		}
 		if a.round(ctx) {
-			timer.Reset(0) // a step was taken: look again at once
+			timer.Reset(0) // a step was taken: observe again at once
 		} else {
 			timer.Reset(a.again())
 		}
 	}
 }
 
-// again is when to look again after a round without a step. A round in between two full ones is light, and does not
-// put the next full one off.
+// again returns when to start the next round after one without a step. A light round between two full ones does not
+// delay the next full one.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {
@@ -124,16 +121,16 @@ func (a *Agent) again() time.Duration {
 	return next
 }
 
-// leave is an orderly end: the next agent need not wait for leases to run out.
+// leave shuts down in order: the next agent need not wait for leases to expire.
 func (a *Agent) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	a.actor.Leave(ctx)
-	a.told.Leave(ctx)
+	a.publisher.Leave(ctx)
 	a.observer.Save(true)
 }
 
-// Wake makes the next round start at once, and ask etcd.
+// Wake starts the next round at once and makes it query etcd.
 func (a *Agent) Wake() {
 	a.hurry.Store(true)
 	select {
@@ -142,8 +139,8 @@ func (a *Agent) Wake() {
 	}
 }
 
-// round looks, decides and acts once. It tells whether to look again at once: a step has succeeded, and is another than
-// the last one.
+// round observes, decides and acts once. It reports whether to start the next round at once: a step has succeeded and
+// is not the one of the round before.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	a.begun.Store(a.rounds)
@@ -171,25 +168,25 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.TakeSnapshotIfDue(ctx, r)
 	a.TestRestoreIfDue(ctx, r)
 	a.observer.Done(r)
-	a.told.Show(r)
+	a.publisher.Show(r)
 	a.observer.Save(false)
 	first := r.Decision.Step.Kind.Info().Led
 	if !first {
-		a.told.Publish(ctx, r)
+		a.publisher.Publish(ctx, r)
 	}
 	a.last = r.Decision
 	done, acted := a.actor.Act(ctx, r)
 	if first {
-		a.told.Publish(ctx, r)
+		a.publisher.Publish(ctx, r)
 	}
 	if acted {
-		a.told.Completed(ctx, r, done)
+		a.publisher.Completed(ctx, r, done)
 		acted = done.Err == nil
 	}
 	if acted {
-		a.hurry.Store(true) // what was seen before the step is not so any more
+		a.hurry.Store(true) // the observations before the step are out of date
 	}
-	a.told.Metrics().Round(r, a.opt.Now()-began)
+	a.publisher.Metrics().Round(r, a.opt.Now()-began)
 	if a.opt.Rounded != nil {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
@@ -200,16 +197,17 @@ func (a *Agent) round(ctx context.Context) bool {
 	return !a.repeats(r.Decision.Step)
 }
 
-// repeats tells whether the step just taken is the one of the round before as well. Then it has changed nothing that
-// is seen, and is taken again at the usual pace: at once would be an etcd restarted without end, as fast as it can be.
+// repeats reports whether the step just taken is also that of the round before. It then had no visible effect, and is
+// repeated at the usual pace: repeating it at once could restart etcd endlessly.
 func (a *Agent) repeats(step policy.Step) bool {
-	step.Why = "" // may tell of times
+	step.Why = "" // may contain times
 	repeats := step == a.taken
 	a.taken = step
 	return repeats
 }
 
-// stale tells whether a round has decided something on what was carried over: a step, or that it is not quiet any more.
+// stale reports whether a round has used old observations for a decision that needs current ones: a step, or the end of
+// quiet.
 func (a *Agent) stale(r *round.Round) bool {
 	if r.Decision.Step.Kind != policy.StepNone {
 		return !r.Fresh()
@@ -217,14 +215,14 @@ func (a *Agent) stale(r *round.Round) bool {
 	return a.last.Quiet && !r.Decision.Quiet && r.Reachable && !r.Looked()
 }
 
-// checkLock gives a lock up that a linearizable read shows to be gone, though its lease may live.
+// checkLock drops the lock if a linearizable read shows that its key is gone, even if its lease is alive.
 func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
-	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) { // one that was taken since is not in it yet
+	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) { // the read does not show a lock taken since
 		r.Did = a.actor.Did()
 	}
 }
 
-// decide asks the policy, and measures for how long its reasons have stood.
+// decide calls the policy, and measures how long its reasons have lasted.
 func (a *Agent) decide(r *round.Round) {
 	r.Decision = policy.Decide(r.View)
 	r.ReasonFor = map[policy.ReasonCode]time.Duration{}

@@ -11,13 +11,13 @@ import (
 // ProbeNow waits until Status returns a state observed after the call, so that a caller finds its own change there. It
 // returns the context's error if the loop does not observe in time.
 func (a *Agent) ProbeNow(ctx context.Context) error {
-	begun := a.begun.Load() // this round may have looked already
+	begun := a.begun.Load() // this round may have observed already
 	for {
-		shown := a.told.Next()
-		if r := a.told.Current(); r != nil && r.Number > begun && r.Looked() {
+		shown := a.publisher.Next()
+		if r := a.publisher.Current(); r != nil && r.Number > begun && r.Looked() {
 			return nil
 		}
-		a.Wake() // again: the round that took the wish in may have begun before
+		a.Wake() // again: the round that took the first request may have begun before
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no new picture yet: %w", ctx.Err())

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Whoever looks twice asks a voter, and a spare of a large fleet, which looks at the cluster once in a while.
-func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
+// The client is once at a voter, and once at a spare of a large fleet, which queries the cluster at long intervals.
+func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 20, smallPace())
@@ -52,7 +52,7 @@ func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
 				t.Fatal(err)
 			}
 			if soon(); a.Status().Rollout == nil || a.Status().Rollout.ID != r.ID {
-				t.Errorf("%s shows %+v, not the rollout that was just started", name, a.Status().Rollout)
+				t.Errorf("%s shows %+v, not the new rollout", name, a.Status().Rollout)
 			}
 			if _, err := a.SetRollout(t.Context(), control.RolloutAborted, "root"); err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
 	})
 }
 
-func TestAMemberThatIsGoneIsCountedNoMoreAfterANewLook(t *testing.T) {
+func TestProbeNowShowsARemovedMember(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -81,15 +81,15 @@ func TestAMemberThatIsGoneIsCountedNoMoreAfterANewLook(t *testing.T) {
 	})
 }
 
-func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
+func TestProbeNowEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		keys := record.KeysFor("test")
-		a := &Agent{told: publish.New(publish.Options{}, keys, nil), keys: keys, wake: make(chan struct{}, 1)}
+		a := &Agent{publisher: publish.New(publish.Options{}, keys, nil), keys: keys, wake: make(chan struct{}, 1)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := a.ProbeNow(ctx); err == nil {
-			t.Error("the loop does not run, and there is a picture")
+			t.Error("ProbeNow succeeds without a running loop")
 		}
 	})
 }

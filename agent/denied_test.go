@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// forbidding is an etcd whose users and roles let nobody do anything.
+// forbidding is an etcd whose users and roles permit nothing.
 type forbidding struct{ *fleetClient }
 
 func (forbidding) Read(context.Context, ...cluster.Span) (cluster.Range, error) {
@@ -33,7 +33,7 @@ func (forbidding) Txn(context.Context, []clientv3.Cmp, ...clientv3.Op) (*clientv
 	return nil, rpctypes.ErrPermissionDenied
 }
 
-// overfull is an etcd in which more lies under the hosts' keys than is read.
+// overfull is an etcd with more data under the hosts' keys than one read returns.
 type overfull struct{ *fleetClient }
 
 func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
@@ -44,7 +44,7 @@ func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Rang
 	return found, err
 }
 
-// operatorOf gives one that asks that etcd, on a host of which nothing was seen yet.
+// operatorOf returns an Operator for that etcd, on a host without observations.
 func operatorOf(etcd operate.Etcd) *operate.Operator {
 	c := hostConfig()
 	c.Cluster.Name = "test"
@@ -54,7 +54,7 @@ func operatorOf(etcd operate.Etcd) *operate.Operator {
 	})
 }
 
-func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
+func TestARolloutOfAllHostsIsRefusedIfNotAllWereRead(t *testing.T) {
 	t.Parallel()
 	a := operatorOf(overfull{newFleetEtcd().of("v1")})
 	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
@@ -64,7 +64,7 @@ func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
 	}
 }
 
-func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
+func TestADeniedCallIsNotReportedAsQuorumLoss(t *testing.T) {
 	t.Parallel()
 	a := operatorOf(forbidding{newFleetEtcd().of("v1")})
 	for name, do := range map[string]func() error{

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAnEtcdThatDoesNotTellItsMetricsHoldsNobodyUpAndIsJudgedByThemWhenItDoes(t *testing.T) {
+func TestHangingEtcdMetricsDelayNothingAndCountOnceTheyArrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -45,10 +45,10 @@ func TestAnEtcdThatDoesNotTellItsMetricsHoldsNobodyUpAndIsJudgedByThemWhenItDoes
 				asked.Load(), endless.Load())
 		}
 		if why := absent(now, "etcd-quota"); why != "etcd timed out" {
-			t.Errorf("it is not available because %q", why)
+			t.Errorf("not available: %q", why)
 		}
 		if why := absent(now, "etcd-alarm"); why != "" {
-			t.Errorf("what the members tell in their statuses is not available because %q", why)
+			t.Errorf("the data of the members' statuses are not available: %q", why)
 		}
 		answers.Store(true)
 		f.pass(time.Minute)
@@ -63,12 +63,12 @@ func TestAnEtcdThatDoesNotTellItsMetricsHoldsNobodyUpAndIsJudgedByThemWhenItDoes
 		f.pass(5 * time.Minute)
 		if s := h.agent.Status(); asked.Load() != was || absent(s, "etcd-quota") != "etcd does not run here" ||
 			finds(s, health.EtcdQuotaLow) {
-			t.Errorf("an etcd that is stopped is asked %d times, found are %+v", asked.Load()-was, s.Health.Findings)
+			t.Errorf("a stopped etcd is queried %d times, the findings are %+v", asked.Load()-was, s.Health.Findings)
 		}
 	})
 }
 
-// absent gives why a check is not available; empty when it is.
+// absent returns why a check is not available; empty if it is.
 func absent(s control.Status, check string) string {
 	for _, a := range s.Health.NotAvailable {
 		if a.Check == check {

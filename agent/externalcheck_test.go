@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// raid is a check of the operator's own that says CRITICAL every time that it is asked.
+// raid is an external check that always returns CRITICAL.
 type raid struct{ runs uint64 }
 
 func (*raid) List(gates func(string) health.Gate) []health.ExternalCheck {
@@ -26,7 +26,7 @@ func (r *raid) Read(context.Context) []health.ExternalCheckReading {
 	return []health.ExternalCheckReading{{Name: "raid", Runs: r.runs, State: health.Slow, Text: "a leg is lost"}}
 }
 
-func TestACheckOfTheOperatorsOwnAdvisesOnlyUnlessTheConfigurationSaysMore(t *testing.T) {
+func TestAnExternalCheckIsAdvisoryUnlessConfiguredOtherwise(t *testing.T) {
 	t.Parallel()
 	for text, state := range map[string]string{"": "QUALIFYING", "checks: {joins: [raid]}\n": "SLOW"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestACheckOfTheOperatorsOwnAdvisesOnlyUnlessTheConfigurationSaysMore(t *tes
 				found = found || x.Code == "PLUGIN_RAID" && x.Text == "a leg is lost"
 			}
 			if !found || (s.Health.State == "SLOW") != (state == "SLOW") {
-				t.Errorf("%q: the verdict is %s: %+v", text, s.Health.State, s.Health.Findings)
+				t.Errorf("%q: the health state is %s: %+v", text, s.Health.State, s.Health.Findings)
 			}
 			_, err := h.agent.Mute(t.Context(), control.MuteRequest{
 				Code: "PLUGIN_RAID", Reason: "a test", For: time.Hour,

@@ -17,10 +17,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// deadFleetGrace is after how long a dead voter is replaced there.
+// deadFleetGrace is the grace period of a dead voter in these tests.
 const deadFleetGrace = 10 * time.Minute
 
-// fleetNetwork is what a host sees of the members: one that is silent is reached by nobody.
+// fleetNetwork is a host's view of the members: no host reaches a silent one.
 type fleetNetwork struct {
 	h *fleetHost
 
@@ -35,7 +35,7 @@ func (n *fleetNetwork) Watch(members []network.Member, _ time.Duration) {
 	n.members = members
 }
 
-func (n *fleetNetwork) ProbeNow(uint64, time.Duration) {} // it always has just looked
+func (n *fleetNetwork) ProbeNow(uint64, time.Duration) {} // its probes are always current
 
 func (n *fleetNetwork) Sights() (all []network.Sight) {
 	n.mu.Lock()
@@ -62,7 +62,7 @@ func (e *fleetEtcd) isSilent(id uint64) bool {
 	return e.silent[id]
 }
 
-// peers is what the etcd of a host tells of the others: of a silent one it hears nothing more.
+// peers returns the metrics of a host's etcd about the others: it receives nothing from a silent one.
 func (f *fleet) peers(context.Context) health.EtcdReading {
 	r := health.SilentEtcd("this one tells of its peers alone")
 	r.Peers = map[uint64]health.Peer{}
@@ -76,8 +76,8 @@ func (f *fleet) peers(context.Context) health.EtcdReading {
 	return r
 }
 
-// TestADeadVoterCostsASpareAsLittleInALargeFleet has a voter die, and counts what the spares ask until another host has
-// taken its place: those that are called as much whatever the size, and the others no more than at rest.
+// TestADeadVoterCostsASpareAsLittleInALargeFleet has a voter die, and counts the spares' requests until another host
+// has replaced it. The called spares make as many at any fleet size, the others no more than at rest.
 func TestADeadVoterCostsASpareAsLittleInALargeFleet(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 120} {
@@ -101,9 +101,9 @@ func (f *fleet) costOfADeath(quiet map[string]asked) {
 	before := f.etcd.count()
 	f.loseHost("v3")
 	called := map[string]bool{}
-	took := f.until(deadFleetGrace+5*time.Minute, "a spare votes in the place of v3", func() bool {
+	took := f.until(deadFleetGrace+5*time.Minute, "a spare votes in place of v3", func() bool {
 		for name, h := range f.hosts {
-			if strings.HasPrefix(name, "s") && !h.agent.told.Current().View.Resting {
+			if strings.HasPrefix(name, "s") && !h.agent.publisher.Current().View.Resting {
 				called[name] = true
 			}
 		}
@@ -126,7 +126,7 @@ func (f *fleet) costOfADeath(quiet map[string]asked) {
 	fmt.Printf("%5d spares and a dead voter, replaced after %s: %.0f requests more than at rest, of the %d that are "+
 		"called; the others made %.1f requests/s, at rest %.1f\n", spares, took, extra, len(called), others, atRest)
 	if locked != 1 {
-		f.t.Errorf("the lock was taken %d times: more than the one that goes first has tried", locked)
+		f.t.Errorf("the lock was taken %d times: more than the first spare has tried", locked)
 	}
 	if perCalled := extra / float64(max(len(called), 1)); perCalled > 250 {
 		f.t.Errorf("each spare that is called made %.0f requests more than at rest", perCalled)
@@ -136,29 +136,29 @@ func (f *fleet) costOfADeath(quiet map[string]asked) {
 	}
 }
 
-// TestAnAgentThatStartsAfterAVoterHasDiedKnowsWhereThatStood: what a host has said of itself goes with its agent, and
-// without it a second one that is dead in the same failure domain would never be replaced.
-func TestAnAgentThatStartsAfterAVoterHasDiedKnowsWhereThatStood(t *testing.T) {
+// TestAnAgentStartedAfterAVoterDiedKnowsItsDomain: a host's record expires with its agent. Without the domain, a second
+// dead voter in the same failure domain would never be replaced.
+func TestAnAgentStartedAfterAVoterDiedKnowsItsDomain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, smallPace())
 		defer f.close()
 		f.settled()
 		f.loseHost("v3")
-		f.until(5*time.Minute, "its record is gone", func() bool {
+		f.until(5*time.Minute, "its record expires", func() bool {
 			return f.etcd.get(record.KeysFor("test").Host("id-v3")) == ""
 		})
 		for _, name := range []string{"v1", "s0003"} {
 			h := f.hosts[name]
 			h.losePower()
 			h.boot("second")
-			f.until(time.Minute, name+" sees the members", func() bool {
-				r := h.agent.told.Current()
+			f.until(time.Minute, name+" observes the members", func() bool {
+				r := h.agent.publisher.Current()
 				return r != nil && len(r.View.Cluster.Members) == 3
 			})
-			for i, m := range h.agent.told.Current().View.Cluster.Members {
+			for i, m := range h.agent.publisher.Current().View.Cluster.Members {
 				if want := fmt.Sprintf("rack-%d", i+1); m.Domain != want {
-					t.Errorf("%s: %s stands in %q, not in %q", name, m.Name, m.Domain, want)
+					t.Errorf("%s: %s is in %q, not in %q", name, m.Name, m.Domain, want)
 				}
 			}
 		}

@@ -20,37 +20,37 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// fleetEtcd keeps keys with revisions and leases, and a member list, as etcd does, and counts what
-// each host asks of it. Its clock is that of the test's bubble.
+// fleetEtcd is an etcd with keys, revisions, leases and a member list. It counts the requests of each host. Its clock
+// is that of the test's bubble.
 type fleetEtcd struct {
 	mu      sync.Mutex
 	store   *keyspace.Store
 	members []cluster.Member
 	silent  map[uint64]bool   // members that do not answer
 	asked   map[string]*asked // by host
-	cut     bool              // nobody is answered
-	lead    uint64            // who leads; the first member when 0
-	crawls  map[uint64]bool   // members through which, while they lead, whatever a quorum agrees on comes too late
-	moved   int               // how often the leadership was handed over
+	cut     bool              // requests get no answer
+	lead    uint64            // the leader; the first member if 0
+	crawls  map[uint64]bool   // members under whose leadership everything that needs a quorum takes too long
+	moved   int               // number of leadership transfers
 	nextID  uint64
 }
 
-// asked is what a host has asked of etcd.
+// asked counts a host's requests.
 type asked struct {
-	requests int // of every kind
-	writes   int // puts and deletes that were made
-	records  int // host records that were read
-	takes    int // leases that were granted, the first for the presence
+	requests int // of all kinds
+	writes   int // puts and deletes that took effect
+	records  int // host records read
+	takes    int // leases granted, the first for the host record
 	statuses int
 	locked   int // writes of the lock's key
-	renewed  int // renewals of leases: no writes to etcd, its leader only remembers them
+	renewed  int // renewals of leases: no writes, etcd's leader keeps them in memory
 }
 
 func newFleetEtcd() *fleetEtcd {
 	return &fleetEtcd{store: keyspace.New(), asked: map[string]*asked{}, crawls: map[uint64]bool{}, nextID: 100}
 }
 
-// of gives one host's way to it.
+// of returns one host's client.
 func (e *fleetEtcd) of(host string) *fleetClient {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +58,7 @@ func (e *fleetEtcd) of(host string) *fleetClient {
 	return &fleetClient{e: e, host: host}
 }
 
-// count gives what each host has asked so far.
+// count returns the counters of each host so far.
 func (e *fleetEtcd) count() map[string]asked {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,7 +69,7 @@ func (e *fleetEtcd) count() map[string]asked {
 	return out
 }
 
-// bytes gives the size of all keys and values.
+// bytes returns the size of all keys and values.
 func (e *fleetEtcd) bytes() (sum int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +79,7 @@ func (e *fleetEtcd) bytes() (sum int) {
 	return sum
 }
 
-// get gives the value of a key; "" when it is not there.
+// get returns the value of a key, or "".
 func (e *fleetEtcd) get(key string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,30 +90,30 @@ func (e *fleetEtcd) get(key string) string {
 	return ""
 }
 
-// list gives the member list.
+// list returns the member list.
 func (e *fleetEtcd) list() []cluster.Member {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.members)
 }
 
-// cutOff lets nobody reach it, or everybody again.
+// cutOff makes it unreachable for all hosts, or reachable again.
 func (e *fleetEtcd) cutOff(yes bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cut = yes
 }
 
-// remove takes a member out, as an operator does.
+// remove removes a member, as an operator does.
 func (e *fleetEtcd) remove(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.members = slices.DeleteFunc(slices.Clone(e.members), func(m cluster.Member) bool { return m.Name == name })
 }
 
-// fleetClient is one host's way to the etcd.
+// fleetClient is one host's client.
 type fleetClient struct {
-	pb.KVClient // nil but for Txn
+	pb.KVClient // nil except for Txn
 	e           *fleetEtcd
 	host        string
 }
@@ -134,8 +134,8 @@ func (e *fleetEtcd) leader() uint64 {
 	return e.members[0].ID
 }
 
-// agreed waits as long as a call does if a quorum's agreement comes later. It is called under the lock, which it gives
-// away meanwhile.
+// agreed waits until the call's timeout if agreement of a quorum takes too long. It is called with the lock held, and
+// releases it meanwhile.
 func (c *fleetClient) agreed() (late bool) {
 	if len(c.e.members) == 0 || !c.e.crawls[c.e.leader()] {
 		return false
@@ -165,7 +165,7 @@ func (c *fleetClient) AddLearner(_ context.Context, peerURL string) (cluster.Mem
 	return m, nil
 }
 
-// started is called by the unit of a host: its etcd publishes its name.
+// started is called by a host's unit: its etcd publishes its name.
 func (e *fleetEtcd) started(name, peerURL string) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *fleetClient) Promote(_ context.Context, id uint64, _ string) error {
 }
 
 func (c *fleetClient) RemoveLearner(context.Context, uint64) error {
-	return errors.New("nobody should remove a learner here")
+	return errors.New("no host should remove a learner here")
 }
 
 func (c *fleetClient) RemoveMember(_ context.Context, id uint64) error {
@@ -226,7 +226,7 @@ func (c *fleetClient) Statuses(ctx context.Context, members []cluster.Member) ma
 	return out
 }
 
-// Answers gives what the members say for themselves.
+// Answers returns the members' own statuses.
 func (c *fleetClient) Answers(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -277,7 +277,7 @@ func (c *fleetClient) Read(ctx context.Context, spans ...cluster.Span) (cluster.
 	return c.ReadAt(ctx, "", spans...)
 }
 
-// ReadAt gives what a member holds.
+// ReadAt returns the content of a member's store.
 func (c *fleetClient) ReadAt(_ context.Context, _ string, spans ...cluster.Span) (cluster.Range, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -320,7 +320,7 @@ func (c *fleetClient) ReadLast(context.Context, string, int64) (cluster.Range, e
 	return cluster.Range{Revision: c.e.store.Revision()}, nil
 }
 
-// fleetTxn takes a transaction as it goes to the server, which the client's own code makes of it.
+// fleetTxn receives a transaction in the form in which the real client code sends it.
 type fleetTxn struct{ *fleetClient }
 
 func (c *fleetClient) Txn(ctx context.Context, conditions []clientv3.Cmp,

@@ -33,30 +33,30 @@ type fleetHost struct {
 	began  time.Duration // when its etcd was started
 	member uint64
 	files  map[string][]byte
-	hang   chan struct{} // writes of files wait until it is closed, if there is one
-	late   chan error    // stopping etcd comes back with what is sent here, if there is one
-	mute   bool          // its unit does not say since when it runs
+	hang   chan struct{} // if set, writes of files wait until it is closed
+	late   chan error    // if set, a stop of etcd returns what is sent here
+	mute   bool          // its unit does not report since when it has run
 	starts int           // of its etcd
 	last   time.Duration // when the disk was last read
 	reads  int
-	slow   time.Duration // what a write takes, if that is too much
+	slow   time.Duration // duration of a write, if it is too slow
 	fsyncs fsyncCount
 
 	sensors func() health.MachineReading
 	plugins ExternalChecks
-	config  string // beside that of all
+	config  string // in addition to the common configuration
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
-	// database looks at the file system of etcd's database; nil where its log lies on the same
+	// database observes the file system of etcd's database; nil if the log is on the same
 	database func(log uint64) health.DatabaseReading
 	links    func(ctx context.Context) health.LinkReading
 	network  Network
-	// hardware is what drives say, and chips what sensors say; nil when nobody asks.
+	// hardware returns the drives' data, and chips the sensors' data; nil if they are not read.
 	hardware func() health.HardwareReading
 	chips    func() health.Several[health.Sensor]
 }
 
-// boot starts the host's agent, in a boot of that name.
+// boot starts the host's agent, with that boot ID.
 func (h *fleetHost) boot(id string) {
 	f, name := h.f, h.name
 	text := fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys)
@@ -73,7 +73,7 @@ func (h *fleetHost) boot(id string) {
 		Chips: h.chips, Network: h.network, Database: h.database, MemberMetrics: f.memberMetrics,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
-			if r := h.agent.told.Current(); !done && !r.Fresh() {
+			if r := h.agent.publisher.Current(); !done && !r.Fresh() {
 				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
 			}
 		},
@@ -88,21 +88,21 @@ func (h *fleetHost) boot(id string) {
 	h.end = func() { cancel(); <-done }
 }
 
-// die ends the agent before it can take anything back.
+// die ends the agent before it can clean up.
 func (h *fleetHost) die() {
 	h.f.etcd.cutOff(true)
 	h.end()
 	h.f.etcd.cutOff(false)
 }
 
-// runs tells whether the host's etcd does.
+// runs reports whether the host's etcd runs.
 func (h *fleetHost) runs() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.active
 }
 
-// losePower ends the agent before it can take anything back, and what lay in memory is gone.
+// losePower ends the agent before it can clean up, and loses everything in memory.
 func (h *fleetHost) losePower() {
 	h.die()
 	maps.DeleteFunc(h.files, func(path string, _ []byte) bool { return strings.HasPrefix(path, "/run/") })
@@ -115,7 +115,7 @@ func (h *fleetHost) Status(context.Context) (systemd.Status, error) {
 	if h.active {
 		s.State = systemd.Active
 		if !h.mute {
-			s.Since = max(h.f.now()-h.began, 1) // 0 says that it is not known
+			s.Since = max(h.f.now()-h.began, 1) // 0 means unknown
 		}
 	}
 	return s, nil
@@ -153,7 +153,7 @@ func (h *fleetHost) SetEnvironment(context.Context, map[string]string) error { r
 
 type fleetProbe fleetHost
 
-// fleetDevice is the number of the device that every host's data lies on.
+// fleetDevice is the device number of every host's data.
 const fleetDevice = 0x801
 
 func (p *fleetProbe) Read() disk.Reading {

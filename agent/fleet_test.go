@@ -28,18 +28,18 @@ type fleet struct {
 	hosts map[string]*fleetHost
 	pace  observe.Pace
 
-	standbys int                // that are wanted
-	prepare  func(h *fleetHost) // before its agent is started first; nil when there is nothing to do
+	standbys int                // configured number
+	prepare  func(h *fleetHost) // called before an agent's first start, unless nil
 }
 
-// smallPace makes a fleet behave like one that is ten times as large.
+// smallPace makes a fleet behave like one ten times as large.
 func smallPace() observe.Pace {
 	return observe.Pace{RestFrom: 10, RestMost: 30, Resting: 1, Attentive: 40, Guided: 20}
 }
 
 func usualPace() observe.Pace { return observe.UsualPace() }
 
-// fleetHost is a host: its unit, its data directory, its disk and its files are all in memory.
+// fleetConfig is the configuration of a host. Its unit, data directory, disk and files are all in memory.
 const fleetConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: %[2]s}
@@ -66,7 +66,7 @@ func newPreparedFleet(f *fleet, spares int) *fleet {
 			ClientURLs: []string{"http://" + name + ":2379"},
 		})
 	}
-	for _, m := range f.etcd.list() { // the first agent asks at once
+	for _, m := range f.etcd.list() { // the first agent sends requests at once
 		f.add(m.Name, m.ID)
 	}
 	for i := range spares {
@@ -93,7 +93,7 @@ func (f *fleet) close() {
 	}
 }
 
-// pass lets time pass, and all that is done at its end be done: what is looked at then does not change meanwhile.
+// pass lets time pass, and waits until everything due at its end is done, so that nothing changes while the test looks.
 func (f *fleet) pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
 	synctest.Wait()
@@ -121,7 +121,7 @@ func (f *fleet) voters() (out []string) {
 	return out
 }
 
-// queue gives the host IDs that are called.
+// queue returns the host IDs in the join queue.
 func (f *fleet) queue() []string {
 	q, err := record.Decode[record.Queue]([]byte(f.etcd.get(record.KeysFor("test").Queue())))
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *fleet) queue() []string {
 	return q.Next
 }
 
-// spent gives what the spares, and all hosts, have asked since before.
+// spent returns the requests of the spares, and of all hosts, since before.
 func (f *fleet) spent(before map[string]asked) (spares, all asked) {
 	for host, d := range f.since(before) {
 		all.add(d)
@@ -141,7 +141,7 @@ func (f *fleet) spent(before map[string]asked) (spares, all asked) {
 	return spares, all
 }
 
-// since gives what each host has asked since before.
+// since returns each host's requests since before.
 func (f *fleet) since(before map[string]asked) map[string]asked {
 	out := f.etcd.count()
 	for host, now := range out {
@@ -161,22 +161,22 @@ func (n *asked) add(d asked) {
 		n.renewed+d.renewed
 }
 
-// fleetProbe measures a disk that is well. Its p99 swings around a bound of the published steps.
+// sparesFlag selects another fleet size.
 var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spares, and no other")
 
-// settled waits until a fleet rests: the queue calls as many as it may.
+// settled waits until the fleet rests and the queue is full.
 func (f *fleet) settled() {
 	f.t.Helper()
 	f.until(10*time.Minute, "the queue calls three spares", func() bool {
 		return len(f.queue()) == policy.QueueLength
 	})
-	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // until the last has asked etcd some times
+	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // every host queries etcd a few times
 }
 
-// TestAFleetAsksEtcdForLittleWhateverItsSize measures a fleet at rest, and then how a spare takes the place of a voter.
-func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
+// TestAFleetAsksEtcdForLittleAtAnySize measures a fleet at rest, and then the replacement of a removed voter.
+func TestAFleetAsksEtcdForLittleAtAnySize(t *testing.T) {
 	t.Parallel()
-	sizes := []int{5, 120, 400} // one of 1000 is in `make nightly`: it takes minutes
+	sizes := []int{5, 120, 400} // 1000 spares are in `make nightly`: they take minutes
 	if *sparesFlag != 0 {
 		sizes = []int{*sparesFlag}
 	}
@@ -186,12 +186,13 @@ func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
 			defer f.close()
 			f.settled()
 			quiet := f.rests()
-			f.costOfAHandOver(quiet)
+			f.costOfAReplacement(quiet)
 		})
 	}
 }
 
-// restSpan is for how long a fleet is watched at rest. In a large one each looks seldom, but they are many.
+// restSpan returns how long a fleet is observed at rest. In a large fleet each host rarely queries etcd, but there are
+// many.
 func (f *fleet) restSpan() time.Duration {
 	if len(f.hosts) > 3000 {
 		return 3 * time.Minute
@@ -199,7 +200,7 @@ func (f *fleet) restSpan() time.Duration {
 	return 10 * time.Minute
 }
 
-// rests measures a fleet at rest, and gives what each host has asked in that time.
+// rests measures a fleet at rest, and returns each host's requests.
 func (f *fleet) rests() map[string]asked {
 	f.t.Helper()
 	spares, restSpan := len(f.hosts)-3, f.restSpan()
@@ -215,7 +216,7 @@ func (f *fleet) rests() map[string]asked {
 		f.t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares,
 			rest.writes, restSpan)
 	}
-	// 50 rounds a second, or one of each in a minute
+	// 50 rounds a second, or one round of each host per minute
 	if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) {
 		f.t.Errorf("all spares made %.1f requests/s", rate)
 	}
@@ -228,13 +229,13 @@ func (f *fleet) rests() map[string]asked {
 	return f.since(before)
 }
 
-// costOfAHandOver measures what a hand-over asks of etcd. Those that are called ask all that it needs, and
-// the others ask what they ask at rest, quiet.
-func (f *fleet) costOfAHandOver(quiet map[string]asked) {
+// costOfAReplacement measures the requests of a replacement. The called spares may send as many as it takes; the others
+// send as many as at rest, quiet.
+func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	f.t.Helper()
 	spares, restSpan := len(f.hosts)-3, f.restSpan()
 	before := f.etcd.count()
-	took, got, called := f.handOver()
+	took, got, called := f.replaceV3()
 	rate := func(n asked, span time.Duration) float64 { return float64(n.requests-n.renewed) / span.Seconds() }
 	var extra float64
 	var others, othersAtRest asked
@@ -248,33 +249,33 @@ func (f *fleet) costOfAHandOver(quiet map[string]asked) {
 			othersAtRest.add(quiet[host])
 		}
 	}
-	fmt.Printf("%5d spares hand over in %s: %.0f requests more than at rest, of the %d that are called, and %d "+
+	fmt.Printf("%5d spares replace a voter in %s: %.0f more requests than at rest by the %d called, and %d "+
 		"writes; the others made %.1f requests/s, at rest %.1f\n",
 		spares, took, extra, len(called), got.writes, rate(others, took), rate(othersAtRest, restSpan))
 	if got.locked != 1 {
-		f.t.Errorf("the lock was taken %d times: more than the one that goes first has tried", got.locked)
+		f.t.Errorf("the lock was taken %d times: more than the first spare has tried", got.locked)
 	}
 	if got.writes > 30 {
 		f.t.Errorf("the spares wrote %d times", got.writes)
 	}
-	if extra > 350 || len(called) > policy.QueueLength+1 { // whatever the size
-		f.t.Errorf("the hand-over cost %.0f requests of the %d spares that were called", extra, len(called))
+	if extra > 350 || len(called) > policy.QueueLength+1 { // at any size
+		f.t.Errorf("the replacement cost %.0f requests of the %d called spares", extra, len(called))
 	}
 	if now, quiet := rate(others, took), rate(othersAtRest, restSpan); now > 1.1*quiet+1 {
-		f.t.Errorf("the spares that are not called made %.1f requests/s during the hand-over, at rest %.1f", now, quiet)
+		f.t.Errorf("the other spares made %.1f requests/s during the replacement, at rest %.1f", now, quiet)
 	}
 }
 
-// handOver takes the third voter away and gives what the spares ask until another has taken its place, and
-// which of them did not rest meanwhile.
-func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]bool) {
+// replaceV3 removes the third voter. It returns the spares' requests until another host has replaced it, and which
+// spares did not rest meanwhile.
+func (f *fleet) replaceV3() (took time.Duration, spares asked, called map[string]bool) {
 	f.hosts["v3"].end()
 	before := f.etcd.count()
 	f.etcd.remove("v3")
 	called = map[string]bool{}
 	took = f.until(10*time.Minute, "a spare has become a voter", func() bool {
 		for name, h := range f.hosts {
-			if strings.HasPrefix(name, "s") && !h.agent.told.Current().View.Resting {
+			if strings.HasPrefix(name, "s") && !h.agent.publisher.Current().View.Resting {
 				called[name] = true
 			}
 		}
@@ -284,21 +285,21 @@ func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]
 	return took, spares, called
 }
 
-// In a fleet of that size even those that are called do not read all records in every round; that a step is taken on
-// what was seen in its own round is checked by boot.
-func TestAStepInALargeFleetIsDecidedOnWhatIsSoNow(t *testing.T) {
+// In a fleet of that size even the called spares do not read all records in every round. boot checks that every step is
+// decided on observations of its own round.
+func TestAStepInALargeFleetIsDecidedOnCurrentState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 60, smallPace())
 		defer f.close()
 		f.settled()
-		if _, got, _ := f.handOver(); got.locked != 1 {
+		if _, got, _ := f.replaceV3(); got.locked != 1 {
 			t.Errorf("the lock was taken %d times", got.locked)
 		}
 	})
 }
 
-func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
+func TestTheNextVoterKeepsTheQueueAfterItsKeeperHasEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 15, smallPace())
@@ -309,15 +310,15 @@ func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
 		if q := f.queue(); q != nil {
 			t.Errorf("the queue %v outlives its keeper", q)
 		}
-		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == policy.QueueLength })
+		f.until(time.Minute, "the queue is full again", func() bool { return len(f.queue()) == policy.QueueLength })
 		f.hosts[strings.TrimPrefix(f.queue()[0], "id-")].end()
-		f.until(2*time.Minute, "three spares that are there are called", func() bool {
+		f.until(2*time.Minute, "three running spares are called", func() bool {
 			return len(f.queue()) == policy.QueueLength
 		})
 	})
 }
 
-func TestWithoutAnyVotersAgentASpareStillTakesTheFreePlace(t *testing.T) {
+func TestASpareFillsAVacancyWithoutAnyVotersAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 40, smallPace())
@@ -337,17 +338,17 @@ func TestWithoutAnyVotersAgentASpareStillTakesTheFreePlace(t *testing.T) {
 	})
 }
 
-func TestAFleetThatWasCutOffForAWhileWritesNothingWhenItIsBack(t *testing.T) {
+func TestAFleetWritesNothingAfterAnOutageOfEtcd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 30, smallPace())
 		defer f.close()
 		f.settled()
 		f.etcd.cutOff(true)
-		f.pass(15 * time.Second) // less than presence lasts
+		f.pass(15 * time.Second) // shorter than the lifetime of a host record
 		for name, h := range f.hosts {
 			if s := h.agent.Status(); !strings.HasPrefix(name, "s") && s.Cluster.Reachable {
-				t.Errorf("%s says that the cluster answers", name)
+				t.Errorf("%s reports the cluster as reachable", name)
 			}
 		}
 		before := f.etcd.count()
@@ -367,10 +368,10 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 		f.settled()
 		const name = "s0029"
 		first := f.hosts[name]
-		if !first.agent.told.Current().View.Resting {
+		if !first.agent.publisher.Current().View.Resting {
 			t.Fatalf("%s does not rest", name)
 		}
-		first.end() // it gives its record back
+		first.end() // it deletes its record
 		key := record.KeysFor("test").Host("id-" + name)
 		f.add(name, 0)
 		second := f.hosts[name]
@@ -379,14 +380,14 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 		if _, err := f.etcd.of("intruder").Txn(t.Context(), nil, clientv3.OpPut(key, other)); err != nil {
 			t.Fatal(err)
 		}
-		f.until(30*time.Second, "it says that another agent has its ID", func() bool {
-			return strings.Contains(second.agent.told.Current().View.Self.Conflict,
+		f.until(30*time.Second, "it reports that another agent has its ID", func() bool {
+			return strings.Contains(second.agent.publisher.Current().View.Self.Conflict,
 				"another agent runs with this host's ID")
 		})
 	})
 }
 
-func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
+func TestAHostIsNotInConflictWithItsRecordFromBeforeAPowerLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, smallPace())
@@ -398,13 +399,13 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 				before := f.etcd.get(key)
 				h.losePower()
 				if before == "" || f.etcd.get(key) != before {
-					t.Fatalf("the record of %s should outlive its power: %q, before %q", name, f.etcd.get(key), before)
+					t.Fatalf("the record of %s should outlive its host: %q, before %q", name, f.etcd.get(key), before)
 				}
 				h.boot(boot)
-				f.until(10*time.Second, name+" has written its record anew", func() bool {
+				f.until(10*time.Second, name+" has written its record again", func() bool {
 					return strings.Contains(f.etcd.get(key), boot)
 				})
-				if c := h.agent.told.Current().View.Self.Conflict; c != "" {
+				if c := h.agent.publisher.Current().View.Self.Conflict; c != "" {
 					t.Errorf("%s, boot %s: %s", name, boot, c)
 				}
 			}
@@ -412,7 +413,7 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 	})
 }
 
-func TestARecordThatTellsAnOldVerdictIsWrittenAnew(t *testing.T) {
+func TestARecordWithAnOldHealthStateIsOverwritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 30, smallPace())
@@ -420,33 +421,33 @@ func TestARecordThatTellsAnOldVerdictIsWrittenAnew(t *testing.T) {
 		f.settled()
 		key := record.KeysFor("test").Host("id-v1")
 		now := f.etcd.get(key)
-		// What the agent told while no read came back takes effect only now, behind what it has written since.
+		// A health state that the agent wrote while no read completed takes effect only now, after a newer record.
 		late := strings.Replace(now, `"health":"OK"`, `"health":"SLOW"`, 1)
 		if late == now {
-			t.Fatalf("it does not say that it is well: %s", now)
+			t.Fatalf("the health state is not OK: %s", now)
 		}
 		f.put(key, late)
-		f.until(30*time.Second, "it says again how it is", func() bool { return f.etcd.get(key) == now })
+		f.until(30*time.Second, "the current record is restored", func() bool { return f.etcd.get(key) == now })
 	})
 }
 
-func TestSomebodyWhoLooksAtARestingSpareSoonSeesAFreshPicture(t *testing.T) {
+func TestReadingARestingSparesStatusRefreshesIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 40, smallPace())
 		defer f.close()
 		f.settled()
 		h := f.hosts["s0039"].agent
-		f.until(10*time.Minute, "its picture of the members is a while old", func() bool {
-			r := h.told.Current()
+		f.until(10*time.Minute, "its view of the members is a while old", func() bool {
+			r := h.publisher.Current()
 			return f.now()-r.StatusesAt > 30*time.Second
 		})
 		if age := *h.Status().Cluster.AgeSeconds; age < 30 {
-			t.Errorf("it shows a picture of %.0f s ago as if it were of now", age)
+			t.Errorf("it shows a state of %.0f s ago as current", age)
 		}
 		f.pass(5 * time.Second)
 		if age := *h.Status().Cluster.AgeSeconds; age > 5 {
-			t.Errorf("after somebody has asked it is %.0f s old", age)
+			t.Errorf("after a client has read it, the state is %.0f s old", age)
 		}
 	})
 }

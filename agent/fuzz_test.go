@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// still gives an agent of the first voter that does nothing by itself, and its etcd.
+// still returns an agent of the first voter that is not running, with its etcd.
 func still(t *testing.T) *Agent {
 	t.Helper()
 	f := &fleet{t: t, etcd: newFleetEtcd(), start: time.Now()}
@@ -37,9 +37,9 @@ func still(t *testing.T) *Agent {
 	return a
 }
 
-// Whatever lies in etcd: the cluster counts as reachable, a decision is taken, and the status can be sent and is
-// received as it was.
-func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
+// With any content of etcd the cluster counts as reachable, a decision is taken, and the status can be sent and is
+// received unchanged.
+func FuzzAnyContentOfEtcdCanBeShown(f *testing.F) {
 	for _, value := range strange() {
 		f.Add([]byte(value), []byte(value))
 	}
@@ -65,7 +65,7 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		if !r.View.Cluster.Reachable {
 			t.Fatalf("the cluster counts as not reachable: %s", r.View.Cluster.Error)
 		}
-		a.told.Show(r)
+		a.publisher.Show(r)
 		sent := a.Status()
 		text, err := json.Marshal(sent)
 		must(t, err)

@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// house lists every package of quorumd, each above those that it may import: an arrow that points up, and so a circle,
-// cannot even be written here. What lies below agent is named without that; contrib is no part of the house, but for
-// the runbooks that quorumd serves.
-func house() []room {
-	return []room{
+// layers lists every package of quorumd, each above the packages that it may import: so an upward import, and with it a
+// cycle, cannot even be listed. Packages below agent are named without that prefix; of contrib, only the runbooks that
+// quorumd serves are included.
+func layers() []layer {
+	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
 			"display fileaccess journalcatalog control config recovery record etcddb disk systemd durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess"},
@@ -101,34 +101,34 @@ func house() []room {
 	}
 }
 
-type room struct {
+type layer struct {
 	name    string
-	imports string // that it may import of quorumd, all of them further down
+	imports string // packages of quorumd that it may import, all of them further down
 }
 
-// dir gives where the room lies, seen from this package.
-func (r room) dir() string {
+// dir returns the package's directory, relative to this package.
+func (r layer) dir() string {
 	if r.name == "agent" {
 		return "."
 	}
 	top, _, _ := strings.Cut(r.name, "/")
-	if slices.Contains(beside(), top) {
+	if slices.Contains(topLevel(), top) {
 		return filepath.Join("..", r.name)
 	}
 	return r.name
 }
 
-// beside are the top folders that know nothing of an agent, or stand above it.
-func beside() []string { return []string{"cmd", "packaging", "disk", "health", "systemd"} }
+// topLevel returns the top folders outside agent.
+func topLevel() []string { return []string{"cmd", "packaging", "disk", "health", "systemd"} }
 
-func TestNoRoomIsLeftOut(t *testing.T) {
+func TestEveryPackageIsListed(t *testing.T) {
 	t.Parallel()
 	var listed []string
-	for _, r := range house() {
+	for _, r := range layers() {
 		listed = append(listed, r.dir())
 	}
 	roots := []string{"."}
-	for _, top := range beside() {
+	for _, top := range topLevel() {
 		roots = append(roots, filepath.Join("..", top))
 	}
 	for _, root := range roots {
@@ -141,48 +141,48 @@ func TestNoRoomIsLeftOut(t *testing.T) {
 			case entry.Name() == "testdata":
 				return filepath.SkipDir
 			case len(shipped(t, path)) > 0 && !slices.Contains(listed, path):
-				t.Errorf("%s is not in the house: say what it may import", path)
+				t.Errorf("%s is not listed: add it with its imports", path)
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
-				return filepath.SkipDir // what is built with it is no part of quorumd
+				return filepath.SkipDir // a module of its own is no part of quorumd
 			}
 			return nil
 		}))
 	}
 }
 
-func TestARoomImportsOnlyWhatTheHouseAllows(t *testing.T) {
+func TestPackagesImportOnlyWhatIsListed(t *testing.T) {
 	t.Parallel()
 	below := map[string]bool{}
-	for _, r := range slices.Backward(house()) {
+	for _, r := range slices.Backward(layers()) {
 		allowed := strings.Fields(r.imports)
 		for _, name := range allowed {
 			if !below[name] && !strings.HasPrefix(name, "contrib/") {
-				t.Errorf("%s may import %s, which does not stand below it", r.name, name)
+				t.Errorf("%s may import %s, which is not listed below it", r.name, name)
 			}
 		}
 		below[r.name] = true
 		imported := importsOf(t, r.dir())
 		for name, file := range imported {
 			if !slices.Contains(allowed, name) {
-				t.Errorf("%s imports %s: of quorumd, %s may import no more than %q", file, name, r.name, allowed)
+				t.Errorf("%s imports %s: %s may import only %q of quorumd", file, name, r.name, allowed)
 			}
 		}
 		for _, name := range allowed {
 			if imported[name] == "" {
-				t.Errorf("%s may import %s and does not: take it off the list", r.name, name)
+				t.Errorf("%s may import %s and does not: remove it from the list", r.name, name)
 			}
 		}
 	}
 }
 
-// importsOf gives what the files of a package import of quorumd, tests apart, and one file that does.
+// importsOf returns the packages of quorumd that a package imports, tests apart, each with a file that imports it.
 func importsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	const module = "github.com/quorumd/quorumd/"
 	files := shipped(t, dir)
 	if len(files) == 0 {
-		t.Errorf("there is no room in %s", dir)
+		t.Errorf("there is no package in %s", dir)
 	}
 	out := map[string]string{}
 	for _, file := range files {
@@ -199,7 +199,7 @@ func importsOf(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// shipped gives the Go files of a folder that are no tests.
+// shipped returns the Go files of a folder except tests.
 func shipped(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -207,12 +207,12 @@ func shipped(t *testing.T, dir string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }
 
-// A kind of operation is named where its record is made; whoever wants to know what one does asks its declaration, so
-// that one more kind needs no hunt. The simulation judges the agent, and has lists of its own.
-func TestOnlyThePolicyAsksWhichKindAnOperationIs(t *testing.T) {
+// A kind of operation may be named only where its record is created. Code that depends on the kind uses its
+// declaration, so that a new kind needs no search. The simulation checks the agent and has its own lists.
+func TestOnlyThePolicyChecksTheKindOfAnOperation(t *testing.T) {
 	t.Parallel()
 	looked := 0
-	for _, r := range house() {
+	for _, r := range layers() {
 		if r.name == "policy" || r.name == "policy/model" || r.name == "sim" {
 			continue
 		}
@@ -233,7 +233,7 @@ func TestOnlyThePolicyAsksWhichKindAnOperationIs(t *testing.T) {
 						break
 					}
 					if looked++; !made[n] {
-						t.Errorf("%s asks for %s by name: make what differs a field of its declaration",
+						t.Errorf("%s checks for %s by name: make the difference a field of its declaration",
 							set.Position(n.Pos()), n.Sel.Name)
 					}
 				}
@@ -242,6 +242,6 @@ func TestOnlyThePolicyAsksWhichKindAnOperationIs(t *testing.T) {
 		}
 	}
 	if looked == 0 {
-		t.Error("no kind of operation is made anywhere: are they called otherwise by now?")
+		t.Error("no kind of operation is created anywhere: have they been renamed?")
 	}
 }

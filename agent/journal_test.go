@@ -17,11 +17,11 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// newTestJournal gives a journal that writes to an etcd which can be cut off.
+// newTestJournal returns a journal and its etcd, which can be cut off.
 func newTestJournal(t *testing.T) (*publish.Journal, *fleetEtcd) {
 	t.Helper()
 	var looked time.Duration
-	// each look is a while after the one before
+	// time passes between two reads
 	return newJournalAt(t, func() time.Duration { looked += time.Second; return looked })
 }
 
@@ -37,7 +37,7 @@ func newJournalAt(t *testing.T, now func() time.Duration) (*publish.Journal, *fl
 	return publish.NewJournal(opt, record.KeysFor("test")), etcd
 }
 
-// stored gives the texts of the lines in etcd, in the order in which people are shown them.
+// stored returns the texts of the lines in etcd, in the order in which they are shown.
 func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 	t.Helper()
 	for _, l := range storedLines(t, etcd) {
@@ -46,7 +46,7 @@ func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 	return texts
 }
 
-// storedLines gives the lines in etcd in that order.
+// storedLines returns the lines in etcd in that order.
 func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 	t.Helper()
 	etcd.mu.Lock()
@@ -62,8 +62,8 @@ func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 	return lines
 }
 
-// The member that the agent asks is the one that it restarts: the line about it finds it closed.
-func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing.T) {
+// The agent's endpoint is the member that it restarts: the line about it cannot be stored at once.
+func TestARefusedLineIsStoredInItsPlaceOnceEtcdAnswers(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
@@ -74,35 +74,35 @@ func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing
 	}
 	j.Store(t.Context(), 12)
 	etcd.cutOff(false)
-	j.Write(t.Context(), 13, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"}) // takes it along
+	j.Write(t.Context(), 13, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"}) // stores the earlier one too
 	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "restarting etcd", "back"}) || j.Waiting() {
-		t.Errorf("stored is %q", got)
+		t.Errorf("the stored lines are %q", got)
 	}
 	before := etcd.store.Revision()
 	j.Write(t.Context(), 14, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"})
 	if etcd.store.Revision() != before {
-		t.Error("a line that says the same as the last one is stored")
+		t.Error("a line equal to the last one is stored")
 	}
 }
 
-func TestWhatWasDoneWhileNoVoterAnsweredIsStoredAfterwardsAndOnlyOnce(t *testing.T) {
+func TestLinesOfAnOutageAreStoredAfterwardsAndOnlyOnce(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "take-down", Text: "stopping etcd"})
 	etcd.cutOff(true)
 	j.Note(0, publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"})
-	j.Store(t.Context(), 20) // a try that fails may have been taken all the same
+	j.Store(t.Context(), 20) // a failed attempt may have taken effect all the same
 	etcd.cutOff(false)
 	j.Store(t.Context(), 30)
 	if got := stored(t, etcd); !slices.Equal(got, []string{"stopping etcd", "starting etcd"}) || j.Waiting() {
-		t.Errorf("stored is %q", got)
+		t.Errorf("the stored lines are %q", got)
 	}
 	if key := string(etcd.store.Prefix("")[1].Key); key != record.KeysFor("test").HistoryLine(20, "id-a", 2) {
-		t.Errorf("the key of the second try is %s, another than that of the first", key)
+		t.Errorf("the second attempt has another key than the first: %s", key)
 	}
 }
 
-func TestALineThatIsTooLongDoesNotKeepTheOthersBack(t *testing.T) {
+func TestATooLongLineDoesNotBlockTheOthers(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	etcd.cutOff(true)
@@ -112,11 +112,11 @@ func TestALineThatIsTooLongDoesNotKeepTheOthersBack(t *testing.T) {
 	j.Write(t.Context(), 12, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"})
 	got := stored(t, etcd)
 	if len(got) != 3 || got[0] != "begin" || got[2] != "back" || !strings.HasSuffix(got[1], "x…") || j.Waiting() {
-		t.Errorf("%d lines are stored, and one waits: %v", len(got), j.Waiting())
+		t.Errorf("%d lines are stored, one is waiting: %v", len(got), j.Waiting())
 	}
 }
 
-func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
+func TestTheNumberOfWaitingLinesIsBounded(t *testing.T) {
 	t.Parallel()
 	const kept = 50
 	j, etcd := newTestJournal(t)
@@ -131,22 +131,22 @@ func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
+func TestAnOrderlyShutdownStoresAllLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
 		line := publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"}
-		f.hosts["v1"].agent.told.Journal().Note(0, line)
+		f.hosts["v1"].agent.publisher.Journal().Note(0, line)
 		f.hosts["v1"].end()
 		if got := stored(t, f.etcd); !slices.Contains(got, "starting etcd") {
-			t.Errorf("stored is %q", got)
+			t.Errorf("the stored lines are %q", got)
 		}
 	})
 }
 
-func TestManyWhoLookAtTheHistoryAtOnceAskEtcdOnce(t *testing.T) {
+func TestConcurrentReadsOfTheHistoryQueryEtcdOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Minute
 	j, etcd := newJournalAt(t, func() time.Duration { return now })
@@ -158,14 +158,14 @@ func TestManyWhoLookAtTheHistoryAtOnceAskEtcdOnce(t *testing.T) {
 		return etcd.count()["a"].requests - before
 	}
 	if first, again := asked(), asked(); first != 1 || again != 0 {
-		t.Errorf("the first asks %d times, the next %d", first, again)
+		t.Errorf("the first read made %d requests, the next %d", first, again)
 	}
 	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
 	if after := asked(); after != 1 {
-		t.Errorf("after this host has written one more, it is asked %d times", after)
+		t.Errorf("after this host has written another line, a read made %d requests", after)
 	}
 	now += time.Second
 	if later := asked(); later != 1 {
-		t.Errorf("a second later it is asked %d times", later)
+		t.Errorf("a second later a read made %d requests", later)
 	}
 }

@@ -40,7 +40,7 @@ func stepsTaken(t *testing.T, a *Agent, kind policy.StepKind, result string) flo
 	return 0
 }
 
-// hangs asks for v2 and lets the step hang that stops its etcd, until long after it was waited for.
+// hangs requests v2's maintenance and lets the step that stops its etcd hang beyond its timeout.
 func (f *fleet) hangs() *fleetHost {
 	f.t.Helper()
 	h := f.hosts["v2"]
@@ -48,14 +48,14 @@ func (f *fleet) hangs() *fleetHost {
 	h.late = make(chan error)
 	h.mu.Unlock()
 	f.ask("v2")
-	f.until(5*time.Minute, "the step is told to hang", func() bool {
+	f.until(5*time.Minute, "the step is reported as hanging", func() bool {
 		s := h.agent.Status()
 		return len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.StepStuck)
 	})
 	return h
 }
 
-// comesBack lets the step end that hangs, and no other hang.
+// comesBack ends the hanging step, and lets no other hang.
 func (h *fleetHost) comesBack(err error) {
 	h.mu.Lock()
 	late := h.late
@@ -64,7 +64,7 @@ func (h *fleetHost) comesBack(err error) {
 	late <- err
 }
 
-func TestAStepThatComesBackLateIsCountedAndToldAsAnyOther(t *testing.T) {
+func TestALateStepIsCountedAndRecordedLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, usualPace())
@@ -72,14 +72,14 @@ func TestAStepThatComesBackLateIsCountedAndToldAsAnyOther(t *testing.T) {
 		f.pass(time.Minute)
 		h := f.hangs()
 		if n := stepsTaken(t, h.agent, policy.StepTakeDown, "ok"); n != 0 {
-			t.Fatalf("%v steps are counted before they have come back", n)
+			t.Fatalf("%v steps are counted before they have returned", n)
 		}
 		steps := h.agent.Status().Loop.Steps
 		h.comesBack(nil)
-		f.until(time.Minute, "v2 may be touched", func() bool { return f.state("v2") == "safe" })
+		f.until(time.Minute, "v2 is safe to touch", func() bool { return f.state("v2") == "safe" })
 		f.pass(time.Minute)
 		if n := stepsTaken(t, h.agent, policy.StepTakeDown, "ok"); n != 1 {
-			t.Errorf("it counts %v times", n)
+			t.Errorf("it is counted %v times", n)
 		}
 		if now := h.agent.Status().Loop.Steps; now <= steps {
 			t.Errorf("%d steps before, %d after", steps, now)
@@ -88,7 +88,7 @@ func TestAStepThatComesBackLateIsCountedAndToldAsAnyOther(t *testing.T) {
 	})
 }
 
-func TestAStepThatFailsLateIsToldWithItsCause(t *testing.T) {
+func TestALateFailureOfAStepIsRecordedWithItsCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, usualPace())
@@ -96,7 +96,7 @@ func TestAStepThatFailsLateIsToldWithItsCause(t *testing.T) {
 		f.pass(time.Minute)
 		h := f.hangs()
 		h.comesBack(errors.New("systemd has not answered"))
-		f.until(time.Minute, "it is done again", func() bool { return f.state("v2") == "safe" })
+		f.until(time.Minute, "it is repeated", func() bool { return f.state("v2") == "safe" })
 		f.pass(time.Minute)
 		if failed, ok := stepsTaken(t, h.agent, policy.StepTakeDown, "error"),
 			stepsTaken(t, h.agent, policy.StepTakeDown, "ok"); failed != 1 || ok != 1 {
@@ -107,7 +107,7 @@ func TestAStepThatFailsLateIsToldWithItsCause(t *testing.T) {
 	})
 }
 
-// saidOnce sees that one line of the history in etcd holds a text.
+// saidOnce checks that one line of the history in etcd contains a text.
 func (f *fleet) saidOnce(text string) {
 	f.t.Helper()
 	lines := stored(f.t, f.etcd)

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// crawl makes a write to the disks of these hosts take so long that nothing is agreed on in time while they lead.
+// crawl makes writes to these hosts' disks so slow that nothing reaches agreement in time while they lead.
 func (f *fleet) crawl(names ...string) {
 	for _, name := range names {
 		h := f.hosts[name]
@@ -27,15 +27,15 @@ func (f *fleet) crawl(names ...string) {
 	}
 }
 
-// ledBy gives who leads, and how often that was handed over.
+// ledBy returns the leader, and the number of leadership transfers.
 func (f *fleet) ledBy() (id uint64, moved int) {
 	f.etcd.mu.Lock()
 	defer f.etcd.mu.Unlock()
 	return f.etcd.leader(), f.etcd.moved
 }
 
-// told tells whether a host gives this reason.
-func (f *fleet) told(name string, code policy.ReasonCode) bool {
+// hasReason reports whether a host has that reason.
+func (f *fleet) hasReason(name string, code policy.ReasonCode) bool {
 	for _, r := range f.hosts[name].agent.Status().Reasons {
 		if r.Code == string(code) {
 			return true
@@ -44,7 +44,7 @@ func (f *fleet) told(name string, code policy.ReasonCode) bool {
 	return false
 }
 
-func TestALeaderThroughWhichNobodyReadsAnythingInTimeIsGoneWithinTwentySecondsOfTheFault(t *testing.T) {
+func TestALeaderTooSlowForReadsTransfersLeadershipWithinTwentySeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, smallPace())
@@ -58,33 +58,33 @@ func TestALeaderThroughWhichNobodyReadsAnythingInTimeIsGoneWithinTwentySecondsOf
 		}
 		f.pass(time.Hour)
 		if id, moved := f.ledBy(); id == 1 || moved != 1 {
-			t.Errorf("an hour later member %d leads, and the leadership was handed over %d times", id, moved)
+			t.Errorf("an hour later member %d leads, after %d leadership transfers", id, moved)
 		}
 	})
 }
 
-func TestALeaderWhoseDiskIsAsSlowAsThatOfAllOthersLeadsOnThoughNothingIsReadInTime(t *testing.T) {
+func TestALeaderKeepsLeadingIfAllDisksAreAsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, smallPace())
 		defer f.close()
 		f.pass(5 * time.Minute)
 		f.crawl("v1", "v2", "v3")
-		f.until(time.Minute, "the leader says what it is", func() bool { return f.told("v1", policy.CommonCause) })
+		f.until(time.Minute, "the leader reports it", func() bool { return f.hasReason("v1", policy.CommonCause) })
 		keys := record.KeysFor("test")
 		for _, name := range []string{"v2", "v3"} {
 			if !strings.Contains(f.etcd.get(keys.Host("id-"+name)), `"health":"`+health.Slow.String()+`"`) {
-				t.Errorf("%s has not told what it is", name)
+				t.Errorf("%s has not published its health state", name)
 			}
 		}
 		f.pass(time.Hour)
-		if _, moved := f.ledBy(); moved != 0 || f.told("v1", policy.NotQualified) {
-			t.Errorf("the leadership was handed over %d times", moved)
+		if _, moved := f.ledBy(); moved != 0 || f.hasReason("v1", policy.NotQualified) {
+			t.Errorf("leadership was transferred %d times", moved)
 		}
 	})
 }
 
-func TestALeaderThroughWhichNothingIsReadKeepsToAPause(t *testing.T) {
+func TestALeaderTooSlowForReadsRespectsAPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, smallPace())
@@ -96,10 +96,10 @@ func TestALeaderThroughWhichNothingIsReadKeepsToAPause(t *testing.T) {
 		}
 		f.put(record.KeysFor("test").Pause(), string(pause))
 		f.crawl("v1")
-		f.until(time.Minute, "the leader says so", func() bool { return f.told("v1", policy.Paused) })
+		f.until(time.Minute, "the leader reports the pause", func() bool { return f.hasReason("v1", policy.Paused) })
 		f.pass(10 * time.Minute)
 		if _, moved := f.ledBy(); moved != 0 {
-			t.Errorf("the leadership was handed over %d times", moved)
+			t.Errorf("leadership was transferred %d times", moved)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
+func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -37,20 +37,20 @@ func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
 			t.Errorf("the answer is %v", err)
 		}
 		if err := h.agent.EndMaintenance(ctx, "root"); err == nil {
-			t.Error("the end was accepted, though nothing can be noted")
+			t.Error("the end was accepted although nothing can be recorded")
 		}
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("the answer took %s", took)
 		}
 		close(hang)
-		f.until(time.Minute, "what was asked is noted and withdrawn", func() bool {
+		f.until(time.Minute, "the request is recorded and cancelled", func() bool {
 			s := h.agent.Status()
 			return s.Maintenance == nil && s.LastMaintenance != nil
 		})
 	})
 }
 
-func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
+func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 	t.Parallel()
 	for work, want := range map[string]bool{control.WorkMaintenance: true, control.WorkRestart: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,19 +71,19 @@ func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
 			if k, _ := h.files.Asked(); k == nil || string(k.Work) != work || k.Hurried != want {
-				t.Errorf("%s: what is asked is %+v, want hurried %t", work, k, want)
+				t.Errorf("%s: the request is %+v, want hurried %t", work, k, want)
 			}
 			if err := h.Unhurry(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if k, _ := h.files.Asked(); k == nil || k.Hurried {
-				t.Errorf("%s: called off, what is asked is %+v", work, k)
+				t.Errorf("%s: after the cancellation the request is %+v", work, k)
 			}
 		})
 	}
 }
 
-func TestAHostThatAsksForMoreTimeTellsTheOthersItsNewEnd(t *testing.T) {
+func TestAnExtendedMaintenanceUpdatesTheOperationsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -100,12 +100,12 @@ func TestAHostThatAsksForMoreTimeTellsTheOthersItsNewEnd(t *testing.T) {
 		_, written := f.op()
 		f.pass(10 * time.Minute)
 		if _, now := f.op(); now != written {
-			t.Errorf("it is written again and again: at revision %d and then at %d", written, now)
+			t.Errorf("it is written repeatedly: at revision %d and then at %d", written, now)
 		}
 	})
 }
 
-func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
+func TestAQueuedRequestIsNotOverdue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -116,21 +116,21 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 		f.pass(3 * time.Hour)
 		for name, want := range map[string]bool{"v2": true, "v3": false} {
 			s := f.hosts[name].agent.Status()
-			if told := f.hosts[name].agent.told.Current().View.Asked.Overdue; s.Maintenance.Overdue != want ||
-				told != want {
-				t.Errorf("%s is overdue: %t, and %t to itself; want %t", name, s.Maintenance.Overdue, told, want)
+			if own := f.hosts[name].agent.publisher.Current().View.Asked.Overdue; s.Maintenance.Overdue != want ||
+				own != want {
+				t.Errorf("%s is overdue: status %t, view %t; want %t", name, s.Maintenance.Overdue, own, want)
 			}
 		}
 		f.over("v2")
-		f.until(5*time.Minute, "v3 may be touched", func() bool { return f.state("v3") == control.MaintenanceSafe })
+		f.until(5*time.Minute, "v3 is safe to touch", func() bool { return f.state("v3") == control.MaintenanceSafe })
 		if op, _ := f.op(); op.HostName != "v3" || op.Until.Sub(op.Started) != time.Hour {
-			t.Errorf("the operation of %s ends %s after it began, want the hour that was asked for", op.HostName,
+			t.Errorf("the operation of %s ends %s after it began, want the requested hour", op.HostName,
 				op.Until.Sub(op.Started))
 		}
 	})
 }
 
-func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
+func TestARunningRolloutsRequestCannotBeCancelledOnItsHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -155,7 +155,7 @@ func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 		must(t, err)
 		f.pass(10 * time.Second)
 		if err := v2.EndMaintenance(t.Context(), "root"); err != nil {
-			t.Errorf("of a rollout that is paused: %v", err)
+			t.Errorf("with a paused rollout: %v", err)
 		}
 	})
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// remove deletes keys, as somebody who can write there does.
+// remove deletes keys, as another client with write access may do.
 func (f *fleet) remove(keys ...string) {
 	f.t.Helper()
 	for _, key := range keys {
-		if _, err := f.etcd.of("somebody").Txn(f.t.Context(), nil, clientv3.OpDelete(key)); err != nil {
+		if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpDelete(key)); err != nil {
 			f.t.Fatal(err)
 		}
 	}
 }
 
-// keeps asks for a host's turn alone: its etcd goes on, so that the number of live voters keeps nobody else from
-// theirs.
+// keeps requests maintenance of a host with etcd running, so that no other host has to wait for the number of live
+// voters.
 func (f *fleet) keeps(name string) {
 	f.t.Helper()
 	req := control.MaintenanceRequest{
@@ -36,14 +36,14 @@ func (f *fleet) keeps(name string) {
 	if _, err := f.hosts[name].agent.AskMaintenance(f.t.Context(), req, "root"); err != nil {
 		f.t.Fatal(err)
 	}
-	f.until(5*time.Minute, name+" may be touched", func() bool { return f.state(name) == control.MaintenanceSafe })
+	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == control.MaintenanceSafe })
 }
 
-func TestNoOtherHostGoesDownWhenTheRecordOfATurnIsDeleted(t *testing.T) {
+func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	t.Parallel()
 	keys := record.KeysFor("test")
 	for name, deleted := range map[string][]string{
-		"once": {keys.Op()}, "with what its host says of itself": {keys.Op(), keys.Host("id-v2")},
+		"alone": {keys.Op()}, "with its host's record": {keys.Op(), keys.Host("id-v2")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +54,7 @@ func TestNoOtherHostGoesDownWhenTheRecordOfATurnIsDeleted(t *testing.T) {
 				f.keeps("v2")
 				began, _ := f.op()
 				f.ask("v3")
-				f.pass(5 * time.Minute) // all that v3 waits for but its turn
+				f.pass(5 * time.Minute) // everything that v3 waits for except the operation
 				f.remove(deleted...)
 				for range 100 {
 					f.pass(100 * time.Millisecond)
@@ -73,7 +73,7 @@ func TestNoOtherHostGoesDownWhenTheRecordOfATurnIsDeleted(t *testing.T) {
 	}
 }
 
-func TestNoOtherHostGoesDownAlthoughTheHostWhoseRecordIsDeletedCannotWriteItAgain(t *testing.T) {
+func TestNoOtherHostGoesDownWhileADeletedOperationRecordCannotBeRestored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -82,22 +82,22 @@ func TestNoOtherHostGoesDownAlthoughTheHostWhoseRecordIsDeletedCannotWriteItAgai
 		f.keeps("v2")
 		f.ask("v3")
 		f.pass(5 * time.Minute)
-		f.hosts["v2"].die() // what it has said of itself stands for its time
+		f.hosts["v2"].die() // its host record remains until it expires
 		f.remove(record.KeysFor("test").Op())
 		f.pass(30 * time.Second)
 		if s := f.state("v3"); s != control.MaintenanceWaiting {
-			t.Errorf("v3 is %s while v2 is in its turn", s)
+			t.Errorf("v3 is %s during the operation of v2", s)
 		}
-		if d := f.hosts["v3"].agent.told.Current().Decision; d.Reasons[0].Code != policy.OperationInFlight {
-			t.Errorf("v3 waits for %v", d.Reasons)
+		if d := f.hosts["v3"].agent.publisher.Current().Decision; d.Reasons[0].Code != policy.OperationInFlight {
+			t.Errorf("the reasons of v3 are %v", d.Reasons)
 		}
 	})
 }
 
-func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) {
+func TestAnOperatorCanReleaseAnOperationWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	for name, alive := range map[string]bool{
-		"its record is there": true,
+		"its record exists": true,
 		"its record is deleted, and its host cannot write it again": false,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,21 +120,21 @@ func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) 
 				f.put(record.KeysFor("test").Rollout(), string(value))
 				must(t, f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root"))
 				if r := f.rollout(); r.State != record.RolloutStopped {
-					t.Errorf("a rollout that waits for v2 is %s", r.State)
+					t.Errorf("the rollout that waits for v2 is %s", r.State)
 				}
 				if !alive {
 					f.hosts["v2"].boot("boot-again")
 				}
-				f.until(time.Minute, "v2 takes no turn any more", func() bool { return f.state("v2") == "" })
+				f.until(time.Minute, "v2 has no request any more", func() bool { return f.state("v2") == "" })
 				if f.etcd.get(record.KeysFor("test").Op()) != "" {
-					t.Error("the operation is recorded again that was released")
+					t.Error("the released operation is recorded again")
 				}
 			})
 		})
 	}
 }
 
-func TestAnOperationWhoseEarlyEndHasFailedIsNotedAgainAsItBegan(t *testing.T) {
+func TestAnOperationWhoseEarlyEndFailedIsRecordedAgainAsItBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -149,7 +149,7 @@ func TestAnOperationWhoseEarlyEndHasFailedIsNotedAgainAsItBegan(t *testing.T) {
 		got, _ := files.Asked()
 		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID ||
 			got.Clock != want.Clock || got.Cluster != want.Cluster {
-			t.Errorf("noted is %+v, want %+v", got, want)
+			t.Errorf("recorded is %+v, want %+v", got, want)
 		}
 	})
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// line is many agents at one real etcd: of its three members, and of spares that are asked to be taken down. Their
-// disks and files are in memory.
+// line is many agents at one real etcd: those of its three members, and those of spares with maintenance requests.
+// Their disks and files are in memory.
 type line struct {
 	t      *testing.T
 	etcd   *testbed.Cluster
@@ -40,7 +40,7 @@ type line struct {
 	ends   []func()
 }
 
-// lineHost is a host of which all but its etcd is as in a fleet.
+// lineHost is a host of a fleet with a real etcd.
 type lineHost struct {
 	*fleetHost
 	id, member uint64
@@ -55,8 +55,8 @@ func (h lineHost) Inspect(context.Context) (datadir.Contents, error) {
 
 func (h lineHost) MoveAside(context.Context) ([]string, error) { return nil, nil }
 
-// lineConfig has the usual times, but for the pause between two turns, which is none, and a loop whose rounds begin
-// twice as often.
+// lineConfig has the default timings, except that there is no pause between two operations, and rounds are twice as
+// frequent.
 const lineConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: rack-%[1]s}
@@ -135,7 +135,8 @@ func (l *line) until(what string, holds func() bool) {
 	testbed.Eventually(l.t, 2*time.Minute, what, holds)
 }
 
-// handled gives how many requests of each kind the members have answered, renewals of leases apart: etcd's own count.
+// handled returns the number of requests of each kind answered by the members, without renewals of leases: etcd's own
+// count.
 func (l *line) handled() map[string]float64 {
 	l.t.Helper()
 	out := map[string]float64{}
@@ -155,7 +156,7 @@ func (l *line) handled() map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			// of all presences at about the same time, once in a while
+			// all host records are renewed at about the same time, once in a while
 			renewal := labels["grpc_method"] == "LeaseKeepAlive"
 			if strings.HasPrefix(labels["grpc_service"], "etcdserverpb.") && !renewal {
 				out[labels["grpc_method"]] += metric.GetCounter().GetValue()
@@ -165,7 +166,7 @@ func (l *line) handled() map[string]float64 {
 	return out
 }
 
-// spent gives what was handled since before.
+// spent returns the requests handled since before.
 func (l *line) spent(before map[string]float64) map[string]float64 {
 	out := l.handled()
 	for kind := range out {
@@ -174,14 +175,14 @@ func (l *line) spent(before map[string]float64) map[string]float64 {
 	return out
 }
 
-// lineTurn is the turn of one host, as etcd tells it.
+// lineTurn is one host's operation as recorded in etcd.
 type lineTurn struct {
 	host        string
 	began, over time.Time
 }
 
-// serve ends every turn when the host may be touched and that much time has passed, and gives them when there have been
-// so many.
+// serve ends every operation a while after its host is safe to touch. It returns the operations once there have been so
+// many.
 func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns []lineTurn) {
 	l.t.Helper()
 	key := record.KeysFor("test").Op()
@@ -206,11 +207,12 @@ func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns 
 			}
 		}
 	}
-	l.t.Errorf("there were %d turns, want %d", len(turns), count)
+	l.t.Errorf("there were %d operations, want %d", len(turns), count)
 	return turns
 }
 
-// take has all spares ask at once, serves so many, and gives their turns and the order in which they were asked.
+// take requests maintenance of all spares at once, serves so many, and returns their operations and the order of the
+// requests.
 func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
@@ -219,16 +221,16 @@ func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []st
 	serving.Go(func() { turns = l.serve(ctx, count, hold) })
 	order = l.askAll()
 	serving.Wait()
-	// the first to ask may begin before another has told that it was asked a moment earlier
+	// the first request may begin before an earlier one by a moment is published
 	for i, turn := range turns {
 		if i > 0 && turn.host != order[i] && turns[0].host == order[0] {
-			l.t.Errorf("turn %d is that of %s, want %s: they were asked in the order %v", i, turn.host, order[i], order)
+			l.t.Errorf("operation %d is that of %s, want %s: they were requested as %v", i, turn.host, order[i], order)
 		}
 	}
 	return turns, order
 }
 
-// atRest waits until all rest, after what they were asked was withdrawn.
+// atRest waits until all spares rest after their requests were cancelled.
 func (l *line) atRest() {
 	l.t.Helper()
 	for _, a := range l.spares {
@@ -254,7 +256,7 @@ func (l *line) over(host string) {
 	}
 }
 
-// askAll asks all spares at once, and gives them in the order in which they were asked.
+// askAll requests maintenance of all spares at once, and returns them in the order of the requests.
 func (l *line) askAll() (order []string) {
 	l.t.Helper()
 	var wait sync.WaitGroup
@@ -284,9 +286,9 @@ func (l *line) askAll() (order []string) {
 
 var lineFlag = flag.Int("line.hosts", 0, "have so many hosts wait for their turn at a real etcd, and no other number")
 
-// TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne measures at real etcd how soon the next one follows, and what
-// that costs.
-func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
+// TestSimultaneousRequestsAtARealEtcdAreServedOneByOne measures with a real etcd how soon the next host follows, and at
+// what cost.
+func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 	t.Parallel()
 	sizes := []int{5, 20}
 	if *lineFlag != 0 {
@@ -298,7 +300,7 @@ func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 			l := newLine(t, spares)
 			defer l.close()
 			l.atRest()
-			// the next one has looked meanwhile, as it has when a host is worked on
+			// the next host has observed this one meanwhile, as it does while a host is worked on
 			turns, _ := l.take(5, 2*time.Second)
 			var next []time.Duration
 			for i, turn := range turns[1:] {
@@ -307,12 +309,12 @@ func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 			slices.Sort(next)
 			t.Logf("%d hosts: the next one follows within %d ms at the median, %d ms at most", spares,
 				next[len(next)/2].Milliseconds(), next[len(next)-1].Milliseconds())
-			// 0.5 s at the median on an idle machine; this one is busy with other tests
+			// 0.5 s at the median on an idle machine; this one also runs other tests
 			if next[len(next)/2] > 6*time.Second || next[len(next)-1] > 10*time.Second {
 				t.Errorf("%d hosts: the next one follows after %s", spares, next)
 			}
-			if extra := l.costOfATurn(); extra > 130 { // if all of 20 looked closely it would be twice that
-				t.Errorf("%d hosts: a hand-over costs %.0f requests", spares, extra)
+			if extra := l.costOfATurn(); extra > 130 { // it would be twice that if all 20 observed closely
+				t.Errorf("%d hosts: an operation costs %.0f requests", spares, extra)
 			}
 			events, err := testbed.Changes(t.Context(), l.client)
 			if err != nil {
@@ -325,8 +327,8 @@ func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 	}
 }
 
-// costOfATurn gives how many requests more than at rest etcd answers for each host that asks and has its turn, when all
-// turns follow each other at once.
+// costOfATurn returns how many more requests than at rest etcd answers for each operation, if they follow each other at
+// once.
 func (l *line) costOfATurn() (sum float64) {
 	l.t.Helper()
 	count := len(l.spares)
@@ -345,7 +347,7 @@ func (l *line) costOfATurn() (sum float64) {
 			kinds = append(kinds, fmt.Sprintf("%s %.0f", kind, extra))
 		}
 	}
-	l.t.Logf("%d hosts: %.0f requests more than at rest in each turn of %d ms: %s",
+	l.t.Logf("%d hosts: %.0f more requests than at rest in each operation of %d ms: %s",
 		count, sum, took.Milliseconds()/int64(count), strings.Join(kinds, ", "))
 	return sum
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder has spares asked in an order that is not
-// that of their names, and measures how soon the next one follows and what that costs etcd.
-func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T) {
+// TestSimultaneousRequestsAreServedOneByOneInOrder has spares request maintenance in an order other than that of their
+// names, and measures how soon the next one follows and the load on etcd.
+func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 20, 100} {
 		synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 				f.ask(name)
 				f.pass(10 * time.Millisecond)
 			}
-			f.until(5*time.Minute, "the first may be touched", func() bool {
+			f.until(5*time.Minute, "the first is safe to touch", func() bool {
 				return f.state(order[0]) == control.MaintenanceSafe
 			})
 			f.pass(time.Minute)
@@ -56,7 +56,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			for i := range turns {
 				f.alone(order, i)
 				f.over(order[i])
-				f.until(time.Minute, order[i]+" has ended its turn", func() bool { return f.state(order[i]) == "" })
+				f.until(time.Minute, order[i]+" is back", func() bool { return f.state(order[i]) == "" })
 				released := time.Now()
 				f.pass(cooldown)
 				f.untilEvery(50*time.Millisecond, time.Minute, order[i+1]+" follows", func() bool {
@@ -75,8 +75,8 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 					watchful = append(watchful, host)
 				}
 			}
-			if most := turns + 1 + policy.DownLength; len(watchful) > most { // whose turn it is, and who are called
-				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful),
+			if most := turns + 1 + policy.DownLength; len(watchful) > most { // its host, and the called ones
+				t.Errorf("%d spares: %d made more requests than at rest, want at most %d: %v", spares, len(watchful),
 					most, watchful)
 			}
 			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*took.Seconds()) / turns
@@ -86,18 +86,18 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			if slowest > time.Second {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
-			if extra > 800 { // if all of 100 looked closely it would be many times that
-				t.Errorf("%d spares: a hand-over costs %.0f requests", spares, extra)
+			if extra > 800 { // it would be many times that if all 100 observed closely
+				t.Errorf("%d spares: an operation costs %.0f requests", spares, extra)
 			}
 			if got.locked != turns {
-				t.Errorf("the lock was taken %d times in %d turns", got.locked, turns)
+				t.Errorf("the lock was taken %d times in %d operations", got.locked, turns)
 			}
 		})
 	}
 }
 
-// The next in the line looks often whether the one before is back. It does not stop looking at all the rest for that.
-func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
+// The next host frequently checks whether the one before is back. It must still observe all others meanwhile.
+func TestTheNextHostInTheQueueKeepsObservingAllOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 5, usualPace())
@@ -108,11 +108,11 @@ func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
 			f.ask(name)
 			f.pass(time.Second)
 		}
-		f.until(5*time.Minute, "the first may be touched", func() bool {
+		f.until(5*time.Minute, "the first is safe to touch", func() bool {
 			return f.state(order[0]) == control.MaintenanceSafe
 		})
 		f.pass(time.Hour)
-		r := f.hosts[order[1]].agent.told.Current()
+		r := f.hosts[order[1]].agent.publisher.Current()
 		limit := 2 * f.hosts[order[1]].agent.opt.Config.Timing.Interval
 		if members, hosts := r.At-r.StatusesAt, r.At-r.HostsAt; members > limit || hosts > limit {
 			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other "+
@@ -121,8 +121,8 @@ func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
 	})
 }
 
-// What a voter's agent has told stays in etcd for a while when it sleeps, or has died.
-func TestNoVoterIsStoppedOnTheWordOfAnAgentThatDoesNotAnswer(t *testing.T) {
+// A voter's record stays in etcd for a while after its agent has frozen or died.
+func TestNoVoterIsStoppedOnAStaleRecordOfAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 5, usualPace())
@@ -137,10 +137,10 @@ func TestNoVoterIsStoppedOnTheWordOfAnAgentThatDoesNotAnswer(t *testing.T) {
 			t.Fatalf("v1 is %s, and its etcd runs: %v; the record of v2 is older than its turn", got, v1.runs())
 		}
 		if r := s.Reasons[0]; r.Code != string(policy.VerdictAwaited) || !strings.Contains(r.Text, "v2") {
-			t.Errorf("it waits for %s: %s", r.Code, r.Text)
+			t.Errorf("the reason is %s: %s", r.Code, r.Text)
 		}
 		v2.boot("boot-v2")
-		f.until(time.Minute, "v1 is stopped, as v2 has told how it is", func() bool {
+		f.until(time.Minute, "v1 is stopped after v2 has published its health state", func() bool {
 			return f.state("v1") == control.MaintenanceSafe && !v1.runs()
 		})
 	})
@@ -149,7 +149,7 @@ func TestNoVoterIsStoppedOnTheWordOfAnAgentThatDoesNotAnswer(t *testing.T) {
 // cooldown is the configured pause between two operations.
 const cooldown = time.Minute
 
-// untilEvery lets time pass until a condition holds, and looks that often.
+// untilEvery lets time pass until a condition holds, and checks it at that interval.
 func (f *fleet) untilEvery(every, limit time.Duration, what string, holds func() bool) {
 	f.t.Helper()
 	for began := time.Now(); !holds(); f.pass(every) {
@@ -160,7 +160,7 @@ func (f *fleet) untilEvery(every, limit time.Duration, what string, holds func()
 	}
 }
 
-// dump shows what those that were asked wait for.
+// dump logs the reasons of the hosts with a request.
 func (f *fleet) dump() {
 	for _, name := range slices.Sorted(maps.Keys(f.hosts)) {
 		if s := f.hosts[name].agent.Status(); s.Maintenance != nil && len(s.Reasons) > 0 {
@@ -178,11 +178,11 @@ func (f *fleet) ask(name string) {
 	}
 }
 
-// takeDown asks for a host, and waits until it may be touched.
+// takeDown requests a host's maintenance, and waits until it is safe to touch.
 func (f *fleet) takeDown(name string) {
 	f.t.Helper()
 	f.ask(name)
-	f.until(5*time.Minute, name+" may be touched", func() bool { return f.state(name) == control.MaintenanceSafe })
+	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == control.MaintenanceSafe })
 }
 
 func (f *fleet) over(name string) {
@@ -192,7 +192,7 @@ func (f *fleet) over(name string) {
 	}
 }
 
-// state gives how far what was asked of a host is; empty when nothing is asked.
+// state returns the state of a host's request; empty if there is none.
 func (f *fleet) state(name string) string {
 	s := f.hosts[name].agent.Status()
 	if s.Maintenance == nil {
@@ -201,20 +201,20 @@ func (f *fleet) state(name string) string {
 	return s.Maintenance.State
 }
 
-// alone sees that it is that host's turn, and no other's.
+// alone checks that the operation of that host is in flight, and that no other host is down.
 func (f *fleet) alone(order []string, i int) {
 	f.t.Helper()
 	if op, _ := f.op(); op.HostName != order[i] {
-		f.t.Fatalf("turn %d is that of %s, want %s", i, op.HostName, order[i])
+		f.t.Fatalf("operation %d is that of %s, want %s", i, op.HostName, order[i])
 	}
 	for _, name := range order {
 		if got := f.state(name); name != order[i] && strings.Contains("safe stopping", cmp.Or(got, "none")) {
-			f.t.Errorf("%s is %s in the turn of %s", name, got, order[i])
+			f.t.Errorf("%s is %s during the operation of %s", name, got, order[i])
 		}
 	}
 }
 
-// op gives the operation in flight and the revision at which it was written; nothing when there is none.
+// op returns the operation in flight and its revision, or zeros.
 func (f *fleet) op() (op record.Op, at int64) {
 	f.t.Helper()
 	f.etcd.mu.Lock()

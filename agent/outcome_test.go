@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestTheHistoryTellsProgramsHowItWent(t *testing.T) {
+func TestHistoryLinesHaveOutcomesForPrograms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, usualPace())

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-func TestHostsThatAreStartedTogetherDoNotAllLookAtAWholeFleet(t *testing.T) {
+func TestHostsStartedTogetherDoNotAllReadTheWholeFleet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const there, more = 60, 30
 		f := newFleet(t, there, smallPace())
 		defer f.close()
 		f.pass(time.Minute)
-		for _, name := range []string{"v1", "v2", "v3"} { // nobody keeps the queue, which tells how many there are
+		for _, name := range []string{"v1", "v2", "v3"} { // no voter keeps the queue, with the number of hosts
 			f.hosts[name].end()
 		}
 		before := f.etcd.count()
 		for i := range more {
 			f.add(fmt.Sprintf("n%02d", i), 0)
 		}
-		f.pass(10 * time.Second) // five rounds; each host looks at all others in one of 60 or more
+		f.pass(10 * time.Second) // five rounds; each host reads all others in one of 60 or more
 		read := 0
 		for host, n := range f.since(before) {
 			if strings.HasPrefix(host, "n") {
@@ -33,20 +33,20 @@ func TestHostsThatAreStartedTogetherDoNotAllLookAtAWholeFleet(t *testing.T) {
 			}
 		}
 		if read > there*more/3 {
-			t.Errorf("%d hosts that were started read %d records", more, read)
+			t.Errorf("%d new hosts read %d records", more, read)
 		}
 		t.Logf("%d records", read)
 	})
 }
 
-func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
+func TestHostsStartedTogetherDriftApart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const spares = 60
 		f := newFleet(t, spares, smallPace())
 		defer f.close()
 		f.settled()
-		// All look at the same moment: it is to lie in the middle of what is counted as one round.
+		// All query at the same moment: it has to be in the middle of a counted round.
 		f.pass(time.Until(time.Now().Truncate(2 * time.Second).Add(3 * time.Second)))
 		most := 0
 		for range 150 {
@@ -55,7 +55,7 @@ func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
 			got, _ := f.spent(before)
 			most = max(most, got.requests-got.renewed)
 		}
-		if most > 75 { // half of the rounds have 34 or more, and 90 to 110 one in which all compare their clocks
+		if most > 75 { // half of the rounds have 34 or more; a round in which all compare their clocks has 90 to 110
 			t.Errorf("%d spares made %d requests in one round", spares, most)
 		}
 		t.Logf("at most %d requests in a round", most)

@@ -19,53 +19,53 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Membership reads and changes the member list of etcd.
+// Membership reads and changes etcd's member list.
 type Membership interface {
-	// Belongs says to which cluster this host belongs, so that another one's list is not taken for that one's.
+	// SetClusterID sets this host's cluster, so that the list of another cluster is not taken for that of this one.
 	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (cluster.Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
 	Promote(ctx context.Context, id uint64, leaderURL string) error
 }
 
-// Removal takes members out of etcd's list.
+// Removal removes members from etcd's list.
 type Removal interface {
 	RemoveLearner(ctx context.Context, id uint64) error
 	RemoveMember(ctx context.Context, id uint64) error
 }
 
-// Statuses asks members about themselves.
+// Statuses queries members about themselves.
 type Statuses interface {
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
-	// Answers asks for nobody's agreement.
+	// Answers needs no quorum.
 	Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 }
 
-// Observer asks who is at the other end.
+// Observer observes the members.
 type Observer interface {
 	Statuses
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	cluster.KnownEndpoints
-	// Who names as whom etcd sees this host; empty for nobody.
+	// User returns the etcd user of this host; empty if there is none.
 	User() string
 }
 
-// Records reads what lies in etcd.
+// Records reads keys in etcd.
 type Records interface {
 	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
-	// ReadAt gives what one member holds, whoever agrees.
+	// ReadAt reads one member's store, without a quorum.
 	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
 }
 
-// Raft changes who votes and who leads.
+// Raft changes voters and the leader.
 type Raft interface {
 	Membership
 	Removal
 	Leadership
 }
 
-// Etcd is all that the agent asks of the cluster.
+// Etcd is the agent's complete access to the cluster.
 type Etcd interface {
 	Raft
 	Observer
@@ -80,19 +80,19 @@ type Unit interface {
 	Environment
 }
 
-// Jobs start and stop the local etcd service. They are queued: how they go is seen from its status.
+// Jobs start and stop the local etcd service. They only queue: the result is visible in its status.
 type Jobs interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
 }
 
-// Environment is that of the local etcd service.
+// Environment sets the environment of the local etcd service.
 type Environment interface {
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
-// Probe measures the disk under etcd's write-ahead log. Its methods never wait.
+// Probe measures the disk under etcd's write-ahead log. Its methods never block.
 type Probe interface {
 	Read() disk.Reading
 	InFlight() (age time.Duration, op string)
@@ -105,34 +105,34 @@ type DataDir interface {
 	MoveAside(ctx context.Context) ([]string, error)
 }
 
-// Recovery makes of the data of one member that is left, or of a snapshot, a cluster of that member alone. Its own
-// methods may hang with the disk.
+// Recovery makes a cluster with a single member from the survivor's data, or from a snapshot. Its own methods may hang
+// with the disk.
 type Recovery interface {
 	RecoveryCopy
 	Read(ctx context.Context) (recovery.Log, error)
 	Swap(ctx context.Context, w recovery.Work) ([]string, error)
 }
 
-// RecoveryCopy is the copy that such a cluster goes on with. Its methods never wait.
+// RecoveryCopy makes the copy for such a cluster. Its methods never block.
 type RecoveryCopy interface {
 	Copy(w recovery.Work)
 	State() recovery.Copy
 	Abandon()
 }
 
-// Leadership moves etcd's leadership.
+// Leadership transfers etcd's leadership.
 type Leadership interface {
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
 }
 
-// Network looks at the members from this host. Its methods never wait.
+// Network probes the members from this host. Its methods never block.
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
 	ProbeNow(member uint64, since time.Duration)
 }
 
-// ExternalChecks are the operator's own checks. Its methods never wait.
+// ExternalChecks are the external checks. Its methods never block.
 type ExternalChecks interface {
 	List(gates func(name string) health.Gate) []health.ExternalCheck
 	Read(ctx context.Context) []health.ExternalCheckReading
@@ -140,22 +140,23 @@ type ExternalChecks interface {
 
 // Machine is the host itself.
 type Machine interface {
-	// Reboot asks for an orderly reboot and returns once it is under way.
+	// Reboot requests an orderly reboot and returns once it is in progress.
 	Reboot(ctx context.Context) error
-	// CheckReboot returns why it would be refused now.
+	// CheckReboot returns why a reboot would be refused now.
 	CheckReboot(ctx context.Context) error
 }
 
-// Hooks are the operator's own programs that run before etcd is stopped and after it is back. Its
-// methods start or look, and never wait for a program.
+// Hooks are the operator's programs that run before etcd is stopped and after it is back. Its methods start or query
+// them, and never wait for a program.
 type Hooks interface {
 	Start(ctx context.Context, run hooks.Run) error
 	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
-	// Find tells why the command of that name could not be run here; nil when it can.
+	// Find returns why the command of that name could not be run here; nil if it can.
 	Find(name string) error
 }
 
-// BootstrapExchange is the word of the hosts that are to make the cluster by themselves. Its methods never wait.
+// BootstrapExchange exchanges answers with the hosts that are to bootstrap the cluster automatically. Its methods never
+// block.
 type BootstrapExchange interface {
 	Answers() []policy.BootstrapAnswer
 	Publish(answer policy.BootstrapAnswer)

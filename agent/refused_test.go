@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/publish"
 )
 
-func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
+func TestResumeWithoutAPauseIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -26,7 +26,7 @@ func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if after := stored(t, f.etcd); len(after) != len(before) {
-			t.Errorf("the history tells of it: %q", after[len(before):])
+			t.Errorf("the history has a line about it: %q", after[len(before):])
 		}
 		if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root"); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
 	})
 }
 
-func TestTheHistorySaysWhetherItIsTheNewest(t *testing.T) {
+func TestTheHistoryReportsWhetherItIsTheNewest(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
@@ -50,7 +50,7 @@ func TestTheHistorySaysWhetherItIsTheNewest(t *testing.T) {
 	}
 }
 
-func TestWhetherAClusterWouldBeMadeIsSaidBeforeItIsAskedFor(t *testing.T) {
+func TestMayBootstrapReturnsTheErrorOfBootstrap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -59,10 +59,10 @@ func TestWhetherAClusterWouldBeMadeIsSaidBeforeItIsAskedFor(t *testing.T) {
 		a := f.hosts["v1"].agent
 		asked, done := a.MayBootstrap(t.Context()), a.Bootstrap(t.Context(), "root")
 		if asked == nil || done == nil || asked.Error() != done.Error() {
-			t.Errorf("said was %v, and the answer is %v", asked, done)
+			t.Errorf("MayBootstrap returns %v, Bootstrap %v", asked, done)
 		}
 		if a.files.Bootstrap() != nil {
-			t.Error("it was recorded all the same")
+			t.Error("the request was recorded all the same")
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// lose makes a member fall silent for good.
+// lose silences a member for good.
 func (f *fleet) lose(name string) {
 	f.etcd.mu.Lock()
 	defer f.etcd.mu.Unlock()
@@ -37,13 +37,13 @@ func (f *fleet) removed(name string) bool {
 	return true
 }
 
-// loseHost makes a host fall silent for good, with its agent.
+// loseHost silences a host for good, with its agent.
 func (f *fleet) loseHost(name string) {
 	f.hosts[name].die()
 	f.lose(name)
 }
 
-func TestAHostThatIsAskedRemovesAMemberThatIsGone(t *testing.T) {
+func TestARequestedRemovalRemovesADeadMember(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -58,20 +58,20 @@ func TestAHostThatIsAskedRemovesAMemberThatIsGone(t *testing.T) {
 			t.Fatalf("the answer is %+v, %v", got, err)
 		}
 		f.until(time.Minute, "the member is removed", func() bool { return f.removed("v3") })
-		f.until(time.Minute, "its end is told", func() bool {
+		f.until(time.Minute, "its end is reported", func() bool {
 			s := h.Status()
 			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == control.CodeRemoved && s.Op == nil
 		})
 		if again, err := h.RemoveMember(t.Context(), req, "root"); err != nil || again.State != control.RemovalDone {
-			t.Errorf("asked again: %+v, %v", again, err)
+			t.Errorf("a second request: %+v, %v", again, err)
 		}
 		if h.files.Backoff("boot-v2", f.now(), time.Minute) != 0 {
-			t.Error("the host that removed a member is said to have failed to join")
+			t.Error("the removal counts as a failed join of its host")
 		}
 	})
 }
 
-func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
+func TestAHopelessRemovalIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -105,15 +105,15 @@ func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		if got := ask("v1", true); !strings.Contains(got, "voter v1 answers, and is needed") {
-			t.Errorf("a live one beside one that is down: %s", got)
+			t.Errorf("a live one while another is down: %s", got)
 		}
 		if k, _ := h.files.Removals(); k != nil {
-			t.Errorf("it is noted all the same: %+v", k)
+			t.Errorf("it is recorded all the same: %+v", k)
 		}
 	})
 }
 
-func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
+func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -132,19 +132,19 @@ func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
 		f.pass(time.Minute)
 		if s := h.agent.Status(); s.Removal == nil || s.Removal.Name != "v3" ||
 			s.Removal.State != control.RemovalWaiting {
-			t.Fatalf("after a restart %+v is asked for", s.Removal)
+			t.Fatalf("after a restart the request is %+v", s.Removal)
 		}
-		f.until(10*time.Minute, "its time is over", func() bool {
+		f.until(10*time.Minute, "it expires", func() bool {
 			s := h.agent.Status()
 			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Withdrawn)
 		})
 		if f.removed("v3") {
-			t.Error("it was removed beside another operation")
+			t.Error("it was removed during another operation")
 		}
 	})
 }
 
-// noteRemoval writes on the host's disk that a person has asked for v3 to be removed.
+// noteRemoval records an operator's request to remove v3 on the host's disk.
 func noteRemoval(t *testing.T, h *Agent, within time.Duration, begun bool) {
 	t.Helper()
 	if err := h.files.ChangeRemoval(func(file *hoststate.Removals) {
@@ -157,7 +157,7 @@ func noteRemoval(t *testing.T, h *Agent, within time.Duration, begun bool) {
 	}
 }
 
-func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
+func TestARemovalWithAnUnknownOperationIsNotReportedAsCancelled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ hide, show func(f *fleet) }{
 		"etcd does not answer": {func(f *fleet) { f.etcd.cutOff(true) }, func(f *fleet) { f.etcd.cutOff(false) }},
@@ -179,10 +179,10 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 				noteRemoval(t, h, time.Minute, false)
 				f.pass(5 * time.Minute)
 				if k, last := h.files.Removals(); k == nil || last != nil {
-					t.Fatalf("it is told how it ended: %+v", last)
+					t.Fatalf("it ended as %+v", last)
 				}
 				c.show(f)
-				f.until(5*time.Minute, "its end is told", func() bool {
+				f.until(5*time.Minute, "its end is reported", func() bool {
 					_, last := h.files.Removals()
 					return last != nil
 				})
@@ -191,7 +191,7 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 	}
 }
 
-func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
+func TestAReleasedRemovalDoesNotBeginAgain(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]bool{"before it has begun": false, "when its record is gone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
 				noteRemoval(t, h, time.Hour, begun)
-				f.until(time.Minute, "its end is told", func() bool {
+				f.until(time.Minute, "its end is reported", func() bool {
 					_, last := h.files.Removals()
 					return last != nil
 				})
@@ -215,7 +215,7 @@ func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
 					want = policy.Withdrawn
 				}
 				if now != nil || last.Code != want || f.removed("v3") == begun || !last.Begun {
-					t.Errorf("asked for is %+v; it ended as %+v; v3 is gone: %t", now, last, f.removed("v3"))
+					t.Errorf("the request is %+v; it ended as %+v; v3 is removed: %t", now, last, f.removed("v3"))
 				}
 			})
 		})

@@ -33,7 +33,7 @@ func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 	})
 }
 
-func TestARolloutOfAWorkThatANewerAgentKnowsIsTakenForNothingElse(t *testing.T) {
+func TestARolloutOfUnknownWorkIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -45,12 +45,12 @@ func TestARolloutOfAWorkThatANewerAgentKnowsIsTakenForNothingElse(t *testing.T) 
 		}
 		f.pass(5 * time.Minute)
 		if k, _ := f.hosts["v2"].agent.files.Asked(); k != nil {
-			t.Errorf("it is taken for %s: %+v", k.Work, k)
+			t.Errorf("it became a request for %s: %+v", k.Work, k)
 		}
 	})
 }
 
-func TestARolloutTakesAHostOnlyFromTheKeyThatIsItsOwn(t *testing.T) {
+func TestARolloutTakesAHostOnlyFromItsOwnKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -60,16 +60,16 @@ func TestARolloutTakesAHostOnlyFromTheKeyThatIsItsOwn(t *testing.T) {
 		f.put(keys.Host("x/id-v2"), f.etcd.get(keys.Host("id-v2")))
 		req := control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}
 		if got, err := v1.StartRollout(t.Context(), req, "root"); err == nil {
-			t.Errorf("a rollout of all hosts was started of %+v", got.Hosts)
+			t.Errorf("a rollout of all hosts was started with %+v", got.Hosts)
 		}
 		req.Hosts = []string{"v2"}
 		if got, err := v1.StartRollout(t.Context(), req, "root"); err != nil || len(got.Hosts) != 1 {
-			t.Errorf("of v2 alone: %+v, %v", got.Hosts, err)
+			t.Errorf("with v2 alone: %+v, %v", got.Hosts, err)
 		}
 	})
 }
 
-func TestAForgedRolloutThatNamesAHostTwiceTakesNobodyDown(t *testing.T) {
+func TestAForgedRolloutThatNamesAHostTwiceTakesNoHostDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -80,11 +80,11 @@ func TestAForgedRolloutThatNamesAHostTwiceTakesNobodyDown(t *testing.T) {
 			`{"version":1,"id":"x","work":"restart","state":"running","by":"eve","hosts":[`+host+`,`+host+`]}`)
 		f.pass(5 * time.Minute)
 		if k, _ := f.hosts["v2"].agent.files.Asked(); k != nil {
-			t.Errorf("v2 is asked to go: %+v", k)
+			t.Errorf("v2 has a request: %+v", k)
 		}
 		if text := f.tells("v1", record.KeysFor("test").Rollout()); !strings.Contains(text,
 			"it is in the list already") {
-			t.Errorf("v1 says %q", text)
+			t.Errorf("v1 reports %q", text)
 		}
 	})
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	mostSeries = 600                  // that a host has in Prometheus
-	mostTime   = 5 * time.Millisecond // that a scrape takes
+	mostSeries = 600                  // of a host in Prometheus
+	mostTime   = 5 * time.Millisecond // of a scrape
 )
 
-func TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet(t *testing.T) {
+func TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize(t *testing.T) {
 	t.Parallel()
-	spare := map[int]int{} // its series, by the size of the fleet
+	spare := map[int]int{} // a spare's series by fleet size
 	for _, spares := range []int{40, 120} {
 		var shown map[string]*publish.Metrics
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet(t *testing.T) {
 				gathered(t, shown[name])
 			}
 			if _, all := f.spent(before); all.requests > 0 {
-				t.Errorf("two scrapes asked etcd %d times", all.requests)
+				t.Errorf("two scrapes made %d requests to etcd", all.requests)
 			}
 		})
 		for name, metrics := range shown {
@@ -52,7 +52,7 @@ func TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet(t *testing.T) {
 			if name == "s0002" {
 				spare[spares] = n
 			}
-			least := time.Hour // of several: the machine is busy with other tests
+			least := time.Hour // best of several: the machine also runs other tests
 			for tries := 0; tries < 20 || least > mostTime && tries < 400; tries++ {
 				began := time.Now()
 				gathered(t, metrics)
@@ -63,16 +63,16 @@ func TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet(t *testing.T) {
 			}
 			problems, err := promlint.New(bytes.NewReader(text)).Lint()
 			if err != nil || len(problems) > 0 {
-				t.Errorf("Prometheus' linter says %v, %v", problems, err)
+				t.Errorf("Prometheus' linter reports %v, %v", problems, err)
 			}
 		}
 	}
-	if spare[120] > spare[40] { // it may be one less: it has not yet read the records of so many
+	if spare[120] > spare[40] { // it may be one less, if it has not read that many records yet
 		t.Errorf("a spare has %d series among 40, and %d among 120", spare[40], spare[120])
 	}
 }
 
-// gathered gives what a scrape of an agent gets.
+// gathered returns the result of a scrape of an agent.
 func gathered(t *testing.T, metrics *publish.Metrics) ([]*dto.MetricFamily, []byte) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -91,7 +91,7 @@ func gathered(t *testing.T, metrics *publish.Metrics) ([]*dto.MetricFamily, []by
 	return families, text.Bytes()
 }
 
-// seriesOf counts as Prometheus does, for which each bucket of a histogram is a series.
+// seriesOf counts as Prometheus does: each bucket of a histogram is a series.
 func seriesOf(families []*dto.MetricFamily) (n int) {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

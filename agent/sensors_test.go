@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAKernelThatDoesNotAnswerHoldsNobodyUpAndIsJudgedByWhenItDoes(t *testing.T) {
+func TestAHangingKernelDelaysNothingAndCountsOnceItAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -45,7 +45,7 @@ func TestAKernelThatDoesNotAnswerHoldsNobodyUpAndIsJudgedByWhenItDoes(t *testing
 	})
 }
 
-func TestALinkThatIsLostIsToldAndADriverThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+func TestALostLinkIsReportedAndAHangingDriverDelaysNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -72,7 +72,7 @@ func TestALinkThatIsLostIsToldAndADriverThatDoesNotAnswerHoldsNobodyUp(t *testin
 	})
 }
 
-func TestTheDevicesBelowTheDataAreShownAndOneThatHangsHoldsNobodyUp(t *testing.T) {
+func TestTheDevicesBelowTheDataAreShownAndAHangingOneDelaysNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -106,14 +106,14 @@ func TestTheDevicesBelowTheDataAreShownAndOneThatHangsHoldsNobodyUp(t *testing.T
 		rounds := h.agent.Status().Loop.Rounds
 		f.pass(3 * time.Minute)
 		if s := h.agent.Status(); s.Loop.Rounds <= rounds || len(s.Health.Devices) > 0 {
-			t.Errorf("%d rounds and then %d; what was seen last is shown for ever: %+v", rounds, s.Loop.Rounds,
+			t.Errorf("%d rounds and then %d; the last devices are shown for ever: %+v", rounds, s.Loop.Rounds,
 				s.Health.Devices)
 		}
 		close(end)
 	})
 }
 
-func TestAFullDiskOfTheDatabaseIsFoundWhereTheLogLiesOnAnother(t *testing.T) {
+func TestAFullDatabaseDiskIsFoundIfTheLogIsOnAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -140,7 +140,7 @@ func low(s control.Status) bool {
 	})
 }
 
-func TestAKernelThatFallsSilentIsSaidToBeSilent(t *testing.T) {
+func TestASilentKernelIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -168,7 +168,7 @@ func TestAKernelThatFallsSilentIsSaidToBeSilent(t *testing.T) {
 	})
 }
 
-func TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver(t *testing.T) {
+func TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -185,23 +185,23 @@ func TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver(t *testing.T) {
 		must(t, err)
 		f.pass(10 * time.Second)
 		h.die()
-		h.boot("boot-s2") // what is muted outlives a reboot
+		h.boot("boot-s2") // mutes survive a reboot
 		f.pass(3 * time.Minute)
 		if s := h.agent.Status().Health; len(s.Mutes) != 1 || !s.Findings[len(s.Findings)-1].Muted ||
 			!low(h.agent.Status()) {
-			t.Errorf("muted are %+v, the findings %+v", s.Mutes, s.Findings)
+			t.Errorf("the mutes are %+v, the findings %+v", s.Mutes, s.Findings)
 		}
 		f.pass(time.Hour)
 		if s := h.agent.Status().Health; len(s.Mutes) != 0 || s.Findings[len(s.Findings)-1].Muted {
-			t.Errorf("muted are %+v, the findings %+v", s.Mutes, s.Findings)
+			t.Errorf("the mutes are %+v, the findings %+v", s.Mutes, s.Findings)
 		}
 		if hold, over := h.agent.files.Mutes(nil, time.Time{}); len(hold)+len(over) != 0 {
-			t.Errorf("%+v and %+v are kept", hold, over)
+			t.Errorf("mutes %+v and %+v are kept", hold, over)
 		}
 	})
 }
 
-func TestADriveThatDoesNotAnswerHoldsNothingElseUp(t *testing.T) {
+func TestAHangingDriveDelaysNothingElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -249,7 +249,7 @@ func TestADriveThatDoesNotAnswerHoldsNothingElseUp(t *testing.T) {
 	})
 }
 
-func TestASensorThatHangsKeepsNobodyFromHearingWhatIsSaidOfItsDrive(t *testing.T) {
+func TestAHangingSensorDoesNotHideItsDrivesFindings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())
@@ -281,13 +281,13 @@ func TestASensorThatHangsKeepsNobodyFromHearingWhatIsSaidOfItsDrive(t *testing.T
 		f.hosts[h.name] = h
 		h.boot("boot-s1")
 		f.pass(3 * time.Minute)
-		if n := h.agent.told.Current().Hung; n != 0 {
-			t.Errorf("before, %d looks hang", n)
+		if n := h.agent.publisher.Current().Hung; n != 0 {
+			t.Errorf("before, %d measurements hang", n)
 		}
 		close(silent)
 		f.pass(10 * time.Minute)
-		if n := h.agent.told.Current().Hung; n != 1 {
-			t.Errorf("%d looks hang, want that at the sensors", n)
+		if n := h.agent.publisher.Current().Hung; n != 1 {
+			t.Errorf("%d measurements hang, want that of the sensors", n)
 		}
 		s := h.agent.Status().Health
 		failing := func(f control.Finding) bool { return f.Code == string(health.DriveFailing) }

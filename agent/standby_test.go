@@ -16,15 +16,15 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// put writes a key, as somebody who can write there does.
+// put writes a key, as another client with write access may do.
 func (f *fleet) put(key, value string) {
 	f.t.Helper()
-	if _, err := f.etcd.of("somebody").Txn(f.t.Context(), nil, clientv3.OpPut(key, value)); err != nil {
+	if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpPut(key, value)); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// learner gives the learner that has started, if there is one.
+// learner returns the started learner, if there is one.
 func (f *fleet) learner() (cluster.Member, bool) {
 	for _, m := range f.etcd.list() {
 		if m.Learner && m.Name != "" {
@@ -34,7 +34,7 @@ func (f *fleet) learner() (cluster.Member, bool) {
 	return cluster.Member{}, false
 }
 
-// forge writes the record of a join of the standby that is to be taken back.
+// forge writes an operation record by which the standby's join is to be rolled back.
 func (f *fleet) forge(m cluster.Member) {
 	f.t.Helper()
 	op := record.Op{
@@ -71,7 +71,7 @@ func TestAForgedOperationDoesNotCostTheStandby(t *testing.T) {
 					f.hosts[standby.Name].die()
 				}
 				f.forge(standby)
-				f.until(10*time.Minute, "the operation is ended", func() bool { return f.etcd.get(ops) == "" })
+				f.until(10*time.Minute, "the operation ends", func() bool { return f.etcd.get(ops) == "" })
 				if m, ok := f.learner(); !ok || m.ID != standby.ID {
 					t.Errorf("the standby was %x, and is %x now, there: %t", standby.ID, m.ID, ok)
 				}

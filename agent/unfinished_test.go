@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// rollout gives the rollout that is recorded.
+// rollout returns the recorded rollout.
 func (f *fleet) rollout() record.Rollout {
 	f.t.Helper()
 	r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(record.KeysFor("test").Rollout())))
@@ -24,13 +24,13 @@ func (f *fleet) rollout() record.Rollout {
 	return r
 }
 
-// asked tells whether anything is asked of a host, by its disk.
+// asked reports whether a host's disk has a request.
 func (f *fleet) asked(host string) bool {
 	k, _ := f.hosts[host].agent.files.Asked()
 	return k != nil
 }
 
-func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testing.T) {
+func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -43,26 +43,26 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 		}
 		began := f.etcd.get(key)
 		f.until(10*time.Minute, "it is done", func() bool { return f.rollout().State == record.RolloutDone })
-		f.until(time.Minute, "it is noted", func() bool { return !f.asked("s0000") })
-		f.put(key, began) // as it was before
+		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("s0000") })
+		f.put(key, began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
 		if r := f.rollout(); !strings.Contains(r.Text, "s0000 was taken down and is back") {
-			t.Errorf("it says %q", r.Text)
+			t.Errorf("the text is %q", r.Text)
 		}
 		f.pass(5 * time.Minute)
 		if k, _ := f.hosts["s0000"].agent.files.Asked(); k != nil {
-			t.Errorf("it is asked for once more: %+v", k)
+			t.Errorf("it is requested once more: %+v", k)
 		}
 		if _, err := f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root"); err != nil {
 			t.Fatal(err)
 		}
-		f.until(10*time.Minute, "at a person's word it is taken down once more", func() bool {
+		f.until(10*time.Minute, "after an operator has resumed it, it is taken down once more", func() bool {
 			return f.rollout().State == record.RolloutDone
 		})
 	})
 }
 
-func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *testing.T) {
+func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -74,8 +74,8 @@ func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *t
 		must(t, err)
 		old := f.rollout()
 		f.until(20*time.Minute, "it is done", func() bool { return f.rollout().State == record.RolloutDone })
-		f.until(time.Minute, "it is noted", func() bool { return !f.asked("v2") })
-		for i := range old.Hosts { // the last one waits once more, and the record is of before the first was done
+		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("v2") })
+		for i := range old.Hosts { // the last host waits again, in a record from before the first was done
 			if old.Hosts[i].Name == "s0000" {
 				old.Hosts[i].State = record.HostDone
 			}
@@ -85,12 +85,12 @@ func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *t
 		f.put(key, string(value))
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
 		if r := f.rollout(); !strings.Contains(r.Text, "v2 was taken down and is back") {
-			t.Errorf("it says %q", r.Text)
+			t.Errorf("the text is %q", r.Text)
 		}
 	})
 }
 
-func TestATurnThatAPersonHasReleasedIsHadUntilTheRolloutIsLetGoOn(t *testing.T) {
+func TestAReleasedOperationCountsAsDoneUntilTheRolloutIsResumed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, usualPace())
@@ -101,29 +101,29 @@ func TestATurnThatAPersonHasReleasedIsHadUntilTheRolloutIsLetGoOn(t *testing.T) 
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
 		began := f.etcd.get(keys.Rollout())
-		// refused until it has begun, and while v1 has not seen yet how far it is
+		// refused until it has begun, and while v1 has not observed its progress yet
 		f.untilEvery(100*time.Millisecond, 10*time.Minute, "the operation of v2 is released", func() bool {
 			return f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root") == nil
 		})
 		if r := f.rollout(); r.State != record.RolloutStopped {
 			t.Errorf("it is %s: %s", r.State, r.Text)
 		}
-		f.until(time.Minute, "v2 is asked for nothing", func() bool { return !f.asked("v2") })
-		f.put(keys.Rollout(), began) // as it was before
+		f.until(time.Minute, "v2 has no request", func() bool { return !f.asked("v2") })
+		f.put(keys.Rollout(), began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
 		const want = "v2 has had its turn, which ended otherwise (WITHDRAWN: its operation was released)"
 		if r := f.rollout(); !strings.Contains(r.Text, want) {
-			t.Errorf("it says %q", r.Text)
+			t.Errorf("the text is %q", r.Text)
 		}
 		_, err = f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root")
 		must(t, err)
-		f.until(10*time.Minute, "at a person's word it is done", func() bool {
+		f.until(10*time.Minute, "after an operator has resumed it, it is done", func() bool {
 			return f.rollout().State == record.RolloutDone
 		})
 	})
 }
 
-func TestATurnDuringWhichARolloutIsLetGoOnIsHadForThatToo(t *testing.T) {
+func TestAnOperationDuringWhichARolloutIsResumedCountsAsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, usualPace())
@@ -134,22 +134,22 @@ func TestATurnDuringWhichARolloutIsLetGoOnIsHadForThatToo(t *testing.T) {
 		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
 		_, err := v1.StartRollout(t.Context(), req, "root")
 		must(t, err)
-		f.until(10*time.Minute, "v2 is in its turn", func() bool { return f.etcd.get(keys.Op()) != "" })
+		f.until(10*time.Minute, "the operation of v2 begins", func() bool { return f.etcd.get(keys.Op()) != "" })
 		for _, state := range []string{record.RolloutPaused, record.RolloutRunning} {
 			_, err = v1.SetRollout(t.Context(), state, "root")
 			must(t, err)
 		}
-		f.until(10*time.Minute, "its turn is over", func() bool {
+		f.until(10*time.Minute, "the operation is over", func() bool {
 			k, end := v2.files.Asked()
 			return k == nil && end != nil
 		})
 		if _, end := v2.files.Asked(); end.Code != policy.Cycled || end.RolloutResumed != 1 {
-			t.Errorf("it has ended as %+v", end)
+			t.Errorf("it ended as %+v", end)
 		}
 	})
 }
 
-func TestAnEtcdWhoseRestartCannotBeSeenIsRestartedAtThePaceOfTheLoopAndNotFaster(t *testing.T) {
+func TestAnEtcdWithoutAVisibleRestartIsRestartedAtTheLoopsPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, usualPace())
@@ -176,7 +176,7 @@ func TestAnEtcdWhoseRestartCannotBeSeenIsRestartedAtThePaceOfTheLoopAndNotFaster
 	})
 }
 
-func TestARolloutThatWouldOutgrowItsRecordIsNotStarted(t *testing.T) {
+func TestARolloutTooLargeForItsRecordIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())

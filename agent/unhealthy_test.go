@@ -19,16 +19,16 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickFleetGrace is after how long an unhealthy voter is replaced there.
-const sickFleetGrace = 10 * time.Minute
+// unhealthyFleetGrace is the grace period of an unhealthy voter in these tests.
+const unhealthyFleetGrace = 10 * time.Minute
 
-// fsyncCount is what the etcd of a host has counted of its own fsyncs: five a second.
+// fsyncCount is the fsync count of a host's etcd: five a second.
 type fsyncCount struct {
 	at          time.Duration
 	quick, slow uint64
 }
 
-// histogram counts the fsyncs since it was last asked for.
+// histogram adds the fsyncs since the last call.
 func (h *fleetHost) histogram() health.Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,7 +43,7 @@ func (h *fleetHost) histogram() health.Histogram {
 	}
 }
 
-// slows makes the writes of a host's disk take so long from now on; 0 is as long as usual.
+// slows sets the duration of writes to a host's disk; 0 is the usual one.
 func (f *fleet) slows(name string, write time.Duration) {
 	h := f.hosts[name]
 	h.histogram()
@@ -52,7 +52,7 @@ func (f *fleet) slows(name string, write time.Duration) {
 	h.slow = write
 }
 
-// memberMetrics are what the etcd at a client URL tells of itself.
+// memberMetrics returns the metrics of the etcd at a client URL.
 func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading {
 	name, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
 	h := f.hosts[name]
@@ -64,14 +64,14 @@ func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading 
 	return seen
 }
 
-// newSickFleet has three voters and a spare that replaces one which is unhealthy for the grace.
-func newSickFleet(t *testing.T) *fleet {
+// newUnhealthyFleet has three voters, and a spare that replaces one which is unhealthy for the grace period.
+func newUnhealthyFleet(t *testing.T) *fleet {
 	return newPreparedFleet(&fleet{t: t, pace: usualPace(), prepare: func(h *fleetHost) {
-		h.config = fmt.Sprintf("repair: {sick: %s}\n", sickFleetGrace)
+		h.config = fmt.Sprintf("repair: {sick: %s}\n", unhealthyFleetGrace)
 	}}, 1)
 }
 
-// forgeRecord writes a host's record as somebody does who may write that key, whatever its agent says.
+// forgeRecord writes a host's record in place of its agent, as another client with write access may do.
 func (f *fleet) forgeRecord(name string, change func(h *record.Host)) {
 	f.t.Helper()
 	key := record.KeysFor("test").Host("id-" + name)
@@ -79,13 +79,13 @@ func (f *fleet) forgeRecord(name string, change func(h *record.Host)) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	h.Instance = "forged" // its agent takes it for that of another agent, and leaves it alone
+	h.Instance = "forged" // its agent takes it for another agent's record, and leaves it alone
 	change(&h)
 	value, err := record.Encode(h)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// what an agent of before read as its etcd's own word
+	// what an earlier agent read as its etcd's own report
 	text := strings.Replace(string(value), `"health"`, `"etcdFsync":0.512,"health"`, 1)
 	if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpPut(key, text)); err != nil {
 		f.t.Fatal(err)
@@ -102,11 +102,11 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newSickFleet(t)
+				f := newUnhealthyFleet(t)
 				defer f.close()
 				f.spareReady()
 				f.forgeRecord("v3", func(h *record.Host) { h.Health, h.HealthText = state.String(), "DISK_FSYNC_SLOW" })
-				f.pass(sickFleetGrace + 5*time.Minute)
+				f.pass(unhealthyFleetGrace + 5*time.Minute)
 				if v := f.voters(); !slices.Equal(v, []string{"v1", "v2", "v3"}) {
 					t.Fatalf("the voters are %v: one forged record has removed a healthy voter", v)
 				}
@@ -115,7 +115,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 				for _, name := range []string{"v1", "s0000"} {
 					if got := f.reason(name, policy.VoterSuspect); !strings.Contains(got, want) ||
 						!strings.Contains(got, evidence) {
-						t.Errorf("%s says %q, want %q and which evidence is missing", name, got, want)
+						t.Errorf("%s reports %q, want %q and the missing evidence", name, got, want)
 					}
 				}
 			})
@@ -123,7 +123,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 	}
 }
 
-// spareReady waits until the spare stands ready.
+// spareReady waits until the spare is ready.
 func (f *fleet) spareReady() {
 	f.t.Helper()
 	f.pass(5 * time.Minute)
@@ -132,7 +132,7 @@ func (f *fleet) spareReady() {
 	}
 }
 
-// reason gives the text of a reason that a host gives; empty when it does not.
+// reason returns the text of a host's reason with that code, or "".
 func (f *fleet) reason(name string, code policy.ReasonCode) string {
 	for _, r := range f.hosts[name].agent.Status().Reasons {
 		if r.Code == string(code) {
@@ -142,16 +142,16 @@ func (f *fleet) reason(name string, code policy.ReasonCode) string {
 	return ""
 }
 
-func TestAVoterThatIsSlowForGoodIsReplacedSoonAfterTheGrace(t *testing.T) {
+func TestAPermanentlySlowVoterIsReplacedSoonAfterTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newSickFleet(t)
+		f := newUnhealthyFleet(t)
 		defer f.close()
 		f.spareReady()
 		f.slows("v3", 154*time.Millisecond)
-		took := f.until(sickFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
+		took := f.until(unhealthyFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
 			return slices.Equal(f.voters(), []string{"v1", "v2", "s0000"})
 		})
-		t.Logf("it took %s of a grace of %s", took, sickFleetGrace)
+		t.Logf("it took %s with a grace period of %s", took, unhealthyFleetGrace)
 	})
 }

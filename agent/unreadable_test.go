@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// strange gives values that no agent writes, each with what is wrong.
+// strange returns values that no agent writes, by what is wrong with them.
 func strange() map[string]string {
 	return map[string]string{
 		"a zone that no place has": `{"version":1,"kind":"cycle","host":"id-v1","started":"2026-03-01T12:00:00+24:00","since":"2026-03-01T12:00:00+24:00"}`,
@@ -30,7 +30,7 @@ func strange() map[string]string {
 	}
 }
 
-// tells gives what a host says of a key that cannot be read; empty when it says nothing.
+// tells returns what a host reports about an unreadable key, or "".
 func (f *fleet) tells(name, key string) string {
 	f.t.Helper()
 	s := f.hosts[name].agent.Status()
@@ -38,7 +38,7 @@ func (f *fleet) tells(name, key string) string {
 		f.t.Errorf("the status of %s cannot be shown: %v", name, err)
 	}
 	if !s.Cluster.Reachable {
-		f.t.Errorf("%s says that the cluster is not reachable: %s", name, s.Cluster.Error)
+		f.t.Errorf("%s reports the cluster as not reachable: %s", name, s.Cluster.Error)
 	}
 	for _, reason := range s.Reasons {
 		if reason.Code == string(policy.RecordUnreadable) && strings.Contains(reason.Text, key) {
@@ -48,7 +48,7 @@ func (f *fleet) tells(name, key string) string {
 	return ""
 }
 
-func TestARecordThatCannotBeReadIsNamedOnEveryHostAndAPersonCanDeleteIt(t *testing.T) {
+func TestAnUnreadableRecordIsReportedByEveryHostAndCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -70,7 +70,7 @@ func TestARecordThatCannotBeReadIsNamedOnEveryHostAndAPersonCanDeleteIt(t *testi
 				f.pass(10 * time.Second)
 				for name := range f.hosts {
 					if text := f.tells(name, key); text == "" || !strings.Contains(text, "quorumctl ") {
-						t.Errorf("%s in %s: %s says %q", what, key, name, text)
+						t.Errorf("%s in %s: %s reports %q", what, key, name, text)
 					}
 				}
 				if err := remedy(); err != nil {
@@ -78,21 +78,21 @@ func TestARecordThatCannotBeReadIsNamedOnEveryHostAndAPersonCanDeleteIt(t *testi
 				}
 				f.pass(10 * time.Second)
 				if f.etcd.has(key) || f.tells("v1", key) != "" || f.tells("s0000", key) != "" {
-					t.Errorf("%s in %s: after it was deleted it is told still", what, key)
+					t.Errorf("%s in %s: it is still reported after it was deleted", what, key)
 				}
 			}
 		}
 	})
 }
 
-// has tells whether there is a key.
+// has reports whether a key exists.
 func (e *fleetEtcd) has(key string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.store.Get(key) != nil
 }
 
-func TestNothingIsBegunWhileTheOperationOrThePauseCannotBeRead(t *testing.T) {
+func TestNothingBeginsWhileTheOperationOrPauseIsUnreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -110,7 +110,7 @@ func TestNothingIsBegunWhileTheOperationOrThePauseCannotBeRead(t *testing.T) {
 					f.etcd.get(keys.Op()))
 			}
 			must(t, f.hosts["v1"].agent.deleteFor(t, key))
-			f.until(5*time.Minute, "s0000 may be touched", func() bool {
+			f.until(5*time.Minute, "s0000 is safe to touch", func() bool {
 				return f.state("s0000") == control.MaintenanceSafe
 			})
 			f.over("s0000")
@@ -119,7 +119,7 @@ func TestNothingIsBegunWhileTheOperationOrThePauseCannotBeRead(t *testing.T) {
 	})
 }
 
-// deleteFor deletes what stands under a key, as a person would.
+// deleteFor deletes a key by the command that an operator would use.
 func (a *Agent) deleteFor(t *testing.T, key string) error {
 	if key == a.keys.Pause() {
 		return a.Resume(t.Context(), "root")
@@ -127,7 +127,7 @@ func (a *Agent) deleteFor(t *testing.T, key string) error {
 	return a.ReleaseOp(t.Context(), control.ReleaseRequest{Force: true, Reason: "garbage"}, "root")
 }
 
-func TestAHostInMaintenanceIsNotTakenForReleasedWhileItsOperationCannotBeRead(t *testing.T) {
+func TestAnUnreadableOperationDoesNotReleaseItsHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -137,12 +137,12 @@ func TestAHostInMaintenanceIsNotTakenForReleasedWhileItsOperationCannotBeRead(t 
 		f.put(record.KeysFor("test").Op(), `{"version":9}`)
 		f.pass(5 * time.Minute)
 		if k, _ := f.hosts["s0000"].agent.files.Asked(); k == nil {
-			t.Error("what was asked of it was forgotten")
+			t.Error("its request was dropped")
 		}
 	})
 }
 
-func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *testing.T) {
+func TestAnUnreadableHostRecordIsReportedAndOverwrittenByItsAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
@@ -150,10 +150,10 @@ func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *test
 		f.pass(time.Minute)
 		keys := record.KeysFor("test")
 		for what, value := range strange() {
-			f.put(keys.Host("id-nobody"), value)
+			f.put(keys.Host("id-unknown"), value)
 			f.pass(10 * time.Second)
-			if text := f.tells("v1", keys.Host("id-nobody")); !strings.Contains(text, "etcdctl del ") {
-				t.Errorf("%s: v1 says %q", what, text)
+			if text := f.tells("v1", keys.Host("id-unknown")); !strings.Contains(text, "etcdctl del ") {
+				t.Errorf("%s: v1 reports %q", what, text)
 			}
 			if what == "another version" {
 				continue
@@ -162,18 +162,18 @@ func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *test
 			f.pass(10 * time.Second)
 			if h, err := record.Decode[record.Host]([]byte(f.etcd.get(keys.Host("id-v2")))); err != nil ||
 				h.Name != "v2" {
-				t.Errorf("%s: after its agent has looked the record of v2 is %+v, %v", what, h, err)
+				t.Errorf("%s: after a round of its agent the record of v2 is %+v, %v", what, h, err)
 			}
 		}
-		f.put(keys.Host("id-nobody"), f.etcd.get(keys.Host("id-v3")))
+		f.put(keys.Host("id-unknown"), f.etcd.get(keys.Host("id-v3")))
 		f.pass(10 * time.Second)
-		if text := f.tells("v1", keys.Host("id-nobody")); !strings.Contains(text, `it is the record of host "id-v3"`) {
-			t.Errorf("of a record under another host's key v1 says %q", text)
+		if text := f.tells("v1", keys.Host("id-unknown")); !strings.Contains(text, `it is the record of host "id-v3"`) {
+			t.Errorf("about a record under another host's key v1 reports %q", text)
 		}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
 			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 		if refused, is := err.(*control.Error); !is || refused.Code != string(policy.RecordUnreadable) {
-			t.Errorf("a rollout of all hosts, one of which is not known: %v", err)
+			t.Errorf("a rollout of all hosts including an unknown one: %v", err)
 		}
 	})
 }

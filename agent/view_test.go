@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// What a decision stands on has one maker: who finds something puts it into the round, and the observer has its builder
-// make the view of that.
-func TestNobodyButTheObserverWritesIntoTheViewOfARound(t *testing.T) {
+// A decision is based on one view with one author: other code stores its observations in the round, and the observer's
+// builder makes the view from them.
+func TestOnlyTheObserverWritesTheViewOfARound(t *testing.T) {
 	t.Parallel()
 	observer := filepath.Join("observe", "observer.go")
 	found := 0
-	for _, r := range house() {
+	for _, r := range layers() {
 		files, err := filepath.Glob(filepath.Join(r.dir(), "*.go"))
 		must(t, err)
 		for _, file := range files {
@@ -36,11 +36,11 @@ func TestNobodyButTheObserverWritesIntoTheViewOfARound(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Errorf("nobody writes a view, not even %s", observer)
+		t.Errorf("no file writes a view, not even %s", observer)
 	}
 }
 
-// writesOf gives where a file assigns to a field of that name or to what lies below it, or hands out its address.
+// writesOf returns where a file assigns to a field of that name, or to a part of it, or takes its address.
 func writesOf(file *ast.File, field string) (at []token.Pos) {
 	look := func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == field {

@@ -32,72 +32,73 @@ type Options struct {
 	Unit  Unit
 	Probe Probe
 	Data  DataDir
-	// Recovery makes a cluster of a survivor's data; nil when it cannot.
+	// Recovery makes a cluster from a survivor's data; nil if that is not possible.
 	Recovery Recovery
 	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
 	Hold hoststate.StartGuard
-	// Machine is the host itself; nil when it cannot be rebooted from here.
+	// Machine is the host itself; nil if it cannot be rebooted from here.
 	Machine Machine
-	// Hooks run before and after; nil when there are none.
+	// Hooks run before and after an operation; nil if there are none.
 	Hooks Hooks
-	// Snapshots are the jobs with them; nil when there is no place for any.
+	// Snapshots runs the jobs with snapshots; nil if no store is configured.
 	Snapshots operate.Snapshots
-	// EtcdVersion asks the local binary. It may hang with the disk.
+	// EtcdVersion returns the version of the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
-	// Discovery gives the last answer to where the members are; nil where nobody is asked.
+	// Discovery returns the last result of endpoint discovery; nil without discovery.
 	Discovery func() health.DiscoveryReading
-	// Certificates looks until when those are valid that connections to etcd hang on, in files and at these URLs; nil
-	// when nobody can.
+	// Certificates returns the expiry of the certificates that connections to etcd depend on, in files and at these
+	// URLs; nil if they cannot be read.
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
-	// EtcdSettings tells how the etcd with that process ID is set; nil when nobody can. It may hang.
+	// EtcdSettings returns the settings of the etcd with that process ID; nil if they cannot be read. It may hang.
 	EtcdSettings func(pid int) health.EtcdSettings
-	// BlockProgress tells what the block device under the probe has done; nil when that cannot be
-	// told.
+	// BlockProgress returns the counters of the block device under the probe; nil if they cannot be read.
 	BlockProgress func(device uint64) (disk.Progress, error)
-	// Sensors tells how the machine is beside its disk; nil when nobody can. It may hang.
+	// Sensors returns the state of the machine except for its disk; nil if it cannot be read. It may hang.
 	Sensors func() health.MachineReading
-	// EtcdMetrics asks the local etcd for what it tells of itself; nil when nobody can.
+	// EtcdMetrics returns the metrics of the local etcd; nil if they cannot be read.
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
-	// MemberMetrics asks the etcd of any member, by its client URL; nil when nobody can.
+	// MemberMetrics returns the metrics of any member's etcd, by its client URL; nil if they cannot be read.
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
-	// ExternalChecks are the operator's own checks; nil when there are none.
+	// Plugins are the external checks; nil if there are none.
 	Plugins ExternalChecks
-	// Network tells whether the members are reached from here; nil when nobody looks.
+	// Network probes the members from this host; nil if they are not probed.
 	Network Network
-	// BootstrapExchange is the word of the hosts that are to make the cluster by themselves; nil when none are listed.
+	// Founding exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none are
+	// listed.
 	Founding BootstrapExchange
-	// Spool looks at the directory in which a restore is tested; nil where there is no store of snapshots. It may hang.
+	// Spool returns the state of the directory for restore tests; nil without a store of snapshots. It may hang.
 	Spool func() (policy.Spool, error)
-	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil where etcd is not asked for it.
+	// SinceRenewal returns the time since a lease in etcd was last renewed; nil if etcd is not queried for it.
 	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
-	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
+	// Devices returns the devices below a file system, by its device number; nil if they cannot be read. It may hang.
 	Devices func(device uint64) health.DevicesReading
-	// Database looks at the file system of etcd's database, where that of its log, with that device number, may be
-	// another one; nil where it cannot. It may hang.
+	// Database returns the state of the file system of etcd's database, if it is another one than that of the log,
+	// which has that device number; nil if it cannot be read. It may hang.
 	Database func(log uint64) health.DatabaseReading
-	// Links tells of the interfaces that carry etcd's traffic; nil when nobody can. It may hang.
+	// Links returns the state of the interfaces that carry etcd's traffic; nil if it cannot be read. It may hang.
 	Links func(context.Context) health.LinkReading
-	// Hardware tells what drives say of themselves, and others of them; Chips what sensors say. They are nil when
-	// nobody can; they may hang, and Chips the sooner.
+	// Hardware returns data from the drives and about them; Chips returns data from sensors. They are nil if these
+	// cannot be read. Both may hang, Chips more often.
 	Hardware func() health.HardwareReading
 	Chips    func() health.Several[health.Sensor]
 
-	Now func() time.Duration // since boot, running on while suspended
-	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
+	Now func() time.Duration // since boot, including time suspended
+	// Monotonic is the probe's clock; nil: CLOCK_MONOTONIC.
 	Monotonic func() time.Duration
 	Wall      func() time.Time
-	Files     hoststate.Files // nil: those of the host
+	Files     hoststate.Files // nil: the host's own
 	Logger    *slog.Logger
-	// Stepping is told of every step before it starts and after it has ended. It may be nil.
+	// Stepping is called before every step and after its end. It may be nil.
 	Stepping func(step policy.Step, done bool)
-	// Rounded is told of every finished round: what feeds the watchdog. It may be nil.
+	// Rounded is called after every round; it feeds the watchdog. It may be nil.
 	Rounded func(policy.Decision, health.Assessment)
-	// Noting is told what is about to be written to this host's disk beside the loop, and by whose goroutine: a
-	// simulation gives each a moment of its own, so that none depends on which the scheduler runs first. It may be nil.
+	// Noting is called before a write to this host's disk from outside the loop, with its purpose, in the goroutine
+	// that writes. A simulation assigns each write a moment of its own, so that none depends on the scheduler's order.
+	// It may be nil.
 	Noting func(what string)
 }
 
-// New makes an agent. It reads the agent's own files and connects to nothing.
+// New creates an agent. It reads the agent's own files and connects to nothing.
 func New(opt Options) (*Agent, error) {
 	if opt.Monotonic == nil {
 		opt.Monotonic = disk.Monotonic
@@ -143,7 +144,7 @@ func New(opt Options) (*Agent, error) {
 	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err
 	}
-	a.told = publish.New(publish.Options{
+	a.publisher = publish.New(publish.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID, Version: opt.Version,
 		Etcd: opt.Etcd, Probe: opt.Probe, Checks: a.observer.Checks(), Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
 		Hurry: func() { a.hurry.Store(true) }, Noting: opt.Noting,
@@ -154,12 +155,13 @@ func New(opt Options) (*Agent, error) {
 	})
 	acts := act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
-		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.told.Journal().Line,
+		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.publisher.Journal().Line,
 		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
 	}
 	asks := operate.Options{
-		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
+		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.publisher, History: a.publisher.Journal(),
+		Files:    files,
 		Commands: opt.Hooks, Machine: opt.Machine, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
 		Now: opt.Now, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger, Version: opt.Version,
 	}

@@ -19,43 +19,43 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Login is the user as whom etcd is asked. The zero value is nobody, or whom the client certificate names.
+// Login is the etcd user of the client. The zero value is none, or the user named in the client certificate.
 type Login struct {
 	User, PasswordFile string
-	// AllowUnencrypted has the password sent to endpoints that are http and were discovered.
+	// AllowUnencrypted permits sending the password to discovered http endpoints.
 	AllowUnencrypted bool
 }
 
-// ErrRefused means that etcd's authentication or its roles do not allow what was asked.
+// ErrRefused means that etcd's authentication or roles do not permit the call.
 var ErrRefused = errors.New("etcd does not allow it")
 
-// Denied tells whether it is etcd's users and roles that stand against a call.
+// Denied reports whether etcd's users and roles forbid a call.
 func Denied(err error) bool {
 	return err != nil && (code(err) == codes.PermissionDenied || unknown(err) || isEtcd(err, rpctypes.ErrAuthFailed) ||
 		errors.Is(err, ErrRefused))
 }
 
-// unknown tells whether etcd does not know who asks: the token has run out, or its member has restarted. Such a call
-// has changed nothing, whatever it was.
+// unknown reports whether etcd does not know the caller: the token has expired, or the member has restarted. Such a
+// call has changed nothing.
 func unknown(err error) bool {
 	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
 }
 
-// wantsToken tells whether a call that was refused, and had that token, is to be made again with another. Without one
-// etcd takes whom the client certificate names, and denies what that one may not do.
+// wantsToken reports whether a refused call with that token is to be repeated with a new one. Without a token, etcd
+// assumes the user named in the client certificate, and denies what that user may not do.
 func wantsToken(err error, had string) bool {
 	return unknown(err) || had == "" && code(err) == codes.PermissionDenied
 }
 
 func isEtcd(err, want error) bool { return errors.Is(rpctypes.Error(err), want) }
 
-// maxPassword bounds a password file.
+// maxPassword is the largest password file.
 const maxPassword = 4 << 10
 
-// ReadPassword reads a file that holds a password and nothing else. Only its owner may read it.
+// ReadPassword reads a file that contains only a password. Only its owner may have access.
 func ReadPassword(path string) (string, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not hold the agent up
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not block the agent
 	if err != nil {
 		return "", fmt.Errorf("cannot read the password: %w", err)
 	}
@@ -85,18 +85,18 @@ func ReadPassword(path string) (string, error) {
 	return string(text), nil
 }
 
-// ErrUnencrypted means that an endpoint is not asked, since it would be sent the password, or what etcd gives for it,
-// unencrypted, and nothing but discovery says that it belongs to the cluster.
+// ErrUnencrypted means that an endpoint is not used because it would get the password, or the token, unencrypted, and
+// only discovery links it to the cluster.
 var ErrUnencrypted = errors.New("it is a discovered http endpoint, so etcd's password would be sent unencrypted " +
 	"to an unverified server; use https, or set etcd.allowUnencryptedPassword: true")
 
-// exposes reports whether an endpoint is one that must not be sent the password.
+// exposes reports whether an endpoint must not get the password.
 func (o Options) exposes(endpoint string) bool {
 	return o.Login.User != "" && !o.Login.AllowUnencrypted && o.Discovers && !slices.Contains(o.Endpoints, endpoint) &&
 		!strings.HasPrefix(endpoint, "https://")
 }
 
-// loginSource keeps the password that was last read.
+// loginSource keeps the last password read.
 type loginSource struct {
 	login Login
 
@@ -110,14 +110,14 @@ func newLoginSource(login Login) (*loginSource, error) {
 	return s, err
 }
 
-// now gives the user and the present password; both empty when there is none.
+// now returns the user and the current password; both are empty if there is none.
 func (s *loginSource) now() (user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.login.User, s.password
 }
 
-// reload reads the file and tells whether the password differs from the one in use.
+// reload reads the file and reports whether the password differs from the one in use.
 func (s *loginSource) reload() (changed bool, err error) {
 	if s.login.User == "" {
 		return false, nil
@@ -133,11 +133,12 @@ func (s *loginSource) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// token is what etcd gives who has told it the password. One is for all members: each hears of it with the log, also a
-// learner, which gives none itself. The etcd client's own is not used: it asks for one at every member, which costs
-// etcd a write and much computation, before it is known that one is needed, and at every renewal of a lease.
+// token is etcd's token for the password. One token is valid at all members: they learn of it from the log, also a
+// learner, which issues none itself. The etcd client's own token handling is not used. It gets a token at every member,
+// before it is known that one is needed, and at every renewal of a lease, which costs etcd a write and much computation
+// each time.
 type token struct {
-	getting chan struct{} // holds one while somebody gets another
+	getting chan struct{} // holds one value while a new token is requested
 
 	mu    sync.Mutex
 	value string
@@ -160,10 +161,10 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{rpctypes.TokenFieldNameGRPC: value}, nil
 }
 
-// RequireTransportSecurity tells that a token is also given where etcd is http, as a password is.
+// RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate gets another token than the one of before, unless somebody has just got one.
+// authenticate gets a new token in place of before, unless another call has just done so.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:
@@ -204,8 +205,8 @@ func (t *token) set(value string) {
 	t.value = value
 }
 
-// User returns the etcd user of this client: the configured one, or the common name of its client certificate. It is
-// empty if there is neither.
+// User returns the etcd user of this client: the configured one, or the common name of its client certificate; empty if
+// there is neither.
 func (c *Client) User() string {
 	if user, _ := c.login.now(); user != "" {
 		return user

@@ -23,18 +23,18 @@ const (
 	probe  = prefix + "lock"
 )
 
-// withAuth runs a voter that authenticates, with the user "limited", who may use prefix alone, and "full", who has the
-// role root, too. Each has its name as password. A token of its lives for a second after it was used last.
+// withAuth runs a voter with authentication. The user "limited" may use only prefix; "full" has the role root, too. The
+// password of each is its name. A token expires a second after its last use.
 func withAuth(t *testing.T, version string) *testbed.Cluster {
 	t.Helper()
 	return withAuthOver(t, version, nil)
 }
 
-// withAuthOver does so with TLS, where that is given.
+// withAuthOver does so with TLS, if given.
 func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed.Cluster {
 	t.Helper()
 	o := quick()
-	// a password costs a busy machine seconds otherwise
+	// otherwise a password takes seconds on a busy machine
 	o.Version, o.Extra, o.TLS = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}, tls
 	c := testbed.StartCluster(t, 1, o)
 	client, ctx := c.Client(t), within(t)
@@ -62,7 +62,7 @@ func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed
 	return c
 }
 
-// passwordFile holds a password as it is to lie there.
+// passwordFile writes a password file with the right mode.
 func passwordFile(t *testing.T, password string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "password")
@@ -80,9 +80,9 @@ func login(t *testing.T, user string, c *testbed.Cluster) cluster.Options {
 	}
 }
 
-func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
+func TestAUserWhoMayUseThePrefixAloneIsDeniedTheRest(t *testing.T) {
 	t.Parallel()
-	versions := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")) // make test-matrix names more
+	versions := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")) // make test-matrix sets more
 	if len(versions) == 0 {
 		versions = []string{"v3.6"}
 	}
@@ -100,7 +100,7 @@ func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
 				t.Errorf("its own records: %v", err)
 			}
 			if _, err := c.Read(within(t), cluster.Span{Start: "/quorumd"}); !cluster.Denied(err) {
-				t.Errorf("what lies outside: %v", err)
+				t.Errorf("keys outside: %v", err)
 			}
 			if _, err := c.AddLearner(within(t), "http://127.0.0.1:1"); !cluster.Denied(err) {
 				t.Errorf("a learner: %v", err)
@@ -113,7 +113,7 @@ func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
 				t.Errorf("a learner, by a user with the role root: %v", err)
 			}
 			for who, o := range map[string]cluster.Options{
-				"nobody": {Endpoints: etcd.Endpoints(), CallTimeout: 5 * time.Second, Probe: probe},
+				"no user": {Endpoints: etcd.Endpoints(), CallTimeout: 5 * time.Second, Probe: probe},
 				"a user with a wrong password": {
 					Endpoints: etcd.Endpoints(), CallTimeout: 5 * time.Second, Probe: probe,
 					Login: cluster.Login{User: "full", PasswordFile: passwordFile(t, "wrong")},
@@ -127,7 +127,7 @@ func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
 	}
 }
 
-func TestATokenThatHasRunOutIsGotAnew(t *testing.T) {
+func TestAnExpiredTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	etcd := withAuth(t, "v3.6")
 	c := connectWith(t, login(t, "limited", etcd))
@@ -137,7 +137,7 @@ func TestATokenThatHasRunOutIsGotAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		idle := time.NewTimer(2500 * time.Millisecond) // etcd looks for old tokens once a second
+		idle := time.NewTimer(2500 * time.Millisecond) // etcd checks for expired tokens once a second
 		<-idle.C
 		if _, err := c.Txn(within(t), nil, clientv3.OpPut(probe, "x", clientv3.WithLease(lease))); err != nil {
 			t.Fatalf("a write after a while without one: %v", err)
@@ -148,7 +148,7 @@ func TestATokenThatHasRunOutIsGotAnew(t *testing.T) {
 	}
 }
 
-func TestALearnerAnswersAlthoughItGivesNobodyAToken(t *testing.T) {
+func TestALearnerAnswersAlthoughItIssuesNoToken(t *testing.T) {
 	t.Parallel()
 	etcd := withAuth(t, "v3.6")
 	c := connectWith(t, login(t, "full", etcd))
@@ -159,14 +159,14 @@ func TestALearnerAnswersAlthoughItGivesNobodyAToken(t *testing.T) {
 	}
 	start(t, o)
 	added.ClientURLs = []string{o.ClientURL}
-	other := connectWith(t, login(t, "full", etcd)) // which has no token yet
+	other := connectWith(t, login(t, "full", etcd)) // has no token yet
 	testbed.Eventually(t, bound, "the learner answers", func() bool {
 		s := other.Statuses(t.Context(), []cluster.Member{added})[added.ID]
 		return s.Err == nil && s.Learner
 	})
 }
 
-func TestAUserWhoseCertificateNamesAnotherIsKnownByItsPassword(t *testing.T) {
+func TestThePasswordCountsMoreThanTheCertificatesName(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	server, err := ca.Issue("server", testbed.CertOptions{})
@@ -184,7 +184,7 @@ func TestAUserWhoseCertificateNamesAnotherIsKnownByItsPassword(t *testing.T) {
 	}
 }
 
-func TestAPasswordThatHasChangedIsUsedWithoutARestart(t *testing.T) {
+func TestAChangedPasswordIsUsedWithoutARestart(t *testing.T) {
 	t.Parallel()
 	etcd := withAuth(t, "v3.6")
 	o := login(t, "limited", etcd)
@@ -204,7 +204,7 @@ func TestAPasswordThatHasChangedIsUsedWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestAPasswordThatOthersCouldReadIsNotUsed(t *testing.T) {
+func TestAPasswordReadableByOthersIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text, want string
@@ -245,8 +245,9 @@ func TestAPasswordThatOthersCouldReadIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAPasswordIsNotSentUnencryptedToWhatWasDiscovered has a lying DNS server name an etcd that takes the password.
-func TestAPasswordIsNotSentUnencryptedToWhatWasDiscovered(t *testing.T) {
+// TestAPasswordIsNotSentUnencryptedToADiscoveredEndpoint has a lying DNS server name an etcd that collects the
+// password.
+func TestAPasswordIsNotSentUnencryptedToADiscoveredEndpoint(t *testing.T) {
 	t.Parallel()
 	etcd := withAuth(t, "v3.6")
 	for _, allowed := range []bool{false, true} {
@@ -259,7 +260,7 @@ func TestAPasswordIsNotSentUnencryptedToWhatWasDiscovered(t *testing.T) {
 			t.Errorf("allowed %t: %v", allowed, err)
 		}
 	}
-	o := login(t, "limited", etcd) // what is configured is trusted
+	o := login(t, "limited", etcd) // a configured endpoint is trusted
 	o.Discovers = true
 	c := connectWith(t, o)
 	c.Discovered(etcd.Endpoints(), nil)

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// ErrNoClock means that no member told the time.
-var ErrNoClock = errors.New("no member tells the time")
+// ErrNoClock means that no member reported the time.
+var ErrNoClock = errors.New("no member reports the time")
 
-// ClockOffset compares this host's wall clock with those of the voters: it is positive when ours
-// is ahead. The median of the voters that answer is taken. It reads the Date header that etcd's
-// HTTP server sends, whose resolution is one second: offsets below two seconds mean nothing.
+// ClockOffset compares this host's wall clock with the median of the voters that answer; it is positive if this host's
+// is ahead. It reads the Date header of etcd's HTTP server, with a resolution of one second: offsets below two seconds
+// mean nothing.
 func (c *Client) ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error) {
 	transport := &http.Transport{TLSClientConfig: c.tls.config(), DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
@@ -49,12 +49,12 @@ func clockOffset(ctx context.Context, web *http.Client, endpoint string, wall fu
 	if err != nil {
 		return 0, err
 	}
-	defer answer.Body.Close() // nothing of it is read
+	defer answer.Body.Close() // it is not read
 	after := wall()
 	theirs, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
 		return 0, fmt.Errorf("%s sends no usable Date: %w", endpoint, err)
 	}
 	middle := before.Add(after.Sub(before) / 2)
-	return middle.Sub(theirs.Add(500 * time.Millisecond)), nil // the header cuts off the fraction
+	return middle.Sub(theirs.Add(500 * time.Millisecond)), nil // the header omits the fraction
 }

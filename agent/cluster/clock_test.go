@@ -12,10 +12,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestTheClockOffsetIsWhatTheWallClockIsOff(t *testing.T) {
+func TestTheClockOffsetIsThatOfTheWallClock(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
-	c := connect(t, nobody(t), etcd.Endpoints()[0])
+	c := connect(t, noListener(t), etcd.Endpoints()[0])
 	for _, shift := range []time.Duration{0, time.Hour, -time.Hour} {
 		got, err := c.ClockOffset(within(t), func() time.Time { return time.Now().Add(shift) })
 		if err != nil || (got-shift).Abs() > 2*time.Second {
@@ -26,7 +26,7 @@ func TestTheClockOffsetIsWhatTheWallClockIsOff(t *testing.T) {
 
 func TestWithoutAMemberThereIsNoClock(t *testing.T) {
 	t.Parallel()
-	c := connect(t, nobody(t), nobody(t))
+	c := connect(t, noListener(t), noListener(t))
 	if got, err := c.ClockOffset(within(t), time.Now); !errors.Is(err, cluster.ErrNoClock) {
 		t.Errorf("got %v, %v", got, err)
 	}

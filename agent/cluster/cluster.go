@@ -33,31 +33,31 @@ import (
 // ErrUnreachable means that no voter answered.
 var ErrUnreachable = errors.New("no voter of the cluster answers")
 
-// Keepalive of a connection: a peer that is cut off is noticed after about the sum of the two.
+// Keepalive of a connection: a broken connection is detected after about the sum of the two.
 const (
 	keepaliveTime    = 5 * time.Second
 	keepaliveTimeout = 3 * time.Second
 )
 
-// window is how many bytes a member may send before this side has read them, of one answer and of all together; it
-// bounds how fast a snapshot comes over a long way. Without one, gRPC adds to every answer a question of its own, to
-// measure the way.
+// window is how many bytes a member may send before this side has read them, for one answer and for all together. It
+// limits the throughput of a snapshot over a long distance. Without a fixed window, gRPC adds a ping to every answer to
+// measure the connection.
 const window = 4 << 20
 
-// Options say where the cluster is and how long to wait for it.
+// Options locate the cluster and set the timeouts.
 type Options struct {
-	Endpoints []string // client URLs of the hosts that may hold a member: where to look first
-	Discovers bool     // [Client.Discovered] will tell of others
+	Endpoints []string // client URLs of the hosts that may have a member: the first to try
+	Discovers bool     // more will come from [Client.Discovered]
 	TLS       TLSFiles // zero for http
-	Login     Login    // zero for nobody, or whom the client certificate names
-	// a key that this client may read: with roles in etcd, only what lies under its own prefix
+	Login     Login    // zero for none, or the user named in the client certificate
+	// a key that this client may read: with etcd's roles, only keys below its own prefix
 	Probe       string
 	CallTimeout time.Duration // for one call to one endpoint
 	Logger      *slog.Logger
-	Dial        []grpc.DialOption // what else connections are made with: simulations carry their calls themselves
+	Dial        []grpc.DialOption // more options for connections: simulations carry their calls themselves
 }
 
-// Client is a connection to the cluster. It may be used from several goroutines.
+// Client is a connection to the cluster. It is safe for concurrent use.
 type Client struct {
 	opt   Options
 	tls   *tlsSource
@@ -67,7 +67,7 @@ type Client struct {
 	mu     sync.Mutex
 	conns  map[string]*clientv3.Client
 	voters []string // client URLs of the voters as last listed, or none
-	last   string   // the endpoint that answered last
+	last   string   // the last endpoint that answered
 	failed failures
 	known  known
 	home   home
@@ -75,14 +75,14 @@ type Client struct {
 	closed bool
 }
 
-// failures counts failed calls: for every endpoint that has not answered since, when it failed,
-// as a number that grows.
+// failures orders failed calls: for every endpoint that has not answered since, the number of its last failure, which
+// grows.
 type failures struct {
 	count int
 	at    map[string]int
 }
 
-// New makes a client. It connects to nothing yet; TLS files or a password that cannot be read are an error.
+// New returns a client. It does not connect yet. Unreadable TLS files or an unreadable password are an error.
 func New(opt Options) (*Client, error) {
 	source, err := newTLSSource(opt.TLS)
 	if err != nil {
@@ -98,7 +98,7 @@ func New(opt Options) (*Client, error) {
 	}, nil
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +106,8 @@ func (c *Client) Close() error {
 	return c.dropLocked()
 }
 
-// Reload reads the TLS files and the password again and, if they have changed, makes new connections. A file
-// that cannot be read leaves the old ones in use.
+// Reload reads the TLS files and the password again and reconnects if they have changed. A file that cannot be read
+// leaves the old content in use.
 func (c *Client) Reload() error {
 	files, filesErr := c.tls.reload()
 	password, err := c.login.reload()
@@ -130,7 +130,7 @@ func (c *Client) dropLocked() error {
 	return errors.Join(errs...)
 }
 
-// conn gives the client for one endpoint.
+// conn returns the client for one endpoint.
 func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 		TLS:                  c.tls.config(),
 		DialOptions:          append(append(dialOptions(), grpc.WithPerRPCCredentials(c.token)), c.opt.Dial...),
 		MaxCallRecvMsgSize:   answerBytes,
-		MaxUnaryRetries:      1, // whom to ask next is decided here
+		MaxUnaryRetries:      1, // this package chooses the next endpoint
 	}
 	conn, err := clientv3.New(config)
 	if err != nil {
@@ -162,8 +162,8 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 	return conn, nil
 }
 
-// dialOptions make a call to an endpoint that refuses connections fail at once. The etcd client
-// would wait for such an endpoint until the call's deadline.
+// dialOptions make a call fail at once if the endpoint refuses connections. The etcd client would wait until the call's
+// deadline.
 func dialOptions() []grpc.DialOption {
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = 200*time.Millisecond, 2*time.Second
@@ -185,8 +185,8 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
-// endpoints lists whom to ask: the voters as last listed, or those of this host's cluster, or, before its ID is known,
-// whoever is.
+// endpoints returns the endpoints to try: the voters as last listed, or those of this host's cluster, or all known
+// ones.
 func (c *Client) endpoints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,8 +199,8 @@ func (c *Client) endpoints() []string {
 	return c.orderedLocked(c.knownLocked())
 }
 
-// orderedLocked puts the one that answered last first, then those that have not failed, then the others, the oldest
-// failure first. So a caller whose time ends before all were asked comes to the rest the next time.
+// orderedLocked puts the last endpoint that answered first, then those without a failure, then the others, the oldest
+// failure first. So a caller whose time ends early tries the rest the next time.
 func (c *Client) orderedLocked(endpoints []string) []string {
 	list := slices.Clone(endpoints)
 	turn := func(endpoint string) int {
@@ -213,7 +213,7 @@ func (c *Client) orderedLocked(endpoints []string) []string {
 	return list
 }
 
-// note remembers whether an endpoint has answered.
+// note records whether an endpoint answered.
 func (c *Client) note(endpoint string, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,9 +229,10 @@ func (c *Client) note(endpoint string, answered bool) {
 	c.failed.at[endpoint] = c.failed.count
 }
 
-// forgive remembers that an endpoint has answered, though not for this host's cluster: it goes before those that do not
-// answer at all, or a host that comes back to a cluster that was recovered meanwhile would spend its time on the dead.
-// One that is cut off by the end of a look goes behind them, so that strangers that are slow do not take every look.
+// forgive records that an endpoint has answered, though not for this host's cluster. It then comes before endpoints
+// that do not answer at all: otherwise a host that returns to a cluster recovered meanwhile would spend its time on
+// dead ones. An endpoint cut off by the end of the caller's time comes after them, so that slow foreign endpoints do
+// not take up every attempt.
 func (c *Client) forgive(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,39 +242,40 @@ func (c *Client) forgive(endpoint string) {
 	}
 }
 
-// setVoters remembers whom to ask from now on, and whether they are of another cluster than this host's.
+// setVoters sets the endpoints to use from now on, and whether they belong to another cluster than this host's.
 func (c *Client) setVoters(urls []string, away bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voters, c.home.away = urls, away
+	c.voters, c.home.foreign = urls, away
 	if !away && c.home.id != 0 {
 		c.home.voters = urls
 	}
-	kept := c.everLocked()
+	kept := c.allKnownLocked()
 	for url, conn := range c.conns {
 		if !slices.Contains(urls, url) && !slices.Contains(kept, url) {
-			_ = conn.Close() // a member that is gone
+			_ = conn.Close() // a removed member
 			delete(c.conns, url)
 		}
 	}
 }
 
-// forgetVoters goes back to the endpoints that are configured or discovered, after none of the voters has answered.
-// Where they were another cluster's, nothing is changed before this host's own has listed its members.
+// forgetVoters returns to the configured and discovered endpoints after none of the voters answered. If these were
+// another cluster's, writes stay refused until this host's own cluster has listed its members.
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voters = nil
 }
 
-// ask makes a call that may be repeated: it goes from endpoint to endpoint until one answers.
-// An answer is a nil error or one that says that the server understood and refused.
+// ask makes a repeatable call: it tries one endpoint after another until one answers. An answer is a nil error, or an
+// error which means that the server understood and refused.
 func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	return askOf(ctx, c, c.endpoints(), call, nil)
 }
 
-// askOf asks these endpoints until one gives an answer that is wanted. When none does, the first other one serves. With
-// nil any is wanted, and a refusal ends it; otherwise whoever refuses may be nobody of this host's cluster.
+// askOf tries these endpoints until one returns a wanted answer. If none does, it returns the first other answer. If
+// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal may come from outside this
+// host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
 ) (T, error) {
@@ -319,13 +321,13 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, together(errs...))
 }
 
-// tell makes a call that must not be repeated blindly: it asks the endpoint that answered last, once. Another cluster
-// than this host's is told nothing.
-func tell[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It calls no
+// other cluster than this host's.
+func send[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	list := c.endpoints()
 	switch {
-	case c.isAway():
+	case c.listIsForeign():
 		return none, ErrForeignCluster
 	case len(list) == 0:
 		return none, ErrUnreachable

@@ -22,13 +22,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// asked are the calls that go from endpoint to endpoint until a voter answers. Each is an error
-// unless one has.
+// asked returns the calls that try endpoints until a voter answers. Each fails unless one does.
 func asked() map[string]func(context.Context, *cluster.Client) error {
 	const noLease = clientv3.LeaseID(4711)
 	answered := func(err error) error {
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil // only the leader says that
+			return nil // only the leader answers it
 		}
 		return fmt.Errorf("got %w, want %w", err, rpctypes.ErrLeaseNotFound)
 	}
@@ -73,7 +72,7 @@ func TestAnEndpointThatRefusesCostsNoTimeout(t *testing.T) {
 	etcd := testbed.StartCluster(t, 1, quick())
 	for name, call := range asked() {
 		c := connectWith(t, cluster.Options{
-			Endpoints:   []string{nobody(t), etcd.Endpoints()[0]},
+			Endpoints:   []string{noListener(t), etcd.Endpoints()[0]},
 			CallTimeout: 10 * time.Second,
 		})
 		began := time.Now()
@@ -83,7 +82,7 @@ func TestAnEndpointThatRefusesCostsNoTimeout(t *testing.T) {
 	}
 }
 
-func TestTwoHungEndpointsDoNotHideTheOthersFromACallerInAHurry(t *testing.T) {
+func TestTwoHangingEndpointsDoNotHideTheOthersFromACallerInAHurry(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	m := etcd.Members[0]
@@ -93,7 +92,7 @@ func TestTwoHungEndpointsDoNotHideTheOthersFromACallerInAHurry(t *testing.T) {
 			CallTimeout: 300 * time.Millisecond,
 		})
 		var err error
-		for range 2 { // the time of a round suffices for two endpoints that hang
+		for range 2 { // a round has time for two hanging endpoints
 			ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 			err = call(ctx, c)
 			cancel()
@@ -121,9 +120,9 @@ func TestAWriteIsSentOnceAndTheNextOneGoesElsewhere(t *testing.T) {
 	}
 }
 
-func TestWhenNobodyAnswersTheErrorSaysSoForEveryEndpoint(t *testing.T) {
+func TestIfNoEndpointAnswersTheErrorNamesEachOne(t *testing.T) {
 	t.Parallel()
-	a, b := nobody(t), nobody(t)
+	a, b := noListener(t), noListener(t)
 	c := connect(t, a, b)
 	for name, call := range asked() {
 		err := call(within(t), c)
@@ -139,7 +138,7 @@ func TestWhenNobodyAnswersTheErrorSaysSoForEveryEndpoint(t *testing.T) {
 	}
 }
 
-func TestALearnerInTheConfiguredListIsPassedOver(t *testing.T) {
+func TestALearnerInTheConfiguredListIsSkipped(t *testing.T) {
 	t.Parallel()
 	etcd, learner := withLearner(t)
 	for name, call := range asked() {
@@ -150,7 +149,7 @@ func TestALearnerInTheConfiguredListIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestLearnersAreNotAskedOnceTheMembersAreKnown(t *testing.T) {
+func TestLearnersAreNotUsedOnceTheMembersAreKnown(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	url, connections := countConnections(t)
@@ -181,13 +180,13 @@ func TestLearnersAreNotAskedOnceTheMembersAreKnown(t *testing.T) {
 	if n := connections.Load(); n > 0 {
 		t.Errorf("the learner was asked %d times", n)
 	}
-	c.Statuses(within(t), []cluster.Member{learner}) // but for what it says of itself
+	c.Statuses(within(t), []cluster.Member{learner}) // except for its own status
 	if connections.Load() == 0 {
 		t.Error("no connection was counted: this test would not see one")
 	}
 }
 
-// countConnections listens, counts, and hangs up.
+// countConnections listens, counts connections, and closes them.
 func countConnections(t *testing.T) (url string, count *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -213,7 +212,7 @@ func countConnections(t *testing.T) (url string, count *atomic.Int64) {
 	return "http://" + listener.Addr().String(), count
 }
 
-func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
+func TestReadsReturnValuesWithTheirRevisions(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c := connect(t, etcd.Endpoints()...)
@@ -263,7 +262,7 @@ func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
 	}
 }
 
-func TestAMemberGivesWhatItHoldsThoughNobodyElseAgrees(t *testing.T) {
+func TestReadAtNeedsNoQuorum(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 3, quick())
 	leader, err := etcd.Leader(within(t))

@@ -5,8 +5,8 @@ package cluster
 
 import "fmt"
 
-// DeniedText says what etcd has refused, to whom, and the commands that allow it. Below its own prefix a role is
-// enough; who adds members, promotes and removes them, or moves the leadership, must have etcd's role root.
+// DeniedText names what etcd has refused, the user, and the commands that allow it. Below quorumd's own prefix a role
+// is enough. Adding, promoting and removing members and transferring leadership require etcd's role root.
 func DeniedText(err error, who, prefix string) string {
 	if who == "" {
 		return fmt.Sprintf("etcd wants to know who asks (%s): set etcd.user and etcd.passwordFile, or give quorumd a "+

@@ -11,10 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// refused tells whether an error is the cluster's own word, which another endpoint would only
-// repeat, rather than a failure of the way to it. That a learner does not serve is no such word:
-// a host in the configured list may hold one. Nor is it one that a member has not got as far as a revision
-// which another has told of: that one has.
+// refused reports whether an error is the cluster's own answer, which another endpoint would only repeat, rather than a
+// failed connection. A learner's refusal to serve is no such answer: a configured host may have a learner. Neither is
+// the error of a member that has not reached a revision which another member has returned: that other member has.
 func refused(err error) bool {
 	if isEtcd(err, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)) || isEtcd(err, rpctypes.ErrFutureRev) {
 		return false

@@ -19,9 +19,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestNothingThatIsAskedAtRestIsCountedByEtcdAsAFailure is about etcd's own alerts: they are raised for each kind of
-// call of which one in a hundred fails.
-func TestNothingThatIsAskedAtRestIsCountedByEtcdAsAFailure(t *testing.T) {
+// TestCallsOfAnIdleAgentAreNoFailuresToEtcd is about etcd's own alerts, which fire if one in a hundred calls of a
+// method fails.
+func TestCallsOfAnIdleAgentAreNoFailuresToEtcd(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 3, quick())
 	for _, m := range etcd.Members {
@@ -71,16 +71,16 @@ func TestNothingThatIsAskedAtRestIsCountedByEtcdAsAFailure(t *testing.T) {
 	}
 }
 
-// call is how often a kind of call has ended with a code.
+// call is how often calls of a method have ended with a code.
 type call struct{ code, method, count string }
 
-// fails tells whether etcd's rules take that code for a failure.
+// fails reports whether etcd's alerting rules count that code as a failure.
 func (c call) fails() bool {
 	return c.count != "0" && regexp.MustCompile("^(Unknown|FailedPrecondition|ResourceExhausted|Internal|Unavailable|"+
 		"DataLoss|DeadlineExceeded)$").MatchString(c.code)
 }
 
-// handled gives what a member has counted.
+// handled returns the calls counted by a member.
 func handled(t *testing.T, m *testbed.Member) (all []call) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(within(t), http.MethodGet, m.Options.ClientURL+"/metrics", http.NoBody)

@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// mostKnown bounds the endpoints that are kept. Those that are configured and those of the last answer come first.
+// mostKnown is the most endpoints kept. The configured ones and those of the last answer have priority.
 const mostKnown = 128
 
-// known are the endpoints that were discovered beside those that are configured.
+// known are the discovered endpoints.
 type known struct {
-	all  []string // that an answer ever had, those of the last one first
-	last int      // so many the last answer had
-	err  error    // why there is no answer now
+	all  []string // of all answers, those of the last one first
+	last int      // the number in the last answer
+	err  error    // why there is no current answer
 }
 
-// ErrNotDiscovered is why the endpoints are not known that are to be discovered.
+// ErrNotDiscovered means that discovery has no current answer.
 var ErrNotDiscovered = errors.New("the endpoints have not been discovered")
 
-// Discovered takes in an answer to where members may be, or why there is none. It adds to what is known: whoever was
-// named once is asked when nobody else answers, as is whoever is configured.
+// Discovered adds the endpoints of a discovery's answer, or records why there is none. Earlier endpoints stay known,
+// like the configured ones: they are tried if no other answers.
 func (c *Client) Discovered(endpoints []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,16 +40,16 @@ func (c *Client) Discovered(endpoints []string, err error) {
 	c.known.all = all[:min(len(all), mostKnown)]
 }
 
-// LastDiscovered gives how many endpoints the last answer had that could be used, and why there is none now; asked says
-// that there was one, or should have been.
+// LastDiscovered returns the number of usable endpoints in the last answer, and why there is no current one; asked
+// reports whether there was one, or should have been.
 func (c *Client) LastDiscovered() (n int, asked bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known.last, c.known.last > 0 || c.known.err != nil, c.known.err
 }
 
-// Known gives where a member may be: what is configured, and what was ever discovered. The error says that the list may
-// lack some, since there is no answer now.
+// Known returns the configured endpoints and all that were ever discovered. The error means that some may be missing,
+// since discovery has no current answer.
 func (c *Client) Known() ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestWhatWasDiscoveredOnceStaysKnown(t *testing.T) {
+func TestDiscoveredEndpointsStayKnown(t *testing.T) {
 	t.Parallel()
 	c, err := cluster.New(cluster.Options{
 		Endpoints: []string{"http://n1:1"}, Discovers: true, CallTimeout: time.Second,
@@ -51,7 +51,7 @@ func TestWhatWasDiscoveredOnceStaysKnown(t *testing.T) {
 	}
 }
 
-func TestAClusterIsFoundByWhatWasDiscoveredAlone(t *testing.T) {
+func TestAClusterIsFoundByDiscoveryAlone(t *testing.T) {
 	t.Parallel()
 	member := testbed.StartCluster(t, 1, quick()).Members[0].Options.ClientURL
 	c, err := cluster.New(cluster.Options{
@@ -63,7 +63,7 @@ func TestAClusterIsFoundByWhatWasDiscoveredAlone(t *testing.T) {
 	}
 	defer c.Close()
 	if _, err := c.Members(t.Context()); !errors.Is(err, cluster.ErrUnreachable) {
-		t.Errorf("nobody was told of: %v", err)
+		t.Errorf("no member is known, but the error is %v", err)
 	}
 	c.Discovered([]string{member}, nil)
 	if _, err := c.Members(t.Context()); err != nil {
@@ -71,9 +71,9 @@ func TestAClusterIsFoundByWhatWasDiscoveredAlone(t *testing.T) {
 	}
 }
 
-// What was discovered is asked only where the certificate that it shows names it: a service record that lies, or names
-// a host otherwise than its certificate does, leads nobody anywhere, and nothing is told to who answers there.
-func TestWhatWasDiscoveredIsAskedOnlyWhereItsCertificateNamesIt(t *testing.T) {
+// A discovered endpoint is used only if its certificate names it: a false service record, or one whose name is not in
+// the host's certificate, leads nowhere, and the server there receives no request.
+func TestADiscoveredEndpointIsUsedOnlyIfItsCertificateNamesIt(t *testing.T) {
 	t.Parallel()
 	ca, other := newCA(t), newCA(t)
 	serve := func(by *testbed.CA) (port string) {
@@ -87,7 +87,7 @@ func TestWhatWasDiscoveredIsAskedOnlyWhereItsCertificateNamesIt(t *testing.T) {
 	}
 	own, stranger := serve(ca), serve(other)
 	c := connectWith(t, cluster.Options{
-		Endpoints: []string{strings.Replace(nobody(t), "http:", "https:", 1)}, Discovers: true,
+		Endpoints: []string{strings.Replace(noListener(t), "http:", "https:", 1)}, Discovers: true,
 		TLS: files(t)(ca.Issue("client", testbed.CertOptions{})), CallTimeout: time.Second,
 	})
 	for target, says := range map[string]string{

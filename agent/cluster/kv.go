@@ -14,39 +14,38 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Pair is a key with its value and the revisions at which it was made and last changed.
+// Pair is a key with its value and the revisions of its creation and last change.
 type Pair struct {
 	Key            string
 	Value          []byte
 	CreateRevision int64
 	ModRevision    int64
 	Lease          int64
-	Oversized      int // bytes of a value over the bound, which is left out; 0 for any other
+	Oversized      int // size of a value over the limit, which is omitted; 0 for any other
 }
 
-// Range is an answer to a read.
+// Range is the answer to a read.
 type Range struct {
-	Revision int64 // of the store when it was read
+	Revision int64 // the store's revision at the time of the read
 	Pairs    []Pair
-	Counted  int // keys of the spans that were only counted
-	// Rest is the first key that was not read, because too much lay before it; empty when all was.
+	Counted  int // the number of keys in spans that were only counted
+	// Rest is the first key that was not read because the keys before it were too large; empty if all were read.
 	Rest string
 }
 
-// Txn commits then if all conditions hold. It asks one endpoint, once: with an error the outcome
-// is unknown.
+// Txn commits then if all conditions hold. It calls one endpoint, once: after an error the result is unknown.
 func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	then ...clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
-	return tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
+	return send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return conn.Txn(ctx).If(conditions...).Then(then...).Commit()
 	})
 }
 
-// Grant makes a lease of ttl seconds and gives the time that the server chose, which may be
-// longer: at least 1.5 times its election timeout.
+// Grant creates a lease of ttl seconds and returns the time that the server chose, which may be longer: at least 1.5
+// times its election timeout.
 func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
-	answer, err := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+	answer, err := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return conn.Grant(ctx, ttl)
 	})
 	if err != nil {
@@ -55,10 +54,10 @@ func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64,
 	return answer.ID, answer.TTL, nil
 }
 
-// KeepAliveOnce renews a lease, through whichever voter answers, and gives the seconds it has. A
-// lease that is gone is rpctypes.ErrLeaseNotFound. Another cluster than this host's is not asked.
+// KeepAliveOnce renews a lease through any voter that answers, and returns its seconds. An expired lease is
+// rpctypes.ErrLeaseNotFound. It calls no other cluster than this host's.
 func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
-	if c.isAway() {
+	if c.listIsForeign() {
 		return 0, ErrForeignCluster
 	}
 	return ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (int64, error) {
@@ -66,8 +65,8 @@ func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64,
 	})
 }
 
-// keepAlive asks once. The etcd client's own KeepAliveOnce asks again without a pause until its
-// context ends, which is a busy loop while nothing listens at the endpoint.
+// keepAlive sends one request. The etcd client's own KeepAliveOnce retries without a pause until its context ends,
+// which is a busy loop while nothing listens at the endpoint.
 func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream
@@ -76,19 +75,19 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 		return 0, clientv3.ContextError(ctx, err)
 	}
 	err = stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)})
-	if err != nil && !errors.Is(err, io.EOF) { // the cause of EOF is for Recv to tell
+	if err != nil && !errors.Is(err, io.EOF) { // Recv returns the cause of EOF
 		return 0, clientv3.ContextError(ctx, err)
 	}
 	answer, err := stream.Recv()
 	if err != nil {
 		return 0, clientv3.ContextError(ctx, err)
 	}
-	// Etcd counts a stream that is cut off as one that has failed ("Unavailable"), and its own rules raise an alert for
-	// that. So it is ended in order; what was asked is answered already, and is not held up by that for long.
+	// etcd counts a stream that is cut off as failed ("Unavailable"), and its own rules alert on that. So the stream is
+	// closed in order. The request has its answer already, and this delays it only briefly.
 	if stream.CloseSend() == nil {
 		late := time.AfterFunc(farewell, cancel)
 		defer late.Stop()
-		_, _ = stream.Recv() // the end
+		_, _ = stream.Recv() // the end of the stream
 	}
 	if answer.GetTTL() <= 0 {
 		return 0, rpctypes.ErrLeaseNotFound
@@ -96,12 +95,12 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 	return answer.GetTTL(), nil
 }
 
-// farewell bounds the wait for the end of a stream.
+// farewell is the longest wait for the end of a stream.
 const farewell = 200 * time.Millisecond
 
-// SinceRenewal returns for how long a lease has not been renewed, to the second.
+// SinceRenewal returns the time since a lease was last renewed, to the second.
 func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, error) {
-	if c.isAway() {
+	if c.listIsForeign() {
 		return 0, ErrForeignCluster
 	}
 	answer, err := ask(ctx, c,
@@ -117,9 +116,9 @@ func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, err
 	return time.Duration(max(0, answer.GrantedTTL-answer.TTL)) * time.Second, nil
 }
 
-// Revoke ends a lease, through whichever voter answers.
+// Revoke ends a lease through any voter that answers.
 func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
-	if c.isAway() {
+	if c.listIsForeign() {
 		return ErrForeignCluster
 	}
 	_, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
@@ -128,8 +127,8 @@ func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return err
 }
 
-// Span names the keys from Start up to but without End. With an empty End it is Start alone. Of one
-// with Count they are only counted, and of one with First only the first key is read, without its value.
+// Span names the keys from Start up to but without End; with an empty End, Start alone. With Count they are only
+// counted. With First only the first key is read, without its value.
 type Span struct {
 	Start, End string
 	Count      bool
@@ -149,16 +148,16 @@ func (s Span) options() (out []clientv3.OpOption) {
 	return out
 }
 
-// Read gives all pairs of these spans as they are now, at one revision: a linearizable read. It is one request, however
-// many spans there are, as long as each holds little; then it goes on page by page. It is bounded: a value over the
-// bound is left out of its pair, and what lies behind too many of them is left for the next read.
+// Read returns all current pairs of these spans at one revision: a linearizable read. It is one request for any number
+// of spans as long as each is small; otherwise it reads page by page. It is bounded: a pair with a value over the limit
+// has no value, and the keys after too many of these are left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 	return c.readAt(ctx, "", spans)
 }
 
-// ReadAt gives all pairs of these spans as the member at that endpoint holds them, at one revision: it asks for
-// nobody's agreement, so that the answer is as old as what that member has applied. Of one that leads, as a quorum
-// says, that is as new as anything is. It is bounded as Read is.
+// ReadAt returns all pairs of these spans in the store of the member at that endpoint, at one revision. It needs no
+// quorum, so the answer is as old as what that member has applied; for a leader confirmed by a quorum it is current. It
+// is bounded like Read.
 func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
 	return c.readAt(ctx, endpoint, spans)
 }
@@ -175,7 +174,7 @@ func (c *Client) readAt(ctx context.Context, endpoint string, spans []Span) (Ran
 	return out, err
 }
 
-// together reads all spans by one request.
+// together reads all spans in one request.
 func (r *reading) together(ctx context.Context, spans []Span) (Range, error) {
 	c := r.c
 	gets := make([]clientv3.Op, len(spans))

@@ -20,13 +20,13 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bound is how long a test waits for something that should take a second at most.
+// bound is the longest wait of a test for something that takes at most a second.
 const bound = 30 * time.Second
 
-// patience bounds what a busy machine delays, and judges nothing.
+// patience allows for delays of a busy machine; no test judges by it.
 const patience = 5 * time.Minute
 
-// Names under which the test binary is no test but a program that somebody took for etcd.
+// Names under which the test binary is not a test but a program mistaken for etcd.
 const (
 	asHanging  = "program-that-hangs"
 	asBabbling = "program-that-never-stops-printing"
@@ -35,7 +35,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
-		_ = execshim.Main(os.Args[2:]) // it has told why it returns
+		_ = execshim.Main(os.Args[2:]) // it has printed why it returns
 		os.Exit(1)
 	}
 	switch filepath.Base(os.Args[0]) {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// within gives a context that ends after bound.
+// within returns a context that ends after bound.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
@@ -63,12 +63,12 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// quick are raft timings that elect in about half a second.
+// quick returns raft timings that elect a leader in about half a second.
 func quick() testbed.ClusterOptions {
 	return testbed.ClusterOptions{Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond}
 }
 
-// connect makes a client whose calls take a second at most.
+// connect returns a client whose calls take at most a second.
 func connect(t *testing.T, endpoints ...string) *cluster.Client {
 	t.Helper()
 	return connectWith(t, cluster.Options{Endpoints: endpoints, CallTimeout: time.Second})
@@ -101,7 +101,7 @@ func members(t *testing.T, c *cluster.Client) cluster.Membership {
 	return list
 }
 
-// cut gives an endpoint that takes connections to the member and lets nothing through.
+// cut returns an endpoint that accepts connections to the member and forwards nothing.
 func cut(t *testing.T, m *testbed.Member) string {
 	t.Helper()
 	proxy := testbed.NewProxy(t, strings.TrimPrefix(m.Options.ClientURL, "http://"))
@@ -109,13 +109,13 @@ func cut(t *testing.T, m *testbed.Member) string {
 	return "http://" + proxy.Addr()
 }
 
-// nobody gives an endpoint where nothing listens.
-func nobody(t *testing.T) string {
+// noListener returns an endpoint where nothing listens.
+func noListener(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 }
 
-// learnerOptions give a member that may be started once its peer URL was added to the cluster.
+// learnerOptions returns the options of a member that can be started once its peer URL was added to the cluster.
 func learnerOptions(t *testing.T, c *testbed.Cluster) testbed.MemberOptions {
 	t.Helper()
 	ports := testbed.FreePorts(t, 2)
@@ -137,7 +137,7 @@ func start(t *testing.T, o testbed.MemberOptions) *testbed.Member {
 	return m
 }
 
-// withLearner runs a voter and a learner that has caught up.
+// withLearner runs a voter and a caught-up learner.
 func withLearner(t *testing.T) (*testbed.Cluster, *testbed.Member) {
 	t.Helper()
 	c := testbed.StartCluster(t, 1, quick())

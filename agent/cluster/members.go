@@ -16,25 +16,25 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ErrNotListed means that a member that was just changed is not in the list that was read back.
+// ErrNotListed means that a member that was just changed is missing from the list that was read back.
 var ErrNotListed = errors.New("the member is not in the member list")
 
-// Member is one entry of the member list.
+// Member is an entry of the member list.
 type Member struct {
 	ID         uint64
-	Name       string // empty until the member has started once
+	Name       string // empty until the member has first started
 	PeerURLs   []string
 	ClientURLs []string
 	Learner    bool
 }
 
-// Membership is the member list as of now.
+// Membership is the current member list.
 type Membership struct {
 	ClusterID uint64
 	Members   []Member
 }
 
-// ByPeerURL finds the member with that peer URL.
+// ByPeerURL returns the member with that peer URL.
 func (m Membership) ByPeerURL(url string) (Member, bool) {
 	i := slices.IndexFunc(m.Members, func(m Member) bool { return slices.Contains(m.PeerURLs, url) })
 	if i < 0 {
@@ -43,7 +43,7 @@ func (m Membership) ByPeerURL(url string) (Member, bool) {
 	return m.Members[i], true
 }
 
-// ByID finds the member with that ID.
+// ByID returns the member with that ID.
 func (m Membership) ByID(id uint64) (Member, bool) {
 	i := slices.IndexFunc(m.Members, func(m Member) bool { return m.ID == id })
 	if i < 0 {
@@ -52,14 +52,14 @@ func (m Membership) ByID(id uint64) (Member, bool) {
 	return m.Members[i], true
 }
 
-// Members reads the member list, linearizably, and asks the voters in it from now on. One of another cluster than this
-// host's is given only when nobody of this host's has answered; see Belongs.
+// Members reads the member list, linearizably, and uses its voters as endpoints from now on. It returns the list of
+// another cluster only if no member of this host's answered; see SetClusterID.
 func (c *Client) Members(ctx context.Context) (Membership, error) {
 	answer, err := askOf(ctx, c, c.lists(), func(ctx context.Context,
 		conn *clientv3.Client,
 	) (*clientv3.MemberListResponse, error) {
 		return conn.MemberList(ctx)
-	}, func(answer *clientv3.MemberListResponse) bool { return !c.stranger(answer.Header.GetClusterId()) })
+	}, func(answer *clientv3.MemberListResponse) bool { return !c.isForeign(answer.Header.GetClusterId()) })
 	if err != nil {
 		return Membership{}, err
 	}
@@ -78,10 +78,10 @@ func (c *Client) Members(ctx context.Context) (Membership, error) {
 	return list, nil
 }
 
-// ours reads the member list of this host's cluster, to change it.
+// ours reads the member list of this host's cluster before a change.
 func (c *Client) ours(ctx context.Context) (Membership, error) {
 	list, err := c.Members(ctx)
-	if err == nil && c.stranger(list.ClusterID) {
+	if err == nil && c.isForeign(list.ClusterID) {
 		return Membership{}, ErrForeignCluster
 	}
 	return list, err
@@ -97,11 +97,11 @@ func compare(a, b uint64) int {
 	return 0
 }
 
-// Status is what a member says of itself, and whether it serves.
+// Status is a member's own status, and whether it serves.
 type Status struct {
 	MemberID     uint64
 	ClusterID    uint64
-	Leader       uint64 // 0 when the member knows of none
+	Leader       uint64 // 0 if the member knows of none
 	Term         uint64
 	Index        uint64 // of the raft log
 	Applied      uint64
@@ -109,19 +109,19 @@ type Status struct {
 	Version      string
 	DBSize       int64
 	Errors       []string
-	Linearizable bool          // it has answered a linearizable read: it has a quorum behind it
+	Linearizable bool          // it answered a linearizable read, so it has a quorum
 	RTT          time.Duration // of the status call
-	Err          error         // why there is no answer; all else is zero then
+	Err          error         // why there is no answer; all other fields are then zero
 }
 
-// Statuses asks several members at once, each at its own client URLs, for their status and, if
-// it is a voter, for a linearizable read. It takes at most the time of two calls.
+// Statuses queries several members concurrently at their own client URLs: for their status and, from voters, for a
+// linearizable read. It takes at most the time of two calls.
 func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Status {
 	return askAll(ctx, members, c.status)
 }
 
-// Answers asks them for their status alone, which needs nobody's agreement: each answers for itself, also while reads
-// outlast their time. It takes at most the time of one call.
+// Answers queries members only for their status, which needs no quorum: each answers by itself, even while reads time
+// out. It takes at most the time of one call.
 func (c *Client) Answers(ctx context.Context, members []Member) map[uint64]Status {
 	return askAll(ctx, members, c.answer)
 }
@@ -149,7 +149,7 @@ func (c *Client) answer(ctx context.Context, m Member) Status {
 	s, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context,
 		conn *clientv3.Client,
 	) (*pb.StatusResponse, error) {
-		// the etcd client's own Status would make a connection for every call
+		// the etcd client's own Status would open a connection for every call
 		answer, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
 		return answer, clientv3.ContextError(ctx, err)
 	})
@@ -165,7 +165,7 @@ func (c *Client) answer(ctx context.Context, m Member) Status {
 
 func (c *Client) status(ctx context.Context, m Member) Status {
 	out := c.answer(ctx, m)
-	if out.Err != nil || m.Learner || out.Leader == 0 { // without a leader there is no quorum to be asked
+	if out.Err != nil || m.Learner || out.Leader == 0 { // without a leader there is no quorum to query
 		return out
 	}
 	_, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context,
@@ -177,7 +177,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 	return out
 }
 
-// AddLearner adds a learner with that peer URL, or gives the one that is there already.
+// AddLearner adds a learner with that peer URL, or returns the existing one.
 func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error) {
 	list, err := c.ours(ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	if m, ok := list.ByPeerURL(peerURL); ok {
 		return m, nil
 	}
-	_, addErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
+	_, addErr := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 		return conn.MemberAddAsLearner(ctx, []string{peerURL})
 	})
 	list, err = c.ours(ctx)
@@ -203,8 +203,8 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	return Member{}, ErrNotListed
 }
 
-// Promote makes a learner a voter. It asks the leader, the only one that knows how far the
-// learner is. A member that is a voter already is fine.
+// Promote makes a learner a voter. It asks the leader, the only member that knows the learner's progress. It succeeds
+// if the member is a voter already.
 func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error {
 	_, promoteErr := once(ctx, c, leaderURL, func(ctx context.Context,
 		conn *clientv3.Client,
@@ -227,8 +227,8 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	return errors.New("cannot promote the learner: etcd accepted it, but the member list still says learner")
 }
 
-// MoveLeader hands leadership from the member at leaderURL, which leads, to another voter. It returns
-// once that one leads.
+// MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns once that one
+// leads.
 func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
 	_, err := once(ctx, c, leaderURL, func(ctx context.Context,
 		conn *clientv3.Client,
@@ -241,8 +241,8 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 	return nil
 }
 
-// RemoveMember removes a member, whether it votes or not. One that is gone already is fine. etcd refuses to remove a
-// voter that it reaches when the others would have no quorum; whether it may go is for the caller to know.
+// RemoveMember removes a voter or a learner. It succeeds if the member is gone already. etcd refuses to remove a voter
+// that it reaches if the others would have no quorum; it is up to the caller whether the member may be removed.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	list, err := c.ours(ctx)
 	if err != nil {
@@ -254,10 +254,9 @@ func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.remove(ctx, "member", id)
 }
 
-// RemoveLearner removes a learner. A member that is gone already is fine; one that has become
-// a voter is left alone and is an error. etcd knows no removal of learners only: one that becomes
-// a voter between the look and the call is removed, unless the member that is asked sees that the
-// others could not spare it.
+// RemoveLearner removes a learner. It succeeds if the member is gone already. A member that has become a voter is left
+// alone and is an error. etcd has no removal restricted to learners: a learner that becomes a voter between the check
+// and the call is removed, unless the member that serves the call sees that the others cannot spare it.
 func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 	list, err := c.ours(ctx)
 	if err != nil {
@@ -273,9 +272,9 @@ func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 	return c.remove(ctx, "learner", id)
 }
 
-// remove tells etcd, and reads what has become of it.
+// remove requests the removal and reads the result.
 func (c *Client) remove(ctx context.Context, what string, id uint64) error {
-	_, removeErr := tell(ctx, c, func(ctx context.Context,
+	_, removeErr := send(ctx, c, func(ctx context.Context,
 		conn *clientv3.Client,
 	) (*clientv3.MemberRemoveResponse, error) {
 		return conn.MemberRemove(ctx, id)
@@ -291,5 +290,5 @@ func (c *Client) remove(ctx context.Context, what string, id uint64) error {
 	case still:
 		return fmt.Errorf("cannot remove %s %x: etcd accepted it, but the member list still has it", what, id)
 	}
-	return nil // whatever the call said: it is gone
+	return nil // it is gone, whatever the call returned
 }

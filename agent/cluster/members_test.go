@@ -25,7 +25,7 @@ import (
 
 func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
 
-func TestTheMemberListSaysWhoIsWho(t *testing.T) {
+func TestTheMemberListDistinguishesVotersAndLearners(t *testing.T) {
 	t.Parallel()
 	etcd, learner := withLearner(t)
 	list := members(t, connect(t, etcd.Endpoints()...))
@@ -51,7 +51,7 @@ func TestTheMemberListSaysWhoIsWho(t *testing.T) {
 	}
 }
 
-func TestALearnerIsAddedOnceHoweverOftenItIsAsked(t *testing.T) {
+func TestALearnerIsAddedOnlyOnce(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c := connect(t, etcd.Endpoints()...)
@@ -72,7 +72,7 @@ func TestALearnerIsAddedOnceHoweverOftenItIsAsked(t *testing.T) {
 	}
 }
 
-func TestALearnerWhoseAddIsNeverAnsweredIsFoundAllTheSame(t *testing.T) {
+func TestALearnerIsFoundAfterAnUnansweredAdd(t *testing.T) {
 	t.Parallel()
 	m, proxy := behindProxy(t)
 	c := connectWith(t, cluster.Options{Endpoints: []string{m.Options.ClientURL}, CallTimeout: 10 * time.Second})
@@ -119,7 +119,7 @@ func TestALearnerWhoseAddIsNeverAnsweredIsFoundAllTheSame(t *testing.T) {
 	}
 }
 
-// behindProxy runs a member whose client URL, as the member list has it, is a proxy.
+// behindProxy runs a member whose client URL in the member list is a proxy.
 func behindProxy(t *testing.T) (*testbed.Member, *testbed.Proxy) {
 	t.Helper()
 	ports := testbed.FreePorts(t, 2)
@@ -137,7 +137,7 @@ func behindProxy(t *testing.T) (*testbed.Member, *testbed.Proxy) {
 	return m, proxy
 }
 
-func TestALearnerIsPromotedWhenItHasCaughtUpAndNotBefore(t *testing.T) {
+func TestALearnerIsPromotedOnlyOnceItHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c, leader := connect(t, etcd.Endpoints()...), etcd.Endpoints()[0]
@@ -150,9 +150,9 @@ func TestALearnerIsPromotedWhenItHasCaughtUpAndNotBefore(t *testing.T) {
 		t.Errorf("one that has never started: %v", err)
 	}
 	if err := c.Promote(within(t), 4711, leader); !errors.Is(err, cluster.ErrNotListed) {
-		t.Errorf("one that nobody knows: %v", err)
+		t.Errorf("an unknown member: %v", err)
 	}
-	if err := c.Promote(within(t), added.ID, nobody(t)); !contains(err, "cannot promote the learner") {
+	if err := c.Promote(within(t), added.ID, noListener(t)); !contains(err, "cannot promote the learner") {
 		t.Errorf("at a leader that does not answer: %v", err)
 	}
 	start(t, o)
@@ -171,7 +171,7 @@ func TestALearnerIsPromotedWhenItHasCaughtUpAndNotBefore(t *testing.T) {
 	}
 }
 
-func TestRemovingALearnerThatIsGoneIsFine(t *testing.T) {
+func TestRemovingAMissingLearnerSucceeds(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c := connect(t, etcd.Endpoints()...)
@@ -189,7 +189,7 @@ func TestRemovingALearnerThatIsGoneIsFine(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfAVoterOfALearnerAndOfOneThatNeverStarted(t *testing.T) {
+func TestTheStatusOfAVoterALearnerAndAnUnstartedMember(t *testing.T) {
 	t.Parallel()
 	etcd, learner := withLearner(t)
 	c := connect(t, etcd.Endpoints()...)
@@ -214,7 +214,7 @@ func TestTheStatusOfAVoterOfALearnerAndOfOneThatNeverStarted(t *testing.T) {
 	}
 }
 
-func TestPausedMembersAreReportedInTheTimeOfTwoCallsAndHideNothing(t *testing.T) {
+func TestPausedMembersTakeAtMostTwoCallsAndHideNoOthers(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 3, quick())
 	leader, err := etcd.Leader(within(t))
@@ -283,7 +283,7 @@ func TestPausedMembersAreReportedInTheTimeOfTwoCallsAndHideNothing(t *testing.T)
 	})
 }
 
-func TestAMemberIsAskedForItsStatusOverOneConnection(t *testing.T) {
+func TestStatusesOfAMemberShareOneConnection(t *testing.T) {
 	t.Parallel()
 	var dialled atomic.Int64
 	etcd := testbed.StartCluster(t, 1, quick())
@@ -305,6 +305,6 @@ func TestAMemberIsAskedForItsStatusOverOneConnection(t *testing.T) {
 		}
 	}
 	if n := dialled.Load() - before; n != 0 {
-		t.Errorf("five statuses took %d connections beside the one that there was", n)
+		t.Errorf("five statuses took %d more connections", n)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// KnownEndpoints tells where members may be, and whether one is there.
+// KnownEndpoints returns where members may be.
 type KnownEndpoints interface {
-	// Known gives the endpoints; the error says that some may be missing.
+	// Known returns the endpoints; the error means that some may be missing.
 	Known() ([]string, error)
 	Diagnose(ctx context.Context, endpoint string) error
 }
 
-// Others gives what a connection meets at one endpoint after the other that is known, the own one apart, and why some
-// may be missing.
+// Others returns the result of a connection to each known endpoint except this host's own, and why some endpoints may
+// be missing.
 func Others(ctx context.Context, etcd KnownEndpoints, own string) (others iter.Seq2[string, error], missing error) {
 	endpoints, missing := etcd.Known()
 	return func(yield func(string, error) bool) {
@@ -30,5 +30,5 @@ func Others(ctx context.Context, etcd KnownEndpoints, own string) (others iter.S
 	}, missing
 }
 
-// Refuses tells of what a connection has met whether nothing listens there.
+// Refuses reports whether the result of a connection means that nothing listens there.
 func Refuses(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

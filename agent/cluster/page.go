@@ -18,21 +18,21 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Bounds of a read. etcd bounds the keys of an answer and not its bytes, so they are asked for in small pages: whoever
-// can write under quorumd's prefix can make every value as large as etcd takes them.
+// Bounds of a read. etcd limits the keys of an answer and not its bytes, so keys are read in small pages: any user with
+// write access below quorumd's prefix can make every value as large as etcd accepts.
 const (
-	pageKeys    = 32        // of a page, at most
-	answerBytes = 4 << 20   // of one answer; a larger one is refused before it is read, and asked for in smaller pages
-	valueBytes  = 128 << 10 // of a value; a larger one is skipped
-	skipBytes   = 12 << 20  // of such values in one read; what comes after them is left for the next one
-	readKeys    = 50_000    // of one read
+	pageKeys    = 32        // most keys of a page
+	answerBytes = 4 << 20   // largest answer; a larger one is refused unread, and requested again in smaller pages
+	valueBytes  = 128 << 10 // largest value; a larger one is skipped
+	skipBytes   = 12 << 20  // most skipped bytes in one read; the next read continues after them
+	readKeys    = 50_000    // most keys of one read
 	readBytes   = 64 << 20
-	skipRanges  = 48 // of keys known to hold such values
+	skipRanges  = 48 // most remembered ranges of skipped keys
 	skipFor     = 10 * time.Minute
 )
 
-// skipped is a range of keys that hold nothing but values over the bound, as was seen lately. They are not asked for
-// again as long as there are as many.
+// skipped is a range of keys that had only oversized values when last read. They are not read again as long as their
+// number is the same.
 type skipped struct {
 	first, last string
 	found       []Pair // without their values
@@ -41,14 +41,14 @@ type skipped struct {
 
 func (s skipped) end() string { return s.last + "\x00" }
 
-// skips are the ranges that a client knows, by their first key, and the size of its pages.
+// skips are a client's known ranges by their first key, and its page size.
 type skips struct {
 	mu    sync.Mutex
 	known []skipped
 	page  int
 }
 
-// of gives the ranges that lie within a span.
+// of returns the ranges within a span.
 func (s *skips) of(span Span, now time.Time) (out []skipped) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,14 +61,14 @@ func (s *skips) of(span Span, now time.Time) (out []skipped) {
 	return out
 }
 
-// forget drops a range: it is not any more as it was.
+// forget drops a range that has changed.
 func (s *skips) forget(first string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = slices.DeleteFunc(s.known, func(k skipped) bool { return k.first == first })
 }
 
-// learn adds what was found side by side, and drops the ranges that it holds.
+// learn adds a run of adjacent keys, and drops the ranges that it contains.
 func (s *skips) learn(found []Pair, until time.Time) {
 	if len(found) == 0 {
 		return
@@ -99,16 +99,16 @@ func (s *skips) resize(page int) {
 // reading is one read of a client, at one revision.
 type reading struct {
 	c        *Client
-	at       string // the only endpoint that is asked, for what its own store holds; empty: whoever answers
+	at       string // the only endpoint, for the content of its own store; empty: any that answers
 	out      Range
-	bytes    int       // that were kept
-	oversize int       // that were not
-	huge     bool      // the key that comes next was read without its value, which no answer can hold
-	run      []Pair    // what was found side by side, without values
-	until    time.Time // when that is to be looked at anew
+	bytes    int       // kept bytes
+	oversize int       // skipped bytes
+	huge     bool      // the next key was read without its value, which exceeds the largest answer
+	run      []Pair    // adjacent oversized keys, without values
+	until    time.Time // when that run must be read again
 }
 
-// add takes a pair in, without its value if that is over the bound.
+// add adds a pair, without its value if that is over the limit.
 func (r *reading) add(kv *mvccpb.KeyValue) (over bool) {
 	p := Pair{
 		Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
@@ -126,12 +126,12 @@ func (r *reading) add(kv *mvccpb.KeyValue) (over bool) {
 	return p.Oversized > 0
 }
 
-// full tells whether a read has come to one of its bounds.
+// full reports whether a read has reached one of its bounds.
 func (r *reading) full() bool {
 	return r.oversize > skipBytes || r.bytes > readBytes || len(r.out.Pairs) > readKeys
 }
 
-// flush remembers what was found side by side.
+// flush remembers the current run.
 func (r *reading) flush() {
 	if r.until.IsZero() && len(r.run) > 0 {
 		r.until = time.Now().Add(skipFor)
@@ -140,7 +140,7 @@ func (r *reading) flush() {
 	r.run, r.until = nil, time.Time{}
 }
 
-// span reads a span page by page, but for what is known to be over the bound.
+// span reads a span page by page, except for the ranges known to be oversized.
 func (r *reading) span(ctx context.Context, span Span) error {
 	start := span.Start
 	for _, k := range r.c.skips.of(span, time.Now()) {
@@ -189,7 +189,7 @@ func (r *reading) pages(ctx context.Context, start, end string) error {
 		case tooLarge(err) && size > 1:
 			r.c.skips.resize(size / 4)
 			continue
-		case tooLarge(err): // a single value that is larger than any answer may be
+		case tooLarge(err): // a single value larger than the largest answer
 			answer, err = r.get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
 			r.huge = err == nil
 		}
@@ -207,7 +207,7 @@ func (r *reading) pages(ctx context.Context, start, end string) error {
 	return nil
 }
 
-// take adds a page, and gives where the next one begins.
+// take adds a page, and returns where the next one begins.
 func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
 	over := 0
 	for _, kv := range kvs {
@@ -226,7 +226,7 @@ func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
 	return string(kvs[len(kvs)-1].Key) + "\x00"
 }
 
-// askAt asks the endpoint of a reading that has one, or whoever answers.
+// askAt calls the endpoint of the reading, if it has one, or else any that answers.
 func askAt[T any](ctx context.Context, r *reading, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	if r.at != "" {
 		return once(ctx, r.c, r.at, call)
@@ -234,9 +234,9 @@ func askAt[T any](ctx context.Context, r *reading, call func(context.Context, *c
 	return ask(ctx, r.c, call)
 }
 
-// get asks at the revision of the read, once there is one.
+// get reads at the revision of the reading, once that is known.
 func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	if r.out.Revision != 0 { // what was at a revision is the same on every voter that has come to it
+	if r.out.Revision != 0 { // the content at a revision is the same on every voter that has reached it
 		options = append(options, clientv3.WithRev(r.out.Revision))
 	}
 	if r.out.Revision != 0 || r.at != "" {
@@ -251,7 +251,7 @@ func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOpt
 	return answer, err
 }
 
-// one reads a single key, whatever lies under it.
+// one reads a single key of any size.
 func (r *reading) one(ctx context.Context, key string) error {
 	answer, err := r.get(ctx, key)
 	if tooLarge(err) {
@@ -267,7 +267,7 @@ func (r *reading) one(ctx context.Context, key string) error {
 	return nil
 }
 
-// carefully reads spans anew, one after the other, because one answer for all of them would be too large.
+// carefully reads the spans again, one after another, because one answer for all of them would be too large.
 func (r *reading) carefully(ctx context.Context, spans []Span) (Range, error) {
 	*r = reading{c: r.c, at: r.at}
 	if _, err := r.get(ctx, spans[0].Start, clientv3.WithCountOnly()); err != nil {
@@ -300,15 +300,16 @@ func (r *reading) carefully(ctx context.Context, spans []Span) (Range, error) {
 	return r.out, nil
 }
 
-// tooLarge tells whether an answer was refused by this side because of its size.
+// tooLarge reports whether this side refused an answer because of its size.
 func tooLarge(err error) bool {
 	return code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }
 
 func compacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
 
-// ReadLast gives the last limit pairs of a prefix, newest key first. Of keys that go on with a number of 16 hexadecimal
-// digits up to the revision it reads little more than these; etcd itself would read all to sort them.
+// ReadLast returns the last limit pairs of a prefix, newest key first. If the keys continue with a number of 16
+// hexadecimal digits, up to the revision, it reads little more than these; etcd itself would read all keys to sort
+// them.
 func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
 	r := &reading{c: c}
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -20,7 +20,7 @@ import (
 
 var oversized = flag.Int("cluster.oversized", 40, "values of 1.4 MB that are planted")
 
-// put writes a value, however many calls that takes: a large one may not reach a busy disk within one.
+// put writes a value, with retries: on a busy disk a large one may take longer than one call.
 func put(t *testing.T, c *cluster.Client, key, value string) {
 	t.Helper()
 	testbed.Eventually(t, patience, key+" is written", func() bool {
@@ -29,7 +29,7 @@ func put(t *testing.T, c *cluster.Client, key, value string) {
 	})
 }
 
-// peak gives the largest heap while something is done.
+// peak returns the largest heap while do runs.
 func peak(do func()) uint64 {
 	runtime.GC()
 	var most atomic.Uint64
@@ -151,7 +151,7 @@ func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 	for i := range 300 {
 		value := "a line"
 		if i < 20 {
-			value = big // whoever reads these has read too much
+			value = big // a client that reads these has read too much
 		}
 		put(t, c, fmt.Sprintf("/q/history/%016x-h-%d", i+1, i), value)
 	}

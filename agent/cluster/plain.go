@@ -13,31 +13,31 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// worded is an error of a call in words for people. What errors.Is and errors.As find in the error stays.
-type worded struct {
+// plainError is a call's error in plain words. errors.Is and errors.As still find the original.
+type plainError struct {
 	text string
 	err  error
 }
 
-func (w worded) Error() string { return w.text }
+func (w plainError) Error() string { return w.text }
 
-func (w worded) Unwrap() error { return w.err }
+func (w plainError) Unwrap() error { return w.err }
 
-// plain words the error of a call: what gRPC and the etcd client say of one is for programs.
+// plain words the error of a call: the texts of gRPC and the etcd client are for programs.
 func plain(err error) error {
 	if err == nil {
 		return nil
 	}
 	if text := inWords(err); text != err.Error() {
-		return worded{text, err}
+		return plainError{text, err}
 	}
 	return err
 }
 
-// several are errors on one line.
-type several []error
+// joined are errors on one line.
+type joined []error
 
-func (s several) Error() string {
+func (s joined) Error() string {
 	var texts []string
 	for _, err := range s {
 		texts = append(texts, err.Error())
@@ -45,11 +45,11 @@ func (s several) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-func (s several) Unwrap() []error { return s }
+func (s joined) Unwrap() []error { return s }
 
-// together gives those that are errors as one, on one line: for a person, a log and a status.
+// together joins the non-nil errors on one line, for messages, logs and the status.
 func together(errs ...error) error {
-	var some several
+	var some joined
 	for _, err := range errs {
 		if err != nil {
 			some = append(some, err)
@@ -67,7 +67,7 @@ func inWords(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	case errors.Is(err, context.Canceled):
-		return "it was called off"
+		return "cancelled"
 	case errors.As(rpctypes.Error(err), &known):
 		return etcdWords(known)
 	case isStatus && s.Code() == codes.DeadlineExceeded:
@@ -78,11 +78,11 @@ func inWords(err error) string {
 	return transportWords(err.Error())
 }
 
-// etcdWords words what etcd itself has answered.
+// etcdWords words an answer of etcd itself.
 func etcdWords(err rpctypes.EtcdError) string {
 	for text, causes := range map[string][]error{
-		"it knows no leader": {rpctypes.ErrNoLeader},
-		"it has not got it agreed in time": {
+		"it has no leader": {rpctypes.ErrNoLeader},
+		"it reached no agreement in time": {
 			rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
 			rpctypes.ErrTimeoutDueToConnectionLost,
 		},
@@ -98,7 +98,7 @@ func etcdWords(err rpctypes.EtcdError) string {
 	return strings.TrimPrefix(err.Error(), "etcdserver: ")
 }
 
-// transportWords takes what gRPC puts around the word of the network or of TLS off it.
+// transportWords strips what gRPC adds around an error of the network or of TLS.
 func transportWords(text string) string {
 	for _, known := range []string{
 		"connection refused", "no route to host", "network is unreachable",
@@ -112,7 +112,7 @@ func transportWords(text string) string {
 	case strings.Contains(text, "i/o timeout"), strings.Contains(text, "context deadline exceeded"):
 		return "no answer in time"
 	case strings.Contains(text, "error reading server preface"):
-		return "it hangs up, or does not speak etcd's protocol"
+		return "it closes the connection, or does not speak etcd's protocol"
 	}
 	if i := strings.LastIndex(text, "desc = "); i >= 0 {
 		text = strings.Trim(text[i+len("desc = "):], `"`)

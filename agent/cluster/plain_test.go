@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
+func TestACallsErrorIsInPlainWordsAndKeepsItsCause(t *testing.T) {
 	t.Parallel()
 	dial := func(cause string) error {
 		return status.Error(codes.Unavailable,
@@ -28,7 +28,7 @@ func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 	}{
 		{context.DeadlineExceeded, "no answer in time"},
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), "no answer in time"},
-		{context.Canceled, "it was called off"},
+		{context.Canceled, "cancelled"},
 		{dial("connection refused"), "connection refused"},
 		{dial("no route to host"), "no route to host"},
 		{dial("something new"), "dial tcp 10.0.0.2:2379: connect: something new"},
@@ -39,10 +39,10 @@ func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 		},
 		{
 			status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`),
-			"it hangs up, or does not speak etcd's protocol",
+			"it closes the connection, or does not speak etcd's protocol",
 		},
-		{rpctypes.ErrNoLeader, "it knows no leader"},
-		{rpctypes.ErrGRPCTimeoutDueToLeaderFail, "it has not got it agreed in time"},
+		{rpctypes.ErrNoLeader, "it has no leader"},
+		{rpctypes.ErrGRPCTimeoutDueToLeaderFail, "it reached no agreement in time"},
 		{rpctypes.ErrNoSpace, "its database is full"},
 		{rpctypes.ErrPermissionDenied, "permission denied"},
 		{errors.New("the client is closed"), "the client is closed"},
@@ -64,11 +64,11 @@ func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestAWordThatAnotherMemberMayNotRepeatIsAskedOfTheNext(t *testing.T) {
+func TestAnAnswerThatAnotherMemberMayNotRepeatIsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
-		want bool // it is the cluster's own word
+		want bool // it is the cluster's own answer
 	}{
 		{rpctypes.ErrGRPCNotSupportedForLearner, false},
 		{rpctypes.ErrGRPCFutureRev, false},
@@ -82,7 +82,7 @@ func TestAWordThatAnotherMemberMayNotRepeatIsAskedOfTheNext(t *testing.T) {
 	}
 }
 
-func TestWhyNoVoterAnswersIsOneLineWithoutTheWordsOfPrograms(t *testing.T) {
+func TestWhyNoVoterAnswersIsOnePlainLine(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{
 		Endpoints:   []string{"http://127.0.0.1:1", "http://127.0.0.1:2"},

@@ -20,14 +20,14 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// TLSFiles name the PEM files for the connection to etcd. CA may be empty for the system's
-// roots; Cert and Key are both set or both empty.
+// TLSFiles are the PEM files for connections to etcd. CA may be empty for the system's roots; Cert and Key are either
+// both set or both empty.
 type TLSFiles struct {
 	Use           bool
 	CA, Cert, Key string
 }
 
-// tlsSource keeps the TLS configuration that was last read from files.
+// tlsSource keeps the TLS configuration last read from files.
 type tlsSource struct {
 	files TLSFiles
 
@@ -42,17 +42,18 @@ func newTLSSource(files TLSFiles) (*tlsSource, error) {
 	return s, err
 }
 
-// config gives the present configuration, or nil for connections without TLS.
+// config returns the current configuration, or nil for connections without TLS.
 func (s *tlsSource) config() *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conf.Clone()
 }
 
-// TLS gives the configuration of the moment for connections to etcd, or nil for connections without TLS.
+// TLS returns the current configuration for connections to etcd, or nil for connections without TLS.
 func (c *Client) TLS() *tls.Config { return c.tls.config() }
 
-// commonName gives the name in the client certificate, as whom etcd takes it where it authenticates; empty without one.
+// commonName returns the name in the client certificate, which etcd takes as the user if it authenticates; empty
+// without one.
 func (s *tlsSource) commonName() string {
 	conf := s.config()
 	if conf == nil || len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
@@ -61,7 +62,7 @@ func (s *tlsSource) commonName() string {
 	return conf.Certificates[0].Leaf.Subject.CommonName
 }
 
-// reload reads the files and tells whether they differ from those in use.
+// reload reads the files and reports whether they differ from those in use.
 func (s *tlsSource) reload() (changed bool, err error) {
 	if !s.files.Use {
 		return false, nil
@@ -108,12 +109,11 @@ func tlsConfig(files TLSFiles, read [3][]byte) (*tls.Config, error) {
 	return conf, nil
 }
 
-// diagnoseTimeout bounds one look at why an endpoint does not answer.
+// diagnoseTimeout is the timeout of one diagnosis.
 const diagnoseTimeout = time.Second
 
-// Diagnose says why an endpoint does not answer, in the words of the layer that fails: the etcd
-// client reports every failed connection as a deadline that has passed. It returns nil when a
-// connection can be made.
+// Diagnose returns why an endpoint does not answer, as reported by the layer that fails: the etcd client reports every
+// failed connection as an expired deadline. It returns nil if a connection succeeds.
 func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	if err != nil {
 		return plain(err)
 	}
-	defer conn.Close() // only looked at
+	defer conn.Close() // nothing was written
 	if u.Scheme != "https" {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return c.tls.ended(whichSide(err))
 	}
-	// With TLS 1.3 the server's refusal of our certificate arrives only after the handshake.
+	// With TLS 1.3 the server refuses our certificate only after the handshake.
 	if err := secured.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// ended adds to why no connection comes about that this host's own certificate has expired.
+// ended adds to the cause that this host's own certificate has expired.
 func (s *tlsSource) ended(err error) error {
 	conf := s.config()
 	if len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
@@ -164,13 +164,13 @@ func (s *tlsSource) ended(err error) error {
 		leaf.NotAfter.UTC().Format(time.RFC3339), renew)
 }
 
-// renew is the first command of who has the authority of quorumctl.
+// renew is the remedy for an operator with quorumctl's CA.
 const renew = "renew it: quorumctl pki renew NAME, where your authority is"
 
-// remoteError is how crypto/tls calls an alert of the other side.
+// remoteError is how crypto/tls reports an alert of the other side.
 const remoteError = "remote error"
 
-// whichSide says whose certificate it is that a TLS error complains about, and where to look.
+// whichSide returns which side's certificate a TLS error is about, and where to look.
 func whichSide(err error) error {
 	remote, fromThere := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -27,7 +27,7 @@ func newCA(t *testing.T) *testbed.CA {
 	return ca
 }
 
-// files gives what was issued, in the words of the client.
+// files returns an issued certificate in the form of the client's options.
 func files(t *testing.T) func(testbed.CertFiles, error) cluster.TLSFiles {
 	return func(f testbed.CertFiles, err error) cluster.TLSFiles {
 		t.Helper()
@@ -38,7 +38,7 @@ func files(t *testing.T) func(testbed.CertFiles, error) cluster.TLSFiles {
 	}
 }
 
-// secured runs a member that asks clients for a certificate of the authority.
+// secured runs a member that requires client certificates of that CA.
 func secured(t *testing.T, ca *testbed.CA) (url string) {
 	t.Helper()
 	server, err := ca.Issue("server", testbed.CertOptions{})
@@ -55,7 +55,7 @@ func connectTLS(t *testing.T, url string, f cluster.TLSFiles) *cluster.Client {
 	return connectWith(t, cluster.Options{Endpoints: []string{url}, TLS: f, CallTimeout: time.Second})
 }
 
-func TestACertificateThatTheMemberKnowsOpensEveryDoor(t *testing.T) {
+func TestAnAcceptedCertificatePermitsEveryCall(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	url := secured(t, ca)
@@ -74,7 +74,7 @@ func TestACertificateThatTheMemberKnowsOpensEveryDoor(t *testing.T) {
 	}
 }
 
-// replace puts one certificate and its key in the place of another.
+// replace replaces a certificate and its key by others.
 func replace(t *testing.T, place, with cluster.TLSFiles) {
 	t.Helper()
 	for _, pair := range [][2]string{{with.Cert, place.Cert}, {with.Key, place.Key}} {
@@ -84,7 +84,7 @@ func replace(t *testing.T, place, with cluster.TLSFiles) {
 	}
 }
 
-func TestFilesThatWereReplacedAreUsedAfterAReload(t *testing.T) {
+func TestReplacedFilesAreUsedAfterAReload(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	url := secured(t, ca)
@@ -133,7 +133,7 @@ func TestAReloadOfTheSameFilesKeepsTheConnections(t *testing.T) {
 	read()
 }
 
-func TestAReloadInTheMiddleOfARenewalKeepsWhatWorks(t *testing.T) {
+func TestAReloadInTheMiddleOfARenewalKeepsTheOldFiles(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	url := secured(t, ca)
@@ -165,7 +165,7 @@ func TestAReloadInTheMiddleOfARenewalKeepsWhatWorks(t *testing.T) {
 	reload("")
 }
 
-func TestFilesThatCannotBeUsedAreNamedAtTheStart(t *testing.T) {
+func TestUnusableFilesAreNamedAtStart(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	good := files(t)(ca.Issue("client", testbed.CertOptions{}))
@@ -192,7 +192,7 @@ func TestFilesThatCannotBeUsedAreNamedAtTheStart(t *testing.T) {
 	}
 }
 
-func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
+func TestDiagnoseNamesWhyAMemberDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	ca, other := newCA(t), newCA(t)
 	url := secured(t, ca)
@@ -209,7 +209,7 @@ func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
 		files cluster.TLSFiles
 		want  string
 	}{
-		"nobody listens": {strings.Replace(nobody(t), "http:", "https:", 1), good, "connection refused"},
+		"nothing listens": {strings.Replace(noListener(t), "http:", "https:", 1), good, "connection refused"},
 		"cut off": {
 			"https://" + proxy.Addr(), good,
 			"TLS: it accepts connections and says nothing for 1s",
@@ -251,7 +251,7 @@ func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
 	}
 }
 
-// badMember runs a member whose certificate is wrong in some way.
+// badMember runs a member whose certificate is invalid in some way.
 func badMember(t *testing.T, name string, issue func(name string) (testbed.CertFiles, error)) (url string) {
 	t.Helper()
 	certs, err := issue(name)

@@ -12,17 +12,17 @@ import (
 	"github.com/quorumd/quorumd/agent/execshim"
 )
 
-// binaryVersionTimeout bounds asking a binary for its version.
+// binaryVersionTimeout is the timeout for a binary to print its version.
 const binaryVersionTimeout = 5 * time.Second
 
-// BinaryVersion asks an etcd binary for its version, such as "3.6.16". The binary lies on a disk that
-// may be sick: child, a command line, becomes it, and this may return long after the context has ended.
+// BinaryVersion returns the version printed by an etcd binary, such as "3.6.16". The binary's disk may be unhealthy:
+// the command line child executes it, and this function may return long after the context has ended.
 func BinaryVersion(ctx context.Context, child []string, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, binaryVersionTimeout)
 	defer cancel()
 	command := execshim.New(ctx, child, path, "--version")
 	command.WaitDelay = time.Second
-	command.Env = []string{} // no ETCD_ variable of ours may confuse it
+	command.Env = []string{} // without our ETCD_ variables, which would affect it
 	var out answer
 	command.Stdout = &out
 	if err := command.Run(); err != nil {
@@ -35,13 +35,13 @@ func BinaryVersion(ctx context.Context, child []string, path string) (string, er
 	return version, nil
 }
 
-// answer keeps what a program prints, and lets one that does not end run into a closed pipe.
+// answer keeps a program's output, and closes the pipe on one that never ends.
 type answer struct{ text []byte }
 
-// versionBytes bounds an answer; etcd's has about 100 bytes.
+// versionBytes is the largest output; etcd's has about 100 bytes.
 const versionBytes = 64 << 10
 
-// Write takes all of p or nothing.
+// Write accepts all of p or nothing.
 func (a *answer) Write(p []byte) (int, error) {
 	if len(a.text)+len(p) > versionBytes {
 		return 0, errors.New("it prints too much for a version")

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// program gives the path of the test binary under another name; see TestMain.
+// program returns the path of the test binary under another name; see TestMain.
 func program(t *testing.T, as string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -30,7 +30,7 @@ func program(t *testing.T, as string) string {
 	return path
 }
 
-// launched is the test binary as the child that becomes a program; see TestMain.
+// launched returns the command line of the test binary as the child that executes a program; see TestMain.
 func launched(t *testing.T) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -40,7 +40,7 @@ func launched(t *testing.T) []string {
 	return []string{self, execshim.Command}
 }
 
-func TestAnEtcdBinaryTellsItsVersion(t *testing.T) {
+func TestAnEtcdBinaryReportsItsVersion(t *testing.T) {
 	t.Parallel()
 	got, err := cluster.BinaryVersion(within(t), launched(t), testbed.Etcd(t, "v3.6"))
 	if err != nil || !strings.HasPrefix(got, "3.6.") {
@@ -48,14 +48,14 @@ func TestAnEtcdBinaryTellsItsVersion(t *testing.T) {
 	}
 }
 
-func TestABinaryIsAskedWithoutOurEnvironment(t *testing.T) {
+func TestABinaryRunsWithoutOurEnvironment(t *testing.T) {
 	t.Parallel()
 	if got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asLiar)); err != nil || got != "3.6.0" {
 		t.Errorf("got %s, %v; the last number counts the variables", got, err)
 	}
 }
 
-func TestWhatIsNoEtcdHasNoVersion(t *testing.T) {
+func TestAnotherProgramHasNoVersion(t *testing.T) {
 	t.Parallel()
 	notExecutable := filepath.Join(t.TempDir(), "etcd")
 	if err := os.WriteFile(notExecutable, nil, 0o600); err != nil {
@@ -74,10 +74,10 @@ func TestWhatIsNoEtcdHasNoVersion(t *testing.T) {
 	}
 }
 
-func TestABinaryThatHangsIsGivenUpWithTheContext(t *testing.T) {
+func TestAHangingBinaryIsGivenUpOnWithTheContext(t *testing.T) {
 	t.Parallel()
 	hanging := program(t, asHanging)
-	began := time.Now() // before the context, whose time runs from here
+	began := time.Now() // before the context, whose timeout starts here
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got, err := cluster.BinaryVersion(ctx, launched(t), hanging)
@@ -86,7 +86,7 @@ func TestABinaryThatHangsIsGivenUpWithTheContext(t *testing.T) {
 	}
 }
 
-func TestABinaryThatHangsIsGivenUpAfterAFewSecondsWithoutAContext(t *testing.T) {
+func TestAHangingBinaryIsGivenUpOnAfterAFewSecondsWithoutADeadline(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asHanging))
@@ -95,7 +95,7 @@ func TestABinaryThatHangsIsGivenUpAfterAFewSecondsWithoutAContext(t *testing.T) 
 	}
 }
 
-func TestABinaryThatNeverStopsPrintingIsCutShort(t *testing.T) {
+func TestABinaryThatNeverStopsPrintingIsCutOff(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asBabbling))

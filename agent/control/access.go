@@ -14,15 +14,15 @@ import (
 	"strings"
 )
 
-// access says who may use a route.
+// access is the permission that a route needs.
 type access int
 
 const (
 	look   access = iota // everyone on the host
-	change               // those whom rules permit
+	change               // users permitted by rules
 )
 
-// rules say who may change things.
+// rules decide who may change things.
 type rules struct {
 	self  uint32 // the daemon's own user
 	group string // as configured
@@ -38,14 +38,14 @@ func (r rules) mayChange(p peer) bool {
 	return r.known && (p.gid == r.gid || slices.Contains(p.groups, r.gid))
 }
 
-// check permits the peer to use a route with that access, or says how to become someone who may.
+// check permits a peer to use a route with that access, or returns how to get permission.
 func (r rules) check(a access, p peer, known bool) error {
 	if a == look || known && r.mayChange(p) {
 		return nil
 	}
 	hint := "run it as root"
 	if r.known {
-		hint = fmt.Sprintf("run it as root, or as a member of the group %s (usermod -aG %s USER, then log in anew)",
+		hint = fmt.Sprintf("run it as root, or as a member of the group %s (usermod -aG %s USER, then log in again)",
 			r.group, r.group)
 	}
 	who := "someone unknown"
@@ -58,7 +58,7 @@ func (r rules) check(a access, p peer, known bool) error {
 	}
 }
 
-// name says who a peer is: "root", "uid 1000 (alice)", "uid 1000".
+// name returns a peer's name: "root", "uid 1000 (alice)", "uid 1000".
 func (r rules) name(p peer) string {
 	if p.uid == 0 {
 		return "root"
@@ -69,8 +69,7 @@ func (r rules) name(p peer) string {
 	return fmt.Sprintf("uid %d", p.uid)
 }
 
-// readRules reads the account files once, at the start: later, a request must not wait for a
-// disk that may hang.
+// readRules reads the account files once at start: a later request must not wait for a disk that may hang.
 func readRules(group, groupFile, passwdFile string) (rules, error) {
 	r := rules{self: uint32(os.Geteuid()), group: group, users: map[uint32]string{}}
 	groupErr := eachAccount(groupFile, func(name string, id uint32) {
@@ -89,8 +88,8 @@ func readRules(group, groupFile, passwdFile string) (rules, error) {
 	return r, passwdErr
 }
 
-// eachAccount calls f with the name and the number of every entry of a file in the format of
-// passwd(5) and group(5), whose third field is the number. Lines it cannot read are not entries.
+// eachAccount calls f with the name and the number of every entry of a file in the format of passwd(5) and group(5),
+// with the number in the third field. It skips lines that it cannot parse.
 func eachAccount(file string, f func(name string, id uint32)) error {
 	in, err := os.Open(file)
 	if err != nil {

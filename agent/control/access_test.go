@@ -5,7 +5,7 @@ package control
 
 import "testing"
 
-func TestEverythingThatChangesNeedsPermission(t *testing.T) {
+func TestEveryChangeNeedsPermission(t *testing.T) {
 	t.Parallel()
 	for _, rt := range NewServer(Options{Backend: &desk{}}).table {
 		if looks := rt.method == "GET"; looks != (rt.access == look) {

@@ -16,19 +16,19 @@ import (
 const (
 	// maxAnswer bounds an answer: a status lists at most 2 MiB of hosts, a history 1000 lines.
 	maxAnswer = 16 << 20
-	// smallAnswer is the size up to which an answer is not counted: all connections together hold 8 MiB of those.
+	// smallAnswer is the size up to which answers are not counted: all connections together hold 8 MiB of them.
 	smallAnswer = 64 << 10
-	// statusFresh bounds the age of a status that is sent again. Figures such as the age of the loop grow without a new
-	// round.
+	// statusFresh is the longest time that an encoded status is reused. Values such as the age of the loop grow without
+	// a new round.
 	statusFresh = time.Second
 	// retryAfter is the Retry-After of a 503, in seconds.
 	retryAfter = 2
 )
 
-// encoded is a document in JSON. All who read the same one share its bytes.
+// encoded is a JSON document. All readers of the same document share its bytes.
 type encoded struct{ text []byte }
 
-// encode returns a document on a line of its own. No web page shows it, so nothing is escaped for one.
+// encode returns a document on a line of its own. It escapes nothing for HTML, since no web page shows the document.
 func encode(doc any) (*encoded, error) {
 	if e, ok := doc.(*encoded); ok {
 		return e, nil
@@ -45,7 +45,7 @@ func encode(doc any) (*encoded, error) {
 	return &encoded{b.Bytes()}, nil
 }
 
-// statuses keeps the status that was encoded last.
+// statuses caches the last encoded status.
 type statuses struct {
 	mu       sync.Mutex
 	last     *encoded
@@ -53,7 +53,8 @@ type statuses struct {
 	at       time.Time
 }
 
-// newest returns the encoded status, and encodes it only if the backend published a new one or the last is too old.
+// newest returns the encoded status. It encodes only if the backend has published a new one or the cached one is too
+// old.
 func (s *statuses) newest(from StatusSource) (*encoded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,15 +71,15 @@ func (s *statuses) newest(from StatusSource) (*encoded, error) {
 	return next, nil
 }
 
-// forget has the next reader get a status that is encoded for it.
+// forget drops the cached status, so that the next reader gets a fresh one.
 func (s *statuses) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil
 }
 
-// sending counts the bytes of the answers that are being sent. Readers that do not read hold at most so much memory:
-// one user perUser bytes, all together inAll. An answer that many read counts once.
+// sending counts the bytes of answers in transit. Clients that do not read hold at most that much memory: one user
+// perUser bytes, all together inAll. An answer with many readers counts once.
 type sending struct {
 	perUser, inAll int64
 
@@ -94,14 +95,14 @@ func newSending(perUser, inAll int64) *sending {
 	}
 }
 
-// full reports whether no other answer that counts can be sent to a user.
+// full reports whether there is no room for another counted answer to a user.
 func (s *sending) full(uid uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all >= s.inAll || s.users[uid] >= s.perUser
 }
 
-// begin counts an answer to a user, and returns what ends that; ok is false if there is no room for it. The first
+// begin counts an answer to a user and returns the function that ends it; ok is false if there is no room. The first
 // answer to a user may be larger than perUser.
 func (s *sending) begin(e *encoded, uid uint32) (end func(), ok bool) {
 	size := int64(cap(e.text))
@@ -166,11 +167,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	w.WriteHeader(answer.status)
-	// A caller that has gone needs no answer.
+	// A caller that has disconnected needs no answer.
 	_, _ = w.Write(body.text)
 }
 
-// prepare encodes a document, one at a time, and counts it as being sent until end is called.
+// prepare encodes a document, one at a time, and counts it as in transit until end is called.
 func (s *Server) prepare(doc any, sending *sending, uid uint32) (body *encoded, end func(), err error) {
 	s.encoding.Lock()
 	defer s.encoding.Unlock()

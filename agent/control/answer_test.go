@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// stuck asks for a path, and reads only the header of the answer.
+// stuck requests a path and reads only the header of the answer.
 func stuck(t *testing.T, socket, path string) (net.Conn, *http.Response) {
 	t.Helper()
 	c := dial(t, socket)
@@ -45,9 +45,9 @@ func largeStatus() Status {
 	return s
 }
 
-// TestReadersThatDoNotReadTakeLittleMemory is not parallel: it measures the heap of the process. One user asks on all
-// connections that it may have, each time for a status of 4 MiB of a new round, and reads none of them.
-func TestReadersThatDoNotReadTakeLittleMemory(t *testing.T) {
+// TestClientsThatDoNotReadUseLittleMemory is not parallel: it measures the heap of the process. One user requests a
+// status of 4 MiB, of a new round each time, on all permitted connections and reads none of them.
+func TestClientsThatDoNotReadUseLittleMemory(t *testing.T) {
 	const readers, most = 32, 48 << 20
 	s := largeStatus()
 	socket := bounded(t, func(l *limits) { l.perUser, l.write = readers+1, time.Minute }, func(d *desk) {
@@ -78,7 +78,7 @@ func TestReadersThatDoNotReadTakeLittleMemory(t *testing.T) {
 	if len(held) == 0 || refused == 0 {
 		t.Errorf("%d readers hold an answer and %d were refused", len(held), refused)
 	}
-	if code, body := ask(t, socket, "GET", "/v1/checks", ""); code != http.StatusOK { // a small one is never in the way
+	if code, body := ask(t, socket, "GET", "/v1/checks", ""); code != http.StatusOK { // a small answer is never refused
 		t.Errorf("a small answer: %d %s", code, body)
 	}
 	for _, c := range held {
@@ -90,8 +90,8 @@ func TestReadersThatDoNotReadTakeLittleMemory(t *testing.T) {
 	})
 }
 
-// TestManyReadersOfOneRoundShareItsEncoding has readers that do not read, and one who does.
-func TestManyReadersOfOneRoundShareItsEncoding(t *testing.T) {
+// TestReadersOfOneRoundShareItsEncoding has clients that do not read, and one that does.
+func TestReadersOfOneRoundShareItsEncoding(t *testing.T) {
 	t.Parallel()
 	s, asked := largeStatus(), atomic.Int64{}
 	socket := bounded(t, func(l *limits) { l.write = time.Minute }, func(d *desk) {
@@ -119,7 +119,7 @@ func TestManyReadersOfOneRoundShareItsEncoding(t *testing.T) {
 	}
 }
 
-// TestUsersThatDoNotReadLeaveRoomForOthers fills what one user may take, then what all may who only look.
+// TestUsersThatDoNotReadLeaveRoomForOthers exhausts one user's share, then the share of all users who may only read.
 func TestUsersThatDoNotReadLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	s := newSending(200<<10, 500<<10)
@@ -134,7 +134,7 @@ func TestUsersThatDoNotReadLeaveRoomForOthers(t *testing.T) {
 	}
 	shared := answer()
 	var ends []func()
-	for uid := range uint32(9) { // one answer, whoever reads it
+	for uid := range uint32(9) { // one answer counts once for all readers
 		ends = append(ends, begin(shared, uid, true), begin(shared, uid, true))
 	}
 	ends = append(ends, begin(answer(), 1, true))
@@ -151,7 +151,7 @@ func TestUsersThatDoNotReadLeaveRoomForOthers(t *testing.T) {
 	begin(&encoded{make([]byte, smallAnswer)}, 1, true)() // is not counted
 	for _, end := range ends {
 		end()
-		end() // twice does nothing
+		end() // a second call does nothing
 	}
 	if s.all != 0 || len(s.users) != 0 || len(s.readers) != 0 {
 		t.Errorf("left behind: %d bytes, %v, %v", s.all, s.users, s.readers)
@@ -159,7 +159,7 @@ func TestUsersThatDoNotReadLeaveRoomForOthers(t *testing.T) {
 	begin(&encoded{make([]byte, 300<<10)}, 1, true) // the first one may be larger
 }
 
-// TestAnAnswerThatNoClientReadsIsRefused has a document over the bound.
+// TestAnAnswerThatNoClientReadsIsRefused has a document over the limit.
 func TestAnAnswerThatNoClientReadsIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := bounded(t, func(*limits) {}, func(d *desk) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// BenchmarkStatusOfAHundredHosts measures a status from connecting to the decoded document.
+// BenchmarkStatusOfAHundredHosts measures a status request from connecting to the decoded document.
 func BenchmarkStatusOfAHundredHosts(b *testing.B) {
 	s := example[Status]()
 	for i := range 100 {

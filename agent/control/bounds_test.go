@@ -31,7 +31,7 @@ func bounded(t *testing.T, change func(*limits), set ...func(*desk)) string {
 	}, lim))
 }
 
-func TestASlowClientIsCutOffAndKeepsNobodyWaiting(t *testing.T) {
+func TestASlowClientIsCutOffAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	const late = "PUT /v1/pause HTTP/1.1\r\nHost: quorumd\r\nContent-Length: 100\r\n\r\n{"
 	for name, c := range map[string]struct {
@@ -58,14 +58,14 @@ func TestASlowClientIsCutOffAndKeepsNobodyWaiting(t *testing.T) {
 			if _, err := Dial(socket).Status(t.Context()); err != nil {
 				t.Errorf("another client waits: %v", err)
 			}
-			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // EOF or a reset are the end
+			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // the end is EOF or a reset
 				t.Error("it is still connected")
 			}
 		})
 	}
 }
 
-func TestAHeaderWithoutEndIsRefused(t *testing.T) {
+func TestAnEndlessHeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{})
 	status, _ := send(t, socket, "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\nX: "+strings.Repeat("x", 80<<10)+
@@ -107,7 +107,7 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != CodeBusy {
 		t.Errorf("%d %s", status, body)
 	}
-	for range 50 { // whether the server closes before the client has written, or after
+	for range 50 { // the server closes before or after the client has written
 		if _, err := Dial(socket).Status(t.Context()); codeOf(err) != CodeBusy {
 			t.Fatalf("the client says %v", err)
 		}
@@ -119,7 +119,7 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 	})
 }
 
-func TestStrangersLeavePlacesForTheGroupAndTheGroupForRoot(t *testing.T) {
+func TestStrangersLeaveConnectionsForTheGroupAndTheGroupForRoot(t *testing.T) {
 	t.Parallel()
 	const group = 991
 	g := &guard{
@@ -134,14 +134,14 @@ func TestStrangersLeavePlacesForTheGroupAndTheGroupForRoot(t *testing.T) {
 		who peer
 		in  bool
 	}{
-		// as many as may only look
+		// all connections of users who may only read
 		{stranger(1000), true},
 		{stranger(1000), true},
 		{stranger(1001), true},
 		{stranger(1002), false},
 		{member(1003), true},
 		{member(1004), true},
-		{member(1003), false}, // as many as there are but for root
+		{member(1003), false}, // all connections but root's
 		{root, true},
 		{root, true},
 		{root, true},
@@ -161,8 +161,8 @@ func TestStrangersLeavePlacesForTheGroupAndTheGroupForRoot(t *testing.T) {
 	}
 }
 
-// TestReadsOfStrangersLeavePlacesForTheGroup holds all places of those who may only look, in the history.
-func TestReadsOfStrangersLeavePlacesForTheGroup(t *testing.T) {
+// TestStrangersReadsLeaveSlotsForTheGroup uses up all slots of users who may only read, with the history.
+func TestStrangersReadsLeaveSlotsForTheGroup(t *testing.T) {
 	t.Parallel()
 	const group = 991
 	begun, finish := make(chan struct{}), make(chan struct{})
@@ -227,7 +227,7 @@ func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// until waits for a condition, with a bound.
+// until waits for a condition, with a timeout.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -239,7 +239,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestAPlanForARecoveryMayBeLargerThanOtherRequests(t *testing.T) {
+func TestARecoveryPlanMayBeLargerThanOtherRequests(t *testing.T) {
 	t.Parallel()
 	const valid = `{"version":1}`
 	s := newServer(Options{Backend: &desk{}}, defaultLimits())

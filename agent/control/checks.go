@@ -5,76 +5,76 @@ package control
 
 import "time"
 
-// Checks is all that is looked at on the machine.
+// Checks lists all checks of the machine.
 type Checks struct {
 	APIVersion string    `json:"apiVersion"`
 	Time       time.Time `json:"time"`
 	Checks     []Check   `json:"checks"`
 }
 
-// Check is one thing that is looked at: what is known of it beforehand, and where it stands.
+// Check is one check: its definition and its current result.
 type Check struct {
 	Name      string   `json:"name"`
 	Component string   `json:"component"`
 	Source    string   `json:"source"` // what is measured
-	Effect    string   `json:"effect"` // of what it finds, for people
-	Vital     bool     `json:"vital"`  // without a reading of it the verdict is UNKNOWN
-	Gates     []string `json:"gates"`  // what its findings keep from happening: joins, leadership, maintenance
+	Effect    string   `json:"effect"` // what its findings mean, as text
+	Vital     bool     `json:"vital"`  // without a reading of it the health state is UNKNOWN
+	Gates     []string `json:"gates"`  // what its findings block: joins, leadership, maintenance
 	Limits    []Limit  `json:"limits"`
 	Rules     []Rule   `json:"rules"`
-	Codes     []Code   `json:"codes"`             // what it may find
+	Codes     []Code   `json:"codes"`             // the codes of its possible findings
 	Runbook   string   `json:"runbook,omitempty"` // a section of runbooks.md
 
-	State string    `json:"state,omitempty"` // UNKNOWN to FAILED; empty before the first look
-	Code  string    `json:"code,omitempty"`  // of what it has found
+	State string    `json:"state,omitempty"` // UNKNOWN to FAILED; empty before the first measurement
+	Code  string    `json:"code,omitempty"`  // code of the current finding
 	Since time.Time `json:"since,omitzero"`  // when the state was entered
-	Text  string    `json:"text,omitempty"`  // what was measured, against its limit
-	// NotAvailable says why there is nothing to judge by.
+	Text  string    `json:"text,omitempty"`  // the measured value and its limit
+	// NotAvailable is why the check cannot be made.
 	NotAvailable string `json:"notAvailable,omitempty"`
-	// Figures are what a check of the operator's own has measured, by its own word.
+	// Figures are the values measured by an external check, as it reported them.
 	Figures []Figure `json:"figures,omitempty"`
-	// Behind names the check that says already what this one has found.
+	// Behind names the check that already reports this finding.
 	Behind string `json:"behind,omitempty"`
 }
 
-// Figure is one number that a check of the operator's own has measured.
+// Figure is one value measured by an external check.
 type Figure struct {
 	Label string  `json:"label"`
 	Unit  string  `json:"unit,omitempty"`
 	Value float64 `json:"value"`
 }
 
-// Limit is a number that a check decides by.
+// Limit is a threshold of a check.
 type Limit struct {
 	Of    string  `json:"of"`
 	Unit  string  `json:"unit"`
-	Enter float64 `json:"enter"`           // things are bad beyond it
-	Leave float64 `json:"leave"`           // and well again within it
-	Below bool    `json:"below,omitempty"` // it is bad to be below
-	Text  string  `json:"text"`            // the whole of it, for people
+	Enter float64 `json:"enter"`           // the finding begins beyond it
+	Leave float64 `json:"leave"`           // the finding ends within it
+	Below bool    `json:"below,omitempty"` // low values are bad
+	Text  string  `json:"text"`            // the whole limit as text
 }
 
-// Rule is one way of a check from a state to another.
+// Rule is one transition of a check from a state to another.
 type Rule struct {
 	From []string `json:"from"`
 	To   string   `json:"to"`
-	Code string   `json:"code,omitempty"` // in To
-	When string   `json:"when"`           // the condition, with its numbers and times
-	// Return says that it is a recovery: each one of a day doubles the time that the next one takes.
+	Code string   `json:"code,omitempty"` // code of the finding in To
+	When string   `json:"when"`           // the condition, with its limits and times
+	// Return marks a recovery. Each recovery within a day doubles the time that the next one takes.
 	Return bool `json:"return,omitempty"`
 }
 
-// Code is one thing that a check may find.
+// Code is one possible finding of a check.
 type Code struct {
 	Code    string `json:"code"`
-	State   string `json:"state"` // the verdict that it alone calls for
+	State   string `json:"state"` // the health state that this finding alone causes
 	Title   string `json:"title"`
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy,omitempty"`
 	Muted   *Mute  `json:"muted,omitempty"`
 }
 
-// complete gives lists that are absent as empty ones.
+// complete replaces absent lists by empty ones.
 func (c Checks) complete() Checks {
 	c.APIVersion, c.Checks = APIVersion, orEmpty(c.Checks)
 	for i := range c.Checks {

@@ -23,16 +23,16 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// Client asks a quorumd over its socket. It keeps no connection between calls. Every error of a
-// method is an *Error with a code and a hint.
+// Client sends requests to a quorumd over its socket. It keeps no connection between calls. Every error of a method is
+// an *Error with a code and a hint.
 type Client struct {
 	socket   string
 	patience time.Duration // for a daemon that is starting, and then for the first byte of its answer
 	timeout  time.Duration // for a whole call; a context may make it shorter
 }
 
-// Dial gives a client for the socket at that path, DefaultSocket when empty. It does not
-// connect yet: each call does, and keeps trying for two seconds if nobody listens.
+// Dial returns a client for the socket at that path, DefaultSocket if empty. It does not connect yet: each call does,
+// and retries for two seconds while no daemon listens.
 func Dial(socket string) *Client {
 	if socket == "" {
 		socket = DefaultSocket
@@ -40,7 +40,7 @@ func Dial(socket string) *Client {
 	return &Client{socket: socket, patience: 2 * time.Second, timeout: 20 * time.Second}
 }
 
-// Status gives the whole picture.
+// Status returns the complete status.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
@@ -55,15 +55,15 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// Checks gives what is looked at on this machine, and where each check stands.
+// Checks returns all checks of this machine and their current results.
 func (c *Client) Checks(ctx context.Context) (Checks, error) {
 	var all Checks
 	err := c.do(ctx, http.MethodGet, "/v1/checks", nil, &all)
 	return all, err
 }
 
-// History gives the newest limit lines of the cluster's history, oldest first; DefaultHistory
-// lines when limit is 0. They come with ErrNotNewest when newer ones may be missing.
+// History returns the newest limit lines of the cluster's history, oldest first; DefaultHistory lines if limit is 0.
+// With ErrNotNewest, newer lines may be missing.
 func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) {
 	path := "/v1/history"
 	if limit != 0 {
@@ -77,22 +77,22 @@ func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) 
 	return h.Lines, err
 }
 
-// MayBootstrap gives the error with which Bootstrap would be refused now.
+// MayBootstrap returns the error with which Bootstrap would be refused now.
 func (c *Client) MayBootstrap(ctx context.Context) error {
 	var d Done
 	return c.do(ctx, http.MethodGet, "/v1/bootstrap", nil, &d)
 }
 
-// Bootstrap asks for a new cluster to be started on this host. A cluster name to confirm, if not
-// empty, must be the one that the host is configured for.
+// Bootstrap requests that this host bootstrap a new cluster. confirm, if not empty, must be the name of the cluster
+// that the host is configured for.
 func (c *Client) Bootstrap(ctx context.Context, confirm string) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodPost, "/v1/bootstrap", bootstrapBody{Confirm: confirm}, &d)
 	return d, err
 }
 
-// Pause stops every step of every host; for DefaultPause if the request does not say how long.
-// It gives the pause as it was recorded.
+// Pause stops every step of every host, for DefaultPause unless the request sets a duration. It returns the recorded
+// pause.
 func (c *Client) Pause(ctx context.Context, req PauseRequest) (Pause, error) {
 	body := pauseBody{Reason: req.Reason}
 	if req.For != 0 {
@@ -117,8 +117,8 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 	return d, err
 }
 
-// RemoveMember asks for a member to be taken out of etcd for good, and gives the removal as it stands; for
-// DefaultRemoval if the request does not say how long it may wait.
+// RemoveMember requests that a member be removed from etcd for good, and returns the removal. The request expires after
+// DefaultRemoval unless it sets a duration.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
 	body := removalBody{
 		Member: req.Member, Reason: req.Reason, Live: req.Live, WithoutSnapshot: req.WithoutSnapshot,
@@ -131,8 +131,8 @@ func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal,
 	return r, err
 }
 
-// AskMaintenance asks for this host to be taken down, and gives what is asked of it now; for
-// DefaultMaintenance if the request does not say how long.
+// AskMaintenance requests that this host be taken down, and returns its request. It lasts DefaultMaintenance unless it
+// sets a duration.
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
 	body := maintenanceBody{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning,
@@ -146,14 +146,14 @@ func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Ma
 	return m, err
 }
 
-// EndMaintenance withdraws what is asked of this host, or has it brought back, if there is anything.
+// EndMaintenance cancels this host's request, or brings the host back, if there is a request.
 func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/maintenance", nil, &d)
 	return d, err
 }
 
-// StartRollout has one host after another restarted or rebooted, or run a command.
+// StartRollout restarts or reboots one host after another, or runs a command on each.
 func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
 	var r Rollout
 	err := c.do(ctx, http.MethodPost, "/v1/rollout", rolloutBody(req), &r)
@@ -188,7 +188,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 		return c.unreachable(err)
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) }) // ends what is waited for below
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) }) // interrupts the reads and writes below
 	defer stop()
 	resp, err := c.exchange(ctx, conn, req)
 	if errors.Is(err, errSilent) {
@@ -207,9 +207,9 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 // errSilent reports that the daemon accepted the connection and sent nothing.
 var errSilent = errors.New("no answer")
 
-// exchange sends a request and reads the answer. The request expects "100 Continue", which a server sends before it
-// asks its backend: a daemon that hangs is found within the patience, and one that works has the whole timeout.
-// A server that refuses a connection answers and closes before it reads: the write fails, and the answer is read.
+// exchange sends a request and reads the answer. The request expects "100 Continue", which the server sends before it
+// calls its backend. So a hanging daemon is detected within the patience, and a working one has the whole timeout. A
+// server that refuses a connection answers and closes before it reads: the write fails, and the answer is read.
 func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {
 	req.Close = true
 	req.Header.Set("Expect", "100-continue")
@@ -224,7 +224,7 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil { // it may have ended before the deadline was cleared
+	if ctx.Err() != nil { // ctx may have ended before the deadline was cleared
 		return nil, ctx.Err()
 	}
 	for range maxInterim {
@@ -239,15 +239,15 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	return nil, errors.New("it sends only interim responses")
 }
 
-// maxInterim bounds the answers with a 1xx status before the final one.
+// maxInterim is the most 1xx answers before the final one.
 const maxInterim = 5
 
-// connect retries while nobody listens: the daemon may be just starting.
+// connect retries while no daemon listens: it may be starting.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	var d net.Dialer
-	var last error // why nobody answered says more than that the time is over
+	var last error // the last failure explains more than a timeout
 	for {
 		var conn net.Conn
 		err := socketpath.With(c.socket, func(address string) (err error) {
@@ -276,7 +276,7 @@ func mayCome(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
 }
 
-// read decodes an answer. Fields it does not know are a newer daemon's and are passed over.
+// read decodes an answer. It ignores unknown fields, which a newer daemon may send.
 func (c *Client) read(resp *http.Response, into any) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
@@ -328,8 +328,8 @@ func (c *Client) unanswered(err error) *Error {
 	return e
 }
 
-// silent is the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or starves. It may
-// still carry out a change when it runs again.
+// silent returns the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or starves.
+// It may still carry out a change when it runs again.
 func (c *Client) silent(method string) *Error {
 	message := fmt.Sprintf("quorumd accepted the connection at %s but has not answered for %s", c.socket, c.patience)
 	if method != http.MethodGet {

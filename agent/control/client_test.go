@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// impostor serves fixed bytes to every caller, whatever it asks.
+// impostor serves fixed bytes to every caller.
 func impostor(t *testing.T, answer string) string {
 	t.Helper()
 	socket := filepath.Join(tempdir.New(t), "s")
@@ -44,7 +44,7 @@ func impostor(t *testing.T, answer string) string {
 	return socket
 }
 
-func TestADaemonThatIsJustStartingIsWaitedFor(t *testing.T) {
+func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	answer := make(chan error, 1)
@@ -68,7 +68,7 @@ func TestADaemonThatIsJustStartingIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestADaemonThatIsNotThereIsSaidSo(t *testing.T) {
+func TestAMissingDaemonIsReported(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	start := time.Now()
@@ -83,7 +83,7 @@ func TestADaemonThatIsNotThereIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestAClosedFolderIsSaidSoAtOnce(t *testing.T) {
+func TestAnInaccessibleFolderIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	c := Dial("/somewhere/s")
 	err := c.unreachable(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", fs.ErrPermission)})
@@ -95,7 +95,7 @@ func TestAClosedFolderIsSaidSoAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNotQuorumdsIsSaidSo(t *testing.T) {
+func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, code, says string }{
 		"another program": {
@@ -132,7 +132,7 @@ func TestAnAnswerThatIsNotQuorumdsIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestADaemonThatHangsIsGivenUp(t *testing.T) {
+func TestAHangingDaemonIsGivenUpOn(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket) // never accepts
@@ -151,7 +151,7 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
-	l, err := net.Listen("unix", socket) // the kernel accepts, the daemon never does: as if it were stopped
+	l, err := net.Listen("unix", socket) // the kernel accepts, the daemon never does, as if stopped
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing
 	}
 }
 
-func TestADaemonThatWorksHasTheWholeTimeout(t *testing.T) {
+func TestAWorkingDaemonHasTheWholeTimeout(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	over := make(chan struct{})

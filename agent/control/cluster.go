@@ -5,7 +5,7 @@ package control
 
 import "time"
 
-// Cluster is the etcd cluster as this host last saw it.
+// Cluster is the etcd cluster as last observed by this host.
 type Cluster struct {
 	Name string `json:"name"`
 	// hexadecimal, as etcdctl prints it; empty while there is no cluster
@@ -15,9 +15,9 @@ type Cluster struct {
 	Error      string   `json:"error,omitempty"` // why it is not reachable
 	Version    string   `json:"version,omitempty"`
 	Voters     int      `json:"voters"`
-	Target     int      `json:"target"` // voters wanted
+	Target     int      `json:"target"` // the configured number of voters
 	Standbys   int      `json:"standbys"`
-	// voters that may fail from here on with a quorum left; below 0 when there is none now
+	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FailureTolerance int      `json:"failureTolerance"`
 	Members          []Member `json:"members"`
 }
@@ -31,16 +31,16 @@ type Member struct {
 	Role       Role     `json:"role"` // voter or learner
 	Leader     bool     `json:"leader"`
 	Live       bool     `json:"live"`
-	// DownSeconds is for how long, as this host has seen it, it has not been live; absent when it is, and where nobody
-	// could be asked.
+	// DownSeconds is how long this host has observed the member as not live. It is absent if the member is live or
+	// could not be queried.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
 
 	Version string  `json:"version,omitempty"`
-	Lag     *uint64 `json:"lag,omitempty"` // raft entries behind the leader; absent when not known
+	Lag     *uint64 `json:"lag,omitempty"` // raft entries behind the leader; absent if unknown
 	DBSize  int64   `json:"dbSizeBytes,omitempty"`
 }
 
-// HostRecord is what another host, or this one, last said of itself.
+// HostRecord is a host's record as last published by its agent.
 type HostRecord struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -48,27 +48,27 @@ type HostRecord struct {
 	Role       Role   `json:"role"`
 	Health     string `json:"health"`
 	HealthText string `json:"healthText,omitempty"`
-	// of its WAL lane, at most: it is rounded up. Absent when nothing was measured
+	// P99 of the fsync probe's WAL lane, rounded up; absent if not measured
 	P99Seconds  float64  `json:"p99Seconds,omitempty"`
 	Mode        string   `json:"mode"`
 	Version     string   `json:"version"`
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
 	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // since its record was read
-	// SilentSeconds is for how long the host may have been gone although its record has not expired: its member does
-	// not answer or, without a member, it has missed renewals of its record. Bounded by the lease of the record.
+	// SilentSeconds is how long the host may have been gone although its record has not expired: its member does not
+	// answer or, without a member, the record's renewals are overdue. It is bounded by the record's lease.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
-	// Former reports that the cluster does not list the member that the host's record names, as of hosts that were lost
-	// before a recovery: what the record says is of before, so role and health are unknown.
+	// Former reports that the cluster does not list the member named in the host's record, as happens with hosts lost
+	// before a recovery. The record is outdated, so role and health are unknown.
 	Former  bool   `json:"former,omitempty"`
-	Waiting string `json:"waiting,omitempty"` // the code of the reason it waits for
-	// its place among those that are ready to vote, from 1 on: who goes first; absent of one that votes or is not ready
+	Waiting string `json:"waiting,omitempty"` // code of the reason why it waits
+	// position in the join queue, from 1; absent if the host votes or is not ready to join
 	Rank int `json:"rank,omitempty"`
-	// how it reaches the other members; one that it has not looked at is not in it
+	// how it reaches the other members, without those that it has not probed
 	Sees []Sight `json:"sees,omitempty"`
 }
 
-// Bounds of the hosts that a status lists. An ordinary host takes about 400 bytes; a record as large as records may be
+// Bounds of the hosts that a status lists. An ordinary host takes about 400 bytes; the largest permitted host record
 // makes a row of 12 KiB.
 const (
 	MaxHosts     = 2000
@@ -76,39 +76,40 @@ const (
 )
 
 // Omitted counts the hosts that have a record in etcd and are not listed, since a status is bounded in hosts and bytes.
-// The host that answers, the members, and those that are not OK are listed before others.
+// The host that answers, the members, and hosts that are not OK are listed first.
 type Omitted struct {
 	Hosts int `json:"hosts"`
-	NotOK int `json:"notOK"` // of these, whose health state is not OK
+	NotOK int `json:"notOK"` // how many of these have a health state other than OK
 }
 
 // Sight is how a host reaches a member.
 type Sight struct {
 	MemberID string `json:"memberID"` // hexadecimal, as etcdctl prints it
-	// How the port for peers is found, and the one for clients: answers, refused, unreachable, silent or large-lost;
-	// absent when it is not known.
+	// State of the member's peer port and of its client port: answers, refused, unreachable, silent or large-lost;
+	// absent if unknown.
 	Peer   string `json:"peer,omitempty"`
 	Client string `json:"client,omitempty"`
-	// to connect, at most: it is rounded up. Absent when no connection was made
+	// time to connect, rounded up; absent if there was no connection
 	RTTSeconds float64 `json:"rttSeconds,omitempty"`
-	// Lost: neither port has taken a connection in the last looks. Said at once; the states wait for more looks.
+	// Lost reports that neither port accepted a connection in the last probes. It is set at once; the states change
+	// only after more probes.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Lock says who may act on the cluster at this moment.
+// Lock is the lock that permits one host to change the cluster.
 type Lock struct {
-	Holder          string  `json:"holder,omitempty"` // host ID, empty when the lock is free
+	Holder          string  `json:"holder,omitempty"` // host ID; empty if the lock is free
 	HolderName      string  `json:"holderName,omitempty"`
 	Mine            bool    `json:"mine"`
-	ValidForSeconds float64 `json:"validForSeconds,omitempty"` // only when it is mine
+	ValidForSeconds float64 `json:"validForSeconds,omitempty"` // only if this host holds the lock
 }
 
-// Op is the one operation in flight.
+// Op is the operation in flight.
 type Op struct {
 	Kind     string `json:"kind"` // join, cycle or remove
-	Host     string `json:"host"` // the host it is done to
+	Host     string `json:"host"` // the host that it changes
 	HostName string `json:"hostName"`
-	// what a join leads to, voter or standby; of a removal the name of the member
+	// voter or standby for a join, the member's name for a removal
 	Target   string    `json:"target,omitempty"`
 	Phase    string    `json:"phase"`
 	MemberID string    `json:"memberID,omitempty"`
@@ -116,11 +117,11 @@ type Op struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by,omitempty"`
-	Progress string    `json:"progress,omitempty"` // a clause for people, such as "applied 8000 of 9000 entries"
+	Progress string    `json:"progress,omitempty"` // progress as text, such as "applied 8000 of 9000 entries"
 	Orphaned bool      `json:"orphaned"`           // its host no longer holds the lock
 }
 
-// Pause stops every step of every host. It always has an end.
+// Pause stops every step of every host. It always expires.
 type Pause struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`

@@ -13,36 +13,34 @@ import (
 	"time"
 )
 
-// guard is a listener that knows who is calling and gives every user a bounded number of
-// connections. The socket is open to everyone on the host; without the bound, one careless
-// script could use up the daemon's files. Those who may only look leave places for those who may
-// change things, and these leave some for root.
+// guard is a listener that knows its callers and limits the connections of each user. The socket is open to everyone on
+// the host. Without the limit, one careless script could use up the daemon's file descriptors. Users who may only read
+// leave connections for those who may change things, and these leave some for root.
 type guard struct {
 	*net.UnixListener
 	socket    string
 	rules     rules
 	perUser   int
-	strangers int // all together who may only look
-	everyone  int // all users but root together
+	strangers int // all users who may only read
+	everyone  int // all users but root
 
 	mu   sync.Mutex
 	open map[uint32]int
-	look int // of those who may only look
+	look int // of users who may only read
 	all  int // without root's
 }
 
-// peerConn is a connection with the process at its other end.
+// peerConn is a connection with its peer process.
 type peerConn struct {
 	*net.UnixConn
 	peer  peer
 	leave func()
 }
 
-// sendBuffer is how much of an answer the kernel keeps for a reader who does not read, in bytes.
+// sendBuffer is how many bytes of an answer the kernel buffers for a client that does not read.
 const sendBuffer = 64 << 10
 
-// Accept waits for the next connection that is within the bounds. One over them gets an error
-// document at once.
+// Accept waits for the next connection within the limits. A connection over them gets an error document at once.
 func (g *guard) Accept() (net.Conn, error) {
 	for {
 		c, err := g.AcceptUnix()
@@ -50,7 +48,7 @@ func (g *guard) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		p, err := peerOf(c)
-		if err != nil { // it has gone already, or is nobody we could permit anything
+		if err != nil { // the peer has disconnected, or has no identity to permit anything to
 			_ = c.Close()
 			continue
 		}
@@ -58,18 +56,18 @@ func (g *guard) Accept() (net.Conn, error) {
 			turnAway(c)
 			continue
 		}
-		_ = c.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own bound holds
+		_ = c.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own limit applies
 		return &peerConn{UnixConn: c, peer: p, leave: sync.OnceFunc(func() { g.leave(p) })}, nil
 	}
 }
 
 // Close removes the socket.
 func (g *guard) Close() error {
-	_ = os.Remove(g.socket) // it may have gone with its directory
+	_ = os.Remove(g.socket) // it may have been removed with its directory
 	return g.UnixListener.Close()
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and frees its place.
 func (c *peerConn) Close() error {
 	c.leave()
 	return c.UnixConn.Close()
@@ -108,7 +106,7 @@ func (g *guard) count(p peer, by int) {
 	}
 }
 
-// turnAway answers without reading. The answer fits into an empty socket buffer, so it waits for nobody.
+// turnAway answers without reading. The answer fits into an empty socket buffer, so the write does not block.
 func turnAway(c *net.UnixConn) {
 	defer func() { _ = c.Close() }()
 	body, err := json.Marshal(errorDocument{busy()})

@@ -36,13 +36,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a Backend that remembers what it was asked.
+// desk is a Backend that records the requests.
 type desk struct {
-	status  func() Status               // an empty one when nil
+	status  func() Status               // empty status if nil
 	history func(context.Context) error // succeeds when nil
 	change  func(context.Context) error // succeeds when nil
 	look    func(context.Context) error // succeeds when nil
-	// another one at each call when nil
+	// a new number at each call if nil
 	revision func() uint64
 	mu       sync.Mutex
 	asked    []string
@@ -75,7 +75,7 @@ func (d *desk) Status() Status {
 	return d.status()
 }
 
-// Revision is another one each time, so that Status is asked each time, unless a test sets one.
+// Revision returns a new number at each call, so that Status is called each time, unless a test sets it.
 func (d *desk) Revision() uint64 {
 	if d.revision != nil {
 		return d.revision()
@@ -193,7 +193,7 @@ func (d *desk) SetRollout(ctx context.Context, state, by string) (Rollout, error
 	return Rollout{ID: "r1", State: state}, d.answer(ctx)
 }
 
-// serving runs a server until the test ends and gives its socket.
+// serving runs a server until the test ends and returns its socket.
 func serving(t testing.TB, s *Server) string {
 	t.Helper()
 	if s.listener == nil {
@@ -213,7 +213,7 @@ func serving(t testing.TB, s *Server) string {
 	return s.opt.Socket
 }
 
-// open serves a backend with the ordinary limits.
+// open serves a backend with the default limits.
 func open(t *testing.T, b Backend) string {
 	t.Helper()
 	return serving(t, NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: b, Logger: testLog(t)}))
@@ -223,7 +223,7 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
-// ask sends one request as curl would and gives the status and the body.
+// ask sends one request as curl would and returns the status and the body.
 func ask(t *testing.T, socket, method, path, body string) (int, string) {
 	t.Helper()
 	return send(t, socket,
@@ -263,7 +263,7 @@ func dial(t *testing.T, socket string) net.Conn {
 	return c
 }
 
-// errorIn gives the error of an error document, strictly read.
+// errorIn returns the error of an error document, strictly decoded.
 func errorIn(t *testing.T, body string) Error {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(body))

@@ -13,40 +13,40 @@ import (
 // ErrServed means that a live process already serves the socket.
 var ErrServed = errors.New("already served")
 
-// The codes of the errors that this package makes. A Backend adds its own.
+// The error codes of this package. A Backend adds its own.
 const (
-	CodeBadRequest   = "BAD_REQUEST"   // the request is not understood: do not repeat it as it is
+	CodeBadRequest   = "BAD_REQUEST"   // the request is invalid: do not repeat it unchanged
 	CodeNotPermitted = "NOT_PERMITTED" // the caller may not do this
-	CodeNotFound     = "NOT_FOUND"     // there is no such path or method
-	CodeTooLarge     = "TOO_LARGE"     // the body is over the bound
-	CodeConflict     = "CONFLICT"      // the host is not in the state that the caller expects
+	CodeNotFound     = "NOT_FOUND"     // no such path or method
+	CodeTooLarge     = "TOO_LARGE"     // the body is over the limit
+	CodeConflict     = "CONFLICT"      // the host is not in the expected state
 	CodeNotPaused    = "NOT_PAUSED"    // there is no pause to end
 	CodeBusy         = "BUSY"          // too many requests at once
-	CodeTimeout      = "TIMEOUT"       // no answer within the bound
+	CodeTimeout      = "TIMEOUT"       // no answer in time
 	CodeUnreachable  = "UNREACHABLE"   // the client cannot reach quorumd
-	CodeNotNoted     = "NOT_NOTED"     // this host's disk did not take it, or not in time: it may still be noted
-	CodeInternal     = "INTERNAL"      // a fault of quorumd
+	CodeNotNoted     = "NOT_NOTED"     // this host's disk did not store it, or not in time: it may still be stored
+	CodeInternal     = "INTERNAL"      // a bug in quorumd
 )
 
-// Error is a refusal or failure as the other side of the socket sees it.
+// Error is a refusal or failure as seen by a caller of the socket.
 type Error struct {
 	Kind    Kind   `json:"-"` // of a Backend's refusal
-	Status  int    `json:"-"` // HTTP status; 0 for a Backend's refusal and for an error of the client's own
+	Status  int    `json:"-"` // HTTP status; 0 for a Backend's refusal and for the client's own errors
 	Code    string `json:"code"`
 	Message string `json:"message"`        // "cannot …: cause"
 	Hint    string `json:"hint,omitempty"` // what to do
-	Err     error  `json:"-"`              // the cause, if there is one on this side
+	Err     error  `json:"-"`              // the cause, if known on this side
 }
 
-// Kind tells a caller in which way it is refused. A Backend gives it; the server makes a status of HTTP of it.
+// Kind is the kind of a refusal. A Backend sets it; the server maps it to an HTTP status.
 type Kind int
 
 // The kinds of refusals.
 const (
-	Fault     Kind = iota // no refusal: it has failed
-	NotNow                // something is missing that may come: the same request may succeed later
-	Conflicts             // the host or the cluster is not in the state that the caller expects
-	Wrong                 // the request itself: do not repeat it as it is
+	Fault     Kind = iota // not a refusal: the request failed
+	NotNow                // a condition is not met yet: the same request may succeed later
+	Conflicts             // the host or the cluster is not in the expected state
+	Wrong                 // the request is invalid: do not repeat it unchanged
 	Forbidden             // it is not allowed
 )
 
@@ -65,7 +65,7 @@ func (k Kind) status() int {
 	return http.StatusInternalServerError
 }
 
-// Error gives the message, and the hint after a semicolon.
+// Error returns the message, and the hint after a semicolon.
 func (e *Error) Error() string {
 	if e.Hint == "" {
 		return e.Message
@@ -73,7 +73,7 @@ func (e *Error) Error() string {
 	return e.Message + "; " + e.Hint
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // errorDocument is an Error on the wire.
@@ -81,7 +81,7 @@ type errorDocument struct {
 	Error *Error `json:"error"`
 }
 
-// wireError gives any error of a handler the shape the caller gets.
+// wireError converts any error of a handler to the form that the caller gets.
 func wireError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		shown := *e

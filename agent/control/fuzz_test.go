@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// FuzzRequest feeds raw requests, and raw bodies to every route, to the handlers of root. None
-// of it may be a fault of quorumd's, and whatever is refused is refused with an error document.
+// FuzzRequest sends raw requests, and raw bodies to every route, to root's handlers. None may cause an internal error,
+// and every refusal has an error document.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n",

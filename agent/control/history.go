@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// The bounds of how many lines of history one request may ask for, and what it gets if it does
-// not say.
+// The bounds of the history lines in one answer, and the default.
 const (
 	MaxHistory     = 1000
 	DefaultHistory = 50
@@ -19,26 +18,26 @@ const (
 type History struct {
 	APIVersion string        `json:"apiVersion"`
 	Lines      []HistoryLine `json:"lines"`
-	// no voter answers: newer ones, and those of other hosts, may be missing
+	// no voter answers: newer lines, and other hosts' lines, may be missing
 	NotNewest bool `json:"notNewest,omitempty"`
 }
 
-// ErrNotNewest comes with lines that are not known to be the newest.
+// ErrNotNewest comes with lines that may not be the newest.
 var ErrNotNewest = errors.New("no voter answers: these are the lines that quorumd on this host has written since its " +
 	"start")
 
-// HistoryLine is one step that was taken, one refusal that changed, or one operation's begin or end.
+// HistoryLine is a completed step, a changed refusal, or the beginning or end of an operation.
 type HistoryLine struct {
-	Revision int64     `json:"revision"` // of etcd, when it was written
+	Revision int64     `json:"revision"` // etcd's revision of the line
 	Time     time.Time `json:"time"`
 	Host     string    `json:"host"` // the host that wrote it
 	HostName string    `json:"hostName"`
 	Kind     string    `json:"kind"` // step, refusal or op
 	Code     string    `json:"code"`
 	Text     string    `json:"text"`
-	// Operation is the kind of the operation whose end the line tells: join, cycle or remove; else it is left out.
+	// Operation is the kind of an ended operation: join, cycle or remove; otherwise absent.
 	Operation string `json:"operation,omitempty"`
-	// Outcome is how it went: of a step "ok" or "error", of an operation that has ended the code of its end. It is left
-	// out on a line that tells of no end, and on those that an older agent has written.
+	// Outcome is the result: "ok" or "error" for a step, the code of its end for an operation. It is absent if nothing
+	// has ended, and on lines written by older agents.
 	Outcome string `json:"outcome,omitempty"`
 }

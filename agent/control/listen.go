@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// listenUnix takes the socket's path, unless a live process serves it. A path left behind by a
-// dead one is removed; anything there that is no socket is left alone.
+// listenUnix takes the socket's path unless a live process serves it. It removes the socket of a dead process, and
+// leaves anything else alone.
 func listenUnix(socket string) (*net.UnixListener, error) {
 	fail := func(err error) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("cannot listen on %s: %w", socket, err)
@@ -42,16 +42,16 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// When it is closed the address may name nothing: guard.Close removes the path.
+	// After it is closed, the path may belong to another daemon: guard.Close removes it.
 	l.SetUnlinkOnClose(false)
-	if err := os.Chmod(socket, 0o666); err != nil { // who may do what is decided by credentials, not by the mode
+	if err := os.Chmod(socket, 0o666); err != nil { // permissions depend on credentials, not on the mode
 		return fail(errors.Join(err, l.Close()))
 	}
 	return l, nil
 }
 
-// lockFile keeps two daemons that start at once from both finding the same stale socket and
-// taking it away from each other. The empty file stays behind: removing it would reopen the gap.
+// lockFile prevents two daemons that start at once from both finding the same stale socket and removing each other's.
+// The empty file stays: removing it would reopen the race.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -67,7 +67,7 @@ func lockFile(path string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// makeWay makes the path free, or says who is in the way.
+// makeWay frees the path, or returns which process serves it.
 func makeWay(socket string) error {
 	info, err := os.Lstat(socket)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,9 +81,9 @@ func makeWay(socket string) error {
 	}
 	pid, err := probe(socket)
 	switch {
-	case errors.Is(err, unix.ECONNREFUSED): // nobody listens: its owner is dead
+	case errors.Is(err, unix.ECONNREFUSED): // no process listens: its owner is dead
 		return os.Remove(socket)
-	case errors.Is(err, fs.ErrNotExist): // its owner has just gone
+	case errors.Is(err, fs.ErrNotExist): // its owner has just removed it
 		return nil
 	case errors.Is(err, unix.EAGAIN), err == nil && pid == 0: // a full queue has an owner, too
 		return fmt.Errorf("%w by another process: stop it, or choose another socket", ErrServed)
@@ -93,8 +93,7 @@ func makeWay(socket string) error {
 	return fmt.Errorf("%w by pid %d: stop that process, or choose another socket", ErrServed, pid)
 }
 
-// probe connects to a socket and gives the process that listens there; 0 when it lives in
-// another PID namespace.
+// probe connects to a socket and returns the listening process; 0 if it is in another PID namespace.
 func probe(socket string) (pid int, err error) {
 	err = socketpath.With(socket, func(address string) error {
 		c, err := net.DialTimeout("unix", address, time.Second)

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestASocketThatIsServedIsLeftToItsOwner(t *testing.T) {
+func TestAServedSocketIsLeftToItsOwner(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{})
 	second := NewServer(Options{Socket: socket, Backend: &desk{}})
@@ -39,7 +39,7 @@ func TestASocketThatIsServedIsLeftToItsOwner(t *testing.T) {
 	}
 }
 
-func TestASocketWhoseOwnerHasNoTimeIsLeftToItToo(t *testing.T) {
+func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -50,7 +50,7 @@ func TestASocketWhoseOwnerHasNoTimeIsLeftToItToo(t *testing.T) {
 	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: socket}), unix.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
-	dial(t, socket) // fills the queue: nobody accepts
+	dial(t, socket) // fills the queue: the listener never accepts
 	if err := NewServer(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
@@ -87,7 +87,7 @@ func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
 func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), strings.Repeat("x", 150), "s")
-	for range 2 { // the first leaves nothing in the way of the second
+	for range 2 { // the first must leave nothing that blocks the second
 		s := NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
@@ -111,10 +111,10 @@ func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestOfDaemonsThatStartAtOnceOneServes(t *testing.T) {
+func TestOneOfSeveralDaemonsStartedAtOnceServes(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
-		socket := filepath.Join(tempdir.New(t), "run", "s") // the folder is made, too
+		socket := filepath.Join(tempdir.New(t), "run", "s") // the folder is created, too
 		if round%2 == 0 {
 			leaveBehind(t, socket)
 		}
@@ -147,7 +147,7 @@ func TestOfDaemonsThatStartAtOnceOneServes(t *testing.T) {
 	}
 }
 
-func TestADaemonThatIsStartingIsNotOvertaken(t *testing.T) {
+func TestAStartingDaemonKeepsItsSocket(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	unlock, err := lockFile(socket + ".lock")
@@ -164,7 +164,7 @@ func TestADaemonThatIsStartingIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// leaveBehind leaves a socket as a daemon does that was killed.
+// leaveBehind leaves a socket as a killed daemon does.
 func leaveBehind(t *testing.T, socket string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
@@ -183,14 +183,14 @@ func leaveBehind(t *testing.T, socket string) {
 	}
 }
 
-func TestTheSocketIsOpenToAllAndGoneAfterwards(t *testing.T) {
+func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	s := NewServer(Options{Socket: socket, Backend: &desk{}})
-	go func() { ended <- s.Serve(ctx) }() // listens by itself
+	go func() { ended <- s.Serve(ctx) }() // Serve listens by itself
 	if _, err := Dial(socket).Status(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestTheSocketIsOpenToAllAndGoneAfterwards(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverServedGivesItsSocketBack(t *testing.T) {
+func TestAServerThatNeverServedReleasesItsSocket(t *testing.T) {
 	t.Parallel()
 	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{}})
 	if err := s.Listen(); err != nil {

@@ -9,73 +9,73 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 )
 
-// What a host can be taken down for: the Work of a Maintenance and of a Rollout.
+// The Work of a Maintenance and of a Rollout.
 const (
-	WorkMaintenance = "maintenance" // etcd is down until somebody says that it is over
+	WorkMaintenance = "maintenance" // etcd is down until an operator ends it
 	WorkRestart     = "restart"     // the unit is restarted
 	WorkReboot      = "reboot"      // the machine is rebooted
-	WorkCommand     = "command"     // a program that lies on the host runs while etcd is down
+	WorkCommand     = "command"     // a program on the host runs while etcd is down
 )
 
-// The bounds of how long a maintenance is meant to last, and how long if nobody says.
+// The bounds of a maintenance's duration, and the default.
 const (
 	MinMaintenance     = time.Minute
 	MaxMaintenance     = 7 * 24 * time.Hour
 	DefaultMaintenance = 4 * time.Hour
 )
 
-// MaintenanceRequest asks for this host to be taken down, when its turn has come.
+// MaintenanceRequest requests that this host be taken down, one host at a time.
 type MaintenanceRequest struct {
 	Work    string // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
-	Command string // of WorkCommand: the name of the program in commands.d, beside the hooks
+	Command string // with WorkCommand: the name of the program in commands.d of the hooks directory
 	Reason  string // required, one line
-	// MinMaintenance to MaxMaintenance; after that it is overdue, which alerts and does nothing else
+	// MinMaintenance to MaxMaintenance; after that it is overdue, which only raises an alert
 	For         time.Duration
-	KeepRunning bool // the turn only: etcd runs on
-	External    bool // of a reboot: quorumd makes it safe and waits for it, somebody else does it
-	// of such a reboot: it comes within seconds whatever is answered; asked for on the host alone
+	KeepRunning bool // reserve the operation only: etcd keeps running
+	External    bool // with a reboot: quorumd makes it safe and waits for it, the requester reboots
+	// with such a reboot: it comes within seconds whatever the answer; only requested by the host itself
 	Hurried bool
 }
 
-// How far a maintenance is: its State.
+// The State of a Maintenance.
 const (
-	MaintenanceWaiting   = "waiting"   // for its turn
-	MaintenanceStopping  = "stopping"  // leadership is handed over and etcd stopped
-	MaintenanceSafe      = "safe"      // the machine may be touched
-	MaintenanceWorking   = "working"   // etcd is stopped, and the command is run that was asked for
-	MaintenanceReturning = "returning" // etcd is started, and followed until it has caught up
+	MaintenanceWaiting   = "waiting"   // in the queue
+	MaintenanceStopping  = "stopping"  // transferring leadership and stopping etcd
+	MaintenanceSafe      = "safe"      // the machine is safe to touch
+	MaintenanceWorking   = "working"   // etcd is stopped, and the command runs
+	MaintenanceReturning = "returning" // etcd is started, and catches up
 )
 
-// Maintenance is what has been asked of this host, until the host is back or the wish withdrawn.
+// Maintenance is this host's request, until the host is back or the request is cancelled.
 type Maintenance struct {
 	Work        string    `json:"work"`
-	Command     string    `json:"command,omitempty"` // the name of the program
+	Command     string    `json:"command,omitempty"` // name of the program
 	Reason      string    `json:"reason"`
 	By          string    `json:"by"`
-	Since       time.Time `json:"since"`          // when it was asked for
+	Since       time.Time `json:"since"`          // time of the request
 	Until       time.Time `json:"until,omitzero"` // when it becomes overdue
 	Overdue     bool      `json:"overdue"`
 	KeepRunning bool      `json:"keepRunning"`
 	External    bool      `json:"external"`
-	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once it is safe
-	Rollout     string    `json:"rollout,omitempty"`  // the ID of the rollout that asked
+	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once that is safe
+	Rollout     string    `json:"rollout,omitempty"`  // ID of the rollout that requested it
 	State       string    `json:"state"`
 }
 
-// The codes of a MaintenanceEnd that mean no fault.
+// The codes of a MaintenanceEnd that are no fault.
 const (
 	CodeCycled    = "CYCLED"    // the host was down and is back
-	CodeWithdrawn = "WITHDRAWN" // the wish was taken back before its turn came
+	CodeWithdrawn = "WITHDRAWN" // the request was cancelled while queued
 )
 
-// MaintenanceEnd is how the newest maintenance of this host that is over has ended.
+// MaintenanceEnd is how this host's last maintenance ended.
 type MaintenanceEnd struct {
 	Work   string    `json:"work"`
 	Reason string    `json:"reason"`
-	By     string    `json:"by"` // who asked for it
+	By     string    `json:"by"` // who requested it
 	Since  time.Time `json:"since"`
 	Ended  time.Time `json:"ended"`
-	Code   string    `json:"code"` // CodeCycled, CodeWithdrawn, or that of the reason why it ended otherwise
+	Code   string    `json:"code"` // CYCLED, WITHDRAWN, or the code of the reason for another end
 	Text   string    `json:"text"`
 }
 
@@ -110,7 +110,7 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 			b.Work)
 	}
 	if b.External && b.Work != WorkReboot {
-		return MaintenanceRequest{}, badRequest("leave external out", "%s: only a reboot can be somebody else's", what)
+		return MaintenanceRequest{}, badRequest("leave external out", "%s: only a reboot can be external", what)
 	}
 	reason, err := oneLine(b.Reason, what)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 	}, nil
 }
 
-// checkCommand refuses what is no name of a program, and a name where none is wanted.
+// checkCommand refuses an invalid program name, and a name with any other work.
 func checkCommand(work, name, what string) error {
 	if work != WorkCommand {
 		if name != "" {
@@ -135,7 +135,7 @@ func checkCommand(work, name, what string) error {
 		return nil
 	}
 	if err := hooks.CheckName(name); err != nil {
-		return badRequest("name a program that lies in commands.d, beside the hooks, on every host that is to run it",
+		return badRequest("name a program in commands.d of the hooks directory on every host that is to run it",
 			"%s: command: %v", what, err)
 	}
 	return nil

@@ -11,39 +11,38 @@ import (
 	"time"
 )
 
-// The bounds of a mute, and how long it lasts if nobody says.
+// The longest mute, and the default.
 const (
 	MaxMute     = 30 * 24 * time.Hour
 	DefaultMute = 4 * time.Hour
 )
 
-// CodeNotMuted says that there is no mute to end.
+// CodeNotMuted means that there is no mute to end.
 const CodeNotMuted = "NOT_MUTED"
 
-// maxCode bounds a code, in bytes.
+// maxCode is the longest code, in bytes.
 const maxCode = 64
 
-// Muter keeps findings that only advise from being told for a while, when an operator asks for it. The rules of an
-// Operator's methods hold for it.
+// Muter mutes advisory findings on an operator's request. The rules for Operator's methods apply.
 type Muter interface {
-	// Mute notes the mute on this host's disk and gives it as it stands, in place of one of the same code. One of a
-	// finding that gates something is refused.
+	// Mute records a mute on this host's disk, replaces one of the same code, and returns it. Muting a finding that
+	// blocks anything is refused.
 	Mute(ctx context.Context, req MuteRequest, by string) (Mute, error)
 	// Unmute ends the mute of a code. Without one it is refused with CodeNotMuted.
 	Unmute(ctx context.Context, code, by string) error
 }
 
-// MuteRequest asks for a finding not to be told for a while.
+// MuteRequest requests that a finding be muted for a while.
 type MuteRequest struct {
 	Code   string
 	Reason string        // required, one line
 	For    time.Duration // over 0, at most MaxMute
 }
 
-// Mute is a finding that is known and not told.
+// Mute is a muted finding.
 type Mute struct {
 	Code   string    `json:"code"`
-	State  string    `json:"state"` // a worse one breaks it
+	State  string    `json:"state"` // a worse state ends the mute
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
@@ -114,8 +113,7 @@ func (s *Server) deleteMute(r request) (response, error) {
 	return response{http.StatusOK, Done{By: r.by}}, nil
 }
 
-// Mute keeps a finding that only advises from being told; for DefaultMute if the request does not say how long. It
-// gives the mute as it was noted.
+// Mute mutes an advisory finding, for DefaultMute unless the request sets a duration. It returns the recorded mute.
 func (c *Client) Mute(ctx context.Context, req MuteRequest) (Mute, error) {
 	body := muteBody{Code: req.Code, Reason: req.Reason}
 	if req.For != 0 {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is the process at the other end of a connection, as the kernel recorded it when it connected.
+// peer is the process at the other end of a connection, as recorded by the kernel when it connected.
 type peer struct {
 	pid    int
 	uid    uint32
@@ -24,7 +24,7 @@ type peer struct {
 
 type peerKey struct{}
 
-// withPeer is the server's ConnContext: every request of a connection knows who sent it.
+// withPeer is the server's ConnContext: it adds the peer to the context of every request on a connection.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if c, ok := c.(*peerConn); ok {
 		return context.WithValue(ctx, peerKey{}, c.peer)
@@ -32,13 +32,13 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerFrom gives the sender of a request. Without one, nobody is known and nothing is permitted.
+// peerFrom returns the sender of a request. A request without one has no identity and no permission.
 func peerFrom(ctx context.Context) (peer, bool) {
 	p, ok := ctx.Value(peerKey{}).(peer)
 	return p, ok
 }
 
-// peerOf asks the kernel who is at the other end of a connection.
+// peerOf asks the kernel for the peer of a connection.
 func peerOf(c *net.UnixConn) (peer, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -68,9 +68,9 @@ func peerOf(c *net.UnixConn) (peer, error) {
 	return p, nil
 }
 
-// peerGroups gives the supplementary groups of the peer. Asking the kernel is the only right way:
-// a look-up by user name would miss groups that come from a directory service, and would miss
-// what the process has dropped. x/sys has no call that returns a list, hence unsafe, here only.
+// peerGroups returns the supplementary groups of the peer. Only the kernel's answer is right: a look-up by user name
+// would miss groups from a directory service, and groups that the process has dropped. x/sys has no call that returns a
+// list, hence unsafe, here only.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	const most = 65536 // NGROUPS_MAX
 	groups := make([]uint32, 64)
@@ -82,7 +82,7 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 		switch {
 		case errno == 0:
 			return groups[:size/4], nil
-		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // size is now what it needs
+		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // size is now the required size
 			groups = make([]uint32, size/4)
 		default:
 			return nil, errno

@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// me is how the test's own process is named.
+// me returns the name of the test's own user.
 func (d *desk) me() string {
 	r, err := readRules("", "/etc/group", "/etc/passwd")
 	if err != nil {
@@ -32,7 +32,7 @@ func (d *desk) me() string {
 	return r.name(peer{uid: r.self})
 }
 
-// handle passes one request to the server's handler as if that peer had sent it.
+// handle passes a request to the server's handler as if sent by that peer.
 func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -42,9 +42,9 @@ func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, 
 	return w.Code, w.Body.String()
 }
 
-// stranger is what this program does when it is started again as somebody else: it looks, tries
-// to change something, and prints how that went. Root becomes another user first, of these groups. It does so here and
-// not when it is started: only root may be able to run the program, or to enter its directory.
+// stranger is what this program does when it is started as another user: it reads, tries to change something, and
+// prints the results. If root starts it, it first becomes another user with these groups. It does so here and not at
+// its start: only root may be able to run the program or to enter its directory.
 func stranger(socket, groups string) int {
 	if os.Geteuid() == 0 {
 		var all []int
@@ -64,10 +64,10 @@ func stranger(socket, groups string) int {
 	return 0
 }
 
-// asSomebody runs stranger against the server, under other credentials. Only root can take
-// others: without root, the test's own process is the stranger, and the server is told that it
-// belongs to someone else and that its group is the process's if the credentials hold it.
-func asSomebody(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
+// asStranger runs stranger against the server, under other credentials. Only root can assume others. Without root, the
+// test's own process is the stranger: the server is set up as another user's, and its group becomes the process's if
+// the credentials contain it.
+func asStranger(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	t.Helper()
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func asSomebody(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // reaches the program where its folder is closed
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // works even if its folder is closed
 	cmd.Env = []string{"CONTROL_TEST_STRANGER=" + socket, "CONTROL_TEST_GROUPS=" + string(all)}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -92,11 +92,11 @@ func asSomebody(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	return string(out)
 }
 
-func TestAStrangerMayLookButNotChange(t *testing.T) {
+func TestAStrangerMayReadButNotChange(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
 	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
-	got := asSomebody(t, s, 65534)
+	got := asStranger(t, s, 65534)
 	if !strings.Contains(got, `status "prod" <nil>`) {
 		t.Errorf("it could not look: %s", got)
 	}
@@ -111,7 +111,7 @@ func TestAStrangerMayLookButNotChange(t *testing.T) {
 
 func TestAMemberOfTheGroupMayChange(t *testing.T) {
 	t.Parallel()
-	const daemon = 1 // in every Linux
+	const daemon = 1 // exists on every Linux
 	many := []uint32{daemon}
 	for g := range uint32(300) { // more than one read of the kernel's list
 		many = append(many, 100000+g)
@@ -131,7 +131,7 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 				Socket: filepath.Join(tempdir.New(t), "s"), Group: "daemon", Backend: d,
 				Logger: testLog(t),
 			})
-			got := asSomebody(t, s, c.gid, c.groups...)
+			got := asStranger(t, s, c.gid, c.groups...)
 			if !strings.Contains(got, "resume <nil>") || !strings.HasPrefix(d.notes(), "resume by uid ") {
 				t.Errorf("it was refused: %s%s", got, d.notes())
 			}
@@ -152,7 +152,7 @@ func TestWhoMayChange(t *testing.T) {
 		"the daemon's own user":          {r, peer{uid: 990, gid: 5}, true},
 		"a member":                       {r, peer{uid: 1000, gid: 1000, groups: []uint32{27, 991}}, true},
 		"a member by the primary group":  {r, peer{uid: 1000, gid: 991}, true},
-		"somebody":                       {r, peer{uid: 1000, gid: 1000, groups: []uint32{27}}, false},
+		"another user":                   {r, peer{uid: 1000, gid: 1000, groups: []uint32{27}}, false},
 		"root's group is not root":       {r, peer{uid: 1000, gid: 0}, false},
 		"group 0 is not the missing one": {nogroup, peer{uid: 1000, gid: 1000, groups: []uint32{0}}, false},
 		"root without the group":         {nogroup, peer{uid: 0}, true},
@@ -210,7 +210,7 @@ func TestNamesComeFromTheAccountFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	group, passwd := filepath.Join(dir, "group"), filepath.Join(dir, "passwd")
-	members := strings.Repeat("someone,", 20000) // over the 64 KiB that a line may have by default
+	members := strings.Repeat("someone,", 20000) // over the default limit of 64 KiB per line
 	write(t, group, "root:x:0:\nbad\n:x:5:\nquorumd:x:nine:\nquorumd:x:991:"+members+"\n")
 	write(t, passwd, "root:x:0:0::/:\nalice:x:1000:1000::/:\nalias:x:1000:1000::/:\n")
 	r, err := readRules("quorumd", group, passwd)

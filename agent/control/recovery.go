@@ -11,46 +11,46 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Recoverer brings a cluster back that has lost its majority for good, when an operator asks for it. The rules of an
-// Operator's methods hold for it.
+// Recoverer recovers a cluster after quorum loss on an operator's request. The rules for Operator's methods apply.
 type Recoverer interface {
-	// RecoveryFacts tells what this host knows, and what its data say of themselves. It changes nothing.
+	// RecoveryFacts returns what this host and its data know about the cluster. It changes nothing.
 	RecoveryFacts(ctx context.Context) (recovery.Facts, error)
-	// ApplyRecovery has this host do its part of a plan, and gives it as it stands; the status shows how it goes. The
-	// plan that stands, or has ended well, is given as it is.
+	// ApplyRecovery has this host do its part of a plan and returns the plan's state; the status shows its progress. A
+	// plan that is already in force, or has ended well, is returned unchanged.
 	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
-	// AbandonRecovery gives up the plan that is in force, and gives it as it stands. One by which this host has begun
-	// to part with its data, or none at all, is refused with CodeConflict.
+	// AbandonRecovery abandons the plan in force and returns its state. It is refused with CodeConflict if there is no
+	// plan, or if this host has begun to move its data aside.
 	AbandonRecovery(ctx context.Context, by string) (Recovery, error)
 }
 
-// CodeReading is the code of a refusal that means: the log is still being read, ask again.
+// CodeReading is the code of a refusal that means: the log is still being read, try again.
 const CodeReading = "READING"
 
-// Recovery is the plan that is in force on this host.
+// Recovery is the plan in force on this host.
 type Recovery struct {
 	Plan     string    `json:"plan"`
-	Survivor string    `json:"survivor"`           // the host that continues alone
-	Alone    bool      `json:"alone"`              // it is this one
-	Snapshot string    `json:"snapshot,omitempty"` // with which this one goes on, instead of its data
+	Survivor string    `json:"survivor"`           // the host whose data are kept
+	Alone    bool      `json:"alone"`              // this host is the survivor
+	Snapshot string    `json:"snapshot,omitempty"` // the snapshot that this host is restored from, instead of its data
 	Old      string    `json:"oldClusterID"`
 	New      string    `json:"newClusterID"`
 	By       string    `json:"by"`
 	Since    time.Time `json:"since"`
-	GivenUp  string    `json:"givenUp,omitempty"` // by whom it was given up
-	Done     bool      `json:"done,omitempty"`    // it had ended well before it was asked for again
+	GivenUp  string    `json:"givenUp,omitempty"` // who abandoned it
+	Done     bool      `json:"done,omitempty"`    // it had already ended well
 }
 
-// RecoveryEnd is how the last plan ended on this host.
+// RecoveryEnd is how the last plan on this host ended.
 type RecoveryEnd struct {
 	Recovery
 	Ended time.Time `json:"ended"`
-	Code  string    `json:"code"` // RECOVERED, or why it was given up
+	Code  string    `json:"code"` // RECOVERED, or why it was abandoned
 }
 
 const planHint = "send the file that quorumctl recover plan has written"
 
-// postRecoveryFacts changes nothing, but it has a child read all of the log: not everyone on the host may ask for that.
+// postRecoveryFacts changes nothing, but it has a child process read the whole log: not everyone on the host may
+// request that.
 func (s *Server) postRecoveryFacts(r request) (response, error) {
 	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
 	return response{http.StatusOK, facts}, err
@@ -70,7 +70,7 @@ func (s *Server) deleteRecovery(r request) (response, error) {
 	return response{http.StatusOK, m}, err
 }
 
-// RecoveryFacts asks what this host knows when a majority is lost. It works while etcd is down.
+// RecoveryFacts returns what this host knows after quorum loss. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts
 	err := c.do(ctx, http.MethodPost, "/v1/recovery/facts", nil, &f)
@@ -84,7 +84,7 @@ func (c *Client) ApplyRecovery(ctx context.Context, plan recovery.Plan) (Recover
 	return r, err
 }
 
-// AbandonRecovery gives up the plan that is in force on this host.
+// AbandonRecovery abandons the plan in force on this host.
 func (c *Client) AbandonRecovery(ctx context.Context) (Recovery, error) {
 	var r Recovery
 	err := c.do(ctx, http.MethodDelete, "/v1/recovery", nil, &r)

@@ -10,46 +10,46 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of how long a removal may wait for its turn, and how long it does if nobody says.
+// The bounds of how long a removal may stay queued, and the default.
 const (
 	MinRemoval     = time.Second
 	MaxRemoval     = time.Hour
 	DefaultRemoval = 5 * time.Minute
 )
 
-// RemovalRequest asks for a member to be taken out of etcd for good, when its turn has come.
+// RemovalRequest requests that a member be removed from etcd for good.
 type RemovalRequest struct {
-	Member string        // its name, or its ID as etcdctl prints it
+	Member string        // its name, or its ID as printed by etcdctl
 	Reason string        // required, one line
-	Live   bool          // also if it votes and answers
-	For    time.Duration // MinRemoval to MaxRemoval; what has not begun by then ends
+	Live   bool          // even if it votes and answers
+	For    time.Duration // MinRemoval to MaxRemoval; a removal that has not begun by then expires
 
-	WithoutSnapshot bool // also if it is well, and the newest snapshot is not of late
+	WithoutSnapshot bool // even if it is healthy and the newest snapshot is not recent
 }
 
-// How far a removal is: its State.
+// The State of a Removal.
 const (
-	RemovalWaiting = "waiting"  // for its turn
+	RemovalWaiting = "waiting"  // in the queue
 	RemovalRunning = "removing" // its operation is in flight
-	RemovalDone    = "removed"  // already, before it was asked for again
+	RemovalDone    = "removed"  // already done before the request
 )
 
-// Removal is what this host was asked to take out of etcd.
+// Removal is a member's removal as requested of this host.
 type Removal struct {
 	MemberID string    `json:"memberID"` // hexadecimal, as etcdctl prints it
 	Name     string    `json:"name"`
 	Reason   string    `json:"reason"`
 	By       string    `json:"by"`
-	Live     bool      `json:"live"` // also if it votes and answers
+	Live     bool      `json:"live"` // even if it votes and answers
 	Since    time.Time `json:"since"`
-	Until    time.Time `json:"until"` // after which it does not begin any more
+	Until    time.Time `json:"until"` // when the request expires
 	State    string    `json:"state"`
 }
 
-// CodeRemoved is the code of a RemovalEnd that means no fault.
+// CodeRemoved is the code of a RemovalEnd that is no fault.
 const CodeRemoved = "REMOVED"
 
-// RemovalEnd is how the newest removal of this host's that is over has ended.
+// RemovalEnd is how the last removal requested of this host ended.
 type RemovalEnd struct {
 	MemberID string    `json:"memberID"`
 	Name     string    `json:"name"`
@@ -57,7 +57,7 @@ type RemovalEnd struct {
 	By       string    `json:"by"`
 	Since    time.Time `json:"since"`
 	Ended    time.Time `json:"ended"`
-	// CodeRemoved, CodeWithdrawn when its time was over, or that of the reason why it ended otherwise
+	// REMOVED, WITHDRAWN if it expired, or the code of the reason for another end
 	Code string `json:"code"`
 	Text string `json:"text"`
 }

@@ -17,31 +17,31 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// The bounds of a pause, and how long it lasts if nobody says.
+// The bounds of a pause, and the default.
 const (
 	MaxPause     = 7 * 24 * time.Hour
 	DefaultPause = 4 * time.Hour
 )
 
-// MaxReason bounds a reason, in characters.
+// MaxReason is the longest reason, in characters.
 const MaxReason = 256
 
-// PauseRequest asks for a pause.
+// PauseRequest requests a pause.
 type PauseRequest struct {
 	Reason string        // required, one line
 	For    time.Duration // over 0, at most MaxPause
 }
 
-// ReleaseRequest asks to forget the operation in flight.
+// ReleaseRequest requests that the operation in flight be released.
 type ReleaseRequest struct {
-	Force  bool   // must be true: nobody but a person can know that the host is really out
+	Force  bool   // must be true: only an operator can know that the host is really out
 	Reason string // required, one line
 }
 
 // The bodies on the wire.
 type (
 	bootstrapBody struct {
-		Confirm string `json:"confirm,omitempty"` // the cluster name the caller believes in; if given, it must be right
+		Confirm string `json:"confirm,omitempty"` // the expected cluster name; if set, it must match
 	}
 	pauseBody struct {
 		Reason string `json:"reason"`
@@ -73,13 +73,13 @@ func (b pauseBody) request() (PauseRequest, error) {
 	return PauseRequest{Reason: reason, For: d}, nil
 }
 
-// bounds say how long something may last, and how long it does when nobody says.
+// bounds are the limits of a duration, and its default.
 type bounds struct {
 	least, most, otherwise time.Duration
-	hint                   string // for who is out of them
+	hint                   string // for a value out of bounds
 }
 
-// lasting reads how long something is meant to last.
+// lasting parses a duration.
 func lasting(text, what string, in bounds) (time.Duration, error) {
 	if text == "" {
 		return in.otherwise, nil
@@ -107,8 +107,8 @@ func (b releaseBody) request() (ReleaseRequest, error) {
 	return ReleaseRequest{Force: true, Reason: reason}, nil
 }
 
-// oneLine checks a text that will be shown on terminals and written into records: it says
-// something, is short, and holds nothing that a terminal would obey.
+// oneLine checks a text that is shown on terminals and written into records: it must not be empty, must be short, and
+// must contain no control characters.
 func oneLine(text, what string) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -123,12 +123,12 @@ func oneLine(text, what string) (string, error) {
 	return text, nil
 }
 
-// decode reads the one JSON value of a body, strictly. An empty body is the zero value.
+// decode strictly reads the one JSON value of a body. An empty body is the zero value.
 func decode(body io.Reader, into any, hint string) error {
 	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
-	if errors.Is(err, io.EOF) { // Decode gives it bare, and only when there is nothing at all
+	if errors.Is(err, io.EOF) { // Decode returns it unwrapped, and only for an empty body
 		return nil
 	}
 	if err == nil {
@@ -148,7 +148,7 @@ func decode(body io.Reader, into any, hint string) error {
 	return badRequest(hint, "cannot read the request: %s", jsonCause(err))
 }
 
-// jsonCause says what is wrong with a body without naming Go's types.
+// jsonCause returns what is wrong with a body, without Go's type names.
 func jsonCause(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if e.Field == "" {
@@ -165,7 +165,7 @@ func jsonCause(err error) string {
 	return shorten(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// shorten keeps an answer from repeating a caller's megabyte back to it.
+// shorten keeps an answer from repeating a caller's megabyte.
 func shorten(s string) string {
 	const most = 80
 	if utf8.RuneCountInString(s) <= most {

@@ -15,39 +15,39 @@ import (
 // The states of a Rollout.
 const (
 	RolloutRunning = "running"
-	RolloutPaused  = "paused"  // no further host begins, until it runs again
-	RolloutAborted = "aborted" // by a person: no further host begins
-	RolloutStopped = "stopped" // by itself, because a host did not come back; its Text says why
+	RolloutPaused  = "paused"  // no further host begins until it is resumed
+	RolloutAborted = "aborted" // by an operator: no further host begins
+	RolloutStopped = "stopped" // by itself, because a host did not come back; Text is the reason
 	RolloutDone    = "done"
 )
 
 // The states of a RolloutHost.
 const (
 	RolloutHostWaiting = "waiting"
-	RolloutHostCurrent = "current" // its turn, or on its way to it
+	RolloutHostCurrent = "current" // its operation is in flight or next
 	RolloutHostDone    = "done"
-	RolloutHostSkipped = "skipped" // it is as the rollout wants it already
+	RolloutHostSkipped = "skipped" // it is already as the rollout wants it
 )
 
-// MaxRolloutHosts bounds how many hosts a request may name.
+// MaxRolloutHosts is the most hosts that a request may name.
 const MaxRolloutHosts = 1000
 
-// RolloutRequest asks for one host after another to be restarted or rebooted, or to run a command while it is down.
+// RolloutRequest requests that one host after another be restarted, rebooted, or taken down for a command.
 type RolloutRequest struct {
 	Work    string   // WorkRestart, WorkReboot or WorkCommand
-	Command string   // of WorkCommand: the name of the program in commands.d, beside the hooks
-	Hosts   []string // names or IDs; empty for all that are present
-	Version string   // until etcd reports this version: hosts that do already are skipped; empty for all
+	Command string   // with WorkCommand: the name of the program in commands.d of the hooks directory
+	Hosts   []string // names or IDs; empty for all present hosts
+	Version string   // until etcd reports this version: hosts that already do are skipped; empty for all
 	Reason  string   // required, one line
 
-	WithoutSnapshot bool // with a Version: no snapshot is waited for before the first host
+	WithoutSnapshot bool // with a Version: do not wait for a snapshot before the first host
 }
 
-// Rollout is one host after another being taken down for the same work.
+// Rollout takes one host after another down for the same work.
 type Rollout struct {
 	ID      string        `json:"id"`
 	Work    string        `json:"work"`
-	Command string        `json:"command,omitempty"` // the name of the program
+	Command string        `json:"command,omitempty"` // name of the program
 	Version string        `json:"version,omitempty"`
 	Reason  string        `json:"reason"`
 	By      string        `json:"by"`
@@ -57,18 +57,18 @@ type Rollout struct {
 	Hosts   []RolloutHost `json:"hosts"`
 }
 
-// RolloutHost is how far a rollout is with one host.
+// RolloutHost is the progress of a rollout on one host.
 type RolloutHost struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
-	Seconds float64 `json:"seconds,omitempty"` // how long it took, when it is done
-	// TurnSeconds is how long the rollout was at it, when it is done: with the pause after the host before, which
-	// Seconds leaves out.
+	Seconds float64 `json:"seconds,omitempty"` // duration once it is done
+	// TurnSeconds is how long the rollout took for this host once it is done. Unlike Seconds, it includes the pause
+	// after the previous host.
 	TurnSeconds float64 `json:"turnSeconds,omitempty"`
 }
 
-// complete gives a list that is absent as an empty one.
+// complete replaces an absent list by an empty one.
 func (r Rollout) complete() Rollout {
 	r.Hosts = orEmpty(r.Hosts)
 	return r

@@ -12,17 +12,17 @@ import (
 	"strconv"
 )
 
-// route is one thing a caller can ask for.
+// route is one request of the API.
 type route struct {
 	method string
 	path   string
 	access access
 	params []string      // of the query; others are refused
-	slots  chan struct{} // bounds those who wait for the backend; nil for an answer from memory
+	slots  chan struct{} // limits the requests that wait for the backend; nil for an answer from memory
 	handle func(request) (response, error)
 }
 
-// request is what a handler gets to see of an HTTP request.
+// request is what a handler sees of an HTTP request.
 type request struct {
 	ctx   context.Context
 	query url.Values
@@ -30,18 +30,18 @@ type request struct {
 	by    string
 }
 
-// response is what a handler wants to be sent.
+// response is a handler's answer.
 type response struct {
 	status int
 	body   any // encoded as JSON, or already *encoded
 }
 
-// Done is the answer to a change that has no document of its own.
+// Done is the answer to a change without a document of its own.
 type Done struct {
-	By string `json:"by"` // who asked for it, as it will be recorded
+	By string `json:"by"` // the requester, as recorded
 }
 
-// routes is the whole API.
+// routes returns the whole API.
 func (s *Server) routes() []route {
 	reads := make(chan struct{}, s.limits.waiting)
 	changes := make(chan struct{}, s.limits.waiting)
@@ -99,7 +99,7 @@ func (s *Server) getHistory(r request) (response, error) {
 	return response{http.StatusOK, History{APIVersion: APIVersion, Lines: orEmpty(lines), NotNewest: old}}, nil
 }
 
-// getBootstrap tells what a bootstrap would be refused with.
+// getBootstrap returns why a bootstrap would be refused.
 func (s *Server) getBootstrap(r request) (response, error) {
 	if err := s.opt.Backend.MayBootstrap(r.ctx); err != nil {
 		return response{}, err

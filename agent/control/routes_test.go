@@ -131,7 +131,7 @@ rollout paused by %[1]s`, d.me())
 	}
 }
 
-func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
 	socket := open(t, d)
@@ -192,7 +192,7 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 		"a mute of months":        {"PUT", "/v1/mute", `{"code":"A","reason":"x","for":"721h"}`, 400, CodeBadRequest, "720h"},
 		"an end of no mute":       {"DELETE", "/v1/mute", "", 400, CodeBadRequest, "quorumctl codes"},
 		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
-		"a removal of nobody":     {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
+		"a removal of no member":  {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
 		"a removal of a screen": {
 			"PUT", "/v1/removal", `{"member":"n3\u001b[2J","reason":"x"}`, 400, CodeBadRequest,
 			"no name or ID",
@@ -365,7 +365,7 @@ func TestAWebPageIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheBackendsRefusalReachesTheCallerAsItIs(t *testing.T) {
+func TestTheBackendsRefusalReachesTheCallerUnchanged(t *testing.T) {
 	t.Parallel()
 	refusal := &Error{
 		Status: 409, Code: "PAUSED", Message: "cannot bootstrap: paused by root",
@@ -385,7 +385,7 @@ func TestTheBackendsRefusalReachesTheCallerAsItIs(t *testing.T) {
 func TestABackendThatPanicsIsAnErrorDocument(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{change: func(context.Context) error { panic("oh") }})
-	for range 20 { // more often than there are slots: each is given back
+	for range 20 { // more often than there are slots: each is freed
 		status, body := ask(t, socket, "DELETE", "/v1/pause", "")
 		if e := errorIn(t, body); status != http.StatusInternalServerError || e.Code != CodeInternal ||
 			!strings.Contains(e.Message, "oh") {
@@ -394,7 +394,7 @@ func TestABackendThatPanicsIsAnErrorDocument(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfAnyKindHasAStatusOfAnError(t *testing.T) {
+func TestEveryKindOfErrorHasAnErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error
@@ -417,7 +417,7 @@ func TestAnErrorOfAnyKindHasAStatusOfAnError(t *testing.T) {
 	}
 }
 
-func TestABackendThatWaitsForEtcdIsGivenUpAndTheStatusIsAnsweredMeanwhile(t *testing.T) {
+func TestABackendThatWaitsForEtcdTimesOutAndDoesNotDelayTheStatus(t *testing.T) {
 	t.Parallel()
 	lim := defaultLimits()
 	lim.backend, lim.waiting = 300*time.Millisecond, 2
@@ -444,7 +444,7 @@ func TestABackendThatWaitsForEtcdIsGivenUpAndTheStatusIsAnsweredMeanwhile(t *tes
 	if _, err := Dial(socket).History(t.Context(), 1); codeOf(err) != CodeBusy {
 		t.Errorf("a third one waits too: %v", err)
 	}
-	go func() { // those who look do not keep an operator out
+	go func() { // readers do not block an operator
 		_, err := Dial(socket).Resume(context.Background())
 		codes <- codeOf(err)
 	}()
@@ -477,7 +477,7 @@ func codeOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-func TestTheAnswerToAChangeComesWhenTheStatusShowsIt(t *testing.T) {
+func TestTheAnswerToAChangeWaitsUntilTheStatusShowsIt(t *testing.T) {
 	t.Parallel()
 	changed, shown := make(chan struct{}), make(chan struct{})
 	d := &desk{
@@ -505,7 +505,7 @@ func TestTheAnswerToAChangeComesWhenTheStatusShowsIt(t *testing.T) {
 	}
 }
 
-func TestAChangeThatTheStatusDoesNotShowSoonHasSucceededAllTheSame(t *testing.T) {
+func TestAChangeSucceedsEvenIfTheStatusDoesNotShowItSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(Options{Backend: &desk{look: func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// answer takes a request through the checks, in the order in which they cost more.
+// answer runs a request through the checks, the cheapest first.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -55,7 +55,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 		}
 	}
 	if r.Header.Get("Expect") != "" {
-		w.WriteHeader(http.StatusContinue) // tells a daemon that works from one that hangs
+		w.WriteHeader(http.StatusContinue) // distinguishes a working daemon from a hanging one
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
 	defer cancel()
@@ -65,7 +65,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	}
 	body := http.MaxBytesReader(w, r.Body, most)
 	if rt.access == change {
-		defer s.statuses.forget() // also after one that failed: part of it may be done
+		defer s.statuses.forget() // also after a failure: part of it may be done
 	}
 	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	return answer
 }
 
-// settle keeps the answer to a change back until the status shows it, so that the caller's next look does. That is not
-// waited for longer than a moment: what was changed is changed.
+// settle delays the answer to a change until the status shows it, so that the caller's next read does. It waits only a
+// moment: the change is made either way.
 func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()
@@ -89,8 +89,7 @@ func (s *Server) settle(ctx context.Context, rt route) {
 	}
 }
 
-// logChange logs a request that changes something. Those that look are not logged: they are
-// many, and anyone can send them.
+// logChange logs a request that changes something. Reads are not logged: there are many, and anyone can send them.
 func (s *Server) logChange(rt route, message string, args ...any) {
 	if rt.access == change {
 		s.opt.Logger.Info(message, append([]any{"method", rt.method, "path", rt.path}, args...)...)
@@ -121,7 +120,7 @@ func checkSource(r *http.Request) error {
 	return nil
 }
 
-// find gives the route of a request, or the methods that its path does have.
+// find returns the route of a request, or the methods that its path supports.
 func (s *Server) find(r *http.Request) (rt route, methods []string, found bool) {
 	for _, rt := range s.table {
 		if rt.path != r.URL.Path {
@@ -135,7 +134,7 @@ func (s *Server) find(r *http.Request) (rt route, methods []string, found bool) 
 	return route{}, methods, false
 }
 
-// missing answers a request that no route takes.
+// missing answers a request without a route.
 func missing(w http.ResponseWriter, r *http.Request, methods []string) response {
 	if len(methods) > 0 {
 		w.Header().Set("Allow", strings.Join(methods, ", "))

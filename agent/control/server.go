@@ -15,32 +15,32 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Options are what a Server needs.
+// Options configure a Server.
 type Options struct {
 	Socket  string       // path; DefaultSocket when empty
-	Group   string       // whose members may change things; none when empty
-	Backend Backend      // whom the routes ask
-	Logger  *slog.Logger // nothing is logged when nil
+	Group   string       // whose members may change things; none if empty
+	Backend Backend      // serves the routes
+	Logger  *slog.Logger // nothing is logged if nil
 }
 
-// limits bound what a caller can take. They are fields so that tests need not wait.
+// limits bound the resources of callers. They are fields so that tests need not wait.
 type limits struct {
-	body     int64         // bytes of a request's body, and about of its header
-	plan     int64         // bytes of the body that is a plan for a recovery
+	body     int64         // bytes of a request's body, and roughly of its header
+	plan     int64         // bytes of a body that is a recovery plan
 	header   time.Duration // from connecting to the end of the header
 	read     time.Duration // to the end of the body
 	backend  time.Duration // for the backend to answer
-	settle   time.Duration // of that, for a change to show in the status
+	settle   time.Duration // of that, for a change to appear in the status
 	write    time.Duration // from the end of the header to the end of the answer
 	idle     time.Duration // between two requests
 	shutdown time.Duration // for requests in flight when the server stops
 	perUser  int           // connections
-	lookers  int           // connections of all who may only look
+	lookers  int           // connections of all users who may only read
 	everyone int           // connections of all users but root
-	// requests that wait for the backend: changes, reads of who may change things, and other reads each
+	// requests that wait for the backend: changes, reads by users who may change things, and other reads each
 	waiting int
-	// bytes of answers being sent: to one user, and to all who may only look. As many again are for those who may
-	// change things.
+	// bytes of answers in transit: to one user, and to all users who may only read. Users who may change things have as
+	// many again.
 	unreadUser, unread int64
 }
 
@@ -71,16 +71,16 @@ type Server struct {
 	limits   limits
 	rules    rules
 	table    []route
-	reserved chan struct{} // for reads of those who may change things: others cannot take their places
+	reserved chan struct{} // for reads by users who may change things: others cannot take these slots
 	listener *guard
 
 	statuses        statuses
-	encoding        sync.Mutex // of one answer at a time
+	encoding        sync.Mutex // held while one answer is encoded
 	sending         *sending
-	sendingReserved *sending // to those who may change things
+	sendingReserved *sending // to users who may change things
 }
 
-// NewServer makes a server. It touches nothing yet.
+// NewServer returns a server. It touches nothing yet.
 func NewServer(opt Options) *Server { return newServer(opt, defaultLimits()) }
 
 func newServer(opt Options, lim limits) *Server {
@@ -99,8 +99,8 @@ func newServer(opt Options, lim limits) *Server {
 	return s
 }
 
-// Listen takes the socket, so that callers can connect and wait for Serve. It returns ErrServed
-// when a live process has it. Close or Serve gives it back.
+// Listen takes the socket, so that callers can connect and wait for Serve. It returns ErrServed if a live process
+// serves it. Close or Serve releases it.
 func (s *Server) Listen() error {
 	r, err := readRules(s.opt.Group, "/etc/group", "/etc/passwd")
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Close gives the socket back. After Serve it does nothing.
+// Close releases the socket. After Serve it does nothing.
 func (s *Server) Close() error {
 	if s.listener == nil {
 		return nil
@@ -131,9 +131,8 @@ func (s *Server) Close() error {
 	return l.Close()
 }
 
-// Serve answers until the context ends, then lets requests in flight finish for a moment and
-// removes the socket. It listens first if Listen was not called. It returns nil when the context
-// ended it.
+// Serve answers until the context ends, then lets requests in flight finish for a moment and removes the socket. It
+// listens first if Listen was not called. It returns nil if the context ended it.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(); err != nil {
@@ -141,7 +140,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	}
 	l := s.listener
-	s.listener = nil // from here on it belongs to the HTTP server
+	s.listener = nil // it now belongs to the HTTP server
 	srv := s.httpServer(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
@@ -153,9 +152,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.shutdown)
 	defer cancel()
 	if srv.Shutdown(grace) != nil {
-		srv.Close() // whoever is still there has had its time
+		srv.Close() // the remaining requests have had their time
 	}
-	<-ended //nolint:errcheck // Shutdown and Close make Serve say so, and no more
+	<-ended //nolint:errcheck // Shutdown and Close make Serve return an error, which means nothing more
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What can be done with snapshots.
+// The jobs with snapshots.
 const (
 	SnapshotSave   = "save"
 	SnapshotList   = "list"
@@ -27,27 +27,27 @@ const (
 	OriginExchanged = "exchanged"
 )
 
-// CodeSnapshotRunning says that another snapshot job is running.
+// CodeSnapshotRunning means that another snapshot job is running.
 const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 
-// Snapshotter does jobs with snapshots of etcd's database, one at a time, when an operator asks for it. The rules of an
-// Operator's methods hold for it.
+// Snapshotter runs jobs with snapshots of etcd's database, one at a time, on an operator's request. The rules for
+// Operator's methods apply.
 type Snapshotter interface {
-	// StartSnapshot starts a job, and gives it as it stands. While another is running it is refused with
-	// CodeSnapshotRunning.
+	// StartSnapshot starts a job and returns its state. It is refused with CodeSnapshotRunning while another job is
+	// running.
 	StartSnapshot(ctx context.Context, req SnapshotRequest, by string) (SnapshotJob, error)
-	// SnapshotJob gives the job that was started last, from memory; its Number is 0 when there was none.
+	// SnapshotJob returns the last job, from memory; its Number is 0 if there was none.
 	SnapshotJob() SnapshotJob
 }
 
-// SnapshotRequest asks for a job with snapshots.
+// SnapshotRequest requests a job with snapshots.
 type SnapshotRequest struct {
 	Do     string `json:"do"`               // one of the above
-	Name   string `json:"name,omitempty"`   // of the snapshot to verify or to drill with; empty for the newest
-	DryRun bool   `json:"dryRun,omitempty"` // of a prune: tell only what would be removed
+	Name   string `json:"name,omitempty"`   // snapshot to verify or to test; empty for the newest
+	DryRun bool   `json:"dryRun,omitempty"` // with a prune: only list what would be removed
 }
 
-// SnapshotJob is a job with snapshots and, once it has ended, what came of it.
+// SnapshotJob is a job with snapshots and, once it has ended, its result.
 type SnapshotJob struct {
 	APIVersion string     `json:"apiVersion"`
 	Number     int        `json:"number"`
@@ -55,19 +55,19 @@ type SnapshotJob struct {
 	By         string     `json:"by,omitempty"`
 	Started    time.Time  `json:"started,omitzero"`
 	Ended      *time.Time `json:"ended,omitempty"`
-	Bytes      int64      `json:"bytes"`              // done so far, of reading and of writing
-	Progress   *Progress  `json:"progress,omitempty"` // while it runs and knows how much there is to do
-	Serving    bool       `json:"serving,omitempty"`  // an etcd serves it: for how long nobody can tell, 10 min at most
+	Bytes      int64      `json:"bytes"`              // bytes read and written so far
+	Progress   *Progress  `json:"progress,omitempty"` // while it runs, if the total is known
+	Serving    bool       `json:"serving,omitempty"`  // an etcd serves it: 10 min at most, remaining time unknown
 	Error      string     `json:"error,omitempty"`
 
-	Snapshots []Snapshot `json:"snapshots"` // all; the one that was saved, verified or proven; or the removed ones
-	Strays    []string   `json:"strays"`    // objects that belong to no snapshot, or those that were removed
+	Snapshots []Snapshot `json:"snapshots"` // all, the saved, verified or tested one, or the removed ones
+	Strays    []string   `json:"strays"`    // objects that belong to no snapshot, or the removed ones
 	Unread    []string   `json:"unread"`    // manifests that cannot be read, and why
 
-	Served string `json:"served,omitempty"` // the version of the etcd that has served the one that was proven
+	Served string `json:"served,omitempty"` // version of the etcd that served the tested snapshot
 }
 
-// Snapshot is one that lies in the store.
+// Snapshot is a snapshot in the store.
 type Snapshot struct {
 	Name      string    `json:"name"`
 	TakenAt   time.Time `json:"takenAt"`
@@ -79,8 +79,8 @@ type Snapshot struct {
 	Keys      int64     `json:"keys"`
 	Hash      uint32    `json:"hash"`
 
-	CompactRevision int64  `json:"compactRevision"` // -1 where nothing was ever compacted
-	StoredSHA256    string `json:"storedSha256"`    // of what is stored
+	CompactRevision int64  `json:"compactRevision"` // -1 if nothing was ever compacted
+	StoredSHA256    string `json:"storedSha256"`    // of the stored data
 
 	Size       int64      `json:"size"`
 	StoredSize int64      `json:"storedSize"`
@@ -88,46 +88,45 @@ type Snapshot struct {
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ProvenAt   *time.Time `json:"provenAt,omitempty"` // when an etcd last served it
 
-	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as it is stored
-	// Origin says whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or
-	// exchanged.
+	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
+	// Origin is whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or exchanged.
 	Origin     string     `json:"origin,omitempty"`
 	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded
-	RecordedBy string     `json:"recordedBy,omitempty"` // the name of the host
+	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded it
 }
 
-// Backup is how the last snapshots of the cluster went.
+// Backup is the result of the cluster's last snapshots.
 type Backup struct {
-	Name     string     `json:"name,omitempty"`  // of the last one that was saved
-	Saved    *time.Time `json:"saved,omitempty"` // when that was taken
-	Host     string     `json:"host,omitempty"`  // by which host
+	Name     string     `json:"name,omitempty"`  // of the last saved snapshot
+	Saved    *time.Time `json:"saved,omitempty"` // when it was taken
+	Host     string     `json:"host,omitempty"`  // the host that took it
 	Revision int64      `json:"revision,omitempty"`
 	Size     int64      `json:"size,omitempty"` // of the database, in bytes
 
-	Failed     *time.Time `json:"failed,omitempty"` // when one was tried in vain since
+	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 
-	Next string `json:"next,omitempty"` // when the next one is due, and who takes it
+	Next string `json:"next,omitempty"` // when the next snapshot is due, and which host takes it
 
-	Drill *RestoreTest `json:"drill,omitempty"` // how the last restores were proven
+	Drill *RestoreTest `json:"drill,omitempty"` // results of the last restore tests
 }
 
-// RestoreTest is how the last drills of the cluster went.
+// RestoreTest is the result of the cluster's last restore tests.
 type RestoreTest struct {
-	Name        string     `json:"name,omitempty"`   // of the snapshot that was proven last
-	Proven      *time.Time `json:"proven,omitempty"` // when
-	Host        string     `json:"host,omitempty"`   // by which host
+	Name        string     `json:"name,omitempty"`   // of the last successfully tested snapshot
+	Proven      *time.Time `json:"proven,omitempty"` // time of that test
+	Host        string     `json:"host,omitempty"`   // the host that tested it
 	Revision    int64      `json:"revision,omitempty"`
 	Keys        int64      `json:"keys,omitempty"`
-	Etcd        string     `json:"etcdVersion,omitempty"` // that has served it
+	Etcd        string     `json:"etcdVersion,omitempty"` // version of the etcd that served it
 	TookSeconds float64    `json:"tookSeconds,omitempty"`
 
-	Failed     *time.Time `json:"failed,omitempty"` // when one was tried in vain since
+	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 
-	Next string `json:"next,omitempty"` // when the next one is due and whose it is
+	Next string `json:"next,omitempty"` // when the next test is due, and which host runs it
 }
 
 func (j SnapshotJob) complete() SnapshotJob {
@@ -172,14 +171,14 @@ func (s *Server) getSnapshot(request) (response, error) {
 	return response{http.StatusOK, s.opt.Backend.SnapshotJob().complete()}, nil
 }
 
-// StartSnapshot starts a job with snapshots, and gives it as it stands.
+// StartSnapshot starts a job with snapshots and returns its state.
 func (c *Client) StartSnapshot(ctx context.Context, req SnapshotRequest) (SnapshotJob, error) {
 	var j SnapshotJob
 	err := c.do(ctx, http.MethodPost, "/v1/snapshot", req, &j)
 	return j, err
 }
 
-// SnapshotJob gives the job with snapshots that was started last.
+// SnapshotJob returns the last job with snapshots.
 func (c *Client) SnapshotJob(ctx context.Context) (SnapshotJob, error) {
 	var j SnapshotJob
 	err := c.do(ctx, http.MethodGet, "/v1/snapshot", nil, &j)

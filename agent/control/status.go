@@ -5,11 +5,11 @@ package control
 
 import "time"
 
-// Status is everything the commands that look need, in one document. It is one moment's picture:
-// Time is when it was taken, and whatever was observed earlier carries its age.
+// Status is the complete state of the host and its view of the cluster in one document. It is a snapshot taken at Time;
+// anything observed earlier carries its age.
 //
-// Durations are in seconds and must be finite numbers. An age that is absent means that the
-// thing was never observed, which is neither good nor bad news.
+// Durations are in seconds and must be finite numbers. An absent age means that the thing was never observed, which is
+// neither good nor bad news.
 type Status struct {
 	APIVersion string       `json:"apiVersion"`
 	Time       time.Time    `json:"time"`
@@ -20,7 +20,7 @@ type Status struct {
 	Health     Health       `json:"health"`
 	Cluster    Cluster      `json:"cluster"`
 	Hosts      []HostRecord `json:"hosts"`
-	Omitted    *Omitted     `json:"omitted,omitempty"` // absent when all hosts are listed
+	Omitted    *Omitted     `json:"omitted,omitempty"` // absent if all hosts are listed
 	Lock       Lock         `json:"lock"`
 	Op         *Op          `json:"op,omitempty"`
 	Pause      *Pause       `json:"pause,omitempty"`
@@ -29,13 +29,13 @@ type Status struct {
 
 	Backup *Backup `json:"backup,omitempty"` // the cluster's snapshots
 
-	Maintenance     *Maintenance    `json:"maintenance,omitempty"`     // of this host
-	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // of this host
-	Removal         *Removal        `json:"removal,omitempty"`         // of a member, that this host was asked for
-	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // of those that this host was asked for
-	Recovery        *Recovery       `json:"recovery,omitempty"`        // the plan that is in force on this host
-	LastRecovery    *RecoveryEnd    `json:"lastRecovery,omitempty"`    // on this host
-	// of the cluster: the one in flight, or else the last one
+	Maintenance     *Maintenance    `json:"maintenance,omitempty"`     // this host's request
+	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // this host's last maintenance
+	Removal         *Removal        `json:"removal,omitempty"`         // the removal requested of this host
+	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // the last removal requested of this host
+	Recovery        *Recovery       `json:"recovery,omitempty"`        // the plan in force on this host
+	LastRecovery    *RecoveryEnd    `json:"lastRecovery,omitempty"`    // the last plan on this host
+	// the cluster's rollout in flight, or else the last one
 	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
@@ -45,50 +45,49 @@ type Host struct {
 	Name    string `json:"name"`
 	Domain  string `json:"domain,omitempty"` // failure domain
 	Mode    string `json:"mode"`             // observe, gate or manage
-	Version string `json:"version"`          // of quorumd
+	Version string `json:"version"`          // version of quorumd
 	BootID  string `json:"bootID"`
 }
 
-// Role is what a host is to the cluster.
+// Role is a host's role in the cluster.
 type Role string
 
 // The roles of a host.
 const (
 	RoleVoter   Role = "voter"
-	RoleStandby Role = "standby" // a learner that is caught up and kept warm
+	RoleStandby Role = "standby" // a caught-up learner kept as a standby
 	RoleSpare   Role = "spare"   // no member
-	RoleJoining Role = "joining" // a learner on its way
+	RoleJoining Role = "joining" // a learner that is to vote or to become a standby
 	RoleUnknown Role = "unknown" // not observed yet
 )
 
-// RoleLearner is what etcd calls a member without a vote. Only a Member has it: a host with such
-// a member is a standby or joining.
+// RoleLearner is etcd's name for a member without a vote. Only a Member has it: the host of such a member is a standby
+// or joining.
 const RoleLearner Role = "learner"
 
 // Next is what the host will do next.
 type Next struct {
-	Step string `json:"step"` // the step's name, empty when it will do nothing
-	Text string `json:"text"` // a clause for people, such as "start etcd as a learner"
+	Step string `json:"step"` // name of the step; empty if it will do nothing
+	Text string `json:"text"` // the step as text, such as "start etcd as a learner"
 }
 
-// Reason is one reason why the host does nothing, or no more than it does. The first one in a
-// list is the one that matters most.
+// Reason is why the host does nothing, or no more than it does. The first reason in a list is the most important.
 type Reason struct {
 	Code   string    `json:"code"`
-	Text   string    `json:"text"`             // with the measured number and its limit, if there are any
-	Remedy string    `json:"remedy,omitempty"` // what a person can do; empty when waiting is all
+	Text   string    `json:"text"`             // with the measured value and its limit, if any
+	Remedy string    `json:"remedy,omitempty"` // what an operator can do; empty if waiting is enough
 	Since  time.Time `json:"since,omitzero"`
-	// Caution says that the host does no less for it, and that it stays until somebody does something about it.
+	// Caution marks a reason that blocks nothing and stays until an operator acts on it.
 	Caution bool `json:"caution,omitempty"`
-	// Progress is how far that is which the host waits for, where it is counted.
+	// Progress is the progress of what the host waits for, if it can be measured.
 	Progress *Progress `json:"progress,omitempty"`
 }
 
-// Progress is a number on its way to a goal, from below or from above: entries that a learner lacks, writes that a
-// qualifying run has measured, bytes that a job has done. Two looks at it tell how long it still takes.
+// Progress is a number that rises or falls to a goal: entries that a learner lacks, writes measured in a qualification,
+// bytes done by a job. Two readings of it give the remaining time.
 type Progress struct {
 	Now  float64 `json:"now"`
-	Goal float64 `json:"goal"` // it may change while it becomes known
+	Goal float64 `json:"goal"` // may change while it is being determined
 	Unit string  `json:"unit"` // entries, writes, samples or bytes
 }
 
@@ -111,17 +110,18 @@ type Unit struct {
 	EtcdVersion string    `json:"etcdVersion,omitempty"`
 }
 
-// Loop is the pulse of the daemon's control loop.
+// Loop is the state of the daemon's control loop.
 type Loop struct {
-	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the last finished round
+	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the last completed round
 	IntervalSeconds float64  `json:"intervalSeconds"`
-	// StuckAfterSeconds is the age beyond which the loop hangs. Below it may be waiting for members that do not answer.
+	// StuckAfterSeconds is the age beyond which the loop hangs. Below it, it may be waiting for members that do not
+	// answer.
 	StuckAfterSeconds float64 `json:"stuckAfterSeconds,omitempty"`
 	Rounds            uint64  `json:"rounds"`
 	Steps             uint64  `json:"steps"`
 }
 
-// complete gives lists that are absent as empty ones, so that a script can walk them.
+// complete replaces absent lists by empty ones, so that a script can iterate over them.
 func (s Status) complete() Status {
 	s.APIVersion = APIVersion
 	s.Reasons = orEmpty(s.Reasons)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// filled gives a value of every field, so that a golden of it shows the whole document.
+// filled sets every field of a value, so that its golden shows the whole document.
 func filled(v reflect.Value, n *int) {
 	*n++
 	switch {
@@ -67,7 +67,7 @@ func TestTheDocumentsKeepTheirShape(t *testing.T) {
 	}
 }
 
-func TestAStatusComesBackAsItWasSent(t *testing.T) {
+func TestAStatusArrivesAsSent(t *testing.T) {
 	t.Parallel()
 	want := example[Status]()
 	want.APIVersion = APIVersion
@@ -81,7 +81,7 @@ func TestAStatusComesBackAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestAnEmptyStatusHasListsAndNoInventedAges(t *testing.T) {
+func TestAnEmptyStatusHasEmptyListsAndNoAges(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{})
 	code, body := ask(t, socket, "GET", "/v1/status", "")
@@ -100,7 +100,7 @@ func TestAnEmptyStatusHasListsAndNoInventedAges(t *testing.T) {
 	}
 }
 
-func TestANumberThatIsNotFiniteIsAnErrorAndNotHalfADocument(t *testing.T) {
+func TestANonFiniteNumberIsAnErrorAndNotHalfADocument(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{status: func() Status {
 		var s Status
@@ -113,7 +113,7 @@ func TestANumberThatIsNotFiniteIsAnErrorAndNotHalfADocument(t *testing.T) {
 	}
 }
 
-func TestANewerDaemonsFieldsArePassedOver(t *testing.T) {
+func TestANewerDaemonsFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: RoleVoter})
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 
 const failuresName = "join-failures.json"
 
-// failuresFile counts joins that failed in a row.
+// failuresFile counts consecutive failed joins.
 type failuresFile struct {
 	BootID string        `json:"bootID"`
 	Count  int           `json:"count"`
 	Last   time.Duration `json:"last"` // since boot
 }
 
-// NoteJoin counts a join that failed, or forgets the count after one that succeeded.
+// NoteJoin counts a failed join; a successful one resets the count.
 func (f *State) NoteJoin(failed bool, bootID string, now time.Duration) error {
 	defer f.writes()()
 	next := failuresFile{BootID: bootID, Last: now}
@@ -35,7 +35,7 @@ func (f *State) NoteJoin(failed bool, bootID string, now time.Duration) error {
 	return writeJSON(f.disk, filepath.Join(f.runtime, failuresName), next, false)
 }
 
-// Backoff gives how long to wait before the next join; base is for how long after the first that failed.
+// Backoff returns how long to wait before the next join. base is the wait after the first failure.
 func (f *State) Backoff(bootID string, now, base time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,24 +20,24 @@ const (
 type boot struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"` // by the wall clock at that time
-	// Ended says that the agent has ended in order, as it does when the machine goes down in order. Where it is
-	// missing the machine stopped before anybody told the agent.
+	// Ended reports that the agent ended in order, as it does on an orderly shutdown. If it is false, the machine
+	// stopped before the agent received a signal.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Boots remembers when this machine was booted, on its disk, and whether the agent was told to end before. Its methods
-// may be called at the same time.
+// Boots records on disk when this machine booted, and whether the agent ended in order before. Its methods are safe for
+// concurrent use.
 type Boots struct {
 	disk Files
 	path string
 
-	writing sync.Mutex // held while somebody writes, who may hang with the disk; no reader waits for it
+	writing sync.Mutex // held during a write, which may hang with the disk; no reader waits for it
 	mu      sync.Mutex
 	kept    []boot // the present one last; replaced, never changed
 }
 
-// OpenBoots reads what lies in the state directory, and adds the boot with that ID, which was at that time. Whatever
-// cannot be read counts for nothing: there was no boot before, then.
+// OpenBoots reads the record in the state directory and adds the boot with that ID and time. A record that cannot be
+// read counts as empty.
 func OpenBoots(disk Files, state, id string, at time.Time) *Boots {
 	b := &Boots{disk: disk, path: filepath.Join(state, bootsName)}
 	var kept []boot
@@ -50,10 +50,10 @@ func OpenBoots(disk Files, state, id string, at time.Time) *Boots {
 	return b
 }
 
-// Begin notes that the agent runs: it has not ended any more. It may hang with the disk.
+// Begin records that the agent runs, so it has not ended. It may hang with the disk.
 func (b *Boots) Begin() error { return b.note(false) }
 
-// End notes that the agent was told to end. It may hang with the disk.
+// End records that the agent ended in order. It may hang with the disk.
 func (b *Boots) End() error { return b.note(true) }
 
 func (b *Boots) note(ended bool) error {
@@ -72,8 +72,8 @@ func (b *Boots) note(ended bool) error {
 	return nil
 }
 
-// Since counts the boots after that time, and those of them before which the agent was not told to end. Nobody knows
-// that of the first one that was seen.
+// Since counts the boots after that time, and how many of them came without an orderly end of the agent before. That is
+// unknown for the first recorded boot.
 func (b *Boots) Since(from time.Time) (all, unannounced int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,7 +18,7 @@ type life struct {
 	tidy bool
 }
 
-func TestABootIsUnannouncedWhenTheAgentBeforeDidNotEnd(t *testing.T) {
+func TestABootIsUnannouncedIfThePreviousAgentDidNotEnd(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
@@ -57,7 +57,7 @@ func TestABootIsUnannouncedWhenTheAgentBeforeDidNotEnd(t *testing.T) {
 	}
 }
 
-func TestBootsAreBoundedAndAFileThatCannotBeReadCountsForNothing(t *testing.T) {
+func TestBootsAreBoundedAndAnUnreadableFileCountsAsEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, bootsName), []byte("{"), 0o600); err != nil {

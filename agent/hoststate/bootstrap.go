@@ -13,7 +13,7 @@ import (
 
 const bootstrapName = "bootstrap.json"
 
-// BootstrapRequest is an operator's word that this host shall make a new cluster.
+// BootstrapRequest is an operator's request that this host bootstrap a new cluster.
 type BootstrapRequest struct {
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
@@ -22,7 +22,7 @@ type BootstrapRequest struct {
 	Decided bool `json:"decided,omitempty"`
 }
 
-// Bootstrap gives the request that stands, or nil.
+// Bootstrap returns the pending request, or nil.
 func (f *State) Bootstrap() *BootstrapRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,12 +34,13 @@ func (f *State) RequestBootstrap(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at})
 }
 
-// StartBootstrapAttempt records that this host makes the cluster because all listed hosts have agreed.
+// StartBootstrapAttempt records that this host bootstraps the cluster because all listed hosts have agreed.
 func (f *State) StartBootstrapAttempt(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at, Decided: true})
 }
 
-// DecideBootstrap records that this host makes the cluster of the request with that token. One that has ended stays so.
+// DecideBootstrap records that this host bootstraps the cluster of the request with that token. It does not revive a
+// request that has ended.
 func (f *State) DecideBootstrap(token string) error {
 	defer f.writes()()
 	was := f.Bootstrap()
@@ -56,7 +57,7 @@ func (f *State) requestBootstrap(request BootstrapRequest) error {
 	if f.Bootstrap() != nil {
 		return nil
 	}
-	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // it has told so since it was looked
+	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // it has agreed since that was checked
 		return errors.New("cannot make a cluster: this host is committed to the attempt of another host")
 	}
 	request.Token = "quorumd-" + rand.Text()
@@ -73,7 +74,7 @@ func (f *State) keepBootstrap(request *BootstrapRequest) error {
 	return nil
 }
 
-// EndBootstrap forgets the request: the cluster stands.
+// EndBootstrap removes the request: the cluster exists.
 func (f *State) EndBootstrap() error {
 	defer f.writes()()
 	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {

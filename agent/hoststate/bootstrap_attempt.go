@@ -10,36 +10,36 @@ import (
 	"path/filepath"
 )
 
-// foundingName is the file that tells by which attempt to make a cluster this host stands. It is never removed by
-// quorumd: that word is given once.
-const foundingName = "founding.json"
+// attemptName is the file that records which bootstrap attempt this host is committed to. quorumd never removes it: a
+// host commits once.
+const attemptName = "founding.json"
 
-// BootstrapAttempt is what lies there.
+// BootstrapAttempt is the content of that file.
 type BootstrapAttempt struct {
 	List    string `json:"list"`    // the digest of the list of hosts
 	Attempt string `json:"attempt"` // as its first host has named it
 	Own     bool   `json:"own"`     // this is the first host, and may make the cluster
 }
 
-// BootstrapAttempt gives the attempt that this host stands by; empty when there is none.
+// BootstrapAttempt returns the attempt that this host is committed to, or the zero value.
 func (f *State) BootstrapAttempt() BootstrapAttempt {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.founding
+	return f.attempt
 }
 
-// BeginBootstrapAttempt notes an attempt of this host's own.
+// BeginBootstrapAttempt records an attempt of this host's own.
 func (f *State) BeginBootstrapAttempt(list string) error {
-	return f.standBy(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
+	return f.commit(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
 }
 
-// CommitToAttempt notes the attempt that this host stands by. It outlives a loss of power before anybody reads it here,
-// and is refused when there is another, or when this host was told to make a cluster itself.
+// CommitToAttempt records the attempt that this host is committed to. The record is durable before it is visible here.
+// It is refused if this host is committed to another attempt or bootstraps a cluster itself.
 func (f *State) CommitToAttempt(list, attempt string) error {
-	return f.standBy(BootstrapAttempt{List: list, Attempt: attempt})
+	return f.commit(BootstrapAttempt{List: list, Attempt: attempt})
 }
 
-func (f *State) standBy(next BootstrapAttempt) error {
+func (f *State) commit(next BootstrapAttempt) error {
 	defer f.writes()()
 	switch was := f.BootstrapAttempt(); {
 	case was == next:
@@ -54,9 +54,9 @@ func (f *State) standBy(next BootstrapAttempt) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.founding = next
+	f.attempt = next
 	return nil
 }
 
-// BootstrapAttemptPath is the file, for people.
-func (f *State) BootstrapAttemptPath() string { return filepath.Join(f.state, foundingName) }
+// BootstrapAttemptPath returns the path of that file, for messages.
+func (f *State) BootstrapAttemptPath() string { return filepath.Join(f.state, attemptName) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestAHostStandsByOneAttemptAndMakesNoOther(t *testing.T) {
+func TestAHostCommitsToOneBootstrapAttempt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	open := func() *State {
@@ -24,30 +24,30 @@ func TestAHostStandsByOneAttemptAndMakesNoOther(t *testing.T) {
 	}
 	f := open()
 	if f.BootstrapAttempt() != (BootstrapAttempt{List: "L", Attempt: "1"}) || f.CommitToAttempt("L", "1") != nil {
-		t.Errorf("after a restart it stands by %+v", f.BootstrapAttempt())
+		t.Errorf("after a restart it is committed to %+v", f.BootstrapAttempt())
 	}
 	if f.CommitToAttempt("L", "2") == nil || f.CommitToAttempt("M", "1") == nil || f.BeginBootstrapAttempt("L") == nil {
-		t.Error("it stands by another as well")
+		t.Error("it commits to another attempt as well")
 	}
 	if f.RequestBootstrap("root", time.Now()) == nil || f.Bootstrap() != nil {
-		t.Error("it makes a cluster of its own")
+		t.Error("it bootstraps a cluster of its own")
 	}
 }
 
-func TestTheFirstHostMakesTheClusterOfItsAttempt(t *testing.T) {
+func TestTheFirstHostBootstrapsTheClusterOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	f, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.BeginBootstrapAttempt("L"); err != nil || f.BootstrapAttempt().Attempt == "" {
-		t.Fatalf("it begins %+v: %v", f.BootstrapAttempt(), err)
+		t.Fatalf("BeginBootstrapAttempt recorded %+v: %v", f.BootstrapAttempt(), err)
 	}
 	if err := f.RequestBootstrap("root", time.Now()); err != nil {
 		t.Error(err)
 	}
 	other, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), nil)
 	if err != nil || other.RequestBootstrap("root", time.Now()) != nil || other.CommitToAttempt("L", "1") == nil {
-		t.Error("a host that makes a cluster stands by another")
+		t.Error("a host that bootstraps a cluster commits to another's attempt")
 	}
 }

@@ -5,12 +5,13 @@ package hoststate
 
 import "path/filepath"
 
-// domainsName is the file in the state directory that tells in which failure domains the members' hosts are, as they
-// have said themselves: what a host says in etcd goes with its agent, and is asked for when that is dead.
+// domainsName is the file in the state directory with the failure domain of each member's host, as published by that
+// host. The host record in etcd disappears with its agent, and the domain is needed when that agent is dead.
 const domainsName = "domains.json"
 
-// NoteDomains notes in which failure domain the host of each member is; one that is not named is in none that is known.
-// The map is not to be changed after. What cannot be written is not gone by either: then nobody is removed.
+// NoteDomains records the failure domain of each member's host; a member without an entry has no known domain. The map
+// must not be changed afterwards. If the write fails, the domains are not used either, so no member is removed on their
+// evidence.
 func (f *State) NoteDomains(of map[uint64]string) error {
 	defer f.writes()()
 	file := make(map[ID]string, len(of))
@@ -26,7 +27,7 @@ func (f *State) NoteDomains(of map[uint64]string) error {
 	return nil
 }
 
-// openDomains reads it. What cannot be read tells of nobody where it is, until the hosts say so anew.
+// openDomains reads the file. If it cannot be read, no domain is known until the hosts publish theirs again.
 func (f *State) openDomains() {
 	var file map[ID]string
 	if _, err := readJSON(f.disk, filepath.Join(f.state, domainsName), &file); err != nil {

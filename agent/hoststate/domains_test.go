@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestWhereMembersStandOutlivesTheAgentAndWhatCannotBeReadTellsOfNobody(t *testing.T) {
+func TestFailureDomainsOutliveTheAgentAndAnUnreadableFileHasNone(t *testing.T) {
 	t.Parallel()
 	state, runtime := t.TempDir(), t.TempDir()
 	open := func() map[uint64]string {

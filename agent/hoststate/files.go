@@ -13,47 +13,47 @@ import (
 	"path/filepath"
 )
 
-// ID is a 64 bit number that JSON readers of other languages do not round.
+// ID is a 64-bit number that JSON readers in other languages do not round.
 type ID uint64
 
 // MarshalText writes it as hexadecimal digits.
 func (n ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", uint64(n)), nil }
 
-// UnmarshalText reads what MarshalText has written.
+// UnmarshalText reads what MarshalText wrote.
 func (n *ID) UnmarshalText(b []byte) error {
 	_, err := fmt.Sscanf(string(b), "%x", (*uint64)(n))
 	return err
 }
 
-// Files is where the agent's own few files lie. Its methods may hang with the disk.
+// Files reads and writes the agent's own files. Its methods may hang with the disk.
 type Files interface {
-	// MakeDir makes a directory, and those above it, if it is not there.
+	// MakeDir makes a directory and its parents unless they exist.
 	MakeDir(path string) error
-	// Read gives a file; the error is fs.ErrNotExist when there is none.
+	// Read returns a file's content; the error is fs.ErrNotExist if there is none.
 	Read(path string) ([]byte, error)
-	// Write replaces a file so that a crash of the agent leaves the old or the new one; a durable
-	// write also outlives a loss of power.
+	// Write replaces a file. After a crash of the agent, either the old or the new content is there. A durable write
+	// also survives a power loss.
 	Write(path string, data []byte, durable bool) error
-	// Remove removes a file; one that is not there is fine.
+	// Remove removes a file; a missing file is no error.
 	Remove(path string) error
 }
 
 // HostFiles are files in the file systems of the host.
 type HostFiles struct{}
 
-// MakeDir makes a directory that others may read.
+// MakeDir makes a directory that all users may read.
 func (HostFiles) MakeDir(path string) error { return os.MkdirAll(path, 0o755) }
 
-// Read gives a file.
+// Read returns a file's content.
 func (HostFiles) Read(path string) ([]byte, error) { return os.ReadFile(path) }
 
-// Write replaces a file: a new one is written beside it and renamed.
+// Write replaces a file: it writes a new one in the same directory and renames it.
 func (HostFiles) Write(path string, data []byte, durable bool) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	defer os.Remove(temp.Name()) // it is gone when all went well
+	defer os.Remove(temp.Name()) // a no-op after the rename
 	_, err = temp.Write(data)
 	if err == nil && durable {
 		err = temp.Sync()
@@ -71,7 +71,7 @@ func (HostFiles) Write(path string, data []byte, durable bool) error {
 	return nil
 }
 
-// Remove removes a file, for good: after a loss of power it is not there again.
+// Remove removes a file durably: it does not reappear after a power loss.
 func (HostFiles) Remove(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,8 +113,8 @@ func writeJSON(disk Files, path string, value any, durable bool) error {
 	return disk.Write(path, append(b, '\n'), durable)
 }
 
-// Within does what may hang with the disk beside the caller, who is answered before ctx has ended. What was
-// begun goes on, and may still succeed.
+// Within runs do, which may hang with the disk, in its own goroutine and returns before ctx ends. do is not interrupted
+// and may still succeed later.
 func Within(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// stretchName is the file in the runtime directory that tells of the clean stretch of a host that was taken out.
-const stretchName = "clean-stretch.json"
+// healthyPeriodName is the file in the runtime directory with the healthy period of an ejected host.
+const healthyPeriodName = "clean-stretch.json"
 
-// HealthyPeriod is since when this host has been well without a break, after a member of it was taken out. A reboot
-// begins it anew. The zero value is none.
+// HealthyPeriod is how long this host has been healthy without a break after its member was ejected. A reboot restarts
+// it. The zero value is none.
 type HealthyPeriod struct {
 	BootID string        `json:"bootID"`
-	Member ID            `json:"member"` // that was taken out last
+	Member ID            `json:"member"` // the member ejected last
 	Began  time.Duration `json:"began"`  // since boot
-	Seen   time.Duration `json:"seen"`   // since boot: when it was last known to go on
+	Seen   time.Duration `json:"seen"`   // since boot: when it was last known to continue
 }
 
-// NoteHealthyPeriod notes it, so that an agent that starts anew goes on with it; the zero value forgets it.
+// NoteHealthyPeriod records the period, so that a restarted agent continues it. The zero value removes it.
 func (f *State) NoteHealthyPeriod(s HealthyPeriod) error {
 	defer f.writes()()
-	if err := writeJSON(f.disk, filepath.Join(f.runtime, stretchName), s, false); err != nil {
+	if err := writeJSON(f.disk, filepath.Join(f.runtime, healthyPeriodName), s, false); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stretch = s
+	f.period = s
 	return nil
 }
 
-// cleanStretch gives what was noted in that boot; what cannot be so is none.
-func (f *State) cleanStretch(bootID string, now time.Duration) HealthyPeriod {
+// recordedPeriod returns the period recorded during that boot, or the zero value.
+func (f *State) recordedPeriod(bootID string, now time.Duration) HealthyPeriod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.stretch
+	s := f.period
 	if s.BootID != bootID || s.Began < 0 || s.Seen < s.Began || s.Seen > now {
 		return HealthyPeriod{}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheCleanStretchOutlivesTheAgentAndNoReboot(t *testing.T) {
+func TestTheHealthyPeriodOutlivesTheAgentButNotAReboot(t *testing.T) {
 	t.Parallel()
 	state, runtime := t.TempDir(), t.TempDir()
 	open := func() *State {
@@ -28,9 +28,9 @@ func TestTheCleanStretchOutlivesTheAgentAndNoReboot(t *testing.T) {
 		now    time.Duration
 		want   HealthyPeriod
 	}{
-		"an agent that starts anew": {"boot-1", 3 * time.Hour, s},
-		"after a reboot":            {"boot-2", 3 * time.Hour, HealthyPeriod{}},
-		"it is of the time to come": {"boot-1", time.Hour, HealthyPeriod{}},
+		"a restarted agent": {"boot-1", 3 * time.Hour, s},
+		"after a reboot":    {"boot-2", 3 * time.Hour, HealthyPeriod{}},
+		"in the future":     {"boot-1", time.Hour, HealthyPeriod{}},
 	} {
 		if got := open().Noted(c.bootID, c.now, 0).HealthyPeriod; got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -38,6 +38,6 @@ func TestTheCleanStretchOutlivesTheAgentAndNoReboot(t *testing.T) {
 	}
 	if err := f.NoteHealthyPeriod(HealthyPeriod{}); err != nil ||
 		f.Noted("boot-1", 3*time.Hour, 0).HealthyPeriod != (HealthyPeriod{}) {
-		t.Errorf("it is not forgotten: %v", err)
+		t.Errorf("it is not removed: %v", err)
 	}
 }

@@ -13,11 +13,11 @@ import (
 const (
 	instanceName  = "instance"       // in the runtime directory
 	instancesName = "instances.json" // in the state directory
-	instancesKept = 4                // as many reboots may follow on each other before the record of the first is gone
+	instancesKept = 4                // so many reboots may follow each other before the first one's host record expires
 )
 
-// Instance gives the name that all processes of this agent share until the host reboots. Another
-// agent with the same host ID has another one.
+// Instance returns the name that all processes of this agent share until the host reboots. Another agent with the same
+// host ID has a different one.
 func Instance(runtime string) (string, error) {
 	var disk HostFiles
 	if err := disk.MakeDir(runtime); err != nil {
@@ -32,14 +32,14 @@ func Instance(runtime string) (string, error) {
 	return name, writeJSON(disk, path, name, false)
 }
 
-// Instances gives the names of this agent that are known to be its own, the newest last.
+// Instances returns this agent's known names, newest last.
 func (f *State) Instances() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.names
 }
 
-// NoteInstance remembers a name of this agent.
+// NoteInstance records a name of this agent.
 func (f *State) NoteInstance(name string) error {
 	defer f.writes()()
 	next := append(slices.Clone(f.Instances()), name)

@@ -10,17 +10,17 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Wish is what a person asks of this host.
-type Wish struct {
+// RequestSpec is what an operator requests of this host.
+type RequestSpec struct {
 	policy.Standing
 
 	For    time.Duration
 	At     time.Time
-	BootID string // the boot in which it is asked
+	BootID string // the boot during which it is requested
 }
 
-// Ask makes a wish the request of this host, or renews the one that stands, unless that stands against it.
-func (f *State) Ask(w Wish) (refused *policy.Refusal, err error) {
+// Ask makes w this host's request, or renews the pending one, unless that one conflicts.
+func (f *State) Ask(w RequestSpec) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
 			k = &Request{
@@ -38,16 +38,16 @@ func (f *State) Ask(w Wish) (refused *policy.Refusal, err error) {
 	return refused, err
 }
 
-// Word is that of a person who says that what is asked is over.
-type Word struct {
+// Completion is an operator's statement that the request is done.
+type Completion struct {
 	By      string
 	At      time.Time
-	Rolling *record.Rollout // that runs, if one does
-	Waives  bool            // the programs have failed that run after it, and nobody waits for them
+	Rolling *record.Rollout // the rollout in progress, if any
+	Waives  bool            // the hooks that run afterwards have failed, and are not waited for
 }
 
-// Finish takes a person's word that what is asked is over, unless it is refused.
-func (f *State) Finish(w Word) (refused *policy.Refusal, err error) {
+// Finish ends the request on an operator's statement, unless it is refused.
+func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
 			return nil, nil
@@ -64,5 +64,5 @@ func (f *State) Finish(w Word) (refused *policy.Refusal, err error) {
 	return refused, err
 }
 
-// Unhurry notes that the machine does not go down after all: what is asked waits for its turn as any other.
+// Unhurry records that the machine does not shut down after all: the request queues like any other.
 func (f *State) Unhurry() error { return f.moves(policy.Standing.Unhurried) }

@@ -19,14 +19,14 @@ func newState(t *testing.T) *State {
 	return f
 }
 
-func reboot() Wish {
-	return Wish{
+func reboot() RequestSpec {
+	return RequestSpec{
 		Standing: policy.Standing{Work: policy.WorkReboot, Reason: "kernel", By: "root"}, For: time.Hour,
 		At: time.Unix(1000, 0),
 	}
 }
 
-func TestWhatIsWishedAgainIsRenewedAndKeepsItsPlaceInTheQueue(t *testing.T) {
+func TestARenewedRequestKeepsItsPlaceInTheQueue(t *testing.T) {
 	t.Parallel()
 	f := newState(t)
 	for i, reason := range []string{"kernel", "firmware"} {
@@ -35,16 +35,16 @@ func TestWhatIsWishedAgainIsRenewedAndKeepsItsPlaceInTheQueue(t *testing.T) {
 		refused, err := f.Ask(w)
 		must(t, err)
 		if refused != nil {
-			t.Fatalf("%+v stands against it", refused)
+			t.Fatalf("renewal refused: %+v", refused)
 		}
 	}
 	k, _ := f.Asked()
 	if !k.Since.Equal(reboot().At) || k.Reason != "firmware" || k.For != 2*time.Hour {
-		t.Errorf("what is asked is %+v", k)
+		t.Errorf("the request is %+v", k)
 	}
 }
 
-func TestAWishThatIsRefusedLeavesWhatIsAskedAsItIs(t *testing.T) {
+func TestARefusedRequestLeavesThePendingOneUnchanged(t *testing.T) {
 	t.Parallel()
 	f := newState(t)
 	_, err := f.Ask(reboot())
@@ -55,45 +55,45 @@ func TestAWishThatIsRefusedLeavesWhatIsAskedAsItIs(t *testing.T) {
 	refused, err := f.Ask(w)
 	must(t, err)
 	if now, _ := f.Asked(); refused == nil || *now != *before {
-		t.Errorf("%+v stands against it, and what is asked is %+v", refused, now)
+		t.Errorf("refused: %+v; the request is %+v, want %+v", refused, now, before)
 	}
 }
 
-func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
+func TestFinishCancelsAQueuedRequestAndEndsABegunOne(t *testing.T) {
 	t.Parallel()
 	rollout := &record.Rollout{ID: "x"}
 	for name, c := range map[string]struct {
-		stands       func(*Request)
-		word         Word
+		change       func(*Request)
+		done         Completion
 		over, waived bool
 		gone, again  bool
 	}{
-		"it waits": {stands: func(*Request) {}, gone: true},
+		"it waits": {change: func(*Request) {}, gone: true},
 		"it waits, of the rollout that runs": {
-			stands: func(k *Request) { k.Rollout = "x" },
-			word:   Word{Rolling: rollout},
+			change: func(k *Request) { k.Rollout = "x" },
+			done:   Completion{Rolling: rollout},
 			again:  true,
 		},
-		"it waits, of another rollout": {
-			stands: func(k *Request) { k.Rollout = "y" },
-			word:   Word{Rolling: rollout},
+		"it is queued by another rollout": {
+			change: func(k *Request) { k.Rollout = "y" },
+			done:   Completion{Rolling: rollout},
 			gone:   true,
 		},
-		"it has begun": {stands: func(k *Request) { k.BootID = "boot" }, over: true},
-		"it has begun, of the rollout": {
-			stands: func(k *Request) { k.BootID, k.Rollout = "boot", "x" },
-			word:   Word{Rolling: rollout},
+		"it has begun": {change: func(k *Request) { k.BootID = "boot" }, over: true},
+		"it has begun for the rollout": {
+			change: func(k *Request) { k.BootID, k.Rollout = "boot", "x" },
+			done:   Completion{Rolling: rollout},
 			over:   true,
 		},
-		"etcd is stopped": {stands: func(k *Request) { k.Stopped = true }, over: true},
-		"the programs after it have failed": {
-			stands: func(k *Request) { k.Stopped = true },
-			word:   Word{Waives: true},
+		"etcd is stopped": {change: func(k *Request) { k.Stopped = true }, over: true},
+		"the hooks afterwards have failed": {
+			change: func(k *Request) { k.Stopped = true },
+			done:   Completion{Waives: true},
 			over:   true,
 			waived: true,
 		},
-		"they had failed when it was said so": {
-			stands: func(k *Request) { k.Stopped, k.Waived = true, true },
+		"the hooks had failed when it was ended before": {
+			change: func(k *Request) { k.Stopped, k.Waived = true, true },
 			over:   true,
 			waived: true,
 		},
@@ -101,27 +101,27 @@ func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
 		f := newState(t)
 		_, err := f.Ask(reboot())
 		must(t, err)
-		must(t, f.markRequest(c.stands))
-		c.word.By, c.word.At = "root", time.Unix(2000, 0)
-		refused, err := f.Finish(c.word)
+		must(t, f.markRequest(c.change))
+		c.done.By, c.done.At = "root", time.Unix(2000, 0)
+		refused, err := f.Finish(c.done)
 		must(t, err)
 		k, end := f.Asked()
 		again := refused != nil
 		switch {
 		case again != c.again || (k == nil) != c.gone:
-			t.Errorf("%s: again %t, what is asked is %+v", name, again, k)
+			t.Errorf("%s: refused %t, the request is %+v", name, again, k)
 		case c.gone && (end == nil || end.Code != policy.Withdrawn || end.Text != "by root"):
 			t.Errorf("%s: it ended as %+v", name, end)
 		case !c.gone && (k.Ended != c.over || k.Waived != c.waived || end != nil):
-			t.Errorf("%s: what is asked is %+v, ended %+v", name, k, end)
+			t.Errorf("%s: the request is %+v, the last ended as %+v", name, k, end)
 		}
 	}
-	if refused, err := newState(t).Finish(Word{}); refused != nil || err != nil {
-		t.Errorf("nothing is asked: %+v, %v", refused, err)
+	if refused, err := newState(t).Finish(Completion{}); refused != nil || err != nil {
+		t.Errorf("no request: %+v, %v", refused, err)
 	}
 }
 
-func TestAnotherRemovalWaitsUntilTheFirstIsOutOfTimeAndDoesNotRun(t *testing.T) {
+func TestAnotherRemovalIsRefusedUntilTheFirstHasExpiredAndDoesNotRun(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0).UTC()
 	first := Removal{MemberID: 1, By: "root", Since: start, Until: start.Add(time.Hour)}
@@ -132,27 +132,27 @@ func TestAnotherRemovalWaitsUntilTheFirstIsOutOfTimeAndDoesNotRun(t *testing.T) 
 	ask := func(member record.MemberID, after time.Duration, runs bool) (Removal, bool) {
 		t.Helper()
 		k := Removal{MemberID: member, Since: start.Add(after), Until: start.Add(after + time.Hour)}
-		stands, refused, err := f.AskRemoval(k, runs)
+		result, refused, err := f.AskRemoval(k, runs)
 		must(t, err)
-		return stands, refused != nil
+		return result, refused != nil
 	}
-	if stands, refused := ask(1, time.Minute, true); refused || !stands.Since.Equal(start) || !stands.Begun ||
-		!stands.Until.Equal(start.Add(61*time.Minute)) {
-		t.Errorf("asked again it is %+v, refused: %t", stands, refused)
+	if got, refused := ask(1, time.Minute, true); refused || !got.Since.Equal(start) || !got.Begun ||
+		!got.Until.Equal(start.Add(61*time.Minute)) {
+		t.Errorf("renewed, the removal is %+v, refused: %t", got, refused)
 	}
 	if _, refused := ask(2, 2*time.Minute, false); !refused {
-		t.Error("while the first is in time another one takes its place")
+		t.Error("another removal replaces the first before that expires")
 	}
 	if _, refused := ask(2, 2*time.Hour, true); !refused {
-		t.Error("while the first runs another one takes its place")
+		t.Error("another removal replaces the first while that runs")
 	}
 	if k, _ := f.Removals(); k == nil || k.MemberID != 1 {
-		t.Errorf("what is asked is %+v", k)
+		t.Errorf("the request is %+v", k)
 	}
-	if stands, refused := ask(2, 2*time.Hour, false); refused || stands.MemberID != 2 || stands.Begun {
-		t.Errorf("after that it is %+v, refused: %t", stands, refused)
+	if got, refused := ask(2, 2*time.Hour, false); refused || got.MemberID != 2 || got.Begun {
+		t.Errorf("after the first has expired the removal is %+v, refused: %t", got, refused)
 	}
 	if k, _ := f.Removals(); k == nil || k.MemberID != 2 {
-		t.Errorf("what is asked is %+v", k)
+		t.Errorf("the request is %+v", k)
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// manifestsName is the file in the state directory with the hashes of the manifests of the last snapshots: when etcd is
+// manifestsName is the file in the state directory with the hashes of the manifests of the last snapshots. If etcd is
 // lost, the hosts' copies are the only evidence that a snapshot in the store is one that was saved.
 const manifestsName = "manifests.json"
 
-// Manifests returns what this host remembers of the last snapshots, the newest at the end.
+// Manifests returns this host's record of the last snapshots, newest last.
 func (f *State) Manifests() []record.Manifest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.manifests.Saved
 }
 
-// NoteManifests remembers more snapshots. What this host remembers of a snapshot already is never changed.
+// NoteManifests records more snapshots. An existing entry is never changed.
 func (f *State) NoteManifests(more ...record.Manifest) error {
 	defer f.writes()()
 	f.mu.Lock()
@@ -40,14 +40,14 @@ func (f *State) NoteManifests(more ...record.Manifest) error {
 	return nil
 }
 
-// openManifests reads the file. One that cannot be read is evidence of nothing.
+// openManifests reads the file. An unreadable file is no evidence.
 func (f *State) openManifests() {
 	if found, err := ReadManifests(f.disk, f.state); err == nil {
 		f.manifests.Saved = found
 	}
 }
 
-// ReadManifests reads what a host remembers of the last snapshots from its state directory.
+// ReadManifests reads a host's record of the last snapshots from its state directory.
 func ReadManifests(disk Files, state string) ([]record.Manifest, error) {
 	var saved []record.Manifest
 	if _, err := readJSON(disk, filepath.Join(state, manifestsName), &saved); err != nil {

@@ -10,38 +10,38 @@ import (
 
 const clusterName = "cluster.json"
 
-// clusterFile is what this host has been in which cluster.
+// clusterFile records this host's cluster and member.
 type clusterFile struct {
 	ID     ID `json:"id"`
-	Member ID `json:"member"` // the member that this host is; 0 when it is none any more
-	// Standby is the learner as which it is a standby, and has not begun to join since; 0 when it is none.
+	Member ID `json:"member"` // this host's member; 0 if it is none any more
+	// Standby is this host's learner if the host is a standby and has not begun to join since; otherwise 0.
 	Standby ID `json:"standby,omitzero"`
-	// Lost is the member that this host has given up, since its data is gone; 0 when there is none.
+	// Lost is the member that this host gave up because its data is gone; 0 if none.
 	Lost ID `json:"lost,omitzero"`
-	// Mount is where the file systems were mounted that held the member's data; empty when it was never seen.
+	// Mount is where the file systems with the member's data were mounted; empty if never observed.
 	Mount string `json:"mount,omitempty"`
 }
 
-// Membership gives the cluster that this host belongs to and the member that it is, or zeros.
+// Membership returns this host's cluster and member, or zeros.
 func (f *State) Membership() (cluster, member uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return uint64(f.cluster.ID), uint64(f.cluster.Member)
 }
 
-// SetMembership notes both. A member that was given up is forgotten with that.
+// SetMembership records both and clears a member that was given up.
 func (f *State) SetMembership(cluster, member uint64) error {
 	return f.setCluster(func(c *clusterFile) { c.ID, c.Member, c.Lost = ID(cluster), ID(member), 0 })
 }
 
-// Standby gives the member as which this host is a standby, or 0.
+// Standby returns this host's learner if the host is a standby, or 0.
 func (f *State) Standby() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return uint64(f.cluster.Standby)
 }
 
-// SetStandby notes it; 0 when the host begins a join.
+// SetStandby records it; 0 when the host begins to join.
 func (f *State) SetStandby(id uint64) error {
 	if err := f.setCluster(func(c *clusterFile) { c.Standby = ID(id) }); err != nil {
 		return fmt.Errorf("cannot record what this host's member is: %w", err)
@@ -49,17 +49,17 @@ func (f *State) SetStandby(id uint64) error {
 	return nil
 }
 
-// SetLost notes that this host has given up a member, since its data is gone.
+// SetLost records that this host gave up a member because its data is gone.
 func (f *State) SetLost(id uint64) error {
 	return f.setCluster(func(c *clusterFile) { c.Lost = ID(id) })
 }
 
-// SetMount notes where the file systems are mounted that hold the member's data.
+// SetMount records where the file systems with the member's data are mounted.
 func (f *State) SetMount(mount string) error {
 	return f.setCluster(func(c *clusterFile) { c.Mount = mount })
 }
 
-// setCluster writes a change, if it is one.
+// setCluster applies a change, and writes the file if anything changed.
 func (f *State) setCluster(change func(*clusterFile)) error {
 	defer f.writes()()
 	f.mu.Lock()

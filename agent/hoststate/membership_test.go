@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAMemberThatWasGivenUpIsRememberedUntilTheHostIsAnother(t *testing.T) {
+func TestAGivenUpMemberIsRecordedUntilTheHostHasAnother(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	open := func() *State {

@@ -15,7 +15,7 @@ import (
 
 const mutesName = "mutes.json"
 
-// Mutes gives those that hold by what is found now, and those that do so no more but are still noted.
+// Mutes returns the mutes in force, given the current findings, and those that have ended but are still recorded.
 func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd) {
 	f.mu.Lock()
 	noted := f.mutes
@@ -30,7 +30,7 @@ func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute
 	return hold, over
 }
 
-// Mute notes a mute, in place of one of the same code, unless there are too many.
+// Mute records a mute and replaces one of the same code, unless there are too many.
 func (f *State) Mute(m health.Mute) (refused *policy.Refusal, err error) {
 	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		others := slices.DeleteFunc(slices.Clone(mutes), func(o health.Mute) bool { return o.Code == m.Code })
@@ -42,7 +42,7 @@ func (f *State) Mute(m health.Mute) (refused *policy.Refusal, err error) {
 	return refused, err
 }
 
-// Unmute forgets the mute of a code, and tells whether there was one.
+// Unmute removes the mute of a code and reports whether there was one.
 func (f *State) Unmute(code health.Code) (was bool, err error) {
 	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		left := slices.DeleteFunc(slices.Clone(mutes), func(m health.Mute) bool { return m.Code == code })
@@ -52,7 +52,7 @@ func (f *State) Unmute(code health.Code) (was bool, err error) {
 	return was, err
 }
 
-// EndMutes forgets mutes that are over, unless a person has renewed them meanwhile.
+// EndMutes removes mutes that have ended, unless an operator has renewed them meanwhile.
 func (f *State) EndMutes(over []health.MuteEnd) error {
 	return f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		return slices.DeleteFunc(mutes, func(m health.Mute) bool {
@@ -61,7 +61,7 @@ func (f *State) EndMutes(over []health.MuteEnd) error {
 	})
 }
 
-// changeMutes writes what change makes of a copy of the mutes.
+// changeMutes applies change to a copy of the mutes and writes the result.
 func (f *State) changeMutes(change func([]health.Mute) []health.Mute) error {
 	defer f.writes()()
 	f.mu.Lock()
@@ -80,7 +80,7 @@ func (f *State) changeMutes(change func([]health.Mute) []health.Mute) error {
 	return nil
 }
 
-// openMutes reads the mutes of the agent before. Without what cannot be read more is told, and nothing else changes.
+// openMutes reads the recorded mutes. If they cannot be read, more findings are reported; nothing else changes.
 func (f *State) openMutes() {
 	var mutes []health.Mute
 	if _, err := readJSON(f.disk, filepath.Join(f.state, mutesName), &mutes); err == nil {

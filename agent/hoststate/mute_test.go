@@ -42,28 +42,28 @@ func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 		}
 	}
 	if !noted(mute("C0")) {
-		t.Error("one in place of the one that stands is refused")
+		t.Error("a mute that replaces an existing one is refused")
 	}
 	if noted(mute("MORE")) {
-		t.Errorf("one more than %d is noted", policy.MaxMutes)
+		t.Errorf("more than %d mutes are recorded", policy.MaxMutes)
 	}
 	f = open()
 	worse := []health.Finding{{Code: "C1", State: health.Slow}}
 	hold, over := f.Mutes(worse, now)
 	if len(hold) != policy.MaxMutes-1 || len(over) != 1 || over[0].Code != "C1" {
-		t.Fatalf("%d hold, over are %+v", len(hold), over)
+		t.Fatalf("%d in force, ended are %+v", len(hold), over)
 	}
 	renewed := mute("C1")
 	renewed.Until = now.Add(2 * time.Hour)
 	noted(renewed)
 	must(t, f.EndMutes(over)) // of the one before
 	if hold, _ := f.Mutes(nil, now.Add(90*time.Minute)); len(hold) != 1 || hold[0] != renewed {
-		t.Errorf("what a person has renewed was ended: %+v", hold)
+		t.Errorf("a renewed mute was ended: %+v", hold)
 	}
 	_, over = f.Mutes(worse, now)
 	must(t, f.EndMutes(over))
 	if hold, over := open().Mutes(nil, now); len(hold) != policy.MaxMutes-1 || len(over) != 0 {
-		t.Errorf("one that broke is back when things are better: %d hold, over are %+v", len(hold), over)
+		t.Errorf("an ended mute is back after the finding improved: %d in force, ended are %+v", len(hold), over)
 	}
 	if was, err := f.Unmute("C2"); !was || err != nil {
 		t.Errorf("unmute: %t, %v", was, err)

@@ -5,26 +5,26 @@ package hoststate
 
 import "time"
 
-// Noted is what this host's disk says of its past.
+// Noted is what this host's disk records about its past.
 type Noted struct {
-	Cluster, Member  uint64 // that it was last a member of
+	Cluster, Member  uint64 // the last membership
 	LastCluster      uint64 // the cluster that last answered
 	Standby          uint64 // this host's learner, if it is a standby
-	Lost             uint64 // the member that this host has given up, since its data is gone
-	Mount            string // where the file systems were mounted that held the member's data
+	Lost             uint64 // the member that this host gave up because its data is gone
+	Mount            string // where the file systems with the member's data were mounted
 	Instances        []string
 	Backoff          time.Duration     // before the next join
-	HealthyPeriod    HealthyPeriod     // of a host that was taken out
-	BootstrapAttempt BootstrapAttempt  // the attempt to make a cluster that this host stands by
-	Domains          map[uint64]string // in which the members' hosts are, by member ID; not to be changed
+	HealthyPeriod    HealthyPeriod     // of an ejected host
+	BootstrapAttempt BootstrapAttempt  // the bootstrap attempt that this host is committed to
+	Domains          map[uint64]string // the failure domain of each member's host, by member ID; must not be changed
 }
 
-// Noted gives what stands on this host's disk; base is how long to wait after the first join that failed.
+// Noted returns what this host's disk records. base is the wait after the first failed join.
 func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n := Noted{
 		LastCluster: f.LastCluster(), Standby: f.Standby(), Instances: f.Instances(),
 		Backoff:       f.Backoff(bootID, now, base),
-		HealthyPeriod: f.cleanStretch(bootID, now), BootstrapAttempt: f.BootstrapAttempt(),
+		HealthyPeriod: f.recordedPeriod(bootID, now), BootstrapAttempt: f.BootstrapAttempt(),
 	}
 	n.Cluster, n.Member = f.Membership()
 	f.mu.Lock()

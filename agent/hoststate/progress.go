@@ -11,11 +11,11 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// What is noted of a request from the beginning of its operation to its end: transitions of policy.Standing. It was
-// decided on a request that may have been withdrawn since, and another asked for instead: what is for one request only
-// takes that one, and steps are told whether it stands.
+// The progress of a request while its operation runs, as transitions of policy.Standing. By the time a transition is
+// recorded, the request it was decided on may have been cancelled and replaced by another. So a transition for one
+// request applies to that request only, and its caller learns whether the request is still in force.
 
-// Beginning is when and where the operation of a request begins.
+// Beginning is when and where a request's operation begins.
 type Beginning struct {
 	BootID  string
 	At      time.Time
@@ -23,7 +23,7 @@ type Beginning struct {
 	Cluster uint64
 }
 
-// BeginOperation notes that the operation begins. It gives what is asked then; nil when nothing is.
+// BeginOperation records that the operation begins and returns the current request, or nil.
 func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	var asked *Request
 	b.At = b.At.UTC().Round(0)
@@ -36,11 +36,11 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	return asked, err
 }
 
-// OperationRecorded notes that the operation is in etcd: one that is gone later was released.
+// OperationRecorded records that the operation is in etcd. If it disappears later, it was released.
 func (f *State) OperationRecorded() error { return f.moves(policy.Standing.Recorded) }
 
-// OperationSeen notes that the operation of that request was seen in etcd, if exactly that is asked still. It says how
-// that began where the disk does not: its early end was noted, and has failed.
+// OperationSeen records that the operation of that request was observed in etcd, if exactly that request is still
+// current. b supplies the beginning if the disk has none: recording the operation's early end had failed.
 func (f *State) OperationSeen(of *Request, b Beginning) error {
 	return f.markRequest(func(k *Request) {
 		if *k != *of {
@@ -53,7 +53,7 @@ func (f *State) OperationSeen(of *Request, b Beginning) error {
 	})
 }
 
-// StandingEnds forgets that request, if exactly that is asked still: it has ended in that way.
+// StandingEnds ends that request with a code, if exactly that request is still current.
 func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, at time.Time) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil || *k != *of {
@@ -63,7 +63,7 @@ func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, a
 	})
 }
 
-// TakeTurn asks what a rollout asks of this host, if nothing is asked.
+// TakeTurn makes a rollout's request this host's request, if there is none.
 func (f *State) TakeTurn(next *Request) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k != nil {
@@ -73,23 +73,24 @@ func (f *State) TakeTurn(next *Request) error {
 	})
 }
 
-// EtcdStopped notes, before it is done, that etcd is stopped for that request, if it stands.
-func (f *State) EtcdStopped(of *Request) (stands bool, err error) {
+// EtcdStopped records, in advance, that etcd is stopped for that request. It reports whether the request is still in
+// force.
+func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
-		stands = k.begins(of, policy.Standing.StopsEtcd)
+		inForce = k.begins(of, policy.Standing.StopsEtcd)
 	})
-	return stands, err
+	return inForce, err
 }
 
-// EtcdStarted notes that etcd was started again.
+// EtcdStarted records that etcd was started again.
 func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted) }
 
-// ProgramStarted notes, before it is done, that the program of that request is started, if the request stands: in which
-// boot, and when since that. One that was noted before keeps its time. It gives the run.
-func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, stands bool, err error) {
+// ProgramStarted records, in advance, that the program of that request is started, with the boot and the time since
+// boot. A start that was recorded before keeps its time. It returns the run, and whether the request is still in force.
+func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		before := k.Ran
-		if stands = k.begins(of, policy.Standing.StartsProgram); !stands {
+		if inForce = k.begins(of, policy.Standing.StartsProgram); !inForce {
 			return
 		}
 		if k.Ran != before {
@@ -97,10 +98,10 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 		}
 		run = k.CommandRun()
 	})
-	return run, stands, err
+	return run, inForce, err
 }
 
-// ProgramEnded notes how the program of that request went, also of one that is over.
+// ProgramEnded records the result of that request's program, even if the request has ended.
 func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) error {
 	return f.markRequest(func(k *Request) {
 		if k.Since.Equal(of.Since) {
@@ -110,9 +111,9 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 	})
 }
 
-// OperationEnds notes, before it is done, that the operation ends, and with it what is asked: a crash in between must
-// not do it all again. Of a turn in that rollout, if any, it says how often that had been let go on by its end: it may
-// have been, since the turn was asked for.
+// OperationEnds records, in advance, that the operation and its request end, so that a crash in between does not repeat
+// them. For a host's part in that rollout it also records how often the rollout had been resumed, since that may have
+// happened after the request.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -122,16 +123,16 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 	})
 }
 
-// OperationGivenUp notes, before it is done, that the operation ends, and that what is asked waits for another: a crash
-// in between must not look like a release.
+// OperationGivenUp records, in advance, that the operation ends and that its request waits for another. A crash in
+// between must not look like a release.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Standing.GivenUp) }
 
-// begins notes what is about to be done for that request, if this is still that one and stands.
+// begins applies a transition if k is the same request, and reports whether that is still in force.
 func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.Standing, bool)) bool {
 	if !k.Since.Equal(of.Since) {
 		return false
 	}
-	next, stands := transition(k.Standing(""))
+	next, inForce := transition(k.Standing(""))
 	k.becomes(next)
-	return stands
+	return inForce
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// asked opens own files and notes that something is asked, or nothing.
+// asked opens fresh files with a request, or with none.
 func asked(t *testing.T, k *Request) *State {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,19 +25,19 @@ func asked(t *testing.T, k *Request) *State {
 	return f
 }
 
-// is tells that what is asked is that, now and for an agent that has just started.
+// is checks the current request, in memory and after a restart of the agent.
 func is(t *testing.T, f *State, want Request) {
 	t.Helper()
 	again, err := Open(f.disk, f.state, f.runtime, nil)
 	must(t, err)
 	for who, f := range map[string]*State{"this agent": f, "the next one": again} {
 		if now, _ := f.Asked(); now == nil || *now != want {
-			t.Errorf("to %s what is asked is %+v, want %+v", who, now, want)
+			t.Errorf("to %s the request is %+v, want %+v", who, now, want)
 		}
 	}
 }
 
-func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
+func TestTheProgressOfAnOperationIsRecorded(t *testing.T) {
 	t.Parallel()
 	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
 	f, want := asked(t, &k), k
@@ -46,14 +46,14 @@ func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
 	must(t, err)
 	want.BootID, want.Began, want.Clock, want.Cluster = "boot-1", began.UTC(), time.Minute, 7
 	if *got != want {
-		t.Errorf("it begins as %+v, want %+v", got, want)
+		t.Errorf("the request after the beginning is %+v, want %+v", got, want)
 	}
 	is(t, f, want)
 	must(t, f.OperationRecorded())
 	want.Seen = true
 	is(t, f, want)
-	if stands, err := f.EtcdStopped(&k); err != nil || !stands {
-		t.Errorf("it stands: %t, %v", stands, err)
+	if inForce, err := f.EtcdStopped(&k); err != nil || !inForce {
+		t.Errorf("in force: %t, %v", inForce, err)
 	}
 	want.Stopped = true
 	is(t, f, want)
@@ -65,7 +65,7 @@ func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
 	is(t, f, want)
 }
 
-func TestAnOperationThatIsGivenUpLeavesWhatIsAskedAsIfItHadNeverBegun(t *testing.T) {
+func TestAnOperationGivenUpLeavesItsRequestAsIfNeverBegun(t *testing.T) {
 	t.Parallel()
 	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
 	f := asked(t, &k)
@@ -76,15 +76,15 @@ func TestAnOperationThatIsGivenUpLeavesWhatIsAskedAsIfItHadNeverBegun(t *testing
 	is(t, f, k)
 }
 
-func TestAProgramKeepsTheTimeAtWhichItWasFirstStarted(t *testing.T) {
+func TestAProgramKeepsTheTimeOfItsFirstStart(t *testing.T) {
 	t.Parallel()
 	k := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
 	f, want := asked(t, &k), k
 	want.ProgramRun = ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: time.Minute}
 	for _, at := range []time.Duration{time.Minute, time.Hour} {
-		run, stands, err := f.ProgramStarted(&k, "boot-1", at)
-		if err != nil || !stands || run != want.CommandRun() {
-			t.Errorf("at %s it is run as %+v, and stands: %t, %v", at, run, stands, err)
+		run, inForce, err := f.ProgramStarted(&k, "boot-1", at)
+		if err != nil || !inForce || run != want.CommandRun() {
+			t.Errorf("at %s the run is %+v, in force: %t, %v", at, run, inForce, err)
 		}
 		is(t, f, want)
 	}
@@ -93,18 +93,19 @@ func TestAProgramKeepsTheTimeAtWhichItWasFirstStarted(t *testing.T) {
 	is(t, f, want)
 }
 
-func TestNothingIsNotedForARequestThatWasWithdrawn(t *testing.T) {
+func TestNothingIsRecordedForACancelledRequest(t *testing.T) {
 	t.Parallel()
 	was := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
 	over, another := was, was
 	over.Ended, another.Since = true, time.Unix(2, 0).UTC()
-	for name, now := range map[string]*Request{"nothing is asked": nil, "it is over": &over, "another is": &another} {
+	for name, now := range map[string]*Request{"no request": nil, "it has ended": &over, "another one": &another} {
 		f := asked(t, now)
-		if stands, err := f.EtcdStopped(&was); err != nil || stands {
-			t.Errorf("%s: etcd is to be stopped for it: %t, %v", name, stands, err)
+		if inForce, err := f.EtcdStopped(&was); err != nil || inForce {
+			t.Errorf("%s: etcd is stopped for it: %t, %v", name, inForce, err)
 		}
-		if run, stands, err := f.ProgramStarted(&was, "boot-1", time.Minute); err != nil || stands || run.ID != "" {
-			t.Errorf("%s: its program is to be started: %+v, %t, %v", name, run, stands, err)
+		run, inForce, err := f.ProgramStarted(&was, "boot-1", time.Minute)
+		if err != nil || inForce || run.ID != "" {
+			t.Errorf("%s: its program is started: %+v, %t, %v", name, run, inForce, err)
 		}
 		if now != nil {
 			is(t, f, *now)
@@ -119,7 +120,7 @@ func TestNothingIsNotedForARequestThatWasWithdrawn(t *testing.T) {
 	is(t, f, another)
 }
 
-func TestWhatWasSeenOrHasEndedIsNotedOfExactlyThatRequest(t *testing.T) {
+func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	t.Parallel()
 	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
 	changed := k
@@ -133,7 +134,7 @@ func TestWhatWasSeenOrHasEndedIsNotedOfExactlyThatRequest(t *testing.T) {
 	want := changed
 	want.Seen, want.BootID, want.Began, want.Clock, want.Cluster = true, "boot-1", b.At, time.Minute, 7
 	is(t, f, want)
-	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the disk knows better
+	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the disk takes priority
 	is(t, f, want)
 	must(t, f.StandingEnds(&want, policy.Withdrawn, "x", time.Unix(3, 0)))
 	if now, last := f.Asked(); now != nil || last.Code != policy.Withdrawn || last.Text != "x" {
@@ -141,7 +142,7 @@ func TestWhatWasSeenOrHasEndedIsNotedOfExactlyThatRequest(t *testing.T) {
 	}
 }
 
-func TestATurnInARolloutIsTakenOnlyWhenNothingElseIsAsked(t *testing.T) {
+func TestARolloutRequestsAHostOnlyIfNothingElseIsRequested(t *testing.T) {
 	t.Parallel()
 	first, second := Request{Rollout: "x", Since: time.Unix(1, 0).UTC()}, Request{Rollout: "y"}
 	f := asked(t, nil)
@@ -150,54 +151,54 @@ func TestATurnInARolloutIsTakenOnlyWhenNothingElseIsAsked(t *testing.T) {
 	is(t, f, first)
 }
 
-func TestAHostKnowsByHowOftenARolloutWasLetGoOnThatItsRecordIsOld(t *testing.T) {
+func TestAHostRecognizesAnOldRolloutRecordByItsResumeCount(t *testing.T) {
 	t.Parallel()
 	end := (&Request{Rollout: "x", RolloutResumed: 2}).End(policy.Cycled, "", time.Unix(9, 0))
 	for resumed, want := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
 		r := record.Rollout{ID: "x", Resumed: resumed, Since: time.Unix(int64(resumed), 0)}
 		if got := end.Had(r); got != want {
-			t.Errorf("a record that was let go on %d times, and its turn after 2: had: %t, want %t", resumed, got, want)
+			t.Errorf("rollout resumed %d times, host done after 2: Had returns %t, want %t", resumed, got, want)
 		}
 	}
 	if end.Had(record.Rollout{ID: "y"}) {
-		t.Error("it counts for another rollout")
+		t.Error("the end counts for another rollout")
 	}
 	if end.Code = policy.Withdrawn; !end.Had(record.Rollout{ID: "x", Resumed: 2}) {
-		t.Error("one whose operation was released does not count")
+		t.Error("the end of a released operation does not count")
 	}
 }
 
-func TestATurnIsHadAsOftenAsItsRolloutWasLetGoOnByItsEnd(t *testing.T) {
+func TestARequestEndsWithTheResumeCountOfItsRollout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		in   *record.Rollout
 		want int
 	}{
-		"it was let go on meanwhile":   {&record.Rollout{ID: "x", Resumed: 3}, 3},
-		"its record was written anew":  {&record.Rollout{ID: "x", Resumed: 1}, 2},
+		"it was resumed meanwhile":     {&record.Rollout{ID: "x", Resumed: 3}, 3},
+		"an older record was restored": {&record.Rollout{ID: "x", Resumed: 1}, 2},
 		"another rollout runs by then": {&record.Rollout{ID: "y", Resumed: 3}, 2},
-		"there is none any more":       {nil, 2},
+		"no rollout runs any more":     {nil, 2},
 	} {
 		f := asked(t, &Request{Rollout: "x", RolloutResumed: 2, Work: policy.WorkRestart})
 		must(t, f.OperationEnds(c.in))
 		must(t, f.EndRequest(policy.Cycled, "", time.Unix(9, 0)))
 		if _, end := f.Asked(); end.RolloutResumed != c.want {
-			t.Errorf("%s: it was had %d times, want %d", name, end.RolloutResumed, c.want)
+			t.Errorf("%s: RolloutResumed is %d, want %d", name, end.RolloutResumed, c.want)
 		}
 	}
 }
 
-func TestARequestThatAPersonHasEndedLiesOnTheDiskAsInFormerVersions(t *testing.T) {
+func TestAnEndedRequestIsStoredAsInEarlierVersions(t *testing.T) {
 	t.Parallel()
 	k := Request{Work: policy.WorkRestart, Ended: true}
 	data, err := json.Marshal(k)
 	must(t, err)
 	if !strings.Contains(string(data), `"over":true`) {
-		t.Errorf("it lies there as %s", data)
+		t.Errorf("it is stored as %s", data)
 	}
 	var read Request
 	must(t, json.Unmarshal([]byte(`{"work":"restart","over":true}`), &read))
 	if read != k {
-		t.Errorf("a former version's is read as %+v", read)
+		t.Errorf("an earlier version's request is read as %+v", read)
 	}
 }

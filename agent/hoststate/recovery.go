@@ -16,29 +16,29 @@ import (
 
 const recoveryName = "recovery.json"
 
-// Recoveries is the plan that is in force on this host, and how the last one ended. It lies in the state directory.
+// Recoveries is the plan in force on this host, and how the last one ended. It is kept in the state directory.
 type Recoveries struct {
 	Recovery *Recovery    `json:"recovery,omitempty"`
 	Last     *RecoveryEnd `json:"last,omitempty"`
 }
 
-// Recovery is what a plan asks of this host.
+// Recovery is this host's part of a plan.
 type Recovery struct {
 	Plan     string          `json:"plan"`
 	Old      record.MemberID `json:"oldClusterID"`
 	New      record.MemberID `json:"newClusterID"`
-	Survivor string          `json:"survivor"` // its name
+	Survivor string          `json:"survivor"` // the survivor's name
 	Alone    bool            `json:"alone,omitempty"`
 	Member   record.MemberID `json:"memberID,omitzero"` // of the data that the plan was made for
 	Term     uint64          `json:"lastTerm,omitempty"`
 	Index    uint64          `json:"lastIndex,omitempty"`
 	By       string          `json:"by"`
 	Since    time.Time       `json:"since"`
-	// Snapshot is what this host goes on with; nil for its data.
+	// Snapshot is what this host is restored from; nil for its own data.
 	Snapshot *recovery.Snapshot `json:"snapshot,omitempty"`
-	// Parted tells that this host has begun to part with its data: the plan cannot be given up any more.
+	// Parted reports that this host has begun to move its data aside: the plan can no longer be abandoned.
 	Parted  bool   `json:"parted,omitempty"`
-	GivenUp string `json:"givenUp,omitempty"` // by whom the plan was given up
+	GivenUp string `json:"givenUp,omitempty"` // who abandoned the plan
 }
 
 // RecoveryEnd is how a plan ended on this host.
@@ -48,14 +48,14 @@ type RecoveryEnd struct {
 	Code  policy.ReasonCode `json:"code"`
 }
 
-// Recoveries gives the plan in force, or nil, and how the last one ended, or nil. The values are not to be changed.
+// Recoveries returns the plan in force, or nil, and how the last one ended, or nil. The values must not be changed.
 func (f *State) Recoveries() (*Recovery, *RecoveryEnd) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.recovery.Recovery, f.recovery.Last
 }
 
-// inForce gives the plan as far as it is decided by beside another; nil when there is none.
+// inForce returns the plan in the form in which it is compared with another; nil if there is none.
 func (k *Recovery) inForce() *policy.Recovery {
 	if k == nil {
 		return nil
@@ -63,8 +63,7 @@ func (k *Recovery) inForce() *policy.Recovery {
 	return &policy.Recovery{Plan: k.Plan, By: k.By}
 }
 
-// BeginRecovery puts a plan in force, unless another one is; the same one is not begun again once it
-// has ended well.
+// BeginRecovery puts a plan in force unless another one is. It does not begin a plan again that has ended well.
 func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
 		refused = file.Recovery.inForce().AgainstPlan(plan.Plan)
@@ -78,8 +77,8 @@ func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error
 	return refused, err
 }
 
-// BeginMoveAside records that this host moves its data aside, before it does. It refuses a plan that was given up, and
-// any other than the one in force.
+// BeginMoveAside records, in advance, that this host moves its data aside. It refuses an abandoned plan, and any plan
+// other than the one in force.
 func (f *State) BeginMoveAside(plan string) error {
 	var refused error
 	err := f.changeRecovery(func(file *Recoveries) {
@@ -95,9 +94,9 @@ func (f *State) BeginMoveAside(plan string) error {
 	return errors.Join(refused, err)
 }
 
-// GiveUp notes that the plan in force is to be given up, unless this host has begun to part with its data. It gives the
-// plan as it stands then.
-func (f *State) GiveUp(by string) (stands *Recovery, refused *policy.Refusal, err error) {
+// GiveUp records that the plan in force is to be abandoned, unless this host has begun to move its data aside. It
+// returns the resulting plan.
+func (f *State) GiveUp(by string) (plan *Recovery, refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
 		k := file.Recovery
 		refused = k.inForce().AgainstGivingUp(k != nil && k.Parted)
@@ -106,12 +105,12 @@ func (f *State) GiveUp(by string) (stands *Recovery, refused *policy.Refusal, er
 			given.GivenUp = by
 			file.Recovery = &given
 		}
-		stands = file.Recovery
+		plan = file.Recovery
 	})
-	return stands, refused, err
+	return plan, refused, err
 }
 
-// EndRecovery forgets that plan.
+// EndRecovery removes that plan and records how it ended.
 func (f *State) EndRecovery(plan string, code policy.ReasonCode, at time.Time) error {
 	return f.changeRecovery(func(file *Recoveries) {
 		if file.Recovery != nil && file.Recovery.Plan == plan {

@@ -15,23 +15,23 @@ import (
 
 const removalName = "removal.json"
 
-// Removals is the removal that this host was asked for, and how the last one ended. It lies in the state directory:
+// Removals is the removal requested of this host, and how the last one ended. It is kept in the state directory, since
 // the agent may be restarted meanwhile.
 type Removals struct {
 	Removal *Removal    `json:"removal,omitempty"`
 	Last    *RemovalEnd `json:"last,omitempty"`
 }
 
-// Removal is a person's word that a member is to be taken out of etcd for good.
+// Removal is an operator's request to remove a member from etcd for good.
 type Removal struct {
 	MemberID record.MemberID `json:"memberID"`
-	Name     string          `json:"name"` // of the member, for people
+	Name     string          `json:"name"` // the member's name, for display
 	Reason   string          `json:"reason"`
 	By       string          `json:"by"`
 	Live     bool            `json:"live,omitempty"`
 	Since    time.Time       `json:"since"`
-	Until    time.Time       `json:"until"`           // after which it begins no more
-	Begun    bool            `json:"begun,omitempty"` // its operation was, or may have been: it begins no second time
+	Until    time.Time       `json:"until"`           // when the request expires
+	Begun    bool            `json:"begun,omitempty"` // its operation has or may have begun: no second one begins
 }
 
 // RemovalEnd is how a removal ended.
@@ -42,16 +42,14 @@ type RemovalEnd struct {
 	Text  string            `json:"text"`
 }
 
-// Removals gives what this host was asked to remove, or nil, and how the last such thing ended, or nil. The values are
-// not to be changed.
+// Removals returns the pending removal, or nil, and how the last one ended, or nil. The values must not be changed.
 func (f *State) Removals() (*Removal, *RemovalEnd) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.removal.Removal, f.removal.Last
 }
 
-// ChangeRemoval writes what change makes of it. change gets a copy, of which it is not to change what the pointers lead
-// to.
+// ChangeRemoval writes the changed file. change gets a copy, and must not modify what its pointers refer to.
 func (f *State) ChangeRemoval(change func(file *Removals)) error {
 	defer f.writes()()
 	f.mu.Lock()
@@ -70,7 +68,7 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 	return nil
 }
 
-// At gives it as it is decided by, at that time.
+// At returns the removal as the policy decides on it, at that time.
 func (k *Removal) At(now time.Time) policy.Removal {
 	return policy.Removal{
 		MemberID: uint64(k.MemberID), Name: k.Name, By: k.By, Reason: k.Reason, Live: k.Live,
@@ -78,9 +76,10 @@ func (k *Removal) At(now time.Time) policy.Removal {
 	}
 }
 
-// AskRemoval makes k what this host is to remove, or renews what stands for the same member, and gives it as it stands,
-// unless another one stands against it; runs: its operation is in flight.
-func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, refused *policy.Refusal, err error) {
+// AskRemoval makes k the pending removal, or renews the one for the same member, and returns the result. It is refused
+// while a removal of another member is pending, until that has expired and does not run. runs reports that the pending
+// one's operation is in flight.
+func (f *State) AskRemoval(k Removal, runs bool) (pending Removal, refused *policy.Refusal, err error) {
 	err = f.ChangeRemoval(func(file *Removals) {
 		if before := file.Removal; before != nil {
 			if refused = before.At(k.Since).Against(uint64(k.MemberID), runs); refused != nil {
@@ -95,23 +94,23 @@ func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, refused *polic
 	return k, refused, err
 }
 
-// MarkRemoval notes whether the operation of what was asked has begun, if it is still that.
+// MarkRemoval records whether the operation of the removal has begun, if the removal is still pending.
 func (f *State) MarkRemoval(k *Removal, begun bool) error {
-	stands := false
+	found := false
 	err := f.ChangeRemoval(func(file *Removals) {
-		if stands = k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID; stands {
+		if found = k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID; found {
 			next := *file.Removal
 			next.Begun = begun
 			file.Removal = &next
 		}
 	})
-	if err == nil && !stands {
+	if err == nil && !found {
 		err = errors.New("cannot begin the removal: what was asked was withdrawn in this moment")
 	}
 	return err
 }
 
-// RemovalStandingEnds forgets that removal, if exactly that is asked still: it was neither asked anew nor begun since.
+// RemovalStandingEnds ends that removal if exactly that one is still pending, neither renewed nor begun since.
 func (f *State) RemovalStandingEnds(of *Removal, code policy.ReasonCode, text string, at time.Time) error {
 	return f.ChangeRemoval(func(file *Removals) {
 		if of != nil && file.Removal != nil && *file.Removal == *of {
@@ -120,7 +119,7 @@ func (f *State) RemovalStandingEnds(of *Removal, code policy.ReasonCode, text st
 	})
 }
 
-// EndRemoval forgets what was asked, if it is still that.
+// EndRemoval ends the removal, if it is still pending.
 func (f *State) EndRemoval(k *Removal, code policy.ReasonCode, text string, at time.Time) error {
 	return f.ChangeRemoval(func(file *Removals) {
 		if k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID {

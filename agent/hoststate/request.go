@@ -16,15 +16,15 @@ import (
 
 const requestName = "maintenance.json"
 
-// requestFile is what was asked of this host and how the last such thing ended. It lies in the state
-// directory: it must be known across reboots, and while no etcd answers.
+// requestFile holds this host's request, and how the last one ended. It is kept in the state directory: it must be
+// known across reboots and while no etcd answers.
 type requestFile struct {
 	Ask  *Request `json:"ask,omitempty"`
 	Last *End     `json:"last,omitempty"`
 }
 
-// Request is a wish to take this host down and bring it back, as it lies on the disk. What its flags mean, and what
-// becomes of them, stands in policy.Standing.
+// Request is a request to take this host down and bring it back, as stored on disk. policy.Standing documents its flags
+// and their transitions.
 type Request struct {
 	Work           policy.Work   `json:"work"`
 	Reason         string        `json:"reason"`
@@ -33,18 +33,18 @@ type Request struct {
 	For            time.Duration `json:"for"` // after which it is overdue, once its operation has begun; 0: never
 	KeepRunning    bool          `json:"keepRunning,omitempty"`
 	External       bool          `json:"external,omitempty"`
-	Hurried        bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
+	Hurried        bool          `json:"hurried,omitempty"` // the machine shuts down within seconds regardless
 	Rollout        string        `json:"rollout,omitempty"`
-	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that was let go on; see End
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that rollout had been resumed; see End
 	Program        string        `json:"program,omitempty"`        // of a command
 	ProgramRun
-	Ended   bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
-	Waived  bool   `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
+	Ended   bool   `json:"over,omitempty"`    // an operator has said that it is done, or the operation is about to end
+	Waived  bool   `json:"waived,omitempty"`  // an operator ended it although the hooks afterwards had failed
 	Stopped bool   `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
 	BootID  string `json:"bootID,omitempty"`  // of the boot in which its operation began
-	// Seen: its operation was seen in etcd, and is in flight until it has ended or was released
+	// Seen: its operation was observed in etcd, and is in flight until it ends or is released
 	Seen    bool   `json:"seen,omitempty"`
-	AskedIn string `json:"askedIn,omitempty"` // the boot in which it was asked
+	AskedIn string `json:"askedIn,omitempty"` // the boot during which it was requested
 
 	Began   time.Time     `json:"began,omitzero"`   // its operation, if one has
 	Clock   time.Duration `json:"clock,omitempty"`  // since boot, when it began
@@ -61,14 +61,14 @@ type End struct {
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
 
-	// Rollout is the one that has asked for it, and RolloutResumed how often that had been let go on: when it asked,
-	// or when the operation ended.
+	// Rollout is the one that requested it. RolloutResumed is how often that rollout had been resumed at the time of
+	// the request or at the end of the operation.
 	Rollout        string `json:"rollout,omitempty"`
 	RolloutResumed int    `json:"rolloutResumed,omitempty"`
 }
 
-// Until gives when it becomes overdue; zero for never, and while it waits for its turn, which may take as long as it
-// likes.
+// Until returns when the request becomes overdue. It is zero for never, and while the request is queued, which has no
+// time limit.
 func (k *Request) Until() time.Time {
 	if k.For <= 0 || k.Began.IsZero() {
 		return time.Time{}
@@ -76,14 +76,14 @@ func (k *Request) Until() time.Time {
 	return k.Began.Add(k.For)
 }
 
-// Lasts has it last for that long from now on, or once its turn has come.
+// Lasts sets the duration, from now or from the beginning of the operation.
 func (k *Request) Lasts(d time.Duration, now time.Time) {
 	if k.For = d; !k.Began.IsZero() {
 		k.For += now.Sub(k.Began)
 	}
 }
 
-// Standing gives what is decided by, in that boot of the machine.
+// Standing returns the request as the policy decides on it, during that boot of the machine.
 func (k *Request) Standing(bootID string) policy.Standing {
 	return policy.Standing{
 		By: k.By, Reason: k.Reason, Work: k.Work, Program: k.Program,
@@ -93,7 +93,7 @@ func (k *Request) Standing(bootID string) policy.Standing {
 	}
 }
 
-// becomes takes over what a transition has made of how it stands.
+// becomes applies the result of a transition.
 func (k *Request) becomes(s policy.Standing) {
 	k.Reason, k.Hurried, k.Ended, k.Waived = s.Reason, s.Hurried, s.Ended, s.Waived
 	k.Seen, k.Stopped, k.Ran = s.Seen, s.Stopped, s.Ran
@@ -102,21 +102,20 @@ func (k *Request) becomes(s policy.Standing) {
 	}
 }
 
-// begun notes when and where its operation has begun, or that it has not.
+// begun records when and where its operation began, or clears that.
 func (k *Request) begun(b Beginning) {
 	k.BootID, k.Began, k.Clock, k.Cluster = b.BootID, b.At, b.Clock, ID(b.Cluster)
 }
 
-// Asked gives what was asked of this host, or nil, and how the last such thing ended, or nil. The
-// values are not to be changed.
+// Asked returns this host's request, or nil, and how the last one ended, or nil. The values must not be changed.
 func (f *State) Asked() (*Request, *End) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ask.Ask, f.ask.Last
 }
 
-// changeRequest writes what change makes of the request. change gets a copy, or nil when nothing is asked, and
-// gives what is asked then; with end, nothing is, and that is how it ended.
+// changeRequest writes the changed request. change gets a copy, or nil if there is none, and returns the next one. With
+// end, the request has ended in that way.
 func (f *State) changeRequest(change func(k *Request) (next *Request, end *End)) error {
 	defer f.writes()()
 	f.mu.Lock()
@@ -144,7 +143,7 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	return nil
 }
 
-// End gives the end of a request.
+// End returns how the request ended.
 func (k *Request) End(code policy.ReasonCode, text string, at time.Time) *End {
 	return &End{
 		Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text,
@@ -152,7 +151,7 @@ func (k *Request) End(code policy.ReasonCode, text string, at time.Time) *End {
 	}
 }
 
-// EndRequest forgets what was asked: it has ended in that way.
+// EndRequest ends the request with a code.
 func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
@@ -162,12 +161,12 @@ func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) er
 	})
 }
 
-// moves notes a transition of what is asked, if anything is.
+// moves applies a transition to the request, if there is one.
 func (f *State) moves(transition func(policy.Standing) policy.Standing) error {
 	return f.markRequest(func(k *Request) { k.becomes(transition(k.Standing(""))) })
 }
 
-// markRequest changes what is asked, if anything is.
+// markRequest changes the request, if there is one.
 func (f *State) markRequest(mark func(k *Request)) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k != nil {
@@ -177,23 +176,24 @@ func (f *State) markRequest(mark func(k *Request)) error {
 	})
 }
 
-// ProgramRun is what this host's disk says of the program of a command. That it was started is noted before, so that
-// one that was running when the machine lost power is not run again unseen: how it went lies where a reboot clears it.
+// ProgramRun is what this host's disk records about a command's program. The start is recorded in advance, so that a
+// program that was running when the machine lost power is not run again unnoticed: its result is kept in a directory
+// that a reboot clears.
 type ProgramRun struct {
-	Ran     policy.HookState `json:"ran,omitempty"`     // running: it was started; done or failed: how it went
-	RanText string           `json:"ranText,omitempty"` // for people
-	RanIn   string           `json:"ranIn,omitempty"`   // the boot in which it was started
+	Ran     policy.HookState `json:"ran,omitempty"`     // running: it was started; done or failed: its result
+	RanText string           `json:"ranText,omitempty"` // for display
+	RanIn   string           `json:"ranIn,omitempty"`   // the boot during which it was started
 	RanAt   time.Duration    `json:"ranAt,omitempty"`   // when, since that boot
 }
 
-// CommandRun names the run of the program of a command.
+// CommandRun returns the run of a command's program.
 func (k *Request) CommandRun() hooks.Run {
 	run := k.HookRun(hooks.Command)
 	run.Program, run.Until = k.Program, k.RanAt+hooks.BeginWithin
 	return run
 }
 
-// HookRun names the hooks that are run for a request at that time. What is asked anew runs them anew.
+// HookRun returns the run of a request's hooks at that time. A new request has new runs.
 func (k *Request) HookRun(when string) hooks.Run {
 	return hooks.Run{
 		When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work),
@@ -201,9 +201,9 @@ func (k *Request) HookRun(when string) hooks.Run {
 	}
 }
 
-// Had tells whether this host has had its turn in a rollout, and that this is not in the record: its end could not be
-// written, a person has released its operation, or somebody has written an older record over it. Who lets the rollout
-// go on, at a person's word, counts one more, and then it has its turn again.
+// Had reports whether this host has completed its part of a rollout although the rollout record does not show it. That
+// happens if the end could not be written, an operator released its operation, or an older record was written over it.
+// Resuming the rollout on an operator's request increments Resumed, and the host's part is due again.
 func (e *End) Had(r record.Rollout) bool {
 	return e.Rollout == r.ID && policy.CountedInRollout(e.RolloutResumed, r.Resumed)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestAHoldOutlivesTheAgent(t *testing.T) {
+func TestTheStartGuardOutlivesTheAgent(t *testing.T) {
 	t.Parallel()
 	state, runtime := t.TempDir(), t.TempDir()
 	for _, held := range []bool{true, true, false, false} {
@@ -26,19 +26,19 @@ func TestAHoldOutlivesTheAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, missing := os.Stat(filepath.Join(state, holdName))
+		_, missing := os.Stat(filepath.Join(state, startGuardName))
 		if found, known := again.StartGuarded(); !known || found != held || (missing == nil) != held {
 			t.Fatalf("after %v the next agent finds %v, known %t, the file %v", held, found, known, missing)
 		}
 	}
 }
 
-func TestAHoldThatCannotBeReadIsNeitherThereNorNot(t *testing.T) {
+func TestAnUnreadableStartGuardIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, held := range []bool{true, false} {
 		state, runtime := t.TempDir(), t.TempDir()
-		path := filepath.Join(state, holdName)
-		if err := os.Symlink(path, path); err != nil { // who follows it finds no end
+		path := filepath.Join(state, startGuardName)
+		if err := os.Symlink(path, path); err != nil { // following it ends in a loop
 			t.Fatal(err)
 		}
 		f, err := Open(HostFiles{}, state, runtime, nil)
@@ -58,29 +58,29 @@ func TestAHoldThatCannotBeReadIsNeitherThereNorNot(t *testing.T) {
 	}
 }
 
-// lateHold fails, and what it was told is done all the same.
-type lateHold struct{ there bool }
+// lateGuard fails, and takes effect all the same.
+type lateGuard struct{ there bool }
 
-func (h *lateHold) StartGuarded() (held, known bool) { return h.there, true }
+func (h *lateGuard) StartGuarded() (held, known bool) { return h.there, true }
 
-func (h *lateHold) SetStartGuard(_ context.Context, held bool) error {
+func (h *lateGuard) SetStartGuard(_ context.Context, held bool) error {
 	h.there = held
 	return errors.New("no answer in time")
 }
 
-func TestAHoldThatWasNotMadeForSureIsNotTakenForAbsent(t *testing.T) {
+func TestAStartGuardIsUnknownAfterAFailedCall(t *testing.T) {
 	t.Parallel()
-	f, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), &lateHold{})
+	f, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), &lateGuard{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, known := f.StartGuarded(); !known {
-		t.Fatal("it is not known at first")
+		t.Fatal("the guard is unknown at first")
 	}
 	if err := f.SetStartGuard(t.Context(), true); err == nil {
-		t.Fatal("a failure is not told")
+		t.Fatal("a failure is not returned")
 	}
 	if _, known := f.StartGuarded(); known {
-		t.Error("it is taken for known what nobody knows")
+		t.Error("the guard counts as known after a failed call")
 	}
 }

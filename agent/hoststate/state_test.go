@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
+func TestStateSurvivesARestartAndReportsDamagedFiles(t *testing.T) {
 	t.Parallel()
 	state, runtime := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "run")
 	open := func() *State {
@@ -23,7 +23,7 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	}
 	f := open()
 	if f.Bootstrap() != nil || clusterOf(f) != 0 || f.Backoff("boot", 0, time.Minute) != 0 {
-		t.Fatal("new files say something")
+		t.Fatal("new files are not empty")
 	}
 	must(t, f.RequestBootstrap("root", time.Now()))
 	must(t, f.SetMembership(0xfedcba9876543210, 7))
@@ -39,7 +39,7 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 		t.Fatalf("the cluster is %x", clusterOf(f))
 	}
 	if f.LastCluster() != 0xfedcba9876543211 {
-		t.Fatalf("the cluster that was seen is %x", f.LastCluster())
+		t.Fatalf("the last cluster is %x", f.LastCluster())
 	}
 	if got := f.Backoff("boot", 90*time.Second, time.Minute); got != 90*time.Second {
 		t.Fatalf("after two failures the next attempt is in %s, want 1m30s", got)
@@ -51,11 +51,11 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	must(t, f.EndBootstrap())
 	f = open()
 	if f.Bootstrap() != nil || f.Backoff("boot", 0, time.Minute) != 0 {
-		t.Fatal("what was ended stands")
+		t.Fatal("the ended request is still pending")
 	}
 	must(t, os.WriteFile(filepath.Join(state, clusterName), []byte(`{"id":`), 0o644))
 	if _, err := Open(HostFiles{}, state, runtime, nil); err == nil {
-		t.Fatal("a damaged file is taken for none: the host would forget its cluster")
+		t.Fatal("a damaged file counts as missing: the host would forget its cluster")
 	}
 }
 

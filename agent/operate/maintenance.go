@@ -18,7 +18,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	wish := hoststate.Wish{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
+	wish := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -54,7 +54,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 // is brought back.
 func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()
-	word := hoststate.Word{By: by, At: o.opt.Wall()}
+	word := hoststate.Completion{By: by, At: o.opt.Wall()}
 	if r != nil {
 		word.Waives = r.View.Asked.Waives()
 		if r.Rollout != nil && r.Rollout.State == record.RolloutRunning {

@@ -5,13 +5,13 @@ package publish
 
 import "sync"
 
-// bell wakes all who wait for the next published round.
+// bell wakes everything that waits for the next published round.
 type bell struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-// rung gives a channel that is closed when the bell is rung next.
+// rung returns a channel that is closed when the bell rings next.
 func (b *bell) rung() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

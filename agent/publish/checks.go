@@ -12,21 +12,21 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Checks gives what is looked at on this machine, and where each check stood in the last round. It waits for nothing.
+// Checks returns all checks of this machine and their results in the last round. It does not block.
 func (p *Publisher) Checks() control.Checks {
 	out := control.Checks{Time: p.opt.Wall()}
 	r := p.current.Load()
 	for _, c := range p.opt.Checks {
 		shown := declared(c)
 		if r != nil {
-			stands(&shown, r)
+			addResult(&shown, r)
 		}
 		out.Checks = append(out.Checks, shown)
 	}
 	return out
 }
 
-// declared is what is known of a check beforehand.
+// declared returns a check's definition.
 func declared(c health.Check) control.Check {
 	out := control.Check{
 		Name: c.Name, Component: string(c.Component), Source: c.Source, Effect: c.Effect(), Vital: c.Vital,
@@ -52,8 +52,8 @@ func declared(c health.Check) control.Check {
 	return out
 }
 
-// stands adds where a check stood in a round.
-func stands(c *control.Check, r *round.Round) {
+// addResult adds the check's result in a round.
+func addResult(c *control.Check, r *round.Round) {
 	i := slices.IndexFunc(r.Verdict.Checks, func(s health.Standing) bool { return s.Check == c.Name })
 	if i < 0 {
 		return
@@ -71,5 +71,5 @@ func stands(c *control.Check, r *round.Round) {
 	}
 }
 
-// wallOf gives when a moment on the probe's clock was.
+// wallOf converts a moment on the probe's clock to wall-clock time.
 func wallOf(r *round.Round, moment time.Duration) time.Time { return r.Wall.Add(moment - r.Probed) }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Completed counts a step that has come to its end, and the operation that it has ended.
+// Completed counts a completed step and the operation that it ended.
 func (m *Metrics) Completed(c round.Completion) {
 	result := record.StepOK
 	if c.Err != nil {
@@ -24,8 +24,8 @@ func (m *Metrics) Completed(c round.Completion) {
 	}
 }
 
-// Completed tells how a step went that has come to its end in this round, which may not be the one in which it was
-// decided: at once, if this round has asked the cluster that this host belongs to, or else when one has.
+// Completed writes the result of a step completed in this round, possibly decided in an earlier one. The line is stored
+// at once if this round has read this host's own cluster, and otherwise when a later round has.
 func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Completion) {
 	if c.Ended != nil {
 		j.keep(c.On.Revision, *c.Ended)
@@ -48,8 +48,8 @@ func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Compl
 	j.Note(0, e)
 }
 
-// failsAgain tells whether the last line of this host says that this step has failed, and in the same way. Why it is
-// taken may tell of times, and be another text in every round: it would drive all else out of the history.
+// failsAgain reports whether this host's last line is the same failure of the same step. A step's reason may contain
+// times and so differ in every round: these lines would push all others out of the history.
 func (j *Journal) failsAgain(step policy.Step, err error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestAStepThatFailsInEveryTurnDrivesNothingOutOfTheHistory(t *testing.T) {
+func TestARepeatedlyFailingStepPushesNothingOutOfTheHistory(t *testing.T) {
 	t.Parallel()
 	j := NewJournal(Options{Wall: time.Now, Logger: slog.New(slog.DiscardHandler)}, record.KeysFor("test"))
 	full, slow := errors.New("its database is full"), errors.New("no answer in time")
@@ -43,7 +43,7 @@ func TestAStepThatFailsInEveryTurnDrivesNothingOutOfTheHistory(t *testing.T) {
 		c.step.Why = c.why
 		j.Completed(t.Context(), &round.Round{}, round.Completion{Step: c.step, On: &round.Round{}, Err: c.err})
 		if len(j.lines) != c.lines || len(j.pending) != c.lines {
-			t.Fatalf("%s: there are %d lines, of which %d wait; want %d", c.name, len(j.lines), len(j.pending), c.lines)
+			t.Fatalf("%s: %d lines, %d of them waiting; want %d", c.name, len(j.lines), len(j.pending), c.lines)
 		}
 	}
 	if first := j.lines[1].Text; !strings.Contains(first, "61s") {

@@ -17,11 +17,11 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// fleetWithHeir is what each agent finds in a cluster of five in which n4 is dead, n5 was dead and is removed, and n6
-// joins in the place of that: the member list, the answers, and what all others have published.
-func fleetWithHeir(t *testing.T, number uint64, at time.Duration, heirs *sights) *round.Round {
+// fleetWithReplacement is what each agent observes in a cluster of five in which n4 is dead, n5 was dead and has been
+// removed, and n6 joins in place of n5: the member list, the members' answers, and the other hosts' records.
+func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining *sights) *round.Round {
 	t.Helper()
-	r := told(at)
+	r := roundWith(at)
 	r.Number = number
 	r.ClusterState = round.ClusterState{
 		EtcdAt: at, StatusesAt: at, HostsAt: at, Reachable: true, Listed: true, Statuses: map[uint64]cluster.Status{},
@@ -34,14 +34,14 @@ func fleetWithHeir(t *testing.T, number uint64, at time.Duration, heirs *sights)
 		if id == 4 {
 			continue
 		}
-		said := told(at, reaches(2), loses(4, time.Second))
-		role, speaker := policy.RoleVoter, &sights{}
+		observed := roundWith(at, reaches(2), loses(4, time.Second))
+		role, sees := policy.RoleVoter, &sights{}
 		if id == 6 {
-			role, speaker = policy.RoleJoining, heirs
+			role, sees = policy.RoleJoining, joining
 		}
-		said.Decision.Role = role
+		observed.Decision.Role = role
 		value, err := record.Encode(record.Host{
-			ID: "id-" + name, Name: name, PeerURL: url, Role: string(role), Sees: speaker.steady(said),
+			ID: "id-" + name, Name: name, PeerURL: url, Role: string(role), Sees: sees.steady(observed),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -57,32 +57,32 @@ func fleetWithHeir(t *testing.T, number uint64, at time.Duration, heirs *sights)
 	return r
 }
 
-func TestAnotherVoterStaysDeadForAllWhileAHostJoinsInThePlaceOfTheFirst(t *testing.T) {
+func TestASecondVoterStaysDeadForAllWhileTheFirstIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"n2", "n6"} {
 		var c config.Config
 		c.Host.ID, c.Host.Name, c.Timing.PresenceTTL = "id-"+id, id, time.Minute
 		c.Etcd.PeerURL = "http://p" + id[1:]
-		b, heirs := observe.NewBuilder(c, "boot-1", "i", false), &sights{}
+		b, joining := observe.NewBuilder(c, "boot-1", "i", false), &sights{}
 		var v policy.View
 		for i := range 3 {
-			v = b.View(fleetWithHeir(t, uint64(i)+1, time.Minute+time.Duration(i)*10*time.Second, heirs), nil)
+			v = b.View(fleetWithReplacement(t, uint64(i)+1, time.Minute+time.Duration(i)*10*time.Second, joining), nil)
 		}
 		dead := policy.DeadVoters(v)
 		if len(dead) != 1 || dead[0].Member.ID != 4 || dead[0].For != 20*time.Second {
-			t.Errorf("%s sees as dead: %+v; hosts %+v", id, dead, v.Hosts)
+			t.Errorf("%s observes dead voters %+v; hosts %+v", id, dead, v.Hosts)
 		}
 	}
 }
 
-func TestAJoiningHostThatLosesAVoterSaysSoBeforeItsRecordIsWritten(t *testing.T) {
+func TestAJoiningHostCountsALostVoterBeforeItsRecordIsWritten(t *testing.T) {
 	t.Parallel()
 	var c config.Config
 	c.Host.ID, c.Host.Name, c.Etcd.PeerURL, c.Timing.PresenceTTL = "id-n6", "n6", "http://p6", time.Minute
 	b := observe.NewBuilder(c, "boot-1", "i", false)
-	r := fleetWithHeir(t, 1, time.Minute, &sights{})
-	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{{Member: 4, Peer: "answers"}} // as it stood before it was lost
+	r := fleetWithReplacement(t, 1, time.Minute, &sights{})
+	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{{Member: 4, Peer: "answers"}} // published before the member was lost
 	if dead := policy.DeadVoters(b.View(r, nil)); len(dead) != 1 {
-		t.Errorf("it sees as dead: %+v", dead)
+		t.Errorf("the dead voters are %+v", dead)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// devices gives the devices below etcd's data as the socket shows them.
+// devices returns the devices below etcd's data in the form of the API.
 func devices(seen health.DevicesReading) []control.Device {
 	var all []control.Device
 	for _, d := range seen.Chain {

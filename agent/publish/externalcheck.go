@@ -11,19 +11,19 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// pluginGauges tell of the operator's own checks.
+// pluginGauges are the metrics of external checks.
 func pluginGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_plugin_state",
-			"What a check of the operator's own has said last: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or nothing.",
+			"Last state of an external check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or none.",
 			[]string{"plugin"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				emit(pluginState(p), p.Name)
 			}),
 		},
 		{
-			"quorumd_plugin_duration_seconds", "Time that the last run of a check of the operator's own took.",
+			"quorumd_plugin_duration_seconds", "Duration of the last run of an external check.",
 			[]string{"plugin"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				if p.Took > 0 {
@@ -32,7 +32,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugin_value", "What a check of the operator's own has measured, in its own units.",
+			"quorumd_plugin_value", "Value measured by an external check, in its own unit.",
 			[]string{"plugin", "label", "unit"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				for _, f := range p.Figures {
@@ -41,7 +41,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugins_hung", "Checks of the operator's own that were killed and have not ended.", nil,
+			"quorumd_plugins_hung", "External checks that were killed and have not ended.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				n := 0
 				if r != nil {
@@ -57,7 +57,7 @@ func pluginGauges() []gauge {
 	}
 }
 
-// eachPlugin reads something of each plugin that was looked at.
+// eachPlugin emits values of every external check that was run.
 func eachPlugin(read func(p health.ExternalCheckReading, emit func(float64, ...string)),
 ) func(*Metrics, *round.Round, func(float64, ...string)) {
 	return func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
@@ -79,7 +79,7 @@ func pluginState(p health.ExternalCheckReading) float64 {
 	return float64(slices.Index([]health.State{health.OK, health.Warm, health.Slow}, p.State))
 }
 
-// figuresOf shows what the plugin of a check has measured.
+// figuresOf returns the values measured by an external check.
 func figuresOf(r *round.Round, check string) (all []control.Figure) {
 	for _, p := range r.Plugins {
 		if health.ExternalCheckName(p.Name) != check {

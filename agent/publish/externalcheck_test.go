@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// series gives the values of the metrics with these names, each with its labels.
+// series returns the values of the metrics with these names, each with its labels.
 func series(t *testing.T, from prometheus.Gatherer, names ...string) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -42,7 +42,7 @@ func series(t *testing.T, from prometheus.Gatherer, names ...string) map[string]
 	return out
 }
 
-func TestWhatPluginsSayAndWhatIsMutedAreMetricsAndShown(t *testing.T) {
+func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(&disk.Probe{}, func() time.Duration { return 0 })
 	registry := prometheus.NewRegistry()

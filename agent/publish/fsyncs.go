@@ -12,14 +12,15 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// fsyncs keeps what the probe has measured lately, minute by minute of the wall clock. The loop adds, anybody reads.
+// fsyncs keeps the probe's recent measurements, per minute of the wall clock. The loop adds to it; any goroutine may
+// read it.
 type fsyncs struct {
 	mu      sync.Mutex
 	minutes []control.FsyncMinute
-	now     []float64 // what the WAL lane has measured in the last of them, in seconds
+	now     []float64 // what the WAL lane measured in the last minute, in seconds
 }
 
-// add takes in a reading. After the clock was set back it begins anew.
+// add adds a reading. It starts over if the clock was set back.
 func (f *fsyncs) add(wall time.Time, reading disk.Reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,12 +46,12 @@ func (f *fsyncs) add(wall time.Time, reading disk.Reading) {
 	m.HungSeconds = max(m.HungSeconds, reading.InFlightAge.Seconds())
 }
 
-// all gives them, oldest first.
+// all returns the minutes, oldest first.
 func (f *fsyncs) all() []control.FsyncMinute {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.minutes)
 }
 
-// Fsyncs gives what the probe has measured lately, minute by minute, oldest first.
+// Fsyncs returns the probe's recent measurements per minute, oldest first.
 func (p *Publisher) Fsyncs() []control.FsyncMinute { return p.fsyncs.all() }

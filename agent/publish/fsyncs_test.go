@@ -19,7 +19,7 @@ func took(lane disk.Lane, ms ...int) disk.Reading {
 	return r
 }
 
-func TestAMinuteOfFsyncsIsItsMiddleAndItsSlowestWriteOfTheLaneThatIsLikeEtcds(t *testing.T) {
+func TestAMinuteOfFsyncsIsTheMedianAndMaximumOfTheWALLane(t *testing.T) {
 	t.Parallel()
 	var f fsyncs
 	at := time.Date(2026, 11, 23, 10, 0, 1, 0, time.UTC)
@@ -43,7 +43,7 @@ func TestAMinuteOfFsyncsIsItsMiddleAndItsSlowestWriteOfTheLaneThatIsLikeEtcds(t 
 	}
 }
 
-func TestFsyncsOfTwoHoursAreKeptAndAClockThatIsSetBackBeginsAnew(t *testing.T) {
+func TestTwoHoursOfFsyncsAreKeptAndAClockSetBackStartsOver(t *testing.T) {
 	t.Parallel()
 	var f fsyncs
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)

@@ -24,37 +24,37 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// presence keeps this host's record in etcd. It is written when what it says changes, and its
-// lease is renewed from the loop, so that the record of a loop that hangs goes away.
+// presence keeps this host's record in etcd. The record is written when it changes. Its lease is renewed from the loop,
+// so that the record of a hanging loop expires.
 type presence struct {
 	opt       Options
 	keys      record.Keys
 	log       *slog.Logger
-	lease     clientv3.LeaseID // or 0; what else stands for as long as this agent runs may hang on it
+	lease     clientv3.LeaseID // or 0; other keys that live as long as this agent may be attached to it
 	written   record.Host
-	writtenAt int64 // the revision of that
+	writtenAt int64 // its revision
 	renewed   time.Duration
-	p99       float64       // of the disk, as last published
-	p99At     time.Duration // and when that last changed
-	p99Of     health.State  // and with which verdict
+	p99       float64       // the disk's P99 as last published
+	p99At     time.Duration // when that last changed
+	p99Of     health.State  // the health state at that time
 	sights    sights
 	writes    writeMean
 	files     *hoststate.State
 	noting    poll.Look[struct{}]
 }
 
-// newPresence makes one that has written nothing yet.
+// newPresence returns one that has written nothing yet.
 func newPresence(opt Options, keys record.Keys, files *hoststate.State) *presence {
 	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
-// mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
-// reboot that could not take it back, as when the power is lost.
+// mine reports whether a record with this host's ID is this host's own: written by this agent, or before a reboot by
+// one that could not delete it, as on a power loss.
 func (p *presence) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
-// note remembers across a reboot who this agent is. It is written beside the loop: the disk may hang.
+// note records this agent's identity across a reboot. It runs outside the loop, since the disk may hang.
 func (p *presence) note(ctx context.Context) {
 	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
@@ -70,23 +70,24 @@ func (p *presence) note(ctx context.Context) {
 	})
 }
 
-// Renewals is how often in its time to live the presence lease is renewed.
+// Renewals is how often the record's lease is renewed within its time to live.
 const Renewals = 3
 
-// publish writes the record if it has changed, or if it is gone.
+// publish writes the record if it has changed or expired.
 func (p *presence) publish(ctx context.Context, r *round.Round) {
 	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
-		return // another agent's; conflict says so
+		return // another agent's record; the conflict is reported elsewhere
 	}
 	p.note(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
 	if r.EtcdAt != r.At {
-		return // what stands in etcd is not known well enough to write over it
+		return // etcd's content is not known well enough to overwrite it
 	}
 	own := p.record(r)
-	// A word that was told while nothing was read may take effect late, and stand where a newer record stood.
+	// The revisions are compared too: a health state published while no read completed may take effect late and
+	// overwrite a newer record.
 	if r.OwnHost != nil && p.lease != 0 && r.OwnHostAt == p.writtenAt && reflect.DeepEqual(own, p.written) {
 		return
 	}
@@ -95,7 +96,7 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 	}
 }
 
-// renew keeps the lease alive, and forgets it when etcd does not know it any more.
+// renew keeps the lease alive, and forgets it once etcd does not know it.
 func (p *presence) renew(ctx context.Context) {
 	ttl := p.opt.Config.Timing.PresenceTTL
 	now := p.opt.Now()
@@ -105,7 +106,7 @@ func (p *presence) renew(ctx context.Context) {
 	left, err := p.opt.Etcd.KeepAliveOnce(ctx, p.lease)
 	switch {
 	case err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) && now-p.renewed < ttl:
-		return // tried again in the next round
+		return // the next round retries
 	case err != nil || left <= 0:
 		p.lease = 0
 	default:
@@ -113,7 +114,7 @@ func (p *presence) renew(ctx context.Context) {
 	}
 }
 
-// write puts the record if the key is still as it was read.
+// write puts the record if the key is unchanged since it was read.
 func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
@@ -132,7 +133,7 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
 	if err != nil {
-		// Where etcd has no room, or answers nothing, what stands is still this host's, and is kept.
+		// If etcd has no space or does not answer, the existing record is still this host's, and its lease is kept.
 		if errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {
 			p.lease = 0
 		}
@@ -144,27 +145,27 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 	return nil
 }
 
-// word tells the verdict while no read comes back in time, and keeps the record: a write that takes longer than anybody
-// waits for it takes effect all the same, and who leads looks for what the others say of themselves. Of the rest
-// nothing is known that would be worth telling.
-func (p *presence) word(ctx context.Context, r *round.Round) {
+// publishHealth publishes the health state, and renews the lease, while no read completes in time. A write takes effect
+// even if it takes longer than its caller waits, and the leader looks for the other hosts' health states. Nothing else
+// is known that would be worth publishing.
+func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
 	}
-	p.tellVerdict(ctx, r) // first: behind such a leader the renewal, too, may take as long as it may
+	p.writeHealth(ctx, r) // first: behind such a leader the renewal may time out, too
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
 }
 
-// tellVerdict writes over the very record that this agent knows to stand there, and over no other: a word that takes
-// effect late must not stand where a newer one does, or a record that was written when reads came back.
-func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
+// writeHealth overwrites only the very record that this agent knows. A health state that takes effect late must not
+// overwrite a newer one, or a record written when reads completed.
+func (p *presence) writeHealth(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	p.heard(ctx)
+	p.confirm(ctx)
 	own := p.written
-	p.verdict(&own, r)
+	p.setHealth(&own, r)
 	if reflect.DeepEqual(own, p.written) {
 		return
 	}
@@ -178,7 +179,7 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", p.writtenAt)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
 	switch {
-	case err != nil: // it may take effect all the same, so what stands there is not known
+	case err != nil: // it may still take effect, so the record is unknown
 		p.written.Health = ""
 		p.log.Debug("no response to publishing this host's health state", "error", err)
 	case answer.Succeeded:
@@ -186,10 +187,10 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	}
 }
 
-// heard looks whether a word has taken effect that nobody has answered, in what this host's own member holds: that
-// needs nobody's agreement, and comes back behind every leader. An old picture shows an old revision, over which
-// nothing is written.
-func (p *presence) heard(ctx context.Context) {
+// confirm checks whether an unanswered write of a health state has taken effect, in the data of this host's own member.
+// That read needs no quorum and completes behind any leader. If the data are old, they show an old revision, and
+// nothing is overwritten.
+func (p *presence) confirm(ctx context.Context) {
 	if p.written.Health != "" {
 		return
 	}
@@ -198,24 +199,24 @@ func (p *presence) heard(ctx context.Context) {
 	if err != nil || len(found.Pairs) != 1 {
 		return
 	}
-	pair := found.Pairs[0] // what hangs on this lease is this agent's own
-	if stands, err := record.Decode[record.Host](pair.Value); err == nil && pair.Lease == int64(p.lease) &&
+	pair := found.Pairs[0] // a record with this lease is this agent's own
+	if found, err := record.Decode[record.Host](pair.Value); err == nil && pair.Lease == int64(p.lease) &&
 		pair.ModRevision > p.writtenAt {
-		stands.Version = 0 // as it is before it is encoded
-		p.written, p.writtenAt = stands, pair.ModRevision
+		found.Version = 0 // as before it is encoded
+		p.written, p.writtenAt = found, pair.ModRevision
 	}
 }
 
-// verdict is what a host's record says of how it is.
-func (p *presence) verdict(h *record.Host, r *round.Round) {
+// setHealth sets the health state in a host's record.
+func (p *presence) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Verdict.State.String(), "", nil, r.Verdict.Recovers
 	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
-		h.HealthText = string(r.Verdict.Code) // the code, not the text with its ever new numbers
+		h.HealthText = string(r.Verdict.Code) // the code, not the text, whose numbers change all the time
 		h.Spares = health.Everything.Without(r.Verdict.Gates).Names()
 	}
 }
 
-// leave ends the lease, and with it the record.
+// leave revokes the lease, which deletes the record.
 func (p *presence) leave(ctx context.Context) {
 	if p.lease == 0 {
 		return
@@ -225,7 +226,7 @@ func (p *presence) leave(ctx context.Context) {
 	}
 }
 
-// record is what this host says of itself.
+// record returns this host's record.
 func (p *presence) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
@@ -254,36 +255,36 @@ func (p *presence) record(r *round.Round) record.Host {
 	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		h.MemberID = record.MemberID(m.ID)
 	}
-	p.verdict(&h, r)
+	p.setHealth(&h, r)
 	p.writes.publish(&h, r, policy.PublishesWrites(v))
 	return h
 }
 
-// asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, or to take
-// the place of a dead one, and waits for the word of every other. A round that has slept does not answer, its verdict
-// may be as old as its sleep.
+// asks reports whether the operation in flight waits for this host's health state. A host that is about to stop its
+// voter, or to replace a dead one, waits for all other hosts to publish theirs. A round interrupted by a sleep does not
+// answer: its health state may be as old as the sleep.
 func (p *presence) asks(r *round.Round) bool {
 	return policy.Answers(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }
 
-// p99Every is how often the published p99 of the disk may change. It ranks hosts and decides nothing
-// else, and a busy disk's changes from minute to minute.
+// p99Every is how often the disk's published P99 may change. It only ranks hosts, and that of a busy disk changes from
+// minute to minute.
 const p99Every = 10 * time.Minute
 
-// steadyP99 gives the p99 to publish: the one before, unless the disk has become clearly quicker or
-// slower and the last change is a while ago, or the verdict is another one: what is SLOW would else show the p99 of
-// when it was not. A disk that was not measured has the p99 of before.
-func (p *presence) steadyP99(now, p99 time.Duration, verdict health.State) float64 {
+// steadyP99 returns the P99 to publish. It keeps the last one unless the disk has become clearly faster or slower and
+// the last change was a while ago. A new health state publishes it at once: otherwise a SLOW disk would show the P99
+// from before it was SLOW. A disk that was not measured keeps its last P99.
+func (p *presence) steadyP99(now, p99 time.Duration, state health.State) float64 {
 	level := quantised(p99)
-	soon := p.p99 != 0 && verdict == p.p99Of && now-p.p99At < p99Every
+	soon := p.p99 != 0 && state == p.p99Of && now-p.p99At < p99Every
 	if level == 0 || near(p99, p.p99) || soon {
 		return p.p99
 	}
-	p.p99, p.p99At, p.p99Of = level, now, verdict
+	p.p99, p.p99At, p.p99Of = level, now, state
 	return level
 }
 
-// quantised gives a p99 in seconds, rounded up to a power of two of 0.125 ms; 0 when it is not known.
+// quantised returns a P99 in seconds, rounded up to a power of two of 0.125 ms; 0 if it is unknown.
 func quantised(p99 time.Duration) float64 {
 	if p99 <= 0 {
 		return 0

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// largeHost is a record as large as a valid one may be, but for the fields that no status shows.
+// largeHost returns a record as large as permitted, except for the fields that a status omits.
 func largeHost(i int) record.Host {
 	name := strings.Repeat("\x01", 80)
 	h := record.Host{
@@ -35,8 +35,8 @@ func largeHost(i int) record.Host {
 	return h
 }
 
-// TestAStatusOfThousandsOfLargeRecordsIsBounded has 4,000 valid records of 15 KiB, which made a status that no client
-// reads. The hosts that matter are listed, whatever the order.
+// TestAStatusOfThousandsOfLargeRecordsIsBounded has 4,000 valid records of 15 KiB, which once made a status too large
+// for any client. The hosts that matter are listed, whatever their order.
 func TestAStatusOfThousandsOfLargeRecordsIsBounded(t *testing.T) {
 	t.Parallel()
 	value, err := record.Encode(largeHost(0))

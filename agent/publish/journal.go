@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Journal is the history that people read: in etcd, for all hosts, and the last lines of this
-// host in memory, for when etcd is down.
+// Journal is the history shown to operators: in etcd for all hosts, and this host's last lines in memory for when etcd
+// is down.
 type Journal struct {
 	opt  Options
 	keys record.Keys
@@ -28,23 +28,23 @@ type Journal struct {
 	n       int
 	pending []pendingLine // not known to be stored, oldest first
 
-	reading chan struct{} // holds one while somebody reads the history in etcd
+	reading chan struct{} // holds one value while the history is read from etcd
 	cached  lastRead
 }
 
-// lastRead is what was read of the history last: many who look at once ask etcd once.
+// lastRead is the last result of reading the history: concurrent readers cause one read of etcd.
 type lastRead struct {
 	at    time.Duration
 	limit int
-	n     int // lines that this host had written
+	n     int // number of lines that this host had written
 	lines []control.HistoryLine
 }
 
-// readEvery is for how long what was read of the history is given to others, unless this host has written meanwhile.
+// readEvery is how long a result is reused, unless this host writes a line meanwhile.
 const readEvery = time.Second
 
-// pendingLine is a line that etcd is still to store. Its key is given at the first try and then stays, so that a
-// line whose storing was not answered is not stored twice.
+// pendingLine is a line still to be stored in etcd. Its key is chosen at the first attempt and then kept, so that a
+// line is not stored twice if an attempt got no answer.
 type pendingLine struct {
 	key   string
 	value string
@@ -53,22 +53,22 @@ type pendingLine struct {
 const (
 	keptHere    = 200
 	keptInEtcd  = 1000
-	keptPending = 50 // etcd takes 128 in a transaction
+	keptPending = 50 // etcd accepts 128 in a transaction
 	trimBatch   = 100
 )
 
-// NewJournal makes one that has nothing to store.
+// NewJournal returns one with nothing to store.
 func NewJournal(opt Options, keys record.Keys) *Journal {
 	return &Journal{opt: opt, keys: keys, reading: make(chan struct{}, 1)}
 }
 
-// Entry is what a line says beside when and where.
+// Entry is the content of a line without its time and host.
 type Entry struct {
 	Kind, Code, Text   string
 	Operation, Outcome string // see record.Line
 }
 
-// Line makes of what a line is to say a whole one, and the key under which it is to be stored. Who stores it tells
+// Line completes a line and returns it with the key under which it is to be stored. The caller stores it and then calls
 // Completed.
 func (j *Journal) Line(revision int64, l record.Line) (string, record.Line) {
 	j.mu.Lock()
@@ -91,7 +91,7 @@ func (j *Journal) nextKey(revision int64) string {
 	return j.keys.HistoryLine(revision, j.opt.Config.Host.ID, j.n)
 }
 
-// keep puts a line into memory.
+// keep adds a line to memory.
 func (j *Journal) keep(revision int64, l record.Line) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -119,8 +119,8 @@ func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 	}
 }
 
-// Note takes a line that Store is to store: the member that would be asked now may be the one that a step has just
-// stopped, or no voter may answer. revision is 0 when it is not known. It tells whether the line is news.
+// Note queues a line for Store: the member that would receive it now may just have been stopped by a step, or no voter
+// may answer. revision is 0 if unknown. It reports whether the line is new.
 func (j *Journal) Note(revision int64, e Entry) bool {
 	if j.repeats(e) {
 		return false
@@ -143,14 +143,14 @@ func (j *Journal) Note(revision int64, e Entry) bool {
 	return true
 }
 
-// Waiting tells whether there are lines to store.
+// Waiting reports whether lines are queued.
 func (j *Journal) Waiting() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.pending) > 0
 }
 
-// Store stores the lines that wait for it, in one transaction. What fails is tried again at the next call.
+// Store stores the queued lines in one transaction. After a failure the next call retries.
 func (j *Journal) Store(ctx context.Context, revision int64) {
 	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -175,7 +175,7 @@ func (j *Journal) Store(ctx context.Context, revision int64) {
 	j.pending = slices.DeleteFunc(j.pending, func(p pendingLine) bool { return tried[p.key] })
 }
 
-// repeats tells whether the last line of this host says the same.
+// repeats reports whether this host's last line is the same.
 func (j *Journal) repeats(e Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -192,8 +192,7 @@ func (j *Journal) count() int {
 	return j.n
 }
 
-// Trim deletes the oldest lines when there are too many. It is called at the end of an operation
-// and by whoever has written many lines.
+// Trim deletes the oldest lines if there are too many. It is called at the end of an operation, and after many lines.
 func (j *Journal) Trim(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout) // the loop waits for it
 	defer cancel()
@@ -207,8 +206,8 @@ func (j *Journal) Trim(ctx context.Context) {
 	}
 }
 
-// Read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has
-// written, with control.ErrNotNewest.
+// Read returns the newest lines in etcd, oldest first. While no voter answers, it returns the lines written by this
+// process, with control.ErrNotNewest.
 func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {
 	case j.reading <- struct{}{}:

@@ -20,13 +20,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowToAnswer is an etcd behind a leader that is far too slow: a write is not answered in time, and takes effect when
-// the test says so.
+// slowToAnswer is an etcd behind a far too slow leader: a write times out, and takes effect when the test decides.
 type slowToAnswer struct {
 	Etcd
 	slow    bool
 	late    []func() error
-	refuses error // what is written, if it is not nil
+	refuses error // the error of every write, unless nil
 }
 
 func (s *slowToAnswer) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op,
@@ -44,14 +43,14 @@ func (s *slowToAnswer) Txn(ctx context.Context, conditions []clientv3.Cmp, then 
 	return nil, context.DeadlineExceeded
 }
 
-// speaker is a host that has written its record, and whose reads do not come back from now on.
-type speaker struct {
+// slowHost is a host that has written its record and whose reads no longer complete.
+type slowHost struct {
 	*presence
 	t    *testing.T
 	etcd *slowToAnswer
 }
 
-func newSpeaker(t *testing.T) *speaker {
+func newSlowHost(t *testing.T) *slowHost {
 	t.Helper()
 	member := testbed.StartCluster(t, 1, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}).Members[0]
 	client, err := cluster.New(cluster.Options{
@@ -62,7 +61,7 @@ func newSpeaker(t *testing.T) *speaker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	s := &speaker{t: t, etcd: &slowToAnswer{Etcd: client}}
+	s := &slowHost{t: t, etcd: &slowToAnswer{Etcd: client}}
 	opt := Options{
 		Etcd: s.etcd, Instance: "i1", Now: func() time.Duration { return 0 }, Logger: slog.New(slog.DiscardHandler),
 	}
@@ -74,29 +73,29 @@ func newSpeaker(t *testing.T) *speaker {
 	return s
 }
 
-// writes has the record written as while reads come back.
-func (s *speaker) writes(state health.State, answers int64) {
+// writes writes the record as if reads completed.
+func (s *slowHost) writes(state health.State, answers int64) {
 	s.t.Helper()
 	s.etcd.slow = false
-	_, seen := s.stands()
+	_, seen := s.stored()
 	own := record.Host{ID: "n1", Instance: "i1", Health: state.String(), Answers: answers}
 	if err := s.write(s.t.Context(), own, seen); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// says has the verdict told as while no read comes back.
-func (s *speaker) says(state health.State) {
+// publishes publishes a health state while no read completes.
+func (s *slowHost) publishes(state health.State) {
 	r := &round.Round{}
 	r.Verdict.State = state
-	s.word(s.t.Context(), r)
+	s.publishHealth(s.t.Context(), r)
 }
 
-// lands lets a word that was not answered take effect, the first of those that have not.
-func (s *speaker) lands() {
+// lands lets the oldest unanswered write take effect.
+func (s *slowHost) lands() {
 	s.t.Helper()
 	if len(s.etcd.late) == 0 {
-		s.t.Fatal("nothing was told that could take effect late")
+		s.t.Fatal("no write is left that could take effect late")
 	}
 	if err := s.etcd.late[0](); err != nil {
 		s.t.Fatal(err)
@@ -104,7 +103,7 @@ func (s *speaker) lands() {
 	s.etcd.late = s.etcd.late[1:]
 }
 
-func (s *speaker) stands() (record.Host, int64) {
+func (s *slowHost) stored() (record.Host, int64) {
 	s.t.Helper()
 	found, err := s.etcd.ReadAt(s.t.Context(), s.opt.Config.Etcd.ClientURL, cluster.Span{Start: s.keys.Host("n1")})
 	if err != nil {
@@ -120,25 +119,25 @@ func (s *speaker) stands() (record.Host, int64) {
 	return h, found.Pairs[0].ModRevision
 }
 
-func (s *speaker) expect(what string, state health.State, answers int64) {
+func (s *slowHost) expect(what string, state health.State, answers int64) {
 	s.t.Helper()
-	if h, _ := s.stands(); h.Health != state.String() || h.Answers != answers {
-		s.t.Errorf("%s: it stands that the host is %s and answers %d, want %s and %d", what, h.Health, h.Answers,
+	if h, _ := s.stored(); h.Health != state.String() || h.Answers != answers {
+		s.t.Errorf("%s: the record has health state %s and answers %d, want %s and %d", what, h.Health, h.Answers,
 			state, answers)
 	}
 }
 
-// While etcd's alarm NOSPACE stands nothing can be written, and no lease be granted: a host whose agent then forgot its
-// own would count as one without an agent as soon as that has run out.
-func TestAHostStaysPresentWhoseRecordEtcdHasNoRoomFor(t *testing.T) {
+// While etcd's alarm NOSPACE is active, no key can be written and no lease granted. If the agent then forgot its own
+// lease, its host would count as one without an agent as soon as the lease expires.
+func TestAHostStaysPresentWhileEtcdHasNoSpaceForItsRecord(t *testing.T) {
 	t.Parallel()
 	for refused, keeps := range map[error]bool{
 		rpctypes.ErrNoSpace: true, rpctypes.ErrCorrupt: true, context.DeadlineExceeded: true,
 		rpctypes.ErrLeaseNotFound: false, rpctypes.ErrGRPCLeaseNotFound: false,
 	} {
-		s := newSpeaker(t)
+		s := newSlowHost(t)
 		s.etcd.refuses = refused
-		_, seen := s.stands()
+		_, seen := s.stored()
 		err := s.write(t.Context(), record.Host{ID: "n1", Health: "SLOW"}, seen)
 		if !errors.Is(err, refused) || (s.lease != 0) != keeps {
 			t.Errorf("%v: the error is %v, and the lease is %x", refused, err, s.lease)
@@ -146,39 +145,39 @@ func TestAHostStaysPresentWhoseRecordEtcdHasNoRoomFor(t *testing.T) {
 	}
 }
 
-func TestAWordThatTakesEffectLateDoesNotStandWhereANewerRecordDid(t *testing.T) {
+func TestALateHealthStateDoesNotOverwriteANewerRecord(t *testing.T) {
 	t.Parallel()
-	s := newSpeaker(t)
-	s.says(health.Slow)
-	s.says(health.Slow) // no answer came
+	s := newSlowHost(t)
+	s.publishes(health.Slow)
+	s.publishes(health.Slow) // there was no answer
 	s.writes(health.OK, 7)
 	s.lands()
-	s.expect("the first word lands after the record was written", health.OK, 7)
+	s.expect("the first health state takes effect after the record was written", health.OK, 7)
 	s.lands()
 	s.expect("and so does the second", health.OK, 7)
 }
 
-func TestAWordThatTakesEffectLateDoesNotStandWhereANewerWordDid(t *testing.T) {
+func TestALateHealthStateDoesNotOverwriteANewerOne(t *testing.T) {
 	t.Parallel()
-	s := newSpeaker(t)
-	s.says(health.Slow)
+	s := newSlowHost(t)
+	s.publishes(health.Slow)
 	s.etcd.slow = false
-	s.says(health.Stalled)
-	s.expect("the second word is answered", health.Stalled, 0)
+	s.publishes(health.Stalled)
+	s.expect("the second health state is answered", health.Stalled, 0)
 	s.lands()
-	s.expect("the first one lands after it", health.Stalled, 0)
+	s.expect("the first one takes effect after it", health.Stalled, 0)
 }
 
-func TestAVerdictThatChangesIsToldAlsoWhenNoWordBeforeItWasAnswered(t *testing.T) {
+func TestAChangedHealthStateIsPublishedAfterUnansweredOnes(t *testing.T) {
 	t.Parallel()
-	s := newSpeaker(t)
+	s := newSlowHost(t)
 	for _, state := range []health.State{health.Slow, health.Stalled, health.OK} {
-		s.says(state)
+		s.publishes(state)
 		s.lands()
-		s.expect("it has landed", state, 0)
+		s.expect("it has taken effect", state, 0)
 	}
-	s.says(health.OK)
+	s.publishes(health.OK)
 	if n := len(s.etcd.late); n != 0 {
-		t.Errorf("what stands there was told once more, %d times", n)
+		t.Errorf("the stored health state was written again, %d times", n)
 	}
 }

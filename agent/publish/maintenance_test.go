@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestWhatWasAskedSinceTheRoundIsNotAtWorkWithTheProgramOfTheOneBefore(t *testing.T) {
+func TestARequestNewerThanTheRoundDoesNotShowTheProgramOfTheLast(t *testing.T) {
 	t.Parallel()
 	p := &Publisher{opt: Options{BootID: "boot-1", Wall: time.Now}}
 	k := &hoststate.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
@@ -22,25 +22,25 @@ func TestWhatWasAskedSinceTheRoundIsNotAtWorkWithTheProgramOfTheOneBefore(t *tes
 	r.View.Cluster.Reachable = true
 	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksRunning}}
 	if got := p.Maintenance(r, k).State; got != control.MaintenanceWorking {
-		t.Errorf("what runs is %s", got)
+		t.Errorf("the running request is %s", got)
 	}
-	anew := &hoststate.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0)}
-	if got := p.Maintenance(r, anew).State; got != control.MaintenanceWaiting {
-		t.Errorf("what was asked since is %s", got)
+	newer := &hoststate.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0)}
+	if got := p.Maintenance(r, newer).State; got != control.MaintenanceWaiting {
+		t.Errorf("the newer request is %s", got)
 	}
 	rebooted := &hoststate.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0), BootID: "boot-0", Stopped: true}
 	if got := p.Maintenance(r, rebooted).State; got != control.MaintenanceReturning {
-		t.Errorf("what has rebooted is %s", got)
+		t.Errorf("the rebooted request is %s", got)
 	}
 	if p.Maintenance(&round.Round{}, k).State != control.MaintenanceWaiting {
-		t.Error("what the round has not seen does not wait")
+		t.Error("a request newer than the round is not queued")
 	}
 	if r.View.Asked.Work != policy.WorkCommand || r.View.Asked.Stopped {
-		t.Error("the round was changed, which others read")
+		t.Error("the shared round was changed")
 	}
 }
 
-func TestTheStatesOfARequestAreThoseOfTheSocket(t *testing.T) {
+func TestTheStatesOfARequestAreThoseOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[policy.RequestState]string{
 		policy.RequestWaiting: control.MaintenanceWaiting, policy.RequestStopping: control.MaintenanceStopping,
@@ -48,12 +48,12 @@ func TestTheStatesOfARequestAreThoseOfTheSocket(t *testing.T) {
 		policy.RequestReturning: control.MaintenanceReturning,
 	} {
 		if string(state) != want {
-			t.Errorf("%s is %s there", state, want)
+			t.Errorf("%s is %s in the API", state, want)
 		}
 	}
 }
 
-func TestTheHostThatARolloutIsAtIsToldFromThoseThatWait(t *testing.T) {
+func TestARolloutDistinguishesTheCurrentHostFromWaitingOnes(t *testing.T) {
 	t.Parallel()
 	r := record.Rollout{State: record.RolloutRunning, Hosts: []record.RolloutHost{
 		{ID: "1", State: record.HostDone, Seconds: 4},

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Metrics are the agent's Prometheus metrics. Nothing is measured when they are scraped but ages,
-// which are computed from stamps in memory.
+// Metrics are the agent's Prometheus metrics. A scrape measures nothing; it only computes ages from timestamps in
+// memory.
 type Metrics struct {
 	fsync      *prometheus.HistogramVec
 	steps      *prometheus.CounterVec
@@ -29,20 +29,19 @@ type Metrics struct {
 	probe Probe
 	now   func() time.Duration
 	last  atomic.Pointer[round.Round]
-	ended atomic.Int64 // when the last round ended, since boot
+	ended atomic.Int64 // end of the last round, since boot
 }
 
-// FsyncBuckets are the bounds of the fsync histogram in seconds: 0.125 ms to 8.192 s. They hold
-// all bounds of etcd_disk_wal_fsync_duration_seconds (1 ms to 8.192 s, doubling), so that the two
-// can be laid over each other.
+// FsyncBuckets returns the bounds of the fsync histogram in seconds: 0.125 ms to 8.192 s. They include all bounds of
+// etcd_disk_wal_fsync_duration_seconds (1 ms to 8.192 s, doubling), so that the two can be compared in one graph.
 func FsyncBuckets() []float64 { return prometheus.ExponentialBuckets(0.000125, 2, 17) }
 
-// NewMetrics makes them, for a registry; probe is asked for the write that is under way when they are scraped.
+// NewMetrics returns the metrics, for a registry. A scrape asks probe for the write in flight.
 func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 	m := &Metrics{
 		probe: probe, now: now,
 		fsync: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quorumd_disk_fsync_duration_seconds", Help: "Time a write of the probe took to be durable, by lane.",
+			Name: "quorumd_disk_fsync_duration_seconds", Help: "Time until a write of the probe was durable, by lane.",
 			Buckets: FsyncBuckets(), NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 			NativeHistogramMinResetDuration: time.Hour,
 		}, []string{"lane"}),
@@ -50,7 +49,7 @@ func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 			Name: "quorumd_steps_total", Help: "Steps taken or tried, by step and result.",
 		}, []string{"step", "result"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_refusals_total", Help: "How often the first reason for doing nothing has become this one.",
+			Name: "quorumd_refusals_total", Help: "Changes of the main reason for doing nothing to this one.",
 		}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_operations_total", Help: "Operations ended by this agent, by outcome.",
@@ -74,15 +73,15 @@ func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 	return m
 }
 
-// Refused counts what has become the first reason for doing nothing.
+// Refused counts a change of the first reason for doing nothing.
 func (m *Metrics) Refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
 
-// operation counts one that this agent has ended.
+// operation counts an operation that this agent has ended.
 func (m *Metrics) operation(outcome policy.ReasonCode) {
 	m.operations.WithLabelValues(string(outcome)).Inc()
 }
 
-// Round has a round shown from now on, which took that long.
+// Round makes a round the source of the metrics, and records its duration.
 func (m *Metrics) Round(r *round.Round, took time.Duration) {
 	for _, s := range r.Reading.Samples {
 		if s.Errno == 0 {
@@ -94,24 +93,24 @@ func (m *Metrics) Round(r *round.Round, took time.Duration) {
 	m.ended.Store(int64(m.now()))
 }
 
-// gauge declares a value that is read from the last round.
+// gauge declares a metric that is read from the last round.
 type gauge struct {
 	name, help string
 	labels     []string
 	read       func(m *Metrics, r *round.Round, emit func(value float64, labels ...string))
 }
 
-// gauges declares all of them. What is not known is left out rather than shown as zero.
+// gauges declares all gauges. Unknown values are absent rather than zero.
 func gauges() []gauge {
 	return slices.Concat(hostGauges(), pluginGauges(), turnGauges(), clusterGauges(), backupGauges(), restoreGauges(),
 		networkGauges())
 }
 
-// hostGauges tell of this agent and this host.
+// hostGauges are the metrics of this agent and this host.
 func hostGauges() []gauge {
 	return []gauge{
 		{
-			"quorumd_disk_inflight_seconds", "Age of the probe's write that has not come back; 0 when there is none.",
+			"quorumd_disk_inflight_seconds", "Age of the probe's write in flight; 0 if there is none.",
 			nil,
 			func(m *Metrics, _ *round.Round, emit func(float64, ...string)) {
 				age, _ := m.probe.InFlight()
@@ -127,7 +126,7 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_looks_hung", "Looks at this host, some by a program, that should have come back long ago.", nil,
+			"quorumd_looks_hung", "Measurements of this host that are long overdue, including child processes.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil {
 					emit(float64(r.Hung))
@@ -135,12 +134,12 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_records_unreadable", "Records of quorumd's in etcd that cannot be read, of at most 100 hosts.",
+			"quorumd_records_unreadable", "Unreadable records of quorumd in etcd, of at most 100 hosts.",
 			nil,
 			readUnreadable,
 		},
 		{
-			"quorumd_health_state", "1 for the verdict on this host, 0 for all others.",
+			"quorumd_health_state", "1 for the current health state of this host, 0 for all others.",
 			[]string{"state"},
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				now := health.Unknown
@@ -153,37 +152,37 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_health_qualified", "1 when this host has passed its qualifying run.", nil,
+			"quorumd_health_qualified", "1 if this host has passed its qualification.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.Verdict.Qualified))
 			},
 		},
 		{
-			"quorumd_finding", "1 while this finding on this host holds, beside worse ones too.",
+			"quorumd_finding", "1 while this host has this finding, even if it has worse ones.",
 			[]string{"code", "component"},
 			readFindings,
 		},
 		{
-			"quorumd_finding_muted", "1 while a person has muted this finding on this host, whether or not it holds.",
+			"quorumd_finding_muted", "1 while this finding is muted on this host, present or not.",
 			[]string{"code"},
 			readMuted,
 		},
 		{"quorumd_host_info", "1, with the name of this host as a label.", []string{"host"}, readHost},
-		{"quorumd_role", "1 for what this host is to the cluster, 0 for all others.", []string{"role"}, readRole},
+		{"quorumd_role", "1 for the role of this host in the cluster, 0 for all others.", []string{"role"}, readRole},
 	}
 }
 
-// turnGauges tell of the lock, of the operation in flight and of what keeps this host from its own.
+// turnGauges are the metrics of the lock, of the operation in flight and of what blocks this host's own.
 func turnGauges() []gauge {
 	return []gauge{
 		{
-			"quorumd_lock_held", "1 when this agent holds the lock.", nil,
+			"quorumd_lock_held", "1 if this agent holds the lock.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.View.Lock.Mine))
 			},
 		},
 		{
-			"quorumd_operation_in_flight", "1 when an operation is in flight in the cluster, by kind and phase.",
+			"quorumd_operation_in_flight", "1 if an operation is in flight in the cluster, by kind and phase.",
 			[]string{"kind", "phase"},
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Op != nil {
@@ -192,7 +191,7 @@ func turnGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_operation_host", "1 for the host whose turn it is, while an operation is in flight.",
+			"quorumd_operation_host", "1 for the host of the operation in flight.",
 			[]string{"host"},
 			readOperated,
 		},
@@ -206,30 +205,29 @@ func turnGauges() []gauge {
 		},
 		{
 			"quorumd_operation_overdue",
-			"1 while the operation in flight lasts longer than was said; every host tells, also when the one that is " +
-				"down is silent.", nil,
+			"1 while the operation in flight is overdue; reported by every host, even while the one of the operation " +
+				"is down.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.View.Op != nil && r.View.Op.Overdue))
 			},
 		},
 		{
-			"quorumd_maintenance", "1 while this host is asked to be taken down, by what for.",
+			"quorumd_maintenance", "1 while this host has a request to be taken down, by work.",
 			[]string{"work"},
 			readMaintenance,
 		},
 		{
-			"quorumd_maintenance_overdue", "1 while what this host was taken down for lasts longer than was said.", nil,
+			"quorumd_maintenance_overdue", "1 while the maintenance of this host is overdue.", nil,
 			readOverdue,
 		},
 		{
-			"quorumd_rollout", "1 for how far the rollout of the cluster is, if there is one.",
+			"quorumd_rollout", "1 for the state of the cluster's rollout, if there is one.",
 			[]string{"state"},
 			readRollout,
 		},
 		{
 			"quorumd_reason",
-			"1 for the reason that counts for what this host does not do, and for what a person has to look at " +
-				"beside it.",
+			"1 for the main reason why this host does nothing, and for each reason that needs attention.",
 			[]string{"reason"},
 			readReason,
 		},
@@ -242,27 +240,28 @@ func turnGauges() []gauge {
 	}
 }
 
-// clusterGauges tell of the cluster, as this agent last saw it.
+// clusterGauges are the metrics of the cluster as last observed by this agent.
 func clusterGauges() []gauge {
 	return []gauge{
 		{
-			"quorumd_cluster_reachable", "1 when a voter has answered in the last round.", nil,
+			"quorumd_cluster_reachable", "1 if a voter answered in the last round.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.View.Cluster.Reachable))
 			},
 		},
 		{
 			"quorumd_cluster_age_seconds",
-			"Time since this agent last asked etcd; on a spare of a large fleet a minute and more.", nil,
+			"Time since this agent last queried etcd; a minute and more on a spare of a large fleet.", nil,
 			readClusterAge,
 		},
 		{"quorumd_hosts_age_seconds", "Time since this agent last read the records of all hosts.", nil, readHostsAge},
 		{
-			"quorumd_resting", "1 while this host is a spare that others go before, and so asks etcd seldom.", nil,
+			"quorumd_resting",
+			"1 while this host is a spare far back in the join queue, which queries etcd at long intervals.", nil,
 			readResting,
 		},
 		{
-			"quorumd_cluster_voters", "Voters of the cluster, and how many of them are live.",
+			"quorumd_cluster_voters", "Voters of the cluster, all and live ones.",
 			[]string{"state"},
 			readVoters,
 		},
@@ -380,7 +379,7 @@ func truth(b bool) float64 {
 
 func (g gauge) desc() *prometheus.Desc { return prometheus.NewDesc(g.name, g.help, g.labels, nil) }
 
-// Describe tells a registry what there is.
+// Describe sends all descriptions to a registry.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(out)
@@ -390,7 +389,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect gives the values.
+// Collect sends all values.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(out)

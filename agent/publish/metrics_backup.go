@@ -11,12 +11,12 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// backupGauges tell of the cluster's snapshots, as every agent reads it in etcd.
+// backupGauges are the metrics of the cluster's snapshots, as every agent reads them from etcd.
 func backupGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_backup_interval_seconds",
-			"How old the newest snapshot of the cluster may get, by backup.every; not there when that is off.", nil,
+			"Longest permitted age of the newest snapshot of the cluster (backup.every); absent if that is off.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Backup.Every > 0 {
 					emit(r.View.Backup.Every.Seconds())
@@ -25,7 +25,7 @@ func backupGauges() []gauge {
 		},
 		{
 			"quorumd_backup_age_seconds",
-			"Age of the newest snapshot of the cluster; while there is none, since this agent looks for one.", nil,
+			"Age of the newest snapshot of the cluster; if there is none, time since this agent began to look.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable && (r.View.Backup.Saved || r.View.Backup.Every > 0) {
 					emit(r.View.Backup.Age.Seconds())
@@ -33,7 +33,7 @@ func backupGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_backup_failed", "1 when the last attempt to save a snapshot failed.", nil,
+			"quorumd_backup_failed", "1 if the last attempt to save a snapshot failed.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
 					emit(truth(r.View.Backup.Failed != nil))
@@ -51,13 +51,13 @@ func backupGauges() []gauge {
 	}
 }
 
-// restoreGauges tell of the snapshots that were proven to restore.
+// restoreGauges are the metrics of the restore tests.
 func restoreGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_restore_interval_seconds",
-			"How old the last proof of a restore may get, by backup.drill; not there when that is off, and when no " +
-				"host has the key to read what is encrypted.", nil,
+			"Longest permitted age of the last passed restore test (backup.drill); absent if that is off, or if no " +
+				"host has the key to decrypt the snapshots.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Backup.Drill.Every > 0 && !r.Decision.Notes.Drill.Sealed {
 					emit(r.View.Backup.Drill.Every.Seconds())
@@ -66,7 +66,7 @@ func restoreGauges() []gauge {
 		},
 		{
 			"quorumd_restore_age_seconds",
-			"Age of the last proof that a snapshot restores; while there is none, since this agent looks for one.",
+			"Age of the last passed restore test; if there is none, time since this agent began to look for one.",
 			nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r == nil || !r.View.Cluster.Reachable {
@@ -79,7 +79,7 @@ func restoreGauges() []gauge {
 		},
 		{
 			"quorumd_restore_proven_timestamp_seconds",
-			"When a snapshot was last proven to restore, since 1970; not there when none was.", nil,
+			"Unix time of the last passed restore test; absent if there is none.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Drill != nil && !r.Drill.Proven.IsZero() {
 					emit(float64(r.Drill.Proven.Unix()))
@@ -88,7 +88,7 @@ func restoreGauges() []gauge {
 		},
 		{
 			"quorumd_restore_seconds",
-			"How long the last proof of a restore took, with reading the snapshot from the store.", nil,
+			"Duration of the last passed restore test, including reading the snapshot from the store.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Drill != nil && r.Drill.Took > 0 {
 					emit(r.Drill.Took)
@@ -96,7 +96,7 @@ func restoreGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_restore_failed", "1 when the last snapshot that was to be proven was not.", nil,
+			"quorumd_restore_failed", "1 if the last restore test failed.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
 					emit(truth(r.View.Backup.Drill.Failed != nil))
@@ -106,7 +106,7 @@ func restoreGauges() []gauge {
 	}
 }
 
-// backupStatus shows the cluster's snapshots; nil where there are none and none are taken.
+// backupStatus returns the state of the cluster's snapshots; nil if there are none and none are configured.
 func backupStatus(r *round.Round) *control.Backup {
 	note, b, drill := r.Decision.Notes.Backup, r.Backup, drillStatus(r)
 	if note == (policy.BackupNote{}) && drill == nil && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
@@ -121,7 +121,7 @@ func backupStatus(r *round.Round) *control.Backup {
 	return out
 }
 
-// drillStatus shows how the last restores were proven; nil where none were and none are.
+// drillStatus returns the state of the restore tests; nil if there was none and none are configured.
 func drillStatus(r *round.Round) *control.RestoreTest {
 	note, d := r.Decision.Notes.Drill, r.Drill
 	if note == (policy.RestoreTestNote{}) && (d == nil || d.Proven.IsZero() && d.Failed.IsZero()) {

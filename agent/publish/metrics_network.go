@@ -14,27 +14,27 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// networkGauges tell how this host reaches the other members: two ports of 16 members at most, by their IDs.
+// networkGauges are the metrics of this host's network to the other members: two ports of at most 16 members, by ID.
 func networkGauges() []gauge {
 	labels := []string{"member", "name", "port"}
 	return []gauge{
 		{
 			"quorumd_voter_dead_seconds",
-			"For how long a voter has been dead by the word of all live voters' hosts, as this host has seen it; 0 " +
-				"when it is not.",
+			"How long a voter has been reported dead by the hosts of all live voters, as observed by this host; 0 " +
+				"if it is not.",
 			[]string{"member", "name"},
 			deadVoters,
 		},
 		{
 			"quorumd_voter_sick_seconds",
-			"For how long a voter has been SLOW or worse by its own verdict while something else says so, too; 0 " +
-				"when it is not.",
+			"How long a voter has been SLOW or worse by its own health state and by other evidence; 0 " +
+				"if it is not.",
 			[]string{"member", "name"},
-			sickVoters,
+			unhealthyVoters,
 		},
 		{
 			"quorumd_network_reached",
-			"1 when that port of a member answers this host, large packets too, or says that nothing listens.",
+			"1 if that port of a member answers this host, including large packets, or refuses the connection.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachWay(r, func(way network.Way, of ...string) {
@@ -46,7 +46,7 @@ func networkGauges() []gauge {
 		},
 		{
 			"quorumd_network_rtt_seconds",
-			"What it takes to connect to that port of a member: the median of the last 30 connections.", labels,
+			"Time to connect to that port of a member: the median of the last 30 connections.", labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachWay(r, func(way network.Way, of ...string) {
 					if way.RTT > 0 {
@@ -66,7 +66,7 @@ func deadVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	})
 }
 
-func sickVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	eachVoter(r, emit, func(v policy.View, since map[uint64]time.Duration) {
 		for _, s := range policy.UnhealthyVoters(v) {
 			since[s.Member.ID] = s.For
@@ -74,7 +74,7 @@ func sickVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	})
 }
 
-// eachVoter emits for every voter since when it has been as some are, and 0 for the others.
+// eachVoter emits a duration for every voter that some returns, and 0 for the others.
 func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return
@@ -88,7 +88,7 @@ func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.V
 	}
 }
 
-// labelBytes bounds a member's name in a label: whoever starts a member names it.
+// labelBytes is the most bytes of a member's name in a label: its name is whatever its etcd was started with.
 const labelBytes = 64
 
 func eachWay(r *round.Round, each func(way network.Way, of ...string)) {

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestTheWayToEachMemberIsAMetricAndWhatIsNotKnownIsNone(t *testing.T) {
+func TestTheNetworkToEachMemberIsAMetricUnlessUnknown(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil, func() time.Duration { return 0 })
 	sights := []network.Sight{
@@ -25,14 +25,14 @@ func TestTheWayToEachMemberIsAMetricAndWhatIsNotKnownIsNone(t *testing.T) {
 			Client: network.Way{State: network.Refused},
 		},
 		{Member: 11, Name: "n\xff" + strings.Repeat("3", 99), Peer: network.Way{State: network.LargeLost}},
-		{Member: 12, Name: "n2"}, // a name is given twice at times
+		{Member: 12, Name: "n2"}, // names may be ambiguous
 	}
 	got := map[string]float64{}
 	for _, g := range networkGauges() {
 		g.read(m, &round.Round{Sights: sights}, func(value float64, labels ...string) {
 			metric := prometheus.MustNewConstMetric(g.desc(), prometheus.GaugeValue, value, labels...)
 			if metric.Desc() == nil {
-				t.Errorf("%s has labels that no scrape can show", g.name)
+				t.Errorf("%s has labels that no scrape can contain", g.name)
 			}
 			got[g.name+" "+strings.Join(labels, " ")] = value
 		})
@@ -52,12 +52,12 @@ func TestTheWayToEachMemberIsAMetricAndWhatIsNotKnownIsNone(t *testing.T) {
 	}
 }
 
-func TestAVoterThatIsDeadIsAMetricAndTheOthersAreZero(t *testing.T) {
+func TestADeadVoterIsAMetricAndTheOthersAreZero(t *testing.T) {
 	t.Parallel()
 	voter := func(id uint64, name string, live bool) policy.Member {
 		return policy.Member{ID: id, Name: name, PeerURL: "http://" + name, Live: live, Leader: id == 1}
 	}
-	says := func(name string) policy.Host {
+	host := func(name string) policy.Host {
 		return policy.Host{
 			ID: name, Name: name, PeerURL: "http://" + name, Role: policy.RoleVoter,
 			Sees: []policy.Sight{{MemberID: 3, Lost: true, ConnectedKnown: true, For: time.Minute}},
@@ -68,7 +68,7 @@ func TestAVoterThatIsDeadIsAMetricAndTheOthersAreZero(t *testing.T) {
 	r.View.Cluster.Members = []policy.Member{voter(1, "n1", true), voter(2, "n2", true), voter(3, "n3", false)}
 	r.View.Cluster.Members[2].AgentGoneFor = 50 * time.Second
 	r.View.Cluster.Members = append(r.View.Cluster.Members, policy.Member{ID: 4, Learner: true})
-	r.View.Hosts = []policy.Host{says("n1"), says("n2")}
+	r.View.Hosts = []policy.Host{host("n1"), host("n2")}
 	read := func() map[string]float64 {
 		got := map[string]float64{}
 		deadVoters(nil, r, func(value float64, labels ...string) { got[strings.Join(labels, " ")] = value })
@@ -79,9 +79,9 @@ func TestAVoterThatIsDeadIsAMetricAndTheOthersAreZero(t *testing.T) {
 	}
 	r.View.Hosts[1].Sees[0].Lost = false
 	if got := read(); got["3 n3"] != 0 {
-		t.Errorf("one reaches it: %v", got)
+		t.Errorf("a host reaches it: %v", got)
 	}
 	if r.View.Cluster.Reachable = false; len(read()) != 0 {
-		t.Errorf("nobody answers: %v", read())
+		t.Errorf("no member answers: %v", read())
 	}
 }

@@ -58,7 +58,7 @@ func TestEveryMetricThatAnAlertOrADocumentNamesExists(t *testing.T) {
 	}
 }
 
-func TestEveryFindingIsAMetricWhileItHoldsAndNotTheWorstAlone(t *testing.T) {
+func TestEveryFindingIsAMetricAndNotOnlyTheWorst(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(&disk.Probe{}, func() time.Duration { return 0 })
 	registry := prometheus.NewRegistry()
@@ -82,12 +82,12 @@ func TestEveryFindingIsAMetricWhileItHoldsAndNotTheWorstAlone(t *testing.T) {
 		verdict, _ := judge.Observe(health.Input{Now: time.Hour, Member: true, Disk: look.disk})
 		m.last.Store(&round.Round{Verdict: verdict})
 		if got := findings(t, registry); !slices.Equal(got, look.want) {
-			t.Errorf("it shows %v, want %v", got, look.want)
+			t.Errorf("the findings are %v, want %v", got, look.want)
 		}
 	}
 }
 
-func TestWhatAPersonHasToLookAtIsShownBesideTheReasonThatCounts(t *testing.T) {
+func TestReasonsThatNeedAttentionAreShownWithTheMainOne(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(&disk.Probe{}, func() time.Duration { return 0 })
 	registry := prometheus.NewRegistry()
@@ -100,7 +100,7 @@ func TestWhatAPersonHasToLookAtIsShownBesideTheReasonThatCounts(t *testing.T) {
 		}},
 	})
 	got := series(t, registry, "quorumd_reason", "quorumd_host_info", "quorumd_operation_host")
-	want := map[string]float64{ // without NOT_MY_TURN, which goes away by itself
+	want := map[string]float64{ // without NOT_MY_TURN, which resolves itself
 		"quorumd_reason[reason=OPERATION_IN_FLIGHT]": 1, "quorumd_reason[reason=VOTERS_SURPLUS]": 1,
 		"quorumd_host_info[host=n1]": 1, "quorumd_operation_host[host=n3]": 1,
 	}
@@ -109,7 +109,7 @@ func TestWhatAPersonHasToLookAtIsShownBesideTheReasonThatCounts(t *testing.T) {
 	}
 }
 
-// findings gives what a scrape shows of them: code, component and value, in alphabetical order.
+// findings returns the findings in a scrape: code, component and value, in alphabetical order.
 func findings(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -123,7 +123,7 @@ func findings(t *testing.T, registry *prometheus.Registry) []string {
 		}
 		for _, one := range f.GetMetric() {
 			line := ""
-			for _, label := range one.GetLabel() { // code and component: they come in alphabetical order
+			for _, label := range one.GetLabel() { // code and component, in alphabetical order
 				line += label.GetValue() + " "
 			}
 			all = append(all, fmt.Sprint(line, one.GetGauge().GetValue()))

@@ -11,14 +11,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// muteStatus shows a mute.
+// muteStatus returns a mute in the form of the API.
 func muteStatus(m health.Mute) control.Mute {
 	return control.Mute{
 		Code: string(m.Code), State: m.State.String(), Reason: m.Reason, By: m.By, Since: m.Since, Until: m.Until,
 	}
 }
 
-// mutesStatus shows what is muted in a round.
+// mutesStatus returns the mutes of a round.
 func mutesStatus(r *round.Round) (all []control.Mute) {
 	for _, m := range r.Mutes {
 		all = append(all, muteStatus(m))
@@ -26,13 +26,13 @@ func mutesStatus(r *round.Round) (all []control.Mute) {
 	return all
 }
 
-// muted tells whether a finding of a round is muted.
+// muted reports whether a finding of a round is muted.
 func muted(r *round.Round, code health.Code) bool {
 	return slices.ContainsFunc(r.Mutes, func(m health.Mute) bool { return m.Code == code })
 }
 
-// tellMutes says which mutes have come to their end, each once.
-func (p *Publisher) tellMutes(r *round.Round) {
+// reportEndedMutes logs and records each ended mute once.
+func (p *Publisher) reportEndedMutes(r *round.Round) {
 	for _, m := range r.MutesOver {
 		if !slices.Contains(p.unmuted, m) {
 			p.log.Info("mute ended", "code", m.Code, "why", m.Why)
@@ -44,7 +44,7 @@ func (p *Publisher) tellMutes(r *round.Round) {
 	p.unmuted = r.MutesOver
 }
 
-// readMuted gives the codes that are muted, whether or not they are found.
+// readMuted emits the muted codes, whether or not the findings are present.
 func readMuted(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	if r == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// progressOf gives the count that a reason tells of; nil where it tells of none. One that quotes the verdict has the
-// verdict's.
+// progressOf returns a reason's progress; nil if it has none. A reason that quotes the health state's text has the
+// progress of the health state.
 func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 	if c, counted := policy.Progress(r.View, reason.Code); counted {
 		return &control.Progress{Now: c.Now, Goal: c.Goal, Unit: string(c.Unit)}
@@ -27,7 +27,7 @@ func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 	return nil
 }
 
-// EncodedBytes is the progress of something that copies or reads bytes.
+// EncodedBytes returns the progress of a job that copies or reads bytes.
 func EncodedBytes(done, all int64) *control.Progress {
 	return &control.Progress{Now: float64(done), Goal: float64(all), Unit: control.UnitBytes}
 }

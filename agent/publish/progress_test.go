@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAReasonThatQuotesTheVerdictHasItsCount(t *testing.T) {
+func TestAReasonThatQuotesTheHealthStateHasItsProgress(t *testing.T) {
 	t.Parallel()
 	limits := health.DefaultThresholds()
 	for name, c := range map[string]struct {
@@ -22,10 +22,10 @@ func TestAReasonThatQuotesTheVerdictHasItsCount(t *testing.T) {
 		samples int
 		want    control.Progress
 	}{
-		"a first verdict": {true, 3, control.Progress{
+		"gathering samples": {true, 3, control.Progress{
 			Now: 3, Goal: float64(limits.Window), Unit: control.UnitSamples,
 		}},
-		"a qualifying run": {false, 6, control.Progress{
+		"a qualification": {false, 6, control.Progress{
 			Now: 5, Goal: float64(limits.QualifySamples), Unit: control.UnitWrites,
 		}},
 	} {
@@ -38,25 +38,25 @@ func TestAReasonThatQuotesTheVerdictHasItsCount(t *testing.T) {
 			look := health.Input{Now: time.Hour, Member: c.member, Disk: health.DiskReading{
 				Alive: true, Free: 99 << 30, Total: 100 << 30,
 			}}
-			verdict, _ := judge.Observe(look)
+			state, _ := judge.Observe(look)
 			for range c.samples {
 				look.Now += time.Second
 				look.Disk.Samples = []health.Sample{{Lane: health.LaneWAL, End: look.Now, Latency: time.Millisecond}}
-				verdict, _ = judge.Observe(look)
+				state, _ = judge.Observe(look)
 			}
-			r := &round.Round{Verdict: verdict}
-			got := progressOf(r, policy.Reason{Code: policy.NotQualified, Text: verdict.Text})
+			r := &round.Round{Verdict: state}
+			got := progressOf(r, policy.Reason{Code: policy.NotQualified, Text: state.Text})
 			if got == nil || *got != c.want {
-				t.Errorf("%s: %+v, not %+v", verdict.Text, got, c.want)
+				t.Errorf("%s: %+v, not %+v", state.Text, got, c.want)
 			}
 			if got := progressOf(r, policy.Reason{Code: policy.VoterNotLive, Text: "n2 is down"}); got != nil {
-				t.Errorf("a reason of another kind has %+v", got)
+				t.Errorf("an unrelated reason has %+v", got)
 			}
 		})
 	}
 }
 
-func TestTheCopyOfASurvivorHasItsBytes(t *testing.T) {
+func TestTheSurvivorsCopyHasItsProgressInBytes(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{Copy: recovery.Copy{Runs: true, Done: 3, All: 7}}
 	reason := policy.Reason{Code: policy.Recovering}

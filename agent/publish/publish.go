@@ -1,13 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish tells what a round has seen and decided: the other hosts by this host's record in etcd, people by the
-// history, and whoever scrapes by metrics.
+// Package publish publishes what a round has observed and decided: to the other hosts in this host's record in etcd, to
+// operators in the history, and to monitoring systems as metrics.
 //
-// It promises that nothing it does changes what is decided, that a record is written only over the one that was seen,
-// and that a line of the history that etcd does not take is stored later, once and in its place: the newest 50 of them,
-// as long as the agent runs. The host's record and
-// the queue belong to the loop, which alone renews their lease; the rest is for everybody at once.
+// It promises that publishing never changes a decision; that a record overwrites only the one that was read; and that a
+// history line which etcd does not accept is stored later, once and in its place: the newest 50 of them, as long as the
+// agent runs. The host record and the queue belong to the loop, which alone renews their lease; everything else is safe
+// for concurrent use.
 package publish
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Etcd is what is asked of the cluster.
+// Etcd is the access to the cluster.
 type Etcd interface {
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
 	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
@@ -30,19 +30,19 @@ type Etcd interface {
 	Leases
 }
 
-// Leases are what records hang on that are to go away with their agent.
+// Leases are for keys that are to disappear with their agent.
 type Leases interface {
 	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
 	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error)
 	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
-// Probe measures the disk under etcd's write-ahead log. Its method never waits.
+// Probe measures the disk under etcd's write-ahead log. Its method never blocks.
 type Probe interface {
 	InFlight() (age time.Duration, op string)
 }
 
-// Options are who publishes, and by what.
+// Options are the configuration and dependencies of a Publisher.
 type Options struct {
 	Config   config.Config // complete: host.name and host.id are set
 	Instance string        // the same for every process of this agent until the host reboots
@@ -51,13 +51,13 @@ type Options struct {
 
 	Etcd   Etcd
 	Probe  Probe
-	Checks []health.Check       // what is looked at on this machine
-	Now    func() time.Duration // since boot, running on while suspended
+	Checks []health.Check       // the checks of this machine
+	Now    func() time.Duration // since boot, including time suspended
 	Wall   func() time.Time
 	Logger *slog.Logger
-	// Hurry has the next round ask the cluster anew: somebody looks at an old picture. It must not wait.
+	// Hurry makes the next round query the cluster, because a client has read an old status. It must not block.
 	Hurry func()
-	// Noting is told what is about to be written to this host's disk beside the loop. It may be nil.
+	// Noting is called before a write to this host's disk from outside the loop. It may be nil.
 	Noting func(what string)
 }
 
@@ -68,6 +68,6 @@ func (o Options) noting(what string) {
 }
 
 const (
-	noteEvery = 2 * time.Second // how often it is tried to note who this agent is
-	noteBound = 5 * time.Second // of a try, which may hang with the disk
+	noteEvery = 2 * time.Second // interval of the attempts to record this agent's identity
+	noteBound = 5 * time.Second // timeout of an attempt, which may hang with the disk
 )

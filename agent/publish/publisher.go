@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Publisher tells what every round has seen and decided. The loop shows it each round and publishes it; what was shown
-// last is for everybody at once.
+// Publisher publishes what every round has observed and decided. The loop shows and publishes each round; the last one
+// shown is safe for concurrent use.
 type Publisher struct {
 	opt      Options
 	keys     record.Keys
@@ -28,16 +28,16 @@ type Publisher struct {
 	metrics  *Metrics
 	presence *presence
 	fsyncs   fsyncs
-	trimmed  time.Duration // when the history was last trimmed for the queue's keeper
+	trimmed  time.Duration // when the history was last trimmed by the queue's keeper
 	last     policy.Decision
-	unmuted  []health.MuteEnd // that were told
+	unmuted  []health.MuteEnd // the ended mutes that were reported
 
 	current atomic.Pointer[round.Round]
 	reached atomic.Pointer[round.Round] // the last one in which the cluster was reachable
-	shown   bell                        // rung when there is a new one
+	shown   bell                        // rings for each new one
 }
 
-// New makes one that has published nothing yet.
+// New returns a Publisher that has published nothing yet.
 func New(opt Options, keys record.Keys, files *hoststate.State) *Publisher {
 	return &Publisher{
 		opt: opt, keys: keys, log: opt.Logger, files: files, journal: NewJournal(opt, keys),
@@ -45,16 +45,16 @@ func New(opt Options, keys record.Keys, files *hoststate.State) *Publisher {
 	}
 }
 
-// Journal gives the history.
+// Journal returns the history.
 func (p *Publisher) Journal() *Journal { return p.journal }
 
-// Metrics gives the metrics, for a registry.
+// Metrics returns the metrics, for a registry.
 func (p *Publisher) Metrics() *Metrics { return p.metrics }
 
-// Current gives the round that was shown last, or nil.
+// Current returns the last round shown, or nil.
 func (p *Publisher) Current() *round.Round { return p.current.Load() }
 
-// Revision returns the number of the round that was shown last, or 0.
+// Revision returns the number of the last round shown, or 0.
 func (p *Publisher) Revision() uint64 {
 	if r := p.current.Load(); r != nil {
 		return r.Number
@@ -62,41 +62,41 @@ func (p *Publisher) Revision() uint64 {
 	return 0
 }
 
-// Reached gives the last round that was shown in which the cluster was reachable, or nil.
+// Reached returns the last round shown in which the cluster was reachable, or nil.
 func (p *Publisher) Reached() *round.Round { return p.reached.Load() }
 
-// Next gives a channel that is closed when the next round is shown.
+// Next returns a channel that is closed when the next round is shown.
 func (p *Publisher) Next() <-chan struct{} { return p.shown.rung() }
 
-// Show makes a round the picture that everybody gets from now on. Nobody may change it any more.
+// Show makes a round the one that all readers get from now on. It must not be changed afterwards.
 func (p *Publisher) Show(r *round.Round) {
 	if r.View.Cluster.Reachable {
 		p.reached.Store(r)
 	}
-	p.tellUnreadable(r)
+	p.reportUnreadable(r)
 	p.fsyncs.add(r.Wall, r.Reading)
 	p.current.Store(r)
 	p.shown.ring()
 }
 
-// publishCalls is for how many calls etcd is told of a round, at most: where each takes as long as it may, the next
-// look must not wait for all of them. What was not written is the next time.
+// publishCalls limits the time for publishing a round, in call timeouts: if every call is slow, the next round must not
+// wait for all of them. Unwritten changes are written the next time.
 const publishCalls = 2
 
-// Publish tells people and the other hosts what the round that was shown has seen and decided.
+// Publish publishes to operators and to the other hosts what the round has observed and decided.
 func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, publishCalls*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	before := p.last
 	p.last = r.Decision
-	p.tellReason(before, r.Decision)
+	p.reportReason(before, r.Decision)
 	p.caution(before, r.Decision)
-	p.tellMutes(r)
-	if r.View.Cluster.Foreign() { // another's cluster is not written to
+	p.reportEndedMutes(r)
+	if r.View.Cluster.Foreign() { // never write to another cluster
 		return
 	}
 	if !r.View.Cluster.Reachable {
-		p.presence.word(ctx, r)
+		p.presence.publishHealth(ctx, r)
 		return
 	}
 	p.presence.publish(ctx, r)
@@ -111,13 +111,13 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	}
 }
 
-// Completed tells of a step that has come to its end in this round, and of the operation that it has ended.
+// Completed publishes a step completed in this round and the operation that it ended.
 func (p *Publisher) Completed(ctx context.Context, now *round.Round, done round.Completion) {
 	p.metrics.Completed(done)
 	p.journal.Completed(ctx, now, done)
 }
 
-// Leave is an orderly end: what etcd is still to store is stored, and this host's record taken back.
+// Leave ends publishing in order: it stores the queued lines and deletes this host's record.
 func (p *Publisher) Leave(ctx context.Context) {
 	if r := p.reached.Load(); r != nil && p.journal.Waiting() && !r.View.Cluster.Foreign() {
 		p.journal.Store(ctx, r.Revision)
@@ -125,8 +125,8 @@ func (p *Publisher) Leave(ctx context.Context) {
 	p.presence.leave(ctx)
 }
 
-// tellReason logs and counts why no step is taken, when that is another reason than before.
-func (p *Publisher) tellReason(before, d policy.Decision) {
+// reportReason logs and counts why no step is taken, if the reason has changed.
+func (p *Publisher) reportReason(before, d policy.Decision) {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 {
 		return
 	}
@@ -136,7 +136,7 @@ func (p *Publisher) tellReason(before, d policy.Decision) {
 	}
 }
 
-// caution logs what has come up beside the reason. Status shows it for as long as it is so.
+// caution logs a new reason that needs attention and blocks nothing. Status shows it as long as it lasts.
 func (p *Publisher) caution(before, d policy.Decision) {
 	known := before.Cautions()
 	for _, r := range d.Cautions() {
@@ -146,8 +146,8 @@ func (p *Publisher) caution(before, d policy.Decision) {
 	}
 }
 
-// waitingText says with numbers what the host waits for, or in general if the decision has a step
-// and no reasons.
+// waitingText returns the text of the reason for which the host waits, or that reason's meaning if the decision has a
+// step and no reasons.
 func waitingText(d policy.Decision) string {
 	for _, reason := range d.Reasons {
 		if reason.Code == d.Waiting {
@@ -157,8 +157,8 @@ func waitingText(d policy.Decision) string {
 	return d.Waiting.Info().Meaning
 }
 
-// tellUnreadable logs each record when it turns out that it cannot be read.
-func (p *Publisher) tellUnreadable(r *round.Round) {
+// reportUnreadable logs each record once when it is found unreadable.
+func (p *Publisher) reportUnreadable(r *round.Round) {
 	before := p.current.Load()
 	for _, u := range r.Unreadable {
 		if before == nil || !slices.Contains(before.Unreadable, u) {

@@ -13,10 +13,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// trimEvery is how often the history is trimmed while nobody ends an operation.
+// trimEvery is how often the history is trimmed while no operation ends.
 const trimEvery = 10 * time.Minute
 
-// keepQueue writes the queue when it is to be another one, on the host that keeps it.
+// keepQueue writes the join queue when it changes, on the host that keeps it.
 func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Queue
 	if !note.Keeps || p.presence.lease == 0 {
@@ -40,6 +40,6 @@ func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	}
 	if err != nil {
 		p.log.Debug("cannot write the join "+
-			"queue", "error", err) // it is tried again when the hosts are looked at next
+			"queue", "error", err) // the next look at the hosts retries
 	}
 }

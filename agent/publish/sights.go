@@ -13,50 +13,51 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sights is what this host publishes of its way to the others. For the same members it changes at most every six looks,
-// and for a time alone every ten minutes: a network that is never the same makes a member write once a minute, and all
-// spares of a fleet together less than twice a second. That a member is lost, or is so no more, members say at once.
+// sights is what this host publishes about its network to the other members. For the same members it changes at most
+// every six probes, and every ten minutes if only a time changes. So an unsteady network makes a member write once a
+// minute, and all spares of a fleet together less than twice a second. Members publish at once that a member is lost,
+// or reachable again.
 type sights struct {
 	shown []record.Sight
 	begun bool
-	at    time.Duration // when the shown ones last changed
+	at    time.Duration // when the published ones last changed
 	lost  map[uint64]lost
 }
 
-// lost is since when a member has been so: on this host's clock, and as it is published.
+// lost is since when a member has been lost: on this host's clock, and as published.
 type lost struct {
 	at time.Duration
 	on time.Time
 }
 
-// sightLooks is for how many looks at a member what is published of it stays as it is.
+// sightLooks is for how many probes of a member its published state is kept.
 const sightLooks = 6
 
-// steady gives what to publish of what a round has seen.
+// steady returns what to publish of a round's observations.
 func (s *sights) steady(r *round.Round) []record.Sight {
 	now, every := r.At, r.SightEvery
 	if !s.begun {
 		s.begun, s.at = true, now
 	}
 	next, known := s.quantised(r.Sights)
-	s.words(next, r)
+	s.addLost(next, r)
 	stood := now - s.at
 	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member
-	}) // all members have been looked at; they change by operations alone
+	}) // all members were probed; the set changes only by operations
 	other := !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
 	})
-	words := says(next, s.shown) || says(s.shown, next)
-	if others || words || other && stood >= sightLooks*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+	lost := lostDiffers(next, s.shown) || lostDiffers(s.shown, next)
+	if others || lost || other && stood >= sightLooks*every || !slices.Equal(next, s.shown) && stood >= p99Every {
 		s.shown, s.at = next, now
 	}
 	return s.shown
 }
 
-// words adds to what is to be published who is lost, where that stood, and whether this host's etcd hears of it, where
-// it has a word in that.
-func (s *sights) words(next []record.Sight, r *round.Round) {
+// addLost adds the lost members, with their failure domain and whether this host's etcd is connected to them, if this
+// host's role reports dead voters.
+func (s *sights) addLost(next []record.Sight, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
 	if !r.Decision.Role.ReportsDeadVoters() {
@@ -82,8 +83,8 @@ func (s *sights) words(next []record.Sight, r *round.Round) {
 	}
 }
 
-// says tells whether a list calls somebody lost otherwise than another one does.
-func says(list, other []record.Sight) bool {
+// lostDiffers reports whether a list contains a lost member that the other does not report in the same way.
+func lostDiffers(list, other []record.Sight) bool {
 	return slices.ContainsFunc(list, func(a record.Sight) bool {
 		return !a.Lost.IsZero() && !slices.ContainsFunc(other, func(b record.Sight) bool {
 			return a.Member == b.Member && a.Lost.Equal(b.Lost) && a.Link == b.Link && a.Domain == b.Domain
@@ -91,7 +92,7 @@ func says(list, other []record.Sight) bool {
 	})
 }
 
-// seenNow gives what this host sees at this moment, as it shows it itself.
+// seenNow returns what this host observes now, for its own row in the status.
 func seenNow(seen []network.Sight) []control.Sight {
 	var now sights
 	quantised, _ := now.quantised(seen)
@@ -104,7 +105,7 @@ func seenNow(seen []network.Sight) []control.Sight {
 	return out
 }
 
-// quantised gives the sights as they are published, and whether none is missing.
+// quantised returns the observations as they are published, and whether they are complete.
 func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool) {
 	known = true
 	for _, m := range seen[:min(len(seen), record.MaxSights)] {
@@ -124,7 +125,7 @@ func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool
 	return out, known
 }
 
-// near tells whether a time is within a step that is rounded up to level, or a quarter beyond its bounds.
+// near reports whether a duration is within the step that rounds up to level, or a quarter beyond its bounds.
 func near(d time.Duration, level float64) bool {
 	return d.Seconds() > level/2*0.75 && d.Seconds() <= level*1.25
 }
@@ -136,7 +137,7 @@ func named(s network.State) string {
 	return s.String()
 }
 
-// sightsStatus shows what a host sees of the members.
+// sightsStatus returns a host's observations of the members in the form of the API.
 func sightsStatus(sees []record.Sight) []control.Sight {
 	var out []control.Sight
 	for _, s := range sees {

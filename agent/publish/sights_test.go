@@ -19,7 +19,7 @@ func sight(state network.State, rtt time.Duration) []network.Sight {
 	return []network.Sight{{Member: 10, Name: "n1", Peer: way, Client: way}}
 }
 
-// writes counts what changes in an hour of looks each second at a network.
+// writes counts the published changes in an hour of one probe per second.
 func writes(of func(second int) []network.Sight) (n int) {
 	var s sights
 	var before []record.Sight
@@ -34,7 +34,7 @@ func writes(of func(second int) []network.Sight) (n int) {
 	return n
 }
 
-func TestANetworkThatStaysTheSameIsWrittenOnceAndOneThatNeverDoesOnceAMinute(t *testing.T) {
+func TestASteadyNetworkIsWrittenOnceAndAnUnsteadyOneOnceAMinute(t *testing.T) {
 	t.Parallel()
 	steady := func(second int) []network.Sight {
 		if second < 5 {
@@ -58,17 +58,17 @@ func TestANetworkThatStaysTheSameIsWrittenOnceAndOneThatNeverDoesOnceAMinute(t *
 		return both[:min(second/2, 2)]
 	}
 	if n := writes(joined); n != 2 {
-		t.Errorf("a second member that was looked at is written %d times", n)
+		t.Errorf("a second member that was probed is written %d times", n)
 	}
 	slower := func(second int) []network.Sight {
 		return sight(network.Answers, time.Duration(second%9+1)*time.Millisecond)
 	}
 	if n := writes(slower); n < 2 || n > 6 {
-		t.Errorf("one of which the time alone changes is written %d times in an hour", n)
+		t.Errorf("a network whose times alone change is written %d times in an hour", n)
 	}
 }
 
-func TestWhatIsPublishedOfAMemberIsHowItsPortsAreAndATimeRoundedUp(t *testing.T) {
+func TestTheStatesOfPortsAndARoundedUpTimeArePublished(t *testing.T) {
 	t.Parallel()
 	var s sights
 	got := s.steady(&round.Round{At: time.Hour, SightEvery: network.Every, Sights: []network.Sight{{
@@ -88,8 +88,8 @@ func TestWhatIsPublishedOfAMemberIsHowItsPortsAreAndATimeRoundedUp(t *testing.T)
 	}
 }
 
-// told is a round of a voter that has seen that of the members n2, whose number is 2, and so on.
-func told(at time.Duration, seen ...network.Sight) *round.Round {
+// roundWith is a round of a voter with these observations. Member 2 is n2, and so on.
+func roundWith(at time.Duration, seen ...network.Sight) *round.Round {
 	r := &round.Round{
 		At: at, Wall: time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC).Add(at), SightEvery: network.Every, Sights: seen,
 		Connections: round.Connections{Known: true, At: at, Of: map[uint64]bool{2: true}},
@@ -103,42 +103,42 @@ func reaches(id uint64) network.Sight {
 	return network.Sight{Member: id, Peer: way, Client: way}
 }
 
-// loses is what is seen of a member that was just lost: its ports are not said to be otherwise yet.
+// loses is the observation of a member that was just lost: the states of its ports have not changed yet.
 func loses(id uint64, at time.Duration) network.Sight {
 	s := reaches(id)
 	s.Lost, s.LostAt = true, at
 	return s
 }
 
-func TestThatAMemberIsLostIsSaidAtOnceAndSoThatItIsFound(t *testing.T) {
+func TestALostOrRecoveredMemberIsPublishedAtOnce(t *testing.T) {
 	t.Parallel()
 	var s sights
-	on := func(at time.Duration) time.Time { return told(at).Wall }
+	on := func(at time.Duration) time.Time { return roundWith(at).Wall }
 	for i, c := range []struct {
 		r    *round.Round
 		lost time.Time
 		link string
 	}{
-		{told(10*time.Second, reaches(2), reaches(3)), time.Time{}, ""},
-		{told(12*time.Second, reaches(2), loses(3, 11*time.Second)), on(11 * time.Second), record.LinkNone},
-		{told(14*time.Second, reaches(2), loses(3, 11*time.Second)), on(11 * time.Second), record.LinkNone},
-		{told(15*time.Second, reaches(2), reaches(3)), time.Time{}, ""},
-		{told(17*time.Second, reaches(2), loses(3, 16*time.Second)), on(16 * time.Second), record.LinkNone},
+		{roundWith(10*time.Second, reaches(2), reaches(3)), time.Time{}, ""},
+		{roundWith(12*time.Second, reaches(2), loses(3, 11*time.Second)), on(11 * time.Second), record.LinkNone},
+		{roundWith(14*time.Second, reaches(2), loses(3, 11*time.Second)), on(11 * time.Second), record.LinkNone},
+		{roundWith(15*time.Second, reaches(2), reaches(3)), time.Time{}, ""},
+		{roundWith(17*time.Second, reaches(2), loses(3, 16*time.Second)), on(16 * time.Second), record.LinkNone},
 	} {
 		got := s.steady(c.r)
 		if len(got) != 2 || !got[0].Lost.IsZero() || !got[1].Lost.Equal(c.lost) || got[1].Link != c.link {
 			t.Errorf("%d: %+v, want lost %s, link %q", i, got, c.lost, c.link)
 		}
 	}
-	heard := told(17*time.Second, reaches(2), loses(3, 16*time.Second))
-	heard.View.Cluster.Members = []policy.Member{{ID: 2, Domain: "a"}, {ID: 3, Domain: "b"}}
-	if got := s.steady(heard); got[0].Domain != "" || got[1].Domain != "b" {
-		t.Errorf("where they stand is %+v", got)
+	withDomains := roundWith(17*time.Second, reaches(2), loses(3, 16*time.Second))
+	withDomains.View.Cluster.Members = []policy.Member{{ID: 2, Domain: "a"}, {ID: 3, Domain: "b"}}
+	if got := s.steady(withDomains); got[0].Domain != "" || got[1].Domain != "b" {
+		t.Errorf("the failure domains are %+v", got)
 	}
-	stepped := told(18*time.Second, reaches(2), loses(3, 16*time.Second))
+	stepped := roundWith(18*time.Second, reaches(2), loses(3, 16*time.Second))
 	stepped.Wall = stepped.Wall.Add(-time.Hour)
 	if got := s.steady(stepped); !got[1].Lost.Equal(on(16 * time.Second)) {
-		t.Errorf("a step of the wall clock has made it another word: %+v", got[1])
+		t.Errorf("a step of the wall clock has changed the observation: %+v", got[1])
 	}
 	encoded, err := record.Encode(record.Host{Sees: s.shown, MemberLost: true})
 	if err != nil {
@@ -150,24 +150,24 @@ func TestThatAMemberIsLostIsSaidAtOnceAndSoThatItIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatALostMemberIsSaidToBeConnectedByIsWhatEtcdTells(t *testing.T) {
+func TestTheLinkToALostMemberIsTheOneThatEtcdReports(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(r *round.Round)
 		lost   bool
 		link   string
 	}{
-		"etcd counts none":   {func(*round.Round) {}, true, record.LinkNone},
-		"etcd is connected":  {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
-		"etcd does not tell": {func(r *round.Round) { r.Connections.Known = false }, true, ""},
+		"etcd counts none":     {func(*round.Round) {}, true, record.LinkNone},
+		"etcd is connected":    {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
+		"etcd does not report": {func(r *round.Round) { r.Connections.Known = false }, true, ""},
 		"it is about to join": {
 			func(r *round.Round) { r.Decision.Role = policy.RoleJoining }, true, record.LinkNone,
 		},
-		"a spare has no word":    {func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, ""},
-		"nor one that is unsure": {func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, ""},
+		"a spare reports nothing":  {func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, ""},
+		"nor does an unknown role": {func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, ""},
 	} {
 		var s sights
-		r := told(time.Minute, reaches(2), loses(3, 50*time.Second))
+		r := roundWith(time.Minute, reaches(2), loses(3, 50*time.Second))
 		c.change(r)
 		got := s.steady(r)
 		if len(got) != 2 || got[1].Lost.IsZero() == c.lost || got[1].Link != c.link {
@@ -176,31 +176,31 @@ func TestWhatALostMemberIsSaidToBeConnectedByIsWhatEtcdTells(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatHasJustStartedSaysWhoIsLostBeforeItHasLookedOftenEnoughForMore(t *testing.T) {
+func TestAFreshAgentPublishesALostMemberBeforeItKnowsMore(t *testing.T) {
 	t.Parallel()
 	var s sights
 	lost := network.Sight{Member: 3, Lost: true, LostAt: time.Second}
-	got := s.steady(told(8*time.Second, network.Sight{Member: 2}, lost))
+	got := s.steady(roundWith(8*time.Second, network.Sight{Member: 2}, lost))
 	if len(got) != 1 || got[0].Member != 3 || got[0].Lost.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestWhoAsksWhoIsDeadIsAnsweredByLooksThatAreYounger(t *testing.T) {
+func TestAQueryForDeadVotersIsAnsweredByNewerProbes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change  func(r *round.Round)
 		answers bool
 	}{
-		"all were looked at since":  {func(*round.Round) {}, true},
-		"nobody asks":               {func(r *round.Round) { r.AskedSince, r.Sights[1].LookedAt = 0, 1 }, true},
-		"it was looked at before":   {func(r *round.Round) { r.Sights[1].LookedAt = r.AskedSince }, false},
-		"another one was":           {func(r *round.Round) { r.Sights[0].LookedAt = r.AskedSince }, true},
-		"etcd has told before":      {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
-		"etcd does not tell at all": {func(r *round.Round) { r.Connections = round.Connections{} }, true},
-		"it cannot be looked at":    {func(r *round.Round) { r.Sights[1].LookedAt = 0 }, true},
+		"all were probed since":         {func(*round.Round) {}, true},
+		"no host asks":                  {func(r *round.Round) { r.AskedSince, r.Sights[1].LookedAt = 0, 1 }, true},
+		"it was probed before":          {func(r *round.Round) { r.Sights[1].LookedAt = r.AskedSince }, false},
+		"another one was probed before": {func(r *round.Round) { r.Sights[0].LookedAt = r.AskedSince }, true},
+		"etcd reported before":          {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
+		"etcd reports nothing":          {func(r *round.Round) { r.Connections = round.Connections{} }, true},
+		"it cannot be probed":           {func(r *round.Round) { r.Sights[1].LookedAt = 0 }, true},
 	} {
-		r := told(time.Minute, reaches(2), loses(3, time.Second))
+		r := roundWith(time.Minute, reaches(2), loses(3, time.Second))
 		r.AskedSince, r.Op = 50*time.Second, &record.Op{Kind: policy.KindReplace, Replaces: 3}
 		r.Sights[0].LookedAt, r.Sights[1].LookedAt = 51*time.Second, 52*time.Second
 		c.change(r)

@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Status gives the picture of the last finished observation. It waits for nothing. When what it shows
-// of the cluster is old, as it is on a host that rests in a large fleet, the next round asks anew.
+// Status returns the state of the last completed round. It does not block. If its view of the cluster is old, as on a
+// resting host in a large fleet, the next round queries the cluster.
 func (p *Publisher) Status() control.Status {
 	if reached := p.reached.Load(); reached != nil &&
 		p.opt.Now()-reached.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
@@ -26,7 +26,7 @@ func (p *Publisher) Status() control.Status {
 	return p.ClusterState()
 }
 
-// ClusterState gives the same, and has nobody asked anew however old it is: for those who look again and again.
+// ClusterState returns the same without making the next round query the cluster: for callers that poll.
 func (p *Publisher) ClusterState() control.Status {
 	c := p.opt.Config
 	s := control.Status{
@@ -68,7 +68,7 @@ func (p *Publisher) ClusterState() control.Status {
 		s.Maintenance = &m
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
-	if reached := p.reached.Load(); reached != nil { // what lies in etcd, as it was last read
+	if reached := p.reached.Load(); reached != nil { // etcd's content as last read
 		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.PresenceTTL)
 		markFormer(s.Hosts, c.Host.ID, reached)
 		ownRow(s.Hosts, c.Host.ID, r)
@@ -88,11 +88,11 @@ func (p *Publisher) ClusterState() control.Status {
 	return s
 }
 
-// waits is how many calls two rounds of the loop may wait for in vain, one after the other, when members do not answer:
-// the age of what is shown is that of the round before while one runs.
+// waits is how many calls two consecutive rounds may wait for without an answer if members do not respond: while a
+// round runs, the status shows the age of the one before.
 const waits = 10
 
-// remedy is what the operator of this host does about a reason.
+// remedy returns what this host's operator can do about a reason.
 func (p *Publisher) remedy(r *round.Round, code policy.ReasonCode) string {
 	return strings.ReplaceAll(policy.Remedy(r.View, code), policy.OurUnit, p.unitName())
 }
@@ -123,7 +123,7 @@ func (p *Publisher) decisionStatus(r *round.Round) (control.Next, []control.Reas
 	return next, reasons
 }
 
-// clusterStatus shows the cluster as it was last seen, with the age of that.
+// clusterStatus returns the cluster as last observed, with its age.
 func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.Cluster {
 	out.Reachable, out.Error = r.View.Cluster.Reachable, r.View.Cluster.Error
 	now := r
@@ -139,7 +139,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	out.ID = memberText(v.ID)
 	voters, live := v.Counts()
 	if !out.Reachable {
-		live = min(now.Answering(), policy.Quorum(voters)-1) // whoever answers, there is no quorum for this host
+		live = min(now.Answering(), policy.Quorum(voters)-1) // however many answer, this host has no quorum
 	}
 	out.Voters, out.Standbys, out.FailureTolerance = voters, policy.Standbys(r.View), policy.Tolerance(voters, live)
 	var lowest policy.Version
@@ -178,7 +178,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	return out
 }
 
-// memberText returns an ID of etcd as etcdctl prints it.
+// memberText returns a member ID as etcdctl prints it.
 func memberText(id uint64) string { return record.MemberID(id).String() }
 
 // hostsStatus lists the hosts that had a record in etcd when it was last read, age seconds ago. A record expires ttl
@@ -204,8 +204,8 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 	return out
 }
 
-// silentSeconds returns for how long a host may have been gone: its member has not answered for that long, at most the
-// lifetime of its record; nil when the member answers or is not known.
+// silentSeconds returns how long a host may have been gone: since its member last answered, at most the lifetime of its
+// record. It returns nil if the member answers or is unknown.
 func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float64 {
 	for _, m := range members {
 		if m.ID == id && !m.Live {
@@ -216,8 +216,8 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 	return nil
 }
 
-// unrenewedSeconds returns for how long a host without a member may have been gone: it has missed a renewal of its
-// record at least, and has been silent for that long; nil when it has missed none or that is not known.
+// unrenewedSeconds returns how long a host without a member may have been gone: since the last renewal of its record,
+// if at least one is overdue. It returns nil if none is overdue or that is unknown.
 func unrenewedSeconds(found round.HostState[map[string]time.Duration], id string, ttl time.Duration) *float64 {
 	since, known := found.Value[id]
 	if !found.OK || !known || since < 2*ttl/Renewals {
@@ -227,8 +227,8 @@ func unrenewedSeconds(found round.HostState[map[string]time.Duration], id string
 	return &silent
 }
 
-// markFormer shows nothing of a record whose member the cluster does not list: after a recovery the records of lost
-// hosts come back with etcd's data, and their leases begin anew.
+// markFormer hides the content of records whose member the cluster does not list: after a recovery, the records of lost
+// hosts return with etcd's data, and their leases restart.
 func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 	if !r.Listed {
 		return
@@ -249,8 +249,8 @@ func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 	}
 }
 
-// ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the
-// status says the same of it.
+// ownRow shows the host that answers as it is now, and not as its record was last read: so the row agrees with the rest
+// of the status.
 func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 	for i := range hosts {
 		h := &hosts[i]
@@ -259,7 +259,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		}
 		h.Sees, h.SilentSeconds = seenNow(now.Sights), nil
 		h.Health, h.HealthText = now.Verdict.State.String(), string(now.Verdict.Code)
-		if now.View.Cluster.Reachable { // else nothing newer is known
+		if now.View.Cluster.Reachable { // otherwise nothing newer is known
 			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)
 		}
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) {
+func TestTheRowOfTheAnsweringHostAgreesWithTheStatus(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{}
 	r.Decision = policy.Decision{Role: policy.RoleVoter}
 	r.Verdict = health.Assessment{State: health.Failed, Code: health.DiskFailed}
 	r.View.Cluster.Reachable = true
-	read := func() []control.HostRecord { // as the records were read last
+	read := func() []control.HostRecord { // as the records were last read
 		return []control.HostRecord{
 			{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"},
 			{ID: "2", Role: "spare", Health: "OK", Waiting: "SPACE_LOW"},
@@ -47,7 +47,7 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 	}
 }
 
-func TestAHostWhoseMemberIsSilentWasLastSeenThenAndNotWhenItsRecordWasRead(t *testing.T) {
+func TestAHostWasLastSeenWhenItsMemberLastAnswered(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{}
 	r.Hosts = []record.Host{
@@ -92,8 +92,8 @@ func TestAHostWithoutAMemberWasLastSeenWhenItRenewedItsRecord(t *testing.T) {
 	}
 }
 
-// After a recovery the records of the hosts that were lost are there again, with leases that begin anew.
-func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T) {
+// After a recovery the records of the lost hosts are back, and their leases restart.
+func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{}
 	r.Hosts = []record.Host{
@@ -109,7 +109,7 @@ func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T
 	}
 	r.Listed, r.Membership.Members = true, []cluster.Member{{ID: 10}}
 	markFormer(hosts, "4", r)
-	for i, former := range []bool{false, true, false, false} { // the last one answers itself
+	for i, former := range []bool{false, true, false, false} { // the last one is the host that answers
 		if hosts[i].Former != former || (hosts[i].Health == "OK") == former {
 			t.Errorf("host %d: %+v", i+1, hosts[i])
 		}
@@ -120,8 +120,8 @@ func TestARecordOfAMemberThatTheClusterDoesNotListIsNoVoterAndNotOK(t *testing.T
 	}
 }
 
-// TestWhoSaysThatAMemberIsLostShowsItSo has one whose ports were found to answer until a moment ago.
-func TestWhoSaysThatAMemberIsLostShowsItSo(t *testing.T) {
+// TestAMemberReportedAsLostIsShownAsLost has one whose ports answered until a moment ago.
+func TestAMemberReportedAsLostIsShownAsLost(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{Sights: sight(network.Answers, time.Millisecond)}
 	other := record.Host{ID: "2", Sees: []record.Sight{{Member: 10, Peer: "answers", Client: "answers"}}}

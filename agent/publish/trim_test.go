@@ -22,7 +22,7 @@ func (hanging) ReadLast(ctx context.Context, _ string, _ int64) (cluster.Range, 
 	return cluster.Range{}, ctx.Err()
 }
 
-func TestToTrimTheHistoryHoldsTheLoopUpNoLongerThanACall(t *testing.T) {
+func TestTrimmingTheHistoryDelaysTheLoopByAtMostACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		opt := Options{Etcd: hanging{}, Now: func() time.Duration { return 0 }, Logger: slog.New(slog.DiscardHandler)}

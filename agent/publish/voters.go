@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Voters gives the list of voters for the forwarder of this host, as the cluster is. ok is false while there is none
-// that says where anybody could go: also without a quorum, and when the loop has shown nothing for longer than a few
-// rounds take. Who has the last list then sees it age.
+// Voters returns the current list of voters for this host's proxy. ok is false if the list has no usable voter, without
+// a quorum, and if the loop has shown nothing for longer than a few rounds take. A holder of the last list then sees it
+// age.
 func (p *Publisher) Voters() (l proxy.List, ok bool) {
 	r, timing := p.current.Load(), p.opt.Config.Timing
 	if r == nil || p.opt.Now()-r.At > round.Blink*(timing.Interval+timing.CallTimeout) {

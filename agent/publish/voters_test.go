@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// TestAListOfVotersIsOfNowOrNone: whoever writes what it gives says that it is so now, and nobody would see it age.
-func TestAListOfVotersIsOfNowOrNone(t *testing.T) {
+// TestAListOfVotersIsCurrentOrNone: the list is written as current, so its reader would not see it age.
+func TestAListOfVotersIsCurrentOrNone(t *testing.T) {
 	t.Parallel()
 	const blink = round.Blink * (2 + 1) * time.Second
 	now := time.Hour
@@ -29,23 +29,23 @@ func TestAListOfVotersIsOfNowOrNone(t *testing.T) {
 		r.View.Cluster = policy.Cluster{Reachable: reachable, Members: []policy.Member{{ID: 1, Name: "n1", Live: true}}}
 		p.Show(r)
 	}
-	gives := func(want bool, when string) {
+	expect := func(want bool, when string) {
 		t.Helper()
 		if l, ok := p.Voters(); ok != want {
-			t.Errorf("%s there is a list: %v, %+v; want %v", when, ok, l, want)
+			t.Errorf("%s: list returned %v, %+v; want %v", when, ok, l, want)
 		}
 	}
-	gives(false, "before the first round")
+	expect(false, "before the first round")
 	look(true)
-	gives(true, "with a quorum")
+	expect(true, "with a quorum")
 	now += blink
-	gives(true, "a few rounds later")
+	expect(true, "a few rounds later")
 	now++
-	gives(false, "with a loop that is stuck")
+	expect(false, "with a loop that is stuck")
 	look(true)
-	gives(true, "when it goes on")
+	expect(true, "when the loop runs again")
 	look(false)
-	gives(false, "without a quorum")
+	expect(false, "without a quorum")
 	look(true)
-	gives(true, "when the quorum is back")
+	expect(true, "when the quorum is back")
 }

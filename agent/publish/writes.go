@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// writesEvery is how often a measurement is published that has not changed: an old one is no evidence.
+	// writesEvery is how often an unchanged measurement is published again: an old one is no evidence.
 	writesEvery = time.Minute
-	// writesSoonest is how soon one that has changed is.
+	// writesSoonest is how soon a changed one is published.
 	writesSoonest = 10 * time.Second
 )
 
-// writeMean is how long the writes of this host take, as last published.
+// writeMean is the mean duration of this host's writes, as last published.
 type writeMean struct {
 	at    time.Duration // since boot; 0 if none is published
 	wall  time.Time
 	level float64 // seconds
 }
 
-// publish puts the measurement of a round into a host record, if it is asked for and known.
+// publish adds a round's measurement to a host record, if it is requested and known.
 func (w *writeMean) publish(h *record.Host, r *round.Round, asked bool) {
 	h.WriteMean, h.WritesAt = 0, time.Time{}
 	if !asked || !r.Verdict.Writes.Known() {
@@ -40,7 +40,7 @@ func (w *writeMean) publish(h *record.Host, r *round.Round, asked bool) {
 	h.WriteMean, h.WritesAt = w.level, w.wall
 }
 
-// halfOctave returns a time in seconds, rounded up to a power of the square root of two of a microsecond.
+// halfOctave returns a duration in seconds, rounded up to a power of the square root of two of a microsecond.
 func halfOctave(d time.Duration) float64 {
 	steps := math.Ceil(2*math.Log2(float64(d)/float64(time.Microsecond)) - 1e-9)
 	return math.Exp2(max(steps, 0)/2) / 1e6

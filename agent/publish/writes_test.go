@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestHowLongWritesTakeIsPublishedOnlyWhenAskedAndRarelyChanges(t *testing.T) {
+func TestWriteDurationsArePublishedOnlyOnRequestAndChangeRarely(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -39,7 +39,7 @@ func TestHowLongWritesTakeIsPublishedOnlyWhenAskedAndRarelyChanges(t *testing.T)
 	at(9*time.Second, 8*ms, true, 4*ms, 0)
 	at(10*time.Second, 8*ms, true, 8*ms, 10*time.Second)
 	at(69*time.Second, 8*ms, true, 8*ms, 10*time.Second)
-	at(70*time.Second, 8*ms, true, 8*ms, 70*time.Second) // the same again: an old measurement does not count
+	at(70*time.Second, 8*ms, true, 8*ms, 70*time.Second) // unchanged: an old measurement does not count
 	at(80*time.Second, 8*ms, false, 0, 0)
 	at(81*time.Second, ms, true, ms, 81*time.Second)
 }

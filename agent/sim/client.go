@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 )
 
-// client is one agent's way to etcd: the real client of package cluster, and below it etcd's own. Only the network
-// is the world's: what would go out of the process is carried by wire.go.
+// client is one agent's connection to etcd: the real client of package cluster and etcd's own below it. Only the
+// network is simulated: wire.go carries what would leave the process.
 type client struct {
 	*cluster.Client
 	p *process
@@ -38,47 +38,47 @@ func newClient(p *process) (*client, error) {
 	return c, err
 }
 
-// step is what an agent does beside its loop: its calls have a lane of their own.
+// step marks a call that an agent makes outside its loop. Such calls have a lane of their own.
 type step struct{}
 
-func beside(ctx context.Context, name string) context.Context {
+func withStep(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, step{}, name)
 }
 
 // AddLearner adds a learner.
 func (c *client) AddLearner(ctx context.Context, peerURL string) (cluster.Member, error) {
-	return c.Client.AddLearner(beside(ctx, "add learner"), peerURL)
+	return c.Client.AddLearner(withStep(ctx, "add learner"), peerURL)
 }
 
 // Promote makes a learner a voter.
 func (c *client) Promote(ctx context.Context, id uint64, leaderURL string) error {
-	return c.Client.Promote(beside(ctx, "promote"), id, leaderURL)
+	return c.Client.Promote(withStep(ctx, "promote"), id, leaderURL)
 }
 
 // RemoveLearner removes a learner.
 func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
-	return c.Client.RemoveLearner(beside(ctx, "remove learner"), id)
+	return c.Client.RemoveLearner(withStep(ctx, "remove learner"), id)
 }
 
-// RemoveMember removes a member, whatever it is.
+// RemoveMember removes a member, voter or learner.
 func (c *client) RemoveMember(ctx context.Context, id uint64) error {
-	return c.Client.RemoveMember(beside(ctx, "remove member"), id)
+	return c.Client.RemoveMember(withStep(ctx, "remove member"), id)
 }
 
 // ReadLast returns the last pairs of a prefix.
 func (c *client) ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error) {
-	return c.Client.ReadLast(beside(ctx, "read last"), prefix, limit)
+	return c.Client.ReadLast(withStep(ctx, "read last"), prefix, limit)
 }
 
-// lane is whose moments a call takes.
+// lane returns the lane whose moments a call takes.
 func (c *client) lane(ctx context.Context) lane {
-	if c.beside(ctx) != "" {
+	if c.stepName(ctx) != "" {
 		return laneStep
 	}
 	return laneLoop
 }
 
-func (c *client) beside(ctx context.Context) string {
+func (c *client) stepName(ctx context.Context) string {
 	name, _ := ctx.Value(step{}).(string)
 	return name
 }
@@ -112,7 +112,7 @@ func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 }
 
-// ClockOffset compares the wall clock with the voters'.
+// ClockOffset compares the wall clock with those of the voters.
 func (c *client) ClockOffset(context.Context, func() time.Time) (time.Duration, error) {
 	p, w := c.p, c.p.host.world
 	p.gate(laneClock)

@@ -11,20 +11,20 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 )
 
-// program is what a host's service for commands is doing: it outlives agents, and a loss of power takes it.
+// program is what a host's service for commands is doing. It outlives agents, but not a power loss.
 type program struct {
 	id     string
-	asked  bool // it was asked for and has told nothing yet
+	asked  bool // it was requested and has reported nothing yet
 	result hooks.Result
 }
 
-// commands are the operator's programs as one agent process reaches them: no hooks, and every command.
+// commands are the operator's programs as seen by one agent process: no hooks, and every command exists.
 type commands struct{ p *process }
 
 // Find finds every command.
 func (c commands) Find(string) error { return nil }
 
-// State returns how a command goes. There are no hooks, so that those are done.
+// State returns the state of a run. There are no hooks, so they always count as done.
 func (c commands) State(_ context.Context, run hooks.Run) (hooks.Result, error) {
 	c.p.gate(laneLoop)
 	w := c.p.host.world
@@ -40,7 +40,7 @@ func (c commands) State(_ context.Context, run hooks.Run) (hooks.Result, error) 
 	}
 }
 
-// Start has a command begin after a while, which may be too long.
+// Start lets a command begin after a delay, which may be too long.
 func (c commands) Start(ctx context.Context, run hooks.Run) error {
 	c.p.gate(laneStep)
 	h := c.p.host
@@ -69,7 +69,7 @@ func (c commands) Start(ctx context.Context, run hooks.Run) error {
 	return nil
 }
 
-// beginCommand begins a command, if it is not too late.
+// beginCommand begins a command unless its time has passed.
 func (h *host) beginCommand(run hooks.Run, late bool) {
 	w := h.world
 	h.program.asked = false
@@ -93,7 +93,7 @@ func (h *host) beginCommand(run hooks.Run, late bool) {
 	})
 }
 
-// beginCommand judges that a command begins: never a second time, and never beside an etcd that its agent has started.
+// beginCommand checks the start of a command: never twice, and never while an etcd runs that its agent has started.
 func (p *promises) beginCommand(h *host, id string) {
 	if p.commands[id] {
 		p.breach("P8", h, "a command is run twice")

@@ -14,31 +14,31 @@ import (
 	quorumddisk "github.com/quorumd/quorumd/disk"
 )
 
-// disk is the one under a host's etcd.
+// disk is the disk under a host's etcd.
 type disk struct {
 	host  *host
 	state diskState
 	since time.Duration
 	free  uint64 // bytes
-	worn  bool   // it has failed, or hung for so long, that the agent will not trust it again
+	worn  bool   // it has failed, or hung for so long, that the agent does not trust it again
 
-	chronic bool          // it is slow for good: nothing but another disk helps
-	ails    time.Duration // since when it has been slow, or worse, without a break; 0 while it is not
-	ailed   time.Duration // until when it was that last
-	syncs   syncs
+	chronic   bool          // it is slow for good: only a replacement helps
+	slowSince time.Duration // since when it has been slow or worse without a break; 0 if it is not
+	slowUntil time.Duration // when it last was
+	syncs     syncs
 }
 
 type diskState int
 
 const (
 	diskFine   diskState = iota
-	diskWarm             // 15 ms: too slow for a newcomer
+	diskWarm             // 15 ms: too slow to join
 	diskSlow             // 200 ms
-	diskCrawls           // 800 ms: while it leads, nothing is read in time
+	diskCrawls           // 800 ms: while its host leads, no read completes in time
 	diskHangs
-	diskFails // every write comes back with an error
-	probeDead // the disk is fine, but nobody knows
-	probeSlow // the disk is fine, but what measures it is slow
+	diskFails // every write fails
+	probeDead // the disk is fine, but not measured
+	probeSlow // the disk is fine, but its measurement is slow
 )
 
 func (s diskState) String() string {
@@ -53,10 +53,10 @@ func newDisk(h *host) *disk { return &disk{host: h, free: plenty} }
 
 func (d *disk) hangs() bool { return d.state == diskHangs }
 
-// slow reports whether it is too slow for a leader's.
+// slow reports whether the disk is too slow for a leader.
 func (d *disk) slow() bool { return d.state == diskSlow || d.state == diskCrawls }
 
-// ill tells the states that are harm, by the disk's own fault.
+// ill reports whether the state does harm and is the disk's own fault.
 func (s diskState) ill() bool {
 	return s == diskSlow || s == diskCrawls || s == diskHangs || s == diskFails
 }
@@ -69,9 +69,9 @@ func (d *disk) become(s diskState) {
 	d.count()
 	switch {
 	case s.ill() && !d.state.ill():
-		d.ails = w.now()
+		d.slowSince = w.now()
 	case !s.ill() && d.state.ill():
-		d.ails, d.ailed = 0, w.now()
+		d.slowSince, d.slowUntil = 0, w.now()
 	}
 	if d.state == diskFails || (d.state == diskHangs && w.now()-d.since > 25*time.Second) {
 		d.worn = true
@@ -81,7 +81,7 @@ func (d *disk) become(s diskState) {
 	w.settle()
 }
 
-// latency is what one write takes.
+// latency returns how long one write takes.
 func (d *disk) latency(drawn uint64) time.Duration {
 	const slow = 200 * time.Millisecond
 	base := [...]time.Duration{
@@ -91,24 +91,24 @@ func (d *disk) latency(drawn uint64) time.Duration {
 	return base + time.Duration(drawn%uint64(base/4+1))
 }
 
-// probe is what one process of the agent measures the disk with.
+// probe is one agent process's measurement of the disk.
 type probe struct {
 	p     *process
 	disk  *disk
 	began time.Duration // of the process
-	read  time.Duration // up to when samples were given
+	read  time.Duration // up to when samples were returned
 	burst bool
-	hung  time.Duration // since when its write hangs
+	hung  time.Duration // since when its write has hung
 }
 
 const (
 	burstBeat = 100 * time.Millisecond
 )
 
-// SetBurst measures quickly, for the qualifying run.
+// SetBurst measures at a high rate, for the qualification.
 func (pr *probe) SetBurst(on bool) { pr.burst = on }
 
-// InFlight returns the age of the write that hangs.
+// InFlight returns the age of a hanging write.
 func (pr *probe) InFlight() (age time.Duration, op string) {
 	w := pr.disk.host.world
 	w.mu.Lock()
@@ -124,7 +124,7 @@ func (pr *probe) inFlight(w *world) (age time.Duration, op string) {
 	return max(age, 1), quorumddisk.OpDirect
 }
 
-// Read returns the samples since the reading before.
+// Read returns the samples since the previous reading.
 func (pr *probe) Read() quorumddisk.Reading {
 	w := pr.disk.host.world
 	w.mu.Lock()
@@ -146,7 +146,7 @@ func (pr *probe) Read() quorumddisk.Reading {
 		return r
 	}
 	c := pr.disk.host.config.Disk
-	if pr.hung > 0 { // it came back
+	if pr.hung > 0 { // the write completed
 		r.Samples = append(r.Samples, quorumddisk.Sample{
 			Lane: quorumddisk.LaneDirect, End: pr.disk.since - pr.p.began,
 			Latency: pr.hung,
@@ -163,7 +163,7 @@ func (pr *probe) Read() quorumddisk.Reading {
 	return r
 }
 
-// samples gives those of a lane that are due since the last reading.
+// samples adds a lane's samples that are due since the last reading.
 func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, now time.Duration) {
 	for at := pr.read.Truncate(every) + every; at <= now; at += every {
 		drawn := mix(mix(pr.disk.host.world.plan.Seed, uint64(at)), uint64(pr.disk.host.index)<<2|uint64(lane))
@@ -174,16 +174,16 @@ func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, n
 	}
 }
 
-// data is what lies in the data directory, and what was moved aside.
+// data is the content of the data directory, and what was moved aside.
 type data struct {
 	host            *host
 	cluster, member uint64
 	remains         bool
 	aside           int
-	members         map[uint64]bool // all that were ever written here, whether aside by now or not
+	members         map[uint64]bool // all members whose data were ever written here, moved aside or not
 }
 
-// is reports whether they are that member's.
+// is reports whether the data are that member's.
 func (d *data) is(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
 // become makes the data directory that of a member.
@@ -195,7 +195,7 @@ func (d *data) become(cluster, member uint64) {
 	d.members[member] = true
 }
 
-// agentData is the data directory as the agent reaches it.
+// agentData is the data directory as seen by the agent.
 type agentData struct {
 	p *process
 	d *data
@@ -203,7 +203,7 @@ type agentData struct {
 
 var errDisk = errors.New("the disk does not answer")
 
-// Inspect looks; it hangs with the disk.
+// Inspect reads the directory; it hangs with the disk.
 func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
 	a.p.passBy(laneData)
 	w := a.d.host.world
@@ -234,7 +234,7 @@ func (a agentData) hang(ctx context.Context, l lane) error {
 	return errDisk
 }
 
-// MoveAside renames what lies there.
+// MoveAside renames the directory's content.
 func (a agentData) MoveAside(ctx context.Context) ([]string, error) {
 	w := a.d.host.world
 	w.mu.Lock()

@@ -12,29 +12,29 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// etcd is the cluster: what its members have agreed on, and who of them leads. Raft itself is taken
-// to be right: there is one history, and it moves while a leader has a quorum.
+// etcd is the cluster: what its members have agreed on, and which one leads. Raft is assumed to be correct: there is
+// one history, and it grows while a leader has a quorum.
 type etcd struct {
 	w         *world
-	clusterID uint64 // 0 until somebody makes it
+	clusterID uint64 // 0 until it is bootstrapped
 	members   []*member
 	removed   map[uint64]*member
 	store     *keyspace.Store
-	holder    *process // that wrote the lock last
+	holder    *process // the last writer of the lock
 	leader    *member
 	term      uint64
 	electing  bool
 	index     uint64 // of the log, without the load's entries
 	head      time.Duration
-	headAt    time.Duration // head counts the time with a leader, for the load, up to here
+	headAt    time.Duration // head counts the time with a leader up to this moment, for the load
 	changed   time.Duration // when the member list last changed
 	nextID    uint64
 	ledAt     time.Duration // when a leader last had a quorum
-	from      *etcd         // in whose place it goes on; nil for the first
-	based     uint64        // the last entry of that one which it holds
+	from      *etcd         // the cluster that it replaces; nil for the first
+	based     uint64        // the last entry of that cluster which it holds
 }
 
-// member is one of the cluster, or one that was.
+// member is a present or former member of the cluster.
 type member struct {
 	etcd     *etcd
 	id       uint64
@@ -44,23 +44,24 @@ type member struct {
 	gone     bool
 	upSince  time.Duration // when its process last started to take part
 	applied  uint64        // as of at
-	term     uint64        // of the last leader that it has heard
+	term     uint64        // of the last leader that it has heard from
 	at       time.Duration
-	follows  bool          // it hears the leader
-	lostAt   time.Duration // when it last heard it
-	rate     uint64        // entries a second that a learner applies; 0: it is stuck
+	follows  bool          // it hears from the leader
+	lostAt   time.Duration // when it last heard from the leader
+	rate     uint64        // entries per second that a learner applies; 0: it is stuck
 	promoted time.Duration
-	downAt   time.Duration // when it last stopped to serve; 0 while it serves
-	// reachedAt is since when another voter that serves has reached it, 0 when none does; reachedTo until when one did.
+	downAt   time.Duration // when it last stopped serving; 0 while it serves
+	// reachedAt is since when another serving voter has reached it, 0 if none does; reachedTo is until when one last
+	// did.
 	reachedAt, reachedTo time.Duration
-	heard                map[uint64]time.Duration // when it last had something from another member
+	received             map[uint64]time.Duration // when it last received something from each other member
 }
 
-// The times of etcd's raft with its defaults, as measured.
+// The timings of etcd's raft with its defaults, as measured.
 const (
 	electionLow  = 1000 * time.Millisecond
 	electionHigh = 2200 * time.Millisecond
-	connectedFor = 5 * time.Second // before a member counts in the checks of a change
+	connectedFor = 5 * time.Second // before a member counts when a change is checked
 	fullRate     = 1 << 20
 )
 
@@ -94,7 +95,7 @@ func (e *etcd) on(h *host) *member {
 	return e.members[i]
 }
 
-// backed reports whether a member hears a quorum of the voters.
+// backed reports whether a member hears from a quorum of the voters.
 func (e *etcd) backed(m *member) bool {
 	voters, with := 0, 0
 	for _, v := range e.members {
@@ -109,7 +110,7 @@ func (e *etcd) backed(m *member) bool {
 	return voters > 0 && 2*with > voters
 }
 
-// leads reports whether there is a leader whose writes are committed now.
+// leads reports whether there is a leader whose writes are being committed.
 func (e *etcd) leads() bool {
 	l := e.leader
 	return l != nil && !l.gone && l.runs() && e.backed(l)
@@ -120,10 +121,10 @@ func (e *etcd) reaches(m *member) bool {
 	return e.leads() && m.runs() && (m == e.leader || e.w.linked(m.host, e.leader.host))
 }
 
-// crawls reports whether what needs a quorum outlasts the time of every call, because of the leader's disk.
+// crawls reports whether every call that needs a quorum times out because of the leader's disk.
 func (e *etcd) crawls() bool { return e.leader != nil && e.leader.host.disk.state == diskCrawls }
 
-// settle lets all members notice what has changed around them. It is called after every change.
+// settle lets all members notice a change around them. It is called after every change.
 func (e *etcd) settle() {
 	e.advance()
 	if e.leader != nil && !e.leads() {
@@ -167,7 +168,7 @@ func (e *etcd) candidate(from uint64) *member {
 	return nil
 }
 
-// elect makes a leader. Every lease has its full time again.
+// elect makes a member the leader. Every lease gets its full time again.
 func (e *etcd) elect() {
 	e.electing = false
 	m := e.candidate(e.w.draw(2) % lanes)
@@ -189,7 +190,7 @@ func (e *etcd) lead(m *member) {
 	e.store.RenewAll()
 }
 
-// advance brings every member's log up to this moment.
+// advance brings every member's log up to now.
 func (e *etcd) advance() {
 	now := e.w.now()
 	if e.leads() {
@@ -216,7 +217,7 @@ func (e *etcd) last() uint64 {
 	return e.index + uint64(e.head.Seconds()*float64(e.w.plan.Load))
 }
 
-// expire ends a lease when its time has come.
+// expire ends a lease when it is due.
 func (e *etcd) expire(id int64) {
 	l := e.store.Lease(id)
 	if l == nil {
@@ -232,13 +233,13 @@ func (e *etcd) expire(id int64) {
 		return
 	}
 	if left <= 0 {
-		left = time.Second // nobody leads: the next leader gives it its time again
+		left = time.Second // without a leader it does not expire: the next one restarts it
 	}
 	e.w.after(left, laneEtcd, func() { e.expire(id) })
 }
 
-// founded makes the cluster: its first member is alone.
-func (e *etcd) founded(h *host) *member {
+// bootstrap makes the cluster with its first member alone.
+func (e *etcd) bootstrap(h *host) *member {
 	m := e.newMember(h)
 	m.name = h.name
 	e.clusterID = m.id ^ 0xc105
@@ -255,8 +256,8 @@ func (e *etcd) newMember(h *host) *member {
 	}
 }
 
-// strict is etcd's check before a member is added: enough voters have been connected for 5 s to
-// the member that is asked.
+// strict is etcd's check before a member is added: enough voters must have been connected for 5 s to the member that
+// serves the request.
 func (e *etcd) strict(asked *member) bool {
 	voters := e.voters()
 	if len(voters) == 1 {
@@ -271,7 +272,7 @@ func (e *etcd) strict(asked *member) bool {
 	return connected >= (len(voters)+1)/2+1
 }
 
-// addLearner asks a member to add one; the checks that are made when it is asked.
+// addLearner asks a member to add a learner, with the checks made on receipt.
 func (e *etcd) addLearner(asked *member, h *host) error {
 	switch {
 	case len(e.learners()) > 0:
@@ -284,7 +285,7 @@ func (e *etcd) addLearner(asked *member, h *host) error {
 	return nil
 }
 
-// applyAdd adds the learner; every member checks again what is left to check.
+// applyAdd adds the learner. Every member repeats the checks that are made on apply.
 func (e *etcd) applyAdd(h *host) {
 	if e.on(h) != nil || len(e.learners()) > 0 {
 		return
@@ -304,7 +305,7 @@ func (e *etcd) applyAdd(h *host) {
 	e.listChanged(h, 3, "etcd: learner %x was added", m.id)
 }
 
-// promote asks the leader; etcd compares indices and asks no more.
+// promote asks the leader. etcd compares indices and nothing else.
 func (e *etcd) promote(id uint64) error {
 	e.advance()
 	m := e.find(id)
@@ -329,7 +330,7 @@ func (e *etcd) applyPromote(id uint64) {
 	e.listChanged(m.host, 4, "etcd: %x was promoted", id)
 }
 
-// moveLeader asks a member to hand leadership over.
+// moveLeader asks a member to transfer leadership.
 func (e *etcd) moveLeader(asked *member, to uint64) error {
 	m := e.find(to)
 	switch {

@@ -15,17 +15,17 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// others run etcd on all hosts, as kubelets do: they start one whenever it is down, unless they work on it, and stop
-// one where its host is said to be safe to touch. They look at nothing else.
+// others run etcd on all hosts, as kubelets do. They start an etcd whenever it is down, unless they work on it, and
+// stop one if its host is reported safe to touch. They observe nothing else.
 type others struct {
 	w      *world
-	down   map[*host]time.Duration // until when one stays down that has crashed, or that they work on
+	down   map[*host]time.Duration // until when a crashed etcd, or one that they work on, stays down
 	works  map[*host]bool          // they work on it
 	worked int
 }
 
-// takenByOthers hands the etcds of a cluster that stands over to others, and plays them for a time.
-func takenByOthers(w *world, length time.Duration) (turns int) {
+// runByOthers has others run the etcds of an existing cluster, and simulates them for a while.
+func runByOthers(w *world, length time.Duration) (turns int) {
 	o := &others{w: w, down: map[*host]time.Duration{}, works: map[*host]bool{}}
 	w.mu.Lock()
 	for _, h := range w.hosts {
@@ -34,7 +34,7 @@ func takenByOthers(w *world, length time.Duration) (turns int) {
 		h.startAgent()
 	}
 	w.mu.Unlock()
-	const toEnd = 2 * time.Hour // what was asked for then, and what they have to start
+	const toEnd = 2 * time.Hour // pending requests, and the etcds still to be started
 	for end := w.now() + length; w.now() < end+toEnd; {
 		w.wait(w.moment(lookEvery, laneFaults))
 		w.mu.Lock()
@@ -44,7 +44,7 @@ func takenByOthers(w *world, length time.Duration) (turns int) {
 		busy := false
 		for _, h := range w.hosts {
 			o.look(h)
-			busy = busy || h.asked || o.works[h] || !h.unit.process // nobody else starts it
+			busy = busy || h.asked || o.works[h] || !h.unit.process // only the others start it
 		}
 		w.mu.Unlock()
 		if w.now() >= end && !busy {
@@ -54,7 +54,7 @@ func takenByOthers(w *world, length time.Duration) (turns int) {
 	return o.worked
 }
 
-// trouble is what people want of a host, and what goes wrong there.
+// trouble is what operators request of a host, and what goes wrong there.
 func (o *others) trouble(h *host) {
 	w := o.w
 	switch drawn := w.draw(81) % 480; {
@@ -72,7 +72,7 @@ func (o *others) trouble(h *host) {
 	}
 }
 
-// look is what others do to one etcd.
+// look is what the others do about one etcd.
 func (o *others) look(h *host) {
 	w := o.w
 	if o.mayWork(h) {
@@ -88,8 +88,8 @@ func (o *others) look(h *host) {
 	}
 }
 
-// workIfSafe has others ask a host's agent, as quorumctl does, and begin their work where it says that the host is safe
-// to touch. An agent that has just started, or that sees no quorum, does not say so, whatever the record tells.
+// workIfSafe has the others query a host's agent, as quorumctl does, and start working if it reports that the host is
+// safe to touch. An agent that has just started, or sees no quorum, does not report that, whatever the record contains.
 func (o *others) workIfSafe(h *host) {
 	w := o.w
 	w.operator(h, func(_ context.Context, p *process) {
@@ -102,21 +102,21 @@ func (o *others) workIfSafe(h *host) {
 		o.worked++
 		o.works[h] = true
 		o.down[h] = w.now() + between(w.draw(84), time.Minute, 10*time.Minute)
-		if h.unit.process { // else it has crashed, and is not started before the work is over
+		if h.unit.process { // otherwise it has crashed, and is not started before the work is done
 			w.promises.spares(h, "others stop")
 			h.unit.stop()
 		}
 	})
 }
 
-// mayWork reports whether it is worth asking: it is the host's turn, by the record.
+// mayWork reports whether a query is worthwhile: by the record, the host's operation is in flight.
 func (o *others) mayWork(h *host) bool {
 	op := o.w.promises.currentOp()
 	return h.handsOn && !o.works[h] && h.agent != nil && op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle &&
 		op.Phase == string(policy.PhaseDown)
 }
 
-// spares judges that the etcd of a voter goes down on which others have relied to be spared.
+// spares checks that the cluster can spare a voter's etcd that others take down because its host was reported safe.
 func (p *promises) spares(h *host, what string) {
 	for _, o := range p.w.etcd.voters() {
 		if down := p.w.now() - o.downAt; o.host != h && o.downAt != 0 && down > p.stale() {
@@ -126,19 +126,19 @@ func (p *promises) spares(h *host, what string) {
 	}
 }
 
-// unitOf is the etcd of a host as its agent reaches it.
+// unitOf returns a host's etcd as seen by its agent.
 func (h *host) unitOf(p *process) agent.Unit {
 	if h.config.Etcd.Runner == config.RunnerExternal {
-		return lentUnit{agentUnit{p, h.unit}}
+		return externalUnit{agentUnit{p, h.unit}}
 	}
 	return agentUnit{p, h.unit}
 }
 
-// lentUnit is one that others run: its agent sees whether its ports are open, and does nothing to it.
-type lentUnit struct{ agentUnit }
+// externalUnit is an etcd that others run: its agent observes whether its ports are open, and does nothing to it.
+type externalUnit struct{ agentUnit }
 
-// Status tells no more than that.
-func (l lentUnit) Status(ctx context.Context) (systemd.Status, error) {
+// Status returns nothing else.
+func (l externalUnit) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := l.agentUnit.Status(ctx)
 	if err != nil || s.State == systemd.Active {
 		return s, err
@@ -146,21 +146,21 @@ func (l lentUnit) Status(ctx context.Context) (systemd.Status, error) {
 	return systemd.Status{State: inactive, Result: "success", ExitCode: -1, LoadState: "loaded", Since: s.Since}, nil
 }
 
-// Start is for those who run it, as the others are.
-func (l lentUnit) Start(ctx context.Context) error { return l.refused(ctx, "started") }
+// Start is refused: the others start it.
+func (l externalUnit) Start(ctx context.Context) error { return l.refused(ctx, "started") }
 
-// Stop is for them.
-func (l lentUnit) Stop(ctx context.Context) error { return l.refused(ctx, "stopped") }
+// Stop is refused.
+func (l externalUnit) Stop(ctx context.Context) error { return l.refused(ctx, "stopped") }
 
-// Restart is for them.
-func (l lentUnit) Restart(ctx context.Context) error { return l.refused(ctx, "restarted") }
+// Restart is refused.
+func (l externalUnit) Restart(ctx context.Context) error { return l.refused(ctx, "restarted") }
 
-// SetEnvironment is for them.
-func (l lentUnit) SetEnvironment(ctx context.Context, _ map[string]string) error {
+// SetEnvironment is refused.
+func (l externalUnit) SetEnvironment(ctx context.Context, _ map[string]string) error {
 	return l.refused(ctx, "given an environment")
 }
 
-func (l lentUnit) refused(ctx context.Context, what string) error {
+func (l externalUnit) refused(ctx context.Context, what string) error {
 	return l.do(ctx, what, func() {
 		l.u.host.world.promises.breach("P4", l.u.host, "an etcd that others run is "+what)
 	})

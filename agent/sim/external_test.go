@@ -13,19 +13,19 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// lent returns a story in which others run all etcds. It draws from nothing that another story draws from.
-func lent(seed uint64, turns *int) Options {
+// externalStory returns a story in which others run all etcds. Its random numbers are its own.
+func externalStory(seed uint64, turns *int) Options {
 	return Options{
 		Seed: seed, Faulty: 2 * time.Hour,
 		plan: func(p *plan) {
 			p.Voters = 3 + 2*int(seed%2)
-			p.Hosts, p.Standbys, p.Fresh, p.Dead, p.Sick = p.Voters, 0, false, 0, 0
+			p.Hosts, p.Standbys, p.Fresh, p.Dead, p.Unhealthy = p.Voters, 0, false, 0, 0
 		},
-		trouble: func(w *world, length time.Duration) { *turns += takenByOthers(w, length) },
+		trouble: func(w *world, length time.Duration) { *turns += runByOthers(w, length) },
 	}
 }
 
-func TestWhateverHappensHostsWhoseEtcdOthersRunTakeTurns(t *testing.T) {
+func TestHostsWithExternalEtcdsTakeTurns(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1)
 	switch {
@@ -36,31 +36,31 @@ func TestWhateverHappensHostsWhoseEtcdOthersRunTakeTurns(t *testing.T) {
 	}
 	turns := 0
 	for seed := *fromFlag; seed < *fromFlag+seeds; seed++ {
-		opt := lent(seed, &turns)
+		opt := externalStory(seed, &turns)
 		if r := run(t, opt); r.Breach != nil {
 			t.Fatalf("seed %d: %v\n%s\n%s", seed, r.Breach, r.Plan, story(t, opt, 200))
 		}
 	}
 	if turns < int(seeds) {
-		t.Errorf("others had %d turns in %d stories: this test has shown nothing", turns, seeds)
+		t.Errorf("others worked on %d etcds in %d stories: this test has shown nothing", turns, seeds)
 	}
 	t.Logf("others had %d turns in %d stories", turns, seeds)
 }
 
-// takenForDriven is an etcd that others run and that an agent takes for its own.
-type takenForDriven struct{ agent.Unit }
+// mistakenForOwn makes an agent believe that it runs an etcd which others run.
+type mistakenForOwn struct{ agent.Unit }
 
-func (d takenForDriven) Status(ctx context.Context) (systemd.Status, error) {
+func (d mistakenForOwn) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := d.Unit.Status(ctx)
 	s.ByPrograms = true
 	return s, err
 }
 
-func TestMistakesAboutAnEtcdThatOthersRunAreFound(t *testing.T) {
+func TestMistakesWithAnExternalEtcdAreFound(t *testing.T) {
 	t.Parallel()
 	for says, m := range map[string]Mistake{
 		"an etcd that others run is": {Promise: "P4", parts: func(_ *process, opt *agent.Options) {
-			opt.Unit = takenForDriven{opt.Unit}
+			opt.Unit = mistakenForOwn{opt.Unit}
 		}},
 		"of a voter that is safe to touch while voter": {Promise: "P2", parts: func(_ *process, opt *agent.Options) {
 			opt.Etcd = &hopeful{Etcd: opt.Etcd}
@@ -70,7 +70,7 @@ func TestMistakesAboutAnEtcdThatOthersRunAreFound(t *testing.T) {
 			t.Parallel()
 			turns := 0
 			for seed := range uint64(seedsForAMistake) {
-				opt := lent(seed, &turns)
+				opt := externalStory(seed, &turns)
 				opt.Mistake = m
 				r := run(t, opt)
 				if r.Breach != nil && r.Breach.Promise == m.Promise && strings.Contains(r.Breach.Text, says) {

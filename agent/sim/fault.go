@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// fault is something that goes wrong, or that a person does. It begins on a host and, if begin
-// gives a way back, ends after some time.
+// fault is a failure, or an operator's action. It begins on a host. If begin returns an undo function, the fault ends
+// after some time.
 type fault struct {
 	name        string
 	weight      int
@@ -23,10 +23,10 @@ type fault struct {
 	onlyCluster bool // only when there is a cluster
 }
 
-// underWay is a fault that has not ended.
-type underWay struct{ end func() }
+// activeFault is a fault in progress.
+type activeFault struct{ end func() }
 
-// faultTable is all that can go wrong.
+// faultTable returns everything that can go wrong.
 func (p plan) faultTable() []fault {
 	table := slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(),
 		maintainers())
@@ -36,8 +36,8 @@ func (p plan) faultTable() []fault {
 	if p.Dead > 0 {
 		table = append(table, deaths()...)
 	}
-	if p.Sick > 0 {
-		table = append(table, sicknesses()...)
+	if p.Unhealthy > 0 {
+		table = append(table, unhealthyFaults()...)
 	}
 	return table
 }
@@ -75,7 +75,7 @@ func agentFaults() []fault {
 			begin: func(w *world, h *host, d time.Duration) func() {
 				calls := frozenIn()
 				t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
-				for _, each := range w.hosts { // whoever comes to it first
+				for _, each := range w.hosts { // for the first host that makes the call
 					each.trap = t
 				}
 				_ = h
@@ -99,7 +99,7 @@ func agentFaults() []fault {
 	}
 }
 
-// frozenIn are the calls in which agents are frozen. What comes before one that is sent is their last look.
+// frozenIn returns the calls in which agents are frozen. The calls before a change are the agent's last observations.
 func frozenIn() []string {
 	return []string{
 		"confirm", "confirm", "add learner", "promote", "remove learner", "remove member", "write", "grant",
@@ -107,7 +107,7 @@ func frozenIn() []string {
 	}
 }
 
-// agentBack starts the agent again if nobody has.
+// agentBack starts the agent again unless it runs.
 func (h *host) agentBack() {
 	if h.agent == nil && h.powered {
 		h.startAgent()
@@ -139,7 +139,7 @@ func (h *host) setWall(off time.Duration) {
 	h.world.happen(h, happenedFault, uint64(off), "its wall clock is off by %s", off)
 }
 
-// losePower ends everything on a host; what was not made durable is gone.
+// losePower ends everything on a host and loses everything that is not durable.
 func (h *host) losePower() {
 	if !h.powered {
 		return
@@ -154,7 +154,7 @@ func (h *host) losePower() {
 	h.world.settle()
 }
 
-// powerUp boots a host. Its etcd is enabled if it ever was a member's, and starts without the agent.
+// powerUp boots a host. Its etcd is enabled if it ever ran a member, and starts without the agent.
 func (h *host) powerUp() {
 	if h.powered || h.gone {
 		return
@@ -234,7 +234,7 @@ func networkFaults() []fault {
 	}
 }
 
-// split cuts the hosts into two parts.
+// split cuts the hosts into two partitions.
 func split(w *world, h *host, _ time.Duration) func() {
 	side := make([]bool, len(w.hosts))
 	for i := range side {
@@ -255,7 +255,7 @@ func split(w *world, h *host, _ time.Duration) func() {
 	return func() { cut(-1) }
 }
 
-// noticed lets etcd, and the members that were removed, notice what has changed in the network.
+// noticed lets etcd, and removed members, notice a change of the network.
 func (w *world) noticed() {
 	w.settle()
 	for _, h := range w.hosts {
@@ -349,7 +349,7 @@ func etcdFaults() []fault {
 	}
 }
 
-// rates gives every learner the speed that its host allows.
+// rates sets every learner's speed to what its host allows.
 func (w *world) rates() {
 	w.etcd.advance()
 	for _, m := range w.etcd.members {
@@ -381,7 +381,7 @@ func people() []fault {
 		{
 			name: "an operator requests a bootstrap", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				// two hosts that are asked at once is what operators must not do
+				// operators must not ask two hosts at once
 				if w.etcd.clusterID != 0 && !w.rescue.lost {
 					w.askToBootstrap(h)
 				}
@@ -393,7 +393,7 @@ func people() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
 					p.agent.Status()
-					_, _ = p.agent.History(ctx, 20) // it may not be reachable
+					_, _ = p.agent.History(ctx, 20) // etcd may be unreachable
 				})
 				return nil
 			},
@@ -412,7 +412,7 @@ func people() []fault {
 					if end := o.stopEtcd(); end != nil {
 						ends = append(ends, end)
 					}
-					if len(o.data.members) == 0 { // one that never was a member is the most likely to agree
+					if len(o.data.members) == 0 { // a host that never was a member is the most likely to agree
 						h = o
 					}
 				}
@@ -449,7 +449,7 @@ func people() []fault {
 	}
 }
 
-// stopEtcd is what an operator does with systemctl, and gives how it is undone, or nil if nothing runs.
+// stopEtcd stops etcd, as an operator does with systemctl. It returns how to undo that, or nil if nothing runs.
 func (h *host) stopEtcd() (start func()) {
 	if !h.unit.process {
 		return nil
@@ -465,7 +465,7 @@ func (h *host) stopEtcd() (start func()) {
 	}
 }
 
-// removeMember is what an operator does with etcdctl: a voter, if all are up.
+// removeMember removes a member, as an operator does with etcdctl; a voter only if all are up.
 func (w *world) removeMember(h *host) {
 	e := w.etcd
 	m := e.on(h)
@@ -483,8 +483,8 @@ func (w *world) removeMember(h *host) {
 	}
 }
 
-// removeAndTrouble makes a place free when it is hard to fill: it removes up to two voters, and gives
-// every host that is no member a trouble, most of them the same.
+// removeAndTrouble makes a vacancy that is hard to fill: it removes up to two voters and causes trouble on every host
+// without a member, mostly the same trouble.
 func removeAndTrouble(w *world, h *host, _ time.Duration) func() {
 	w.removeMember(h)
 	if w.faults.IntN(2) == 0 {
@@ -506,7 +506,7 @@ func removeAndTrouble(w *world, h *host, _ time.Duration) func() {
 	}
 }
 
-// trouble is one of those that must keep a host from joining.
+// trouble begins a condition that must keep a host from joining.
 func (w *world) trouble(h *host, kind int) (end func()) {
 	switch kind {
 	case 0:
@@ -523,7 +523,7 @@ func (w *world) trouble(h *host, kind int) (end func()) {
 	return func() { h.disk.become(diskFine) }
 }
 
-// makeFaults lets things go wrong for a while.
+// makeFaults injects faults for a while.
 func (w *world) makeFaults(length time.Duration) {
 	table := w.plan.faultTable()
 	total := 0
@@ -563,7 +563,7 @@ func (w *world) begin(f fault) {
 	if end == nil {
 		return
 	}
-	u := &underWay{end: end}
+	u := &activeFault{end: end}
 	w.underWay = append(w.underWay, u)
 	w.after(d, laneFaults, func() {
 		if i := slices.Index(w.underWay, u); i >= 0 {
@@ -574,7 +574,7 @@ func (w *world) begin(f fault) {
 	})
 }
 
-// heal ends all faults, and does what only a person can do.
+// heal ends all faults, and does what only an operator can do.
 func (w *world) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -585,7 +585,7 @@ func (w *world) heal() {
 	w.underWay, w.healed = nil, true
 	for _, h := range w.hosts {
 		h.trap = trap{}
-		if h.disk.worn { // FAILED is left only when the host has been repaired
+		if h.disk.worn { // FAILED ends only when the disk is replaced
 			h.losePower()
 			w.after(time.Minute, laneFaults, h.powerUp)
 		}

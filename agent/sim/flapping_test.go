@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// The way to one voter's host is cut and whole in turn, each for a minute to a quarter of an hour: at times for longer
-// than dead voters are waited for.
-func TestAVoterThatComesAndGoesForAnHourIsReplacedOnceAtMost(t *testing.T) {
+// The network to one voter's host fails and recovers, each for a minute to a quarter of an hour: at times for longer
+// than the grace period of dead voters.
+func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	t.Parallel()
 	replaced := 0
 	for seed := range uint64(3) {
@@ -37,19 +37,19 @@ func TestAVoterThatComesAndGoesForAnHourIsReplacedOnceAtMost(t *testing.T) {
 		}
 		once := r.Replaced - before.Replaced
 		replaced += once
-		// It is removed, and another added and promoted, or the standby promoted and another added; once it is back and
-		// the standby itself, it is let go, and another added.
+		// The voter is removed, and either another host is added and promoted, or the standby is promoted and another
+		// added. When the voter is back as a standby itself, it is removed and another added.
 		if changes := r.Changes - before.Changes; once > 1 || changes > 5 {
 			t.Errorf("seed %d: %d changes of the membership, %d voters replaced", seed, changes, once)
 		}
 	}
 	if replaced == 0 {
-		t.Error("nobody was replaced: this test has shown nothing")
+		t.Error("no voter was replaced: this test has shown nothing")
 	}
 }
 
-// Two hosts are cut off in turn, each for long enough to be replaced by the other, which has the only other place.
-func TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom(t *testing.T) {
+// Two hosts are cut off alternately, each for long enough to be replaced by the other, which has the only other place.
+func TestTwoFlappingVotersReplaceEachOtherLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
 	tell := func(clean time.Duration) (replaced []int, changes int) {
@@ -73,27 +73,28 @@ func TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom(t *testing.T) {
 	t.Logf("with 10m: %v replaced, %d changes of the membership; with 0s: %v, %d", patient, fewer, eager, more)
 	first, all := patient[rounds/2-1], patient[rounds-1]
 	if first == 0 || all-first >= first {
-		t.Errorf("%d were replaced in the first half, and %d in the second", first, all-first)
+		t.Errorf("%d replaced in the first half, and %d in the second", first, all-first)
 	}
 	if fewer >= more || all >= eager[rounds-1] {
-		t.Errorf("%d were replaced, and %d where nobody waits; %d and %d changes", all, eager[rounds-1], fewer, more)
+		t.Errorf("%d replaced, and %d without a wait; %d and %d changes", all, eager[rounds-1], fewer, more)
 	}
 }
 
-func TestAHostThatJoinsAtOnceAfterItWasTakenOutIsFound(t *testing.T) {
+func TestAnEjectedHostThatRejoinsAtOnceIsFound(t *testing.T) {
 	t.Parallel()
 	r := run(t, Options{
 		Seed: 2, plan: twoPlaces(30 * time.Minute),
 		Mistake: Mistake{config: func(c *config.Config) { c.Repair.CleanFor = 0 }},
 		trouble: func(w *world, _ time.Duration) { w.away(w.hosts[0], 15*time.Minute) },
 	})
-	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after it was taken out") {
-		t.Errorf("found is %v", r.Breach)
+	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after it was ejected") {
+		t.Errorf("found %v", r.Breach)
 	}
 }
 
-// Its remover has looked for the last time, and sleeps until the voter has long been back; or it sleeps on the answer.
-func TestARemoverThatSleepsOverItsCallDoesNoHarm(t *testing.T) {
+// The remover is frozen after its last observation until the voter has long been back; or it is frozen while it waits
+// for the answer.
+func TestAnAgentFrozenDuringARemovalDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"remove learner", "remove member"} {
 		if !slices.Contains(frozenIn(), call) {
@@ -101,7 +102,7 @@ func TestARemoverThatSleepsOverItsCallDoesNoHarm(t *testing.T) {
 		}
 	}
 	for _, before := range []bool{true, false} {
-		slept := false
+		frozen := false
 		opt := Options{Seed: 2, plan: twoPlaces(10 * time.Minute), trouble: func(w *world, _ time.Duration) {
 			w.mu.Lock()
 			for _, h := range w.hosts {
@@ -110,14 +111,14 @@ func TestARemoverThatSleepsOverItsCallDoesNoHarm(t *testing.T) {
 			w.mu.Unlock()
 			w.away(w.hosts[0], 10*time.Minute)
 		}}
-		opt.Story = func(line string) { slept = slept || strings.Contains(line, "at remove member") }
-		if r := run(t, opt); r.Breach != nil || !slept {
-			t.Errorf("before its call: %t; it slept: %t, and %v", before, slept, r.Breach)
+		opt.Story = func(line string) { frozen = frozen || strings.Contains(line, "at remove member") }
+		if r := run(t, opt); r.Breach != nil || !frozen {
+			t.Errorf("before its call: %t; frozen: %t; breach: %v", before, frozen, r.Breach)
 		}
 	}
 }
 
-// twoPlaces is three voters and a standby, so that whoever was replaced finds one place.
+// twoPlaces is three voters and a standby, so that a replaced host finds a vacancy.
 func twoPlaces(clean time.Duration) func(p *plan) {
 	return func(p *plan) {
 		p.Hosts, p.Voters, p.Standbys, p.Fresh, p.Load = 4, 3, 1, false, 0
@@ -125,7 +126,7 @@ func twoPlaces(clean time.Duration) func(p *plan) {
 	}
 }
 
-// away cuts a host off for a while, and lets as much time pass when that is mended.
+// away cuts a host off for a while, then reconnects it and waits as long again.
 func (w *world) away(h *host, d time.Duration) {
 	for _, by := range []int{1, -1} {
 		w.mu.Lock()
@@ -140,7 +141,7 @@ func (w *world) away(h *host, d time.Duration) {
 	}
 }
 
-// flap cuts a host off and mends that, again and again.
+// flap cuts a host off and reconnects it repeatedly.
 func (w *world) flap(h *host, length time.Duration) {
 	w.mu.Lock()
 	first := w.etcd.on(h)

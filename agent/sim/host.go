@@ -20,46 +20,46 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// host is a machine: its clocks, its disk, its etcd, and the agent that runs on it.
+// host is a machine: its clocks, its disk, its etcd, and its agent.
 type host struct {
 	world   *world
 	index   int
 	name    string
 	config  config.Config
 	powered bool
-	gone    bool          // it lost its power for good
+	gone    bool          // it lost power for good
 	boot    int           // counts boots
 	booted  time.Duration // when it last booted
-	wallOff atomic.Int64  // how far its wall clock is off
+	wallOff atomic.Int64  // the offset of its wall clock
 	wallAt  atomic.Int64  // when it was last set
 	unit    *unit
 	disk    *disk
 	data    *data
 	files   *files
 	agent   *process     // nil while none runs
-	agents  int          // counts processes
+	agents  int          // counts agent processes
 	stuck   bool         // its next learner never catches up
-	late    uint64       // percent of its calls that are applied late
-	lossy   uint64       // percent of its calls whose answer is lost
-	slow    atomic.Int64 // a duration: how long a request or an answer takes at most
+	late    uint64       // percentage of its calls that are applied late
+	lossy   uint64       // percentage of its calls whose answer is lost
+	slow    atomic.Int64 // a duration: the longest delay of a request or an answer
 	mute    bool         // its keepalives get no answer
 	trap    trap
-	asked   bool // it was asked to be taken down, and nobody has heard yet that it is over
+	asked   bool // it was asked to go down, and no agent knows yet that this is over
 	program program
-	handsOn bool // a person was promised that its etcd stays down
+	handsOn bool // an operator was promised that its etcd stays down
 	copy    *copied
 
-	stoppedFor string // the plan for which its etcd was last held back
+	stoppedFor string // the last plan for which its etcd was held back
 }
 
-// trap freezes the agent at its next call of a kind: before it is sent, or before it returns.
+// trap freezes the agent at its next call with that name, before the request is sent or before the call returns.
 type trap struct {
 	call   string
 	before bool
 	length time.Duration
 }
 
-// uptime is how long ago a host seems to have booted when the world begins, or boots.
+// uptime is a host's apparent uptime when the world begins, or when it boots.
 const uptime = 20 * time.Second
 
 func newHost(w *world, index int) *host {
@@ -77,9 +77,8 @@ func (h *host) clientURL() string { return h.config.Etcd.ClientURL }
 func (h *host) lane(l lane) lane  { return lane(h.index)*lanesOfHost + l }
 func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boot, h.name) }
 
-// process is one run of an agent. What it asks of the world passes its gate: there it is killed or
-// frozen. Between two gates no time passes, so that a kill or a stop at any other point would look
-// the same.
+// process is one run of an agent. Every request to the world passes its gate, where it is killed or frozen. Between two
+// gates no time passes, so a kill or freeze at any other point would look the same.
 type process struct {
 	host   *host
 	number int
@@ -87,15 +86,15 @@ type process struct {
 
 	survivor *survivorData
 
-	end    context.CancelFunc
-	dead   atomic.Bool
-	frozen atomic.Int64 // until when
-	stood  atomic.Int64 // for how long it was frozen
-	began  time.Duration
-	busy   bool // a person is asking it something
+	end       context.CancelFunc
+	dead      atomic.Bool
+	frozen    atomic.Int64 // until when
+	frozenFor atomic.Int64 // for how long it was frozen in total
+	began     time.Duration
+	busy      bool // an operator's request is in progress
 }
 
-// gate holds the caller while the agent is frozen, and ends it when the agent was killed.
+// gate blocks the caller while the agent is frozen, and ends it if the agent was killed.
 func (p *process) gate(l lane) {
 	for {
 		if p.dead.Load() {
@@ -110,7 +109,7 @@ func (p *process) gate(l lane) {
 	}
 }
 
-// pass is a gate with a trap in it.
+// pass is a gate with a trap.
 func (p *process) pass(l lane, call string, before bool) {
 	w := p.host.world
 	w.mu.Lock()
@@ -122,36 +121,36 @@ func (p *process) pass(l lane, call string, before bool) {
 	p.gate(l)
 }
 
-// freeze stops an agent for a time, as SIGSTOP does.
+// freeze stops an agent for a while, as SIGSTOP does.
 func (w *world) freeze(p *process, d time.Duration, where string) {
 	p.frozen.Store(int64(w.now() + d))
-	p.stood.Add(int64(d))
+	p.frozenFor.Add(int64(d))
 	w.happen(p.host, happenedFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
 }
 
-// kill ends an agent as kill -9 does.
+// kill ends an agent, as kill -9 does.
 func (h *host) kill() {
 	if h.agent != nil {
 		h.agent.dead.Store(true)
-		h.agent.end() // so that what waits for its interval ends too
+		h.agent.end() // so that waits for an interval end too
 		h.agent = nil
 	}
 }
 
-// now is the clock that starts at boot.
+// now returns the time since boot.
 func (p *process) now() time.Duration {
 	p.gate(laneLoop)
 	return p.host.world.now() - p.began
 }
 
-// off is how far the wall clock is off.
+// off returns the offset of the wall clock.
 func (h *host) off() time.Duration { return time.Duration(h.wallOff.Load()) }
 
 func (h *host) wall() time.Time {
 	return h.world.began.Add(h.world.now() + h.off())
 }
 
-// startAgent starts a new process of the agent.
+// startAgent starts a new agent process.
 func (h *host) startAgent() {
 	w := h.world
 	h.agents++
@@ -196,7 +195,7 @@ func (h *host) startAgent() {
 	w.happen(h, happenedFault, uint64(h.agents), "agent starts")
 	begin := w.moment(time.Duration(1+h.index)*100*time.Millisecond, h.lane(laneLoop))
 	go func() {
-		defer func() { _ = client.Close() }() // none of its connections goes anywhere
+		defer func() { _ = client.Close() }() // its connections lead nowhere
 		w.wait(begin)
 		p.gate(laneLoop)
 		_ = a.Run(ctx) // it returns nil
@@ -206,7 +205,7 @@ func (h *host) startAgent() {
 // etcdVersion is that of all etcds of the world.
 const etcdVersion = "3.6.16"
 
-// files are the agent's own. Those under the runtime directory are lost with the boot.
+// files are the agent's own files. A boot loses those in the runtime directory.
 type files struct {
 	mu   sync.Mutex
 	held map[string]file
@@ -217,7 +216,7 @@ type file struct {
 	durable bool
 }
 
-// losePower keeps what was made durable.
+// losePower keeps what is durable.
 func (f *files) losePower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -226,14 +225,14 @@ func (f *files) losePower() {
 	})
 }
 
-// lose loses all of them.
+// lose loses all files.
 func (f *files) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.held)
 }
 
-// read returns a file; the error is fs.ErrNotExist when there is none.
+// read returns a file's content; the error is fs.ErrNotExist if there is none.
 func (f *files) read(path string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,21 +243,21 @@ func (f *files) read(path string) ([]byte, error) {
 	return held.data, nil
 }
 
-// agentFiles are the files as one process of the agent reaches them.
+// agentFiles are the files as seen by one agent process.
 type agentFiles struct {
 	p *process
 	f *files
 }
 
-// MakeDir makes nothing: there are no directories.
+// MakeDir does nothing: there are no directories.
 func (a agentFiles) MakeDir(string) error { return nil }
 
-// Read returns a file.
+// Read returns a file's content.
 func (a agentFiles) Read(path string) ([]byte, error) {
 	return a.f.read(path)
 }
 
-// Write replaces a file. One that is not durable lies in memory, and only the loop writes it.
+// Write replaces a file. One that is not durable stays in memory, and only the loop writes it.
 func (a agentFiles) Write(path string, data []byte, durable bool) error {
 	if durable {
 		a.p.passBy(laneFile)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// intruders can write below quorumd's prefix, and do there what no agent would.
+// intruders returns faults in which something writes below quorumd's prefix what no agent would.
 func intruders() []fault {
 	moment := func(name string, do func(w *world, h *host)) fault {
 		return fault{
@@ -49,7 +49,7 @@ func intruders() []fault {
 					Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(policy.RoleVoter),
 					Phase:    string(policy.PhaseRollback),
 					MemberID: record.MemberID(m.id), PeerURL: c.Etcd.PeerURL, Started: time.Unix(0, 0).UTC(),
-					By: somebody,
+					By: intruder,
 				}
 				if value, err := record.Encode(op); err == nil {
 					w.intrude(clientv3.OpPut(w.keys.Op(), string(value)))
@@ -59,8 +59,8 @@ func intruders() []fault {
 	}
 }
 
-// somebody is who writes what no agent has.
-const somebody = "somebody"
+// intruder is the author of records that no agent has written.
+const intruder = "intruder"
 
 func (w *world) intrude(ops ...clientv3.Op) {
 	w.etcd.index++
@@ -69,12 +69,12 @@ func (w *world) intrude(ops ...clientv3.Op) {
 	w.promises.afterEffect()
 }
 
-// justIntruded reports whether somebody has written there so short a time ago that an agent may not have seen it.
+// justIntruded reports whether an intruder wrote so recently that an agent may not have observed it.
 func (p *promises) justIntruded() bool {
 	return p.intruded != 0 && p.w.now()-p.intruded < p.stale()
 }
 
-// hostRecord returns what a host says of itself.
+// hostRecord returns a host's record.
 func (p *promises) hostRecord(id string) (record.Host, bool) {
 	kv := p.w.etcd.store.Get(p.w.keys.Host(id))
 	if kv == nil {
@@ -84,9 +84,9 @@ func (p *promises) hostRecord(id string) (record.Host, bool) {
 	return h, err == nil
 }
 
-// beside judges that an operation is begun: no other host may be in its turn, as it says itself, whatever the record
-// was.
-func (p *promises) beside(by *process, next record.Op) {
+// exclusive checks the start of an operation: no other host's record may show one in progress, whatever happened to the
+// operation record.
+func (p *promises) exclusive(by *process, next record.Op) {
 	w := p.w
 	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // it is recorded again
 		return
@@ -101,17 +101,17 @@ func (p *promises) beside(by *process, next record.Op) {
 				continue
 			}
 		}
-		p.breach("P1", by.host, "an operation is begun while "+h.Name+" is in its turn")
+		p.breach("P1", by.host, "an operation begins while that of "+h.Name+" is in flight")
 	}
 }
 
-// standby judges that a learner is removed: not for what somebody wrote, if its host calls it a standby.
+// standby checks the removal of a learner: not because of an intruder's record, if its host reports it as a standby.
 func (p *promises) standby(by *process, m *member) {
 	op := p.currentOp()
-	if op == nil || op.By != somebody || uint64(op.MemberID) != m.id {
+	if op == nil || op.By != intruder || uint64(op.MemberID) != m.id {
 		return
 	}
 	if h, told := p.hostRecord(op.Host); by.host == m.host || told && h.Role == string(policy.RoleStandby) {
-		p.breach("P2", by.host, "the standby on "+m.host.name+" is removed, which has not begun to join")
+		p.breach("P2", by.host, "the standby on "+m.host.name+" is removed before it has begun to join")
 	}
 }

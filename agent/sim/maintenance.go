@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// maintainers take hosts down in order: with quorumd, one at a time.
+// maintainers returns the faults in which operators take hosts down in order, with quorumd, one at a time.
 func maintainers() []fault {
 	return []fault{
 		{
@@ -100,7 +100,7 @@ func maintainers() []fault {
 	}
 }
 
-// askRemoval lets a person ask another host to remove the member of this one, perhaps whether it answers or not.
+// askRemoval lets an operator ask another host to remove this host's member, perhaps even if it answers.
 func (w *world) askRemoval(gone *host) {
 	m := w.etcd.on(gone)
 	if m == nil || w.healed {
@@ -126,7 +126,7 @@ func (w *world) setRollout(h *host, state string) {
 	})
 }
 
-// askMaintenance lets a person ask, and gives how the person says that it is over.
+// askMaintenance lets an operator request maintenance and returns how the operator ends it.
 func (w *world) askMaintenance(h *host, req control.MaintenanceRequest) (end func()) {
 	req.Reason, req.For = "a new disk", time.Hour
 	h.asked = true
@@ -140,7 +140,7 @@ func (w *world) askMaintenance(h *host, req control.MaintenanceRequest) (end fun
 	return func() { w.endMaintenance(h) }
 }
 
-// endMaintenance lets a person say that it is over, until somebody has heard it.
+// endMaintenance lets an operator end it, until an agent has accepted that.
 func (w *world) endMaintenance(h *host) {
 	h.handsOn = false
 	w.operator(h, func(ctx context.Context, p *process) {
@@ -157,13 +157,13 @@ func (w *world) endMaintenance(h *host) {
 	})
 }
 
-// noted reports whether a request to be taken down lies on the host's disk, and has not ended.
+// noted reports whether the host's disk holds a request that has not ended.
 func (h *host) noted() bool {
 	note, err := h.files.read(stateDir + "/maintenance.json")
 	return err == nil && bytes.Contains(note, []byte(`"ask":`))
 }
 
-// stillAsked says who is to be taken down still, or nothing.
+// stillAsked returns the hosts with a request that has not ended, or nothing.
 func (w *world) stillAsked() string {
 	for _, h := range w.hosts {
 		if h.noted() && !h.gone {
@@ -178,10 +178,10 @@ func (w *world) stillAsked() string {
 	return ""
 }
 
-// machine is the host itself as its agent reaches it.
+// machine is the host itself as seen by its agent.
 type machine struct{ p *process }
 
-// Reboot takes the host down in a moment, and up again after a while.
+// CheckReboot always allows it.
 func (m machine) CheckReboot(context.Context) error { return nil }
 
 func (m machine) Reboot(context.Context) error {
@@ -191,7 +191,7 @@ func (m machine) Reboot(context.Context) error {
 	defer w.mu.Unlock()
 	if e := w.promises.currentOp(); !w.promises.justIntruded() &&
 		(!e.Of(h.config.Host.ID) || e.Kind != policy.KindCycle) {
-		w.promises.breach("P1", h, "the machine is rebooted, and it is not its turn")
+		w.promises.breach("P1", h, "the machine is rebooted without an operation of its own")
 	}
 	switch {
 	case h.config.Etcd.Runner == config.RunnerExternal:
@@ -206,13 +206,13 @@ func (m machine) Reboot(context.Context) error {
 	return nil
 }
 
-// takenDown judges that the etcd of a voter is stopped or restarted in order.
+// takenDown checks that the etcd of a voter is stopped or restarted in order.
 func (p *promises) takenDown(by *process, m *member) {
 	op := p.currentOp()
 	switch {
 	case p.justIntruded():
 	case !op.Of(by.host.config.Host.ID) || op.Kind != policy.KindCycle:
-		p.breach("P2", by.host, "the etcd of a voter is stopped, and it is not its turn")
+		p.breach("P2", by.host, "the etcd of a voter is stopped without an operation of its own")
 		return
 	case p.lockOwner() != by:
 		p.breach("P5", by.host, "the etcd of a voter is stopped by an agent that does not hold the lock")
@@ -230,9 +230,9 @@ func (p *promises) takenDown(by *process, m *member) {
 	}
 }
 
-// underHands judges a start of an etcd that was stopped for a person who works on its host.
-func (p *promises) underHands(h *host) {
+// startDuringWork checks the start of an etcd that was stopped for an operator who works on its host.
+func (p *promises) startDuringWork(h *host) {
 	if h.handsOn && h.unit.takenDown {
-		p.breach("P4", h, "an etcd is started under someone's hands")
+		p.breach("P4", h, "an etcd is started while an operator works on its host")
 	}
 }

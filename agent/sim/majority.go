@@ -11,12 +11,12 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// rescue is how a cluster is brought back that has lost its majority: what people have and do. It is over when a
-// cluster serves and no host has a plan to carry out.
+// rescue is the recovery of a cluster after quorum loss: the operators' state and actions. It is over when a cluster
+// serves and no host has a plan to carry out.
 type rescue struct {
-	lost    bool // the majority is, and the rescue is not over
+	lost    bool // quorum is lost, and the recovery is not over
 	since   time.Duration
-	asked   time.Duration // when the facts were last asked for
+	asked   time.Duration // when facts were last requested
 	facts   map[int]recovery.Facts
 	plan    *recovery.Plan
 	applied map[int]bool
@@ -24,10 +24,10 @@ type rescue struct {
 	plans   int
 }
 
-// loseMajority takes so many voters away that no quorum is left: the disks of some, and, if one is late, that one for
-// so long that people take it for gone. There are never enough old data again for the old cluster to go on beside a new
-// one; with the late one there are enough until the survivor has parted with its own. It tells whether it has.
-func (w *world) loseMajority(late bool) bool {
+// loseQuorum takes away so many voters that no quorum is left: the disks of some and, if late is set, one for so long
+// that operators take it for gone. The old cluster never has enough data to continue next to a new one. The late voter
+// completes a quorum only until the survivor has moved its own data aside. It reports whether it has done so.
+func (w *world) loseQuorum(late bool) bool {
 	e := w.etcd
 	voters := e.voters()
 	n := len(voters)
@@ -44,9 +44,9 @@ func (w *world) loseMajority(late bool) bool {
 			return false
 		}
 	}
-	w.counts.Lost++
+	w.counts.QuorumLosses++
 	w.rescue = rescue{lost: true, since: w.now()}
-	w.happen(nil, happenedFault, 70, "the majority is lost")
+	w.happen(nil, happenedFault, 70, "quorum is lost")
 	away := voters[keep:]
 	for i, m := range away {
 		h := m.host
@@ -61,14 +61,14 @@ func (w *world) loseMajority(late bool) bool {
 	return true
 }
 
-// disaster loses the majority, as soon as it can be lost so that something is left.
-func (w *world) disaster() {
-	if !w.healed && !w.loseMajority(w.plan.Late) {
-		w.after(2*time.Minute, laneFaults, w.disaster)
+// quorumLoss causes quorum loss as soon as that leaves a survivor.
+func (w *world) quorumLoss() {
+	if !w.healed && !w.loseQuorum(w.plan.Late) {
+		w.after(2*time.Minute, laneFaults, w.quorumLoss)
 	}
 }
 
-// boolOrder puts what does not hold first.
+// boolOrder sorts false before true.
 func boolOrder(a, b bool) int {
 	switch {
 	case a == b:
@@ -79,7 +79,7 @@ func boolOrder(a, b bool) int {
 	return -1
 }
 
-// loseDisk leaves a host that has no power with a new disk, and perhaps with a new system too.
+// loseDisk replaces the disk of a host without power, and perhaps its system too.
 func (h *host) loseDisk(system bool) {
 	h.world.happen(h, happenedFault, 72, "its disk is lost, its system too: %v", system)
 	h.data.cluster, h.data.member, h.data.remains = 0, 0, false
@@ -90,7 +90,7 @@ func (h *host) loseDisk(system bool) {
 	}
 }
 
-// etcd returns the cluster of which a host's data are; the one that serves, if they are of none.
+// etcd returns the cluster that a host's data belong to, or else the serving one.
 func (h *host) etcd() *etcd {
 	for _, e := range h.world.etcds {
 		if e.clusterID != 0 && e.clusterID == h.data.cluster {
@@ -100,15 +100,15 @@ func (h *host) etcd() *etcd {
 	return h.world.etcd
 }
 
-// settle lets the members of every cluster notice what has changed around them.
+// settle lets the members of every cluster notice a change around them.
 func (w *world) settle() {
 	for _, e := range w.etcds {
 		e.settle()
 	}
 }
 
-// goesOn makes the cluster that goes on in the place of another one: its only member is that of the survivor.
-func (w *world) goesOn(h *host, work recovery.Work) {
+// replaceCluster creates the cluster that replaces another. Its only member is the survivor's.
+func (w *world) replaceCluster(h *host, work recovery.Work) {
 	old := h.etcd()
 	e := &etcd{
 		w: w, clusterID: uint64(work.Cluster), removed: map[uint64]*member{}, store: old.store.Restored(1 << 30),
@@ -126,14 +126,14 @@ func (w *world) goesOn(h *host, work recovery.Work) {
 	}
 }
 
-// serves is told when a member of a cluster is ready. The first of a new one makes it the cluster.
+// serves is called when a member of a cluster is ready. The first member of a new cluster makes that the current one.
 func (w *world) serves(e *etcd) {
 	if e == w.etcd || slices.Index(w.etcds, e) < slices.Index(w.etcds, w.etcd) {
 		return
 	}
 	w.promises.lostWrites(e)
 	w.etcd = e
-	w.counts.WentOn++
+	w.counts.Recoveries++
 	w.promises.decoded, w.promises.decodedAt = nil, 0
 	w.promises.hostsChanged = w.now()
 	w.happen(nil, happenedEtcd, 70, "etcd: cluster %x continues", e.clusterID)

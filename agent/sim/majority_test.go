@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// losing makes every seed one in which the majority is lost.
-func losing(opt Options) Options {
+// withQuorumLoss makes every seed one with quorum loss.
+func withQuorumLoss(opt Options) Options {
 	opt.plan = func(p *plan) {
 		p.Lost, p.Late = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0
 	}
 	return opt
 }
 
-func TestAClusterThatHasLostItsMajorityIsBroughtBackByItsPlanAlone(t *testing.T) {
+func TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
 	switch {
@@ -27,25 +27,25 @@ func TestAClusterThatHasLostItsMajorityIsBroughtBackByItsPlanAlone(t *testing.T)
 	}
 	var lost, recovered int
 	for seed := *fromFlag; seed < *fromFlag+seeds; seed++ {
-		opt := losing(Options{Seed: seed, Faulty: 3 * time.Hour})
+		opt := withQuorumLoss(Options{Seed: seed, Faulty: 3 * time.Hour})
 		r := run(t, opt)
-		lost, recovered = lost+r.Lost, recovered+r.WentOn
+		lost, recovered = lost+r.QuorumLosses, recovered+r.Recoveries
 		if r.Breach != nil {
 			t.Fatalf("seed %d: %v\n%s\n%s", seed, r.Breach, r.Plan, story(t, opt, 400))
 		}
 	}
 	if lost == 0 || recovered == 0 {
-		t.Errorf("%d majorities were lost, and %d clusters recovered: this test has shown nothing", lost, recovered)
+		t.Errorf("%d quorums lost, %d clusters recovered: this test has shown nothing", lost, recovered)
 	}
-	t.Logf("%d majorities were lost, %d clusters were recovered", lost, recovered)
+	t.Logf("%d quorums lost, %d clusters recovered", lost, recovered)
 }
 
-func TestTheStoryOfALostMajorityIsTheSameWheneverItIsTold(t *testing.T) {
+func TestAStoryWithQuorumLossIsReproducible(t *testing.T) {
 	t.Parallel()
-	opt := losing(Options{Seed: *fromFlag + 2, Faulty: 3 * time.Hour})
+	opt := withQuorumLoss(Options{Seed: *fromFlag + 2, Faulty: 3 * time.Hour})
 	first := run(t, opt)
 	opt.Story = func(string) {}
-	if again := run(t, opt); again.Trace != first.Trace || again.counts != first.counts || first.Lost == 0 {
+	if again := run(t, opt); again.Trace != first.Trace || again.counts != first.counts || first.QuorumLosses == 0 {
 		t.Errorf("%x and %x, %+v and %+v", first.Trace, again.Trace, first.counts, again.counts)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 )
 
-// header is what every answer of a member says.
+// header returns the header of a member's answers.
 func (e *etcd) header(m *member) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: e.clusterID, MemberId: m.id, RaftTerm: e.term, Revision: e.store.Revision()}
 }
@@ -31,13 +31,13 @@ func (e *etcd) list() (out []*pb.Member) {
 	return out
 }
 
-// Statuses asks members about themselves, all at once. It alone is not the real client's, whose requests go side by
-// side: they take one moment here, which halves the time that a simulation takes.
+// Statuses queries all members about themselves at once. It alone does not use the real client, which sends concurrent
+// requests: here all take one moment, which halves the time of a simulation.
 func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	return c.askAll(members, true)
 }
 
-// Answers asks them for no linearizable read.
+// Answers asks for no linearizable read.
 func (c *client) Answers(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	return c.askAll(members, false)
 }
@@ -71,7 +71,7 @@ func (c *client) askAll(members []cluster.Member, read bool) map[uint64]cluster.
 	return out
 }
 
-// status is one member's answer; hung says that it has let the caller wait.
+// status returns one member's answer; hung reports that it has kept the caller waiting.
 func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	w, from := c.p.host.world, c.p.host
 	if len(asked.ClientURLs) == 0 {
@@ -107,11 +107,11 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	return s, !asked.Learner && !s.Linearizable
 }
 
-// membership returns the call for a request about members. The promises are told of a change when it is about to be
-// sent, and once more when it is applied.
+// membership returns the call for a request about members. It checks the promises when a change is about to be sent,
+// and again when it is applied.
 func (c *client) membership(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
-	sent, name := w.now(), c.beside(ctx)
+	sent, name := w.now(), c.stepName(ctx)
 	change := func(what string, check func(*member) error, apply func(e *etcd, after time.Duration)) call {
 		w.mu.Lock()
 		defer w.mu.Unlock()

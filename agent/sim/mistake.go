@@ -24,25 +24,25 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Mistake is a mistake that is put into every agent, or into what it is told: a simulation that
-// cannot find it shows nothing.
+// Mistake is a mistake that is put into every agent, or into what an agent observes. A simulation that does not find it
+// proves nothing.
 type Mistake struct {
 	Name    string
 	Promise string // that it breaks
-	Says    string // a part of the words in which that is told
-	// parts changes an agent's parts, timing its clocks, config all of its configuration.
+	Says    string // a part of the breach's text
+	// parts changes an agent's parts, timing its clocks, config its whole configuration.
 	parts  func(p *process, opt *agent.Options)
 	timing func(t *config.Timing)
 	config func(c *config.Config)
-	// trouble is what goes wrong instead of faults that are drawn, among seven hosts for five voters, of which one is
-	// replaced when it has been dead for 6 min, or sick for as long as sick says.
-	trouble func(w *world)
-	sick    time.Duration
-	// unfenced lets etcd forget all conditions of transactions.
+	// trouble replaces the random faults. The cluster then has seven hosts for five voters. One voter is replaced when
+	// it has been dead for 6 min, or unhealthy for that time.
+	trouble   func(w *world)
+	unhealthy time.Duration
+	// unfenced makes etcd ignore all conditions of transactions.
 	unfenced bool
 }
 
-// Mistakes are the seeded mistakes.
+// Mistakes returns the seeded mistakes.
 func Mistakes() []Mistake {
 	asking := func(wrap func(c agent.Etcd, p *process) agent.Etcd) func(p *process, opt *agent.Options) {
 		return func(p *process, opt *agent.Options) { opt.Etcd = wrap(opt.Etcd, p) }
@@ -57,7 +57,7 @@ func Mistakes() []Mistake {
 		{
 			Name: "the lock's clock stops while the agent is frozen", Promise: "P5",
 			parts: func(p *process, opt *agent.Options) {
-				opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
+				opt.Now = func() time.Duration { return p.now() - time.Duration(p.frozenFor.Load()) }
 			},
 		},
 		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
@@ -106,7 +106,7 @@ func Mistakes() []Mistake {
 				return &deaf{Etcd: c}
 			}),
 			trouble: unrecorded,
-			// Else the others wait for as long as its host is taken for present.
+			// Otherwise the others wait as long as its host counts as present.
 			config: func(c *config.Config) { c.Timing.Cooldown = 0 },
 		},
 		{
@@ -127,7 +127,7 @@ func Mistakes() []Mistake {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, slices.Concat(repairMistakes(), sickMistakes(), recoveryMistakes())...)
+	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes())...)
 }
 
 // believing makes every lease look twenty times as long.
@@ -143,7 +143,7 @@ func (b *believing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int
 	return 20 * ttl, err
 }
 
-// trusting shows a disk that is not measured as a quick one.
+// trusting shows an unmeasured disk as a fast one.
 type trusting struct{ *probe }
 
 func (t trusting) Read() quorumddisk.Reading {
@@ -165,7 +165,7 @@ func (t trusting) Read() quorumddisk.Reading {
 	return r
 }
 
-// hasty shows every command that runs as one that has ended well.
+// hasty shows every running command as successfully done.
 type hasty struct{ agent.Hooks }
 
 func (h hasty) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
@@ -197,7 +197,7 @@ func (h *hopeful) Statuses(ctx context.Context, members []cluster.Member) map[ui
 	return out
 }
 
-// welcoming shows every host as waiting for nothing.
+// welcoming shows every host as ready, with no reason to wait.
 type welcoming struct{ agent.Etcd }
 
 func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
@@ -211,9 +211,9 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 	return out, err
 }
 
-// unrecorded has all voters asked for their maintenance. Then, again and again, the agent of the host whose turn it is
-// freezes for as long as others take it for present, and somebody deletes the record of the operation and the lock:
-// only by what that host has said of itself do others know whose turn it is.
+// unrecorded requests maintenance for all voters. Then it repeatedly freezes the agent of the host in maintenance for
+// as long as others take that for present, and deletes the operation record and the lock. Only that host's own record
+// then shows whose operation is in flight.
 func unrecorded(w *world) {
 	first := w.aVoter().host
 	w.askMaintenance(first, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true})
@@ -235,7 +235,7 @@ func unrecorded(w *world) {
 	w.after(2*time.Hour, laneFaults, func() { w.endMaintenance(first) })
 }
 
-// deaf shows no host as one that is in its turn, nor as one that waits for it: by either the others know.
+// deaf hides the operation and the request in every host record, by which the others know of them.
 type deaf struct{ agent.Etcd }
 
 func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
@@ -249,7 +249,7 @@ func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, 
 	return out, err
 }
 
-// remembering gives answers of a while ago, as a resting host would that did not look again before a step.
+// remembering returns old answers, as a resting host would that does not look again before a step.
 type remembering struct {
 	agent.Etcd
 	p     *process
@@ -257,7 +257,7 @@ type remembering struct {
 	asked time.Duration
 }
 
-// remembered is for how long an answer is given again.
+// remembered is how long an answer is reused.
 const remembered = 5 * time.Minute
 
 func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
@@ -273,17 +273,17 @@ func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) ma
 	return out
 }
 
-// forgetful keeps no note of the cluster that has answered.
+// forgetful does not record the cluster that has answered.
 type forgetful struct{ hoststate.Files }
 
 func (f forgetful) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
-		return errDisk // so that the agent does not take it for written either
+		return errDisk // so that the agent does not count it as written either
 	}
 	return f.Files.Write(path, data, durable)
 }
 
-// misread gives another member's ID.
+// misread returns another member's ID.
 type misread struct {
 	agent.DataDir
 	when func() bool
@@ -304,7 +304,7 @@ func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {
 	return c, err
 }
 
-// eager shows an etcd that was stopped in order as one that failed.
+// eager shows a cleanly stopped etcd as failed.
 type eager struct{ agent.Unit }
 
 func (e eager) Status(ctx context.Context) (systemd.Status, error) {

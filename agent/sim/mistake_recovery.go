@@ -17,11 +17,11 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// recoveryMistakes are mistakes in a cluster that has lost its majority.
+// recoveryMistakes returns mistakes in a cluster after quorum loss.
 func recoveryMistakes() []Mistake {
 	loses := func(late bool, then func(w *world, h *host)) func(w *world) {
 		return func(w *world) {
-			w.loseMajority(late)
+			w.loseQuorum(late)
 			for i := range 10 {
 				w.after(time.Duration(3+3*i)*time.Minute, laneFaults, func() { w.onSurvivor(then) })
 			}
@@ -65,7 +65,7 @@ func recoveryMistakes() []Mistake {
 	}
 }
 
-// onSurvivor does something to the host that is to go on alone, if there is one.
+// onSurvivor applies do to the survivor, if there is one.
 func (w *world) onSurvivor(do func(w *world, h *host)) {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool {
 		k := h.planInForce()
@@ -76,7 +76,7 @@ func (w *world) onSurvivor(do func(w *world, h *host)) {
 	}
 }
 
-// discreet takes a record for written that it does not write.
+// discreet reports a record as written without writing it.
 type discreet struct {
 	agent.Etcd
 	key string
@@ -89,7 +89,7 @@ func (d *discreet) Txn(ctx context.Context, conds []clientv3.Cmp, ops ...clientv
 	return d.Etcd.Txn(ctx, conds, ops...)
 }
 
-// oblivious finds no plan that an agent before it has noted.
+// oblivious does not find the plan that an earlier agent recorded.
 type oblivious struct{ hoststate.Files }
 
 func (o oblivious) Read(path string) ([]byte, error) {
@@ -99,7 +99,7 @@ func (o oblivious) Read(path string) ([]byte, error) {
 	return o.Files.Read(path)
 }
 
-// unheld does not write what holds an etcd back.
+// unheld does not write the start guard.
 type unheld struct{ hoststate.Files }
 
 func (u unheld) Write(path string, data []byte, durable bool) error {
@@ -109,7 +109,7 @@ func (u unheld) Write(path string, data []byte, durable bool) error {
 	return u.Files.Write(path, data, durable)
 }
 
-// blindUnit shows an etcd that runs as one that was stopped.
+// blindUnit shows a running etcd as stopped.
 type blindUnit struct {
 	agent.Unit
 	when func() bool

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// repairMistakes are mistakes about dead voters that are replaced, and about leaders that are slow.
+// repairMistakes returns mistakes about the replacement of dead voters and about slow leaders.
 func repairMistakes() []Mistake {
 	dies := func(n int) func(w *world) {
 		return func(w *world) {
@@ -67,17 +67,17 @@ func repairMistakes() []Mistake {
 	}
 }
 
-// sickMistakes are mistakes about sick voters that are replaced.
-func sickMistakes() []Mistake {
+// unhealthyMistakes returns mistakes about the replacement of unhealthy voters.
+func unhealthyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been sick for",
-			sick: 20 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
+			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been unhealthy for",
+			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
 			config: func(c *config.Config) { c.Repair.Sick = config.Grace(30 * time.Second) },
 		},
 		{
 			Name: "the probe's measurement counts as etcd's own metrics", Promise: "P2",
-			Says: "only its own health state reports it as unhealthy", sick: 5 * time.Minute,
+			Says: "only its own health state reports it as unhealthy", unhealthy: 5 * time.Minute,
 			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
 			parts: func(_ *process, opt *agent.Options) {
 				told := opt.MemberMetrics
@@ -92,13 +92,13 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is never replaced", Promise: "liveness", Says: "is slow for good",
-			sick: 5 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
+			unhealthy: 5 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
 			config: func(c *config.Config) { c.Repair.Sick = 0 },
 		},
 	}
 }
 
-// aVoter returns one that does not lead, and is not dead for good.
+// aVoter returns a voter that does not lead and is not dead for good.
 func (w *world) aVoter() *member {
 	voters := w.etcd.voters()
 	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.gone })]
@@ -116,7 +116,7 @@ func cutFromSpares(w *world) {
 	w.noticed()
 }
 
-// lonely shows every member that does not answer this host as one that all others have lost, and whose agent is gone.
+// lonely shows every member that does not answer this host as lost by all others, and its agent as gone.
 type lonely struct {
 	agent.Etcd
 	p    *process
@@ -155,7 +155,7 @@ func (l *lonely) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range
 			}
 			if value, err := record.Encode(h); err == nil {
 				out.Pairs[i].Value = value
-				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // it is another record than the one of before
+				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // it counts as a newer revision of the record
 			}
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// seedsForAMistake is how many seeds a mistake may take to be found.
+// seedsForAMistake is within how many seeds a mistake must be found.
 const seedsForAMistake = 100
 
 func TestEverySeededMistakeIsFound(t *testing.T) {
 	t.Parallel()
 	for i, m := range Mistakes() {
 		if i%6 != 0 && !many() {
-			continue // all are looked for by make sim
+			continue // make sim looks for all of them
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()

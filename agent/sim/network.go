@@ -5,16 +5,16 @@ package sim
 
 import "time"
 
-// link is one direction of the way between two hosts.
+// link is one direction of the network between two hosts.
 type link struct {
 	cuts  int           // how many faults cut it; 0 when it is whole
-	since time.Duration // when it was last mended
+	since time.Duration // when it was last restored
 }
 
-// cut breaks the way from one host to another, or mends it again.
+// cut cuts the network from one host to another, or restores it if by is negative.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {
-		return // nothing comes between an agent and its own etcd
+		return // an agent always reaches its own etcd
 	}
 	l := &w.links[from.index][to.index]
 	l.cuts += by
@@ -28,10 +28,10 @@ func (w *world) carries(from, to *host) bool {
 	return from.powered && to.powered && w.links[from.index][to.index].cuts == 0
 }
 
-// linked reports whether two hosts hear each other.
+// linked reports whether two hosts reach each other.
 func (w *world) linked(a, b *host) bool { return w.carries(a, b) && w.carries(b, a) }
 
-// linkedFor gives for how long two members have heard each other.
+// linkedFor returns how long two members have reached each other.
 func (w *world) linkedFor(a, b *member) time.Duration {
 	if !a.runs() || !b.runs() || !w.linked(a.host, b.host) {
 		return 0

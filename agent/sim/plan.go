@@ -12,29 +12,29 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// plan is what a seed asks for. All of it follows from the seed.
+// plan is a seed's scenario. All of it follows from the seed.
 type plan struct {
 	Seed        uint64
 	Hosts       int
 	Voters      int
 	Standbys    int
-	Load        uint64        // entries that others write in a second
-	LearnerRate uint64        // entries a second that a learner applies
-	Faulty      time.Duration // for how long there are faults
-	Every       time.Duration // the mean time between two of them
-	Fresh       bool          // there are faults before the cluster stands
+	Load        uint64        // entries per second that others write
+	LearnerRate uint64        // entries per second that a learner applies
+	Faulty      time.Duration // how long faults are injected
+	Every       time.Duration // the mean time between two faults
+	Fresh       bool          // faults begin before the cluster exists
 	Clocks      string        // the timing section of the configuration
-	Intruders   bool          // somebody else writes below quorumd's prefix
-	Dead        time.Duration // after how long a dead voter is replaced; 0: hosts do not die for good
-	Sick        time.Duration // after how long a sick one is, where dead ones are; 0: only when it is dead
-	PerDay      int           // so many are
-	Lost        time.Duration // when the majority is lost for good; 0: never
-	Late        bool          // one that was taken for gone comes back with its data
-	Clean       time.Duration // for how long its host must have been well before it joins again, the first time
+	Intruders   bool          // an intruder writes below quorumd's prefix
+	Dead        time.Duration // the grace period of a dead voter; 0: hosts do not die for good
+	Unhealthy   time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
+	PerDay      int           // the most replacements per day
+	Lost        time.Duration // when quorum is lost for good; 0: never
+	Late        bool          // a voter that counted as gone returns with its data
+	Clean       time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs     []config.Config
 }
 
-// Where the agents keep their files; there are no such directories.
+// The agents' directories; they do not really exist.
 const (
 	stateDir   = "/var/lib/quorumd"
 	runtimeDir = "/run/quorumd"
@@ -65,7 +65,7 @@ func planOf(opt Options) (plan, error) {
 	if r := rand.New(rand.NewPCG(seed, 3)); r.IntN(3) == 0 && p.Hosts > p.Voters {
 		p.Dead, p.PerDay = time.Duration(4+3*r.IntN(3))*time.Minute, 2+7*r.IntN(2)
 		if r.IntN(2) == 0 {
-			p.Sick = time.Duration(5+5*r.IntN(3)) * time.Minute
+			p.Unhealthy = time.Duration(5+5*r.IntN(3)) * time.Minute
 		}
 	}
 	if r := rand.New(rand.NewPCG(seed, 5)); r.IntN(4) == 0 {
@@ -76,7 +76,7 @@ func planOf(opt Options) (plan, error) {
 	}
 	if opt.Mistake.trouble != nil {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
-		p.Dead, p.PerDay, p.Clocks, p.Sick = 6*time.Minute, 1, clocks(19), opt.Mistake.sick
+		p.Dead, p.PerDay, p.Clocks, p.Unhealthy = 6*time.Minute, 1, clocks(19), opt.Mistake.unhealthy
 	}
 	if opt.plan != nil {
 		opt.plan(&p)
@@ -94,8 +94,8 @@ func planOf(opt Options) (plan, error) {
 func (p plan) config(host int) config.Config { return p.configs[host] }
 func (p plan) timing() config.Timing         { return p.configs[0].Timing }
 
-// clocks returns one of the timings that are simulated: the defaults, the defaults with as long an interval
-// as they allow, or slow clocks, with which an hour costs the least and waits overlap with more faults.
+// clocks returns one of the simulated timings: the defaults, the defaults with the longest interval that they allow, or
+// slow clocks. With slow clocks an hour costs the least, and waits overlap with more faults.
 func clocks(drawn int) string {
 	switch {
 	case drawn < 1:
@@ -109,8 +109,8 @@ func clocks(drawn int) string {
 		"presenceTTL: 100s}"
 }
 
-// yaml is a host's configuration. The clocks are those of the plan; the disk is measured less often and
-// judged by fewer samples, which makes its verdicts quicker.
+// yaml returns a host's configuration. The clocks are the plan's. The disk is measured less often and judged by fewer
+// samples, so its health state changes sooner.
 func (p plan) yaml(host int) string {
 	var endpoints []string
 	for i := range p.Hosts {
@@ -127,19 +127,19 @@ timing: %[8]s
 		p.repair())
 }
 
-// repair is that section of the configuration.
+// repair returns that section of the configuration.
 func (p plan) repair() string {
 	if p.Dead == 0 {
 		return ""
 	}
-	sick := "off"
-	if p.Sick > 0 {
-		sick = p.Sick.String()
+	unhealthy := "off"
+	if p.Unhealthy > 0 {
+		unhealthy = p.Unhealthy.String()
 	}
-	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, sick, p.PerDay, p.Clean)
+	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, unhealthy, p.PerDay, p.Clean)
 }
 
-// String returns what is simulated.
+// String returns the scenario.
 func (p plan) String() string {
 	lost := ""
 	if p.Lost > 0 {

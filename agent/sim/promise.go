@@ -17,12 +17,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Breach is a promise of the design that was broken.
+// Breach is a broken promise of the design.
 type Breach struct {
 	Promise string // P1 to P8, or liveness
 	Text    string
 	At      time.Duration // since the world began
-	Host    string        // whose agent has broken it; empty when it is nobody's
+	Host    string        // whose agent broke it, if any
 }
 
 // Error returns the breach as one line.
@@ -34,51 +34,52 @@ func (b *Breach) Error() string {
 	return fmt.Sprintf("%s is broken at %s%s: %s", b.Promise, clock(b.At), who, b.Text)
 }
 
-// promises watches all that agents do. It judges by the truth of the world, not by what the agents
-// have seen; what they can have noticed only a round later is let pass for as long as a round may
-// be old. Its methods are called under the lock of the world.
+// promises watches everything that agents do. It checks against the true state of the world, not against what the
+// agents have seen. Where an agent can notice a change only a round later, it allows for the greatest age of a round.
+// Its methods are called with the world locked.
 type promises struct {
 	w     *world
 	first *Breach
-	late  bool // what is applied now has left its sender long ago
+	late  bool // what is being applied left its sender long ago
 
-	op           *record.Op    // as it last was
-	opSince      time.Duration // since when there is one, or none
-	decoded      *record.Op    // the record as it was last decoded
+	op           *record.Op    // as last observed
+	opSince      time.Duration // since when there has been one, or none
+	decoded      *record.Op    // the record as last decoded
 	decodedAt    int64         // and its revision
-	hostsChanged time.Duration // when a host's record last changed
+	hostsChanged time.Duration // when a host record last changed
 	orphan       time.Duration // since when the operation has been without its lock
-	ownedOp      bool          // the operation's lock was held when it was last looked at
+	ownedOp      bool          // the operation's lock was held when last checked
 	owner        *process      // who held the lock then
 	owned        map[*process]time.Duration
 	commands     map[string]bool // those that have begun
 	taking       map[*process]taking
-	byHand       time.Duration              // when a person last removed a member
-	intruded     time.Duration              // when somebody last wrote what no agent would
-	repairs      map[uint64]time.Duration   // when each voter that was replaced was first removed
-	leads        map[*process]time.Duration // since when one leads that should not
-	out          map[*host]takenOut
-	ill          map[*host]illness
-	heirs        map[*host]uint64 // who votes in the place of which member
+	byHand       time.Duration              // when an operator last removed a member
+	intruded     time.Duration              // when an intruder last wrote
+	repairs      map[uint64]time.Duration   // when the removal of each replaced voter was first sent
+	leads        map[*process]time.Duration // since when a process leads that should not
+	out          map[*host]ejected
+	unhealthy    map[*host]unhealthyPeriod
+	replaces     map[*host]uint64 // the member that each voting host replaces
 }
 
-// taking is the step that an agent takes, as it was decided, and how often it has begun it without a second between.
+// taking is the step that an agent takes, as decided, and how often it was begun without a second in between.
 type taking struct {
 	step  policy.Step
 	last  time.Duration
 	times int
 }
 
-// spinning is how often an agent may begin the very same step before it is said to spin.
+// spinning is how often an agent may begin the very same step before it counts as spinning.
 const spinning = 5
 
-// stale is how old what an agent acts on may be: a round's calls, its interval, and the step's own.
+// stale returns how old an agent's information may be when it acts: a round's calls, its interval, and the step's own
+// calls.
 func (p *promises) stale() time.Duration {
 	t := p.w.plan.timing()
 	return 4*t.CallTimeout + t.Interval + 4*t.CallTimeout
 }
 
-// breach notes a breach; the first one counts.
+// breach records a breach; only the first one counts.
 func (p *promises) breach(promise string, h *host, text string) {
 	name := ""
 	if h != nil {
@@ -98,7 +99,7 @@ func (p *promises) lockOwner() *process {
 	return nil
 }
 
-// stepping is told by the agent that a step begins or has ended.
+// stepping is called by the agent when a step begins or has ended.
 func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	w := p.w
 	w.mu.Lock()
@@ -113,19 +114,19 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	p.spins(by, step)
 	p.byPlan(by, step)
 	if step.Kind == policy.StepGiveWay {
-		p.beforeGiveWay(by, step)
+		p.beforeTransfer(by, step)
 	}
 	if !withoutLock(step.Kind) && p.lockOwner() != by {
 		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
 	}
 	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead &&
 		w.now()-by.host.disk.since > p.stale() {
-		p.breach("P6", by.host, "a join is given up because nothing is known of its host")
+		p.breach("P6", by.host, "a join is rolled back because nothing is known about its host")
 	}
 }
 
-// withoutLock tells the steps that anybody may take. It is the judge's own list, and not what the policy declares,
-// which it judges: every other step, also a new one, is for the holder of the lock.
+// withoutLock reports whether a step needs no lock. The list is deliberately independent of what the policy declares,
+// which it checks. Every other step, also a new one, needs the lock.
 func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
@@ -137,7 +138,8 @@ func withoutLock(kind policy.StepKind) bool {
 	return false
 }
 
-// spins judges that an agent begins the same step again and again at once: one that changes nothing has to wait.
+// spins checks that an agent does not begin the same step again and again at once: if a step changes nothing, the agent
+// has to wait.
 func (p *promises) spins(by *process, step policy.Step) {
 	before, now := p.taking[by], p.w.now()
 	next := taking{step: step, last: now, times: 1}
@@ -146,11 +148,11 @@ func (p *promises) spins(by *process, step policy.Step) {
 	}
 	p.taking[by] = next
 	if next.times == spinning {
-		p.breach("liveness", by.host, fmt.Sprintf("%s is begun again and again, and changes nothing", step.Kind))
+		p.breach("liveness", by.host, fmt.Sprintf("%s is begun repeatedly without effect", step.Kind))
 	}
 }
 
-// rounded is told by the agent of every round.
+// rounded is called by the agent after every round.
 func (p *promises) rounded(by *process, d policy.Decision, v health.Assessment) {
 	w := p.w
 	w.mu.Lock()
@@ -160,11 +162,11 @@ func (p *promises) rounded(by *process, d policy.Decision, v health.Assessment) 
 	if d.Step.Kind == policy.StepNone && len(d.Reasons) == 0 {
 		p.breach("P8", by.host, "a decision has neither a step nor a reason")
 	}
-	p.leadsOn(by, v)
-	p.fallsIll(by.host, v.State)
+	p.slowLeaderStays(by, v)
+	p.noteHealth(by.host, v.State)
 }
 
-// beforeTxn judges a write of quorumd's own records as it is applied.
+// beforeTxn checks a write of quorumd's own records as it is applied.
 func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	w := p.w
 	for _, c := range req.Compare {
@@ -192,8 +194,7 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	}
 }
 
-// released reports whether it is a person who deletes the record of the operation: an agent tells of its
-// end in the history.
+// released reports whether an operator deletes the operation record: an agent also writes the end into the history.
 func (p *promises) released(req *pb.TxnRequest) bool {
 	return !slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
 		put := op.GetRequestPut()
@@ -201,7 +202,7 @@ func (p *promises) released(req *pb.TxnRequest) bool {
 	})
 }
 
-// writeOp judges a write of the operation record.
+// writeOp checks a write of the operation record.
 func (p *promises) writeOp(by *process, value []byte) {
 	w := p.w
 	next, err := record.Decode[record.Op](value)
@@ -211,7 +212,7 @@ func (p *promises) writeOp(by *process, value []byte) {
 	}
 	before := p.currentOp()
 	if before == nil {
-		p.beside(by, next)
+		p.exclusive(by, next)
 	}
 	switch {
 	case p.lockOwner() != by:
@@ -220,7 +221,7 @@ func (p *promises) writeOp(by *process, value []byte) {
 		p.breach("P1", by.host, fmt.Sprintf("the operation of %s is overwritten by one of %s", before.HostName,
 			next.HostName))
 	case before != nil && before.Kind == policy.KindCycle && before.Host != by.host.config.Host.ID:
-		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is written by another host",
+		p.breach("P1", by.host, fmt.Sprintf("the operation that took %s down is written by another host",
 			before.HostName))
 	case before == nil && next.Phase == string(policy.PhaseBegun) && next.Host != by.host.config.Host.ID:
 		p.breach("P1", by.host, "an operation of another host is begun")
@@ -235,22 +236,22 @@ func (p *promises) writeOp(by *process, value []byte) {
 	}
 }
 
-// orphanedFor gives for how long the operation has been without the lock of its token, the lock
-// of who takes it over not counted.
+// orphanedFor returns how long the operation has been without the lock of its token, not counting the lock of the host
+// that adopts it.
 func (p *promises) orphanedFor() time.Duration { return p.w.now() - p.orphan }
 
-// endOp judges the end of an operation.
+// endOp checks the end of an operation.
 func (p *promises) endOp(by *process) {
 	if p.lockOwner() != by {
 		p.breach("P1", by.host, "the record of an operation is deleted without the lock")
 	}
 	if op := p.currentOp(); op != nil && op.Kind == policy.KindCycle && op.Host != by.host.config.Host.ID {
-		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is ended by another host",
+		p.breach("P1", by.host, fmt.Sprintf("the operation that took %s down is ended by another host",
 			op.HostName))
 	}
 }
 
-// currentOp returns the operation in flight, or nil. Nobody changes what it gives.
+// currentOp returns the operation in flight, or nil. The value must not be changed.
 func (p *promises) currentOp() *record.Op {
 	kv := p.w.etcd.store.Get(p.w.keys.Op())
 	switch {
@@ -266,7 +267,7 @@ func (p *promises) currentOp() *record.Op {
 	return p.decoded
 }
 
-// beforeChange judges a change of membership at the moment when it is about to be sent.
+// beforeChange checks a membership change when it is about to be sent.
 func (p *promises) beforeChange(by *process, what string) {
 	p.w.happen(by.host, happenedCall, uint64(len(what)), "sends %s", what)
 	if p.w.now() < time.Duration(by.frozen.Load()) {
@@ -292,11 +293,11 @@ func (p *promises) beforeChange(by *process, what string) {
 	replaces := what == "promote" && op != nil && op.Kind == policy.KindReplace
 	p.margin(by, what, replaces)
 	if m := p.w.etcd.on(by.host); what == "promote" && m != nil && !m.learner {
-		return // its promotion has landed, and the answer was lost: it asks again, and changes nothing
+		return // its promotion has taken effect and the answer was lost: the retry changes nothing
 	}
 	if replaces {
-		p.besideSick(by, op)
-		return // a standby follows at once, and there are as many voters as before
+		p.replacesUnhealthy(by, op)
+		return // a standby follows at once, so the number of voters does not change
 	}
 	p.settling(by, what)
 	if what == "promote" {
@@ -304,8 +305,8 @@ func (p *promises) beforeChange(by *process, what string) {
 	}
 }
 
-// settling asks whether the last change is old enough. One that a person has made with etcdctl takes no lock, and an
-// agent that has just looked cannot know of it.
+// settling checks that the last change is old enough. A change that an operator makes with etcdctl takes no lock, and
+// an agent that has just looked cannot know of it.
 func (p *promises) settling(by *process, what string) {
 	since := p.w.now() - p.w.etcd.changed
 	if p.w.etcd.changed == p.byHand && since < p.stale() {
@@ -316,7 +317,7 @@ func (p *promises) settling(by *process, what string) {
 	}
 }
 
-// odd asks whether the voters become even with nobody to follow.
+// odd checks that the number of voters becomes even only if another host follows.
 func (p *promises) odd(by *process) {
 	w := p.w
 	if len(w.etcd.voters())%2 == 0 {
@@ -330,18 +331,18 @@ func (p *promises) odd(by *process) {
 			return
 		}
 	}
-	if w.now()-p.hostsChanged > p.stale() { // what has just changed may have been seen as it was before
-		p.breach("P2", by.host, "the voters become even, and no other host is ready to join after it")
+	if w.now()-p.hostsChanged > p.stale() { // the agent may have seen the state before the last change
+		p.breach("P2", by.host, "the number of voters becomes even, and no other host is ready to join")
 	}
 }
 
-// fitness asks whether a host may take a step towards membership.
+// fitness checks that a host may take a step towards membership.
 func (p *promises) fitness(by *process) {
 	w, d := p.w, by.host.disk
 	since := w.now() - d.since
 	switch {
 	case d.state == probeDead && since > time.Minute:
-		p.breach("P6", by.host, "a host joins of whose disk nothing has been known for "+
+		p.breach("P6", by.host, "a host joins with a disk whose state has been unknown for "+
 			since.Round(time.Second).String())
 	case (d.state == diskFails || d.state == diskHangs) && since > p.stale():
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
@@ -354,8 +355,7 @@ func (p *promises) fitness(by *process) {
 	}
 }
 
-// clockOff compares a host's wall clock with the true time; the others' clocks are right unless
-// most of them are off, when nothing is said.
+// clockOff returns the offset of a host's wall clock from the true time. It is 0 if most of the others' clocks are off.
 func (p *promises) clockOff(h *host) time.Duration {
 	for _, o := range p.w.hosts {
 		if o != h && (o.off() != 0 || p.w.now()-time.Duration(o.wallAt.Load()) < time.Minute) {
@@ -365,10 +365,9 @@ func (p *promises) clockOff(h *host) time.Duration {
 	return h.off()
 }
 
-// margin is the arithmetic of quorums, made anew: n voters need more than half of them, and a step
-// that nobody is forced to take is not taken while one of them has been down for longer than
-// anybody needs to notice it. A host that takes a voter's place may vote while another one is dead, which is replaced
-// next: [promises.beforePromote] judges what that does to the quorum.
+// margin is an independent quorum calculation: n voters need more than half of them, and an optional step is not taken
+// while one of them has been down for longer than an agent needs to notice. A replacement may vote while another voter
+// is dead, which is replaced next: [promises.beforePromote] checks what that does to the quorum.
 func (p *promises) margin(by *process, what string, replaces bool) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
@@ -383,10 +382,10 @@ func (p *promises) margin(by *process, what string, replaces bool) {
 	}
 }
 
-// spare returns how many voters may still fail, when so many of them are up.
+// spare returns how many more voters may fail when so many are up.
 func spare(voters, up int) int { return up - (voters/2 + 1) }
 
-// upNow counts the voters and those that serve.
+// upNow returns the number of voters, and how many serve.
 func (p *promises) upNow() (voters, up int) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
@@ -400,21 +399,21 @@ func (p *promises) upNow() (voters, up int) {
 	return voters, up
 }
 
-// overtaken reports whether a change is applied so long after it was sent that its sender cannot have seen what has
-// become of the cluster meanwhile: its time was over, and no etcd takes a call under a condition. Only a lost quorum
-// would be a harm then.
+// overtaken reports whether a change is applied so long after it was sent that its sender cannot have seen the later
+// state of the cluster. Its time was up, and etcd has no conditional membership changes. Only a lost quorum counts as
+// harm then.
 func (p *promises) overtaken(after time.Duration) bool {
 	return p.late || after > p.w.plan.timing().CallTimeout
 }
 
-// beforeAdd judges an addition as it is applied, so long after it was sent.
+// beforeAdd checks an addition as it is applied, that long after it was sent.
 func (p *promises) beforeAdd(by *process, after time.Duration) {
 	if !p.overtaken(after) && len(p.w.etcd.learners()) > 0 {
 		p.breach("P2", by.host, "a second learner is added")
 	}
 }
 
-// beforePromote judges a promotion as it is applied, so long after it was sent.
+// beforePromote checks a promotion as it is applied, that long after it was sent.
 func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	e := p.w.etcd
 	m := e.find(id)
@@ -435,16 +434,15 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	case e.last() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.stale()/time.Second):
 		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.last()-m.applied))
 	case spare(voters, up) > 0 && spare(voters+1, then) <= 0:
-		p.breach("P2", by.host, "a promotion leaves no spare failure where there was one")
+		p.breach("P2", by.host, "a promotion lowers the fault tolerance to 0")
 	}
 	if spare(voters, up) >= 0 && spare(voters+1, then) < 0 {
 		p.breach("P2", by.host, "a promotion has cost the quorum")
 	}
 }
 
-// beforeRemove judges a removal as it is applied, so long after its sender has seen that the member is a learner. etcd
-// removes a member whatever it is by then: one that lands after its time was over, when a promotion has landed before
-// it that was on its way as long, finds a voter.
+// beforeRemove checks a removal as it is applied, that long after its sender has seen that the member is a learner.
+// etcd removes a member of any role: a late removal finds a voter if an equally late promotion was applied before it.
 func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
@@ -454,12 +452,12 @@ func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 		return
 	}
 	if !p.overtaken(after) {
-		p.breach("P2", by.host, "a voter is removed by a step that takes back a learner")
+		p.breach("P2", by.host, "a voter is removed by a step for learners")
 	}
 	p.leavesQuorum(by, m)
 }
 
-// beforeRemoval judges a removal that a person has asked for, as it is applied.
+// beforeRemoval checks a removal requested by an operator, as it is applied.
 func (p *promises) beforeRemoval(by *process, id uint64, _ time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
@@ -468,7 +466,7 @@ func (p *promises) beforeRemoval(by *process, id uint64, _ time.Duration) {
 	p.leavesQuorum(by, m)
 }
 
-// leavesQuorum asks whether the others have a quorum without a voter that is removed, if there was one with it.
+// leavesQuorum checks that the others have a quorum without the removed voter, if there was one with it.
 func (p *promises) leavesQuorum(by *process, m *member) {
 	voters, up := p.upNow()
 	left := up
@@ -480,7 +478,7 @@ func (p *promises) leavesQuorum(by *process, m *member) {
 	}
 }
 
-// beforeStart judges a start of the unit.
+// beforeStart checks a start of the unit.
 func (p *promises) beforeStart(by *process) {
 	h := by.host
 	if p.startByPlan(by) {
@@ -494,7 +492,7 @@ func (p *promises) beforeStart(by *process) {
 		!p.restarting(h):
 		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
-		return // a voter that comes back takes nothing from anybody
+		return // a returning voter costs no fault tolerance
 	}
 	if owned, ok := p.owned[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 &&
 		(!ok || p.w.now()-owned > p.stale()) {
@@ -502,32 +500,31 @@ func (p *promises) beforeStart(by *process) {
 	}
 }
 
-// restarting reports whether an agent is just restarting its etcd: it cannot tell whether the stop in between
-// was its own.
+// restarting reports whether an agent is restarting its etcd: it cannot know whether the stop in between was its own.
 func (p *promises) restarting(h *host) bool {
 	op := p.currentOp()
 	return op != nil && op.Host == h.config.Host.ID && op.Work == string(policy.WorkRestart) &&
 		op.Phase == string(policy.PhaseReady)
 }
 
-// beforeStop judges a stop of the unit.
+// beforeStop checks a stop of the unit.
 func (p *promises) beforeStop(by *process) {
 	if by.host.planInForce() != nil || p.leftBehind(by.host) {
-		return // byPlan has judged it
+		return // byPlan has checked it
 	}
 	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promoted > p.stale() {
 		p.takenDown(by, m)
 	}
 }
 
-// beforeMove judges a move of the data directory when it begins.
+// beforeMove checks a move of the data directory when it begins.
 func (p *promises) beforeMove(by *process) {
 	if !p.moveByPlan(by) && p.lockOwner() != by {
 		p.breach("P5", by.host, "data is moved aside by an agent that does not hold the lock")
 	}
 }
 
-// move judges it when it happens.
+// move checks it when it happens.
 func (p *promises) move(by *process) {
 	h := by.host
 	if m := p.w.etcd.find(h.data.member); m != nil && h.data.cluster == p.w.etcd.clusterID {
@@ -538,8 +535,7 @@ func (p *promises) move(by *process) {
 	}
 }
 
-// afterEffect looks at what must hold at any moment. It is called after everything that etcd has
-// applied.
+// afterEffect checks what must always hold. It is called after everything that etcd has applied.
 func (p *promises) afterEffect() {
 	w := p.w
 	op, owner := p.currentOp(), p.lockOwner()
@@ -553,7 +549,7 @@ func (p *promises) afterEffect() {
 	if kv := w.etcd.store.Get(w.keys.Lock()); kv != nil {
 		token = kv.CreateRevision
 	}
-	owned := op == nil || token != 0 && op.Token == token // nobody has the lock of a record that names none
+	owned := op == nil || token != 0 && op.Token == token // without a token in the record, the lock must be free
 	if owned || p.ownedOp {
 		p.orphan = w.now()
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// What is judged here: in a cluster under recovery nobody acts but by the plan, and two clusters never serve at once.
+// What is checked here: agents of a cluster under recovery act only by the plan, and two clusters never serve at once.
 
-// oneServes judges that no two clusters have a leader whose writes are committed.
+// oneServes checks that at most one cluster has a leader whose writes are being committed.
 func (p *promises) oneServes() {
 	var leads []*etcd
 	for _, e := range p.w.etcds {
@@ -27,16 +27,16 @@ func (p *promises) oneServes() {
 	}
 }
 
-// lostWrites judges, when a recovered cluster begins to serve, that the old one has written nothing since the copy was
-// made that it serves.
+// lostWrites checks, when a recovered cluster begins to serve, that the old one has written nothing since the copy was
+// made.
 func (p *promises) lostWrites(e *etcd) {
 	if e.from.advance(); e.from.last() > e.based {
-		p.breach("P3", e.members[0].host, fmt.Sprintf("%d entries are lost that were written after its copy was made",
+		p.breach("P3", e.members[0].host, fmt.Sprintf("%d entries written after its copy was made are lost",
 			e.from.last()-e.based))
 	}
 }
 
-// planned judges whom a plan has chosen.
+// planned checks a plan's choice of the survivor.
 func (p *promises) planned(plan recovery.Plan) {
 	own := plan.Of(plan.Survivor).Log
 	for _, f := range plan.Facts {
@@ -51,18 +51,18 @@ func (p *promises) planned(plan recovery.Plan) {
 	}
 }
 
-// leftBehind reports whether a cluster goes on that this host has no data of.
+// leftBehind reports whether the cluster was recovered and this host has no data of the new one.
 func (p *promises) leftBehind(h *host) bool {
 	return p.w.etcd != p.w.etcds[0] && h.data.cluster != p.w.etcd.clusterID
 }
 
-// served reports whether a cluster serves, or has until just now.
+// served reports whether a cluster serves, or did until just now.
 func (p *promises) served(e *etcd) bool {
 	return e.leads() || p.w.now()-e.ledAt < p.stale()
 }
 
-// byPlan judges a step: those of a recovery need a plan, or a cluster that goes on without this host; and a host with a
-// plan takes no others.
+// byPlan checks a step: a recovery step needs a plan, or a recovered cluster without this host; and a host with a plan
+// takes no other steps.
 func (p *promises) byPlan(by *process, step policy.Step) {
 	h, w := by.host, p.w
 	k := h.planInForce()
@@ -75,7 +75,7 @@ func (p *promises) byPlan(by *process, step policy.Step) {
 		if k == nil || !k.Alone {
 			p.breach("P4", h, fmt.Sprintf("%s begins on a host that is not the survivor", step.Kind))
 		}
-	case policy.StepStartUnit, policy.StepWriteEnv: // which are judged by what they do
+	case policy.StepStartUnit, policy.StepWriteEnv: // checked by their effect
 	default:
 		if k != nil && !p.justPlanned(h, k) {
 			p.breach("P4", h, fmt.Sprintf("%s is begun while plan %s is in force", step.Kind, k.Plan))
@@ -83,16 +83,16 @@ func (p *promises) byPlan(by *process, step policy.Step) {
 	}
 	t := w.plan.timing()
 	if w.rescue.lost && !withoutLock(step.Kind) && !w.etcd.leads() && w.now()-w.etcd.ledAt > t.LockTTL+p.stale() {
-		p.breach("P5", h, fmt.Sprintf("%s is begun in a cluster that has lost its majority", step.Kind))
+		p.breach("P5", h, fmt.Sprintf("%s is begun in a cluster without a quorum", step.Kind))
 	}
 }
 
-// justPlanned reports whether a plan was put in force so short a time ago that the round before it may still end.
+// justPlanned reports whether a plan was put in force so recently that the round before it may still be running.
 func (p *promises) justPlanned(h *host, k *hoststate.Recovery) bool {
 	return h.wall().Sub(k.Since).Abs() < p.stale()
 }
 
-// startByPlan judges that an agent starts its etcd while it has a plan. It tells whether it has.
+// startByPlan checks a start of etcd by an agent that has a plan. It reports whether it has one.
 func (p *promises) startByPlan(by *process) bool {
 	h := by.host
 	k := h.planInForce()
@@ -107,8 +107,8 @@ func (p *promises) startByPlan(by *process) bool {
 	return true
 }
 
-// moveByPlan judges that data are moved aside by a plan, or after one that has left this host behind. It tells whether
-// that is so.
+// moveByPlan checks a move of data by a plan, or after one that has left this host behind. It reports whether the move
+// is one of these.
 func (p *promises) moveByPlan(by *process) bool {
 	h := by.host
 	k := h.planInForce()
@@ -116,22 +116,22 @@ func (p *promises) moveByPlan(by *process) bool {
 	case k == nil && !p.leftBehind(h), h.data.cluster != 0 && h.data.cluster == p.w.etcd.clusterID && k == nil:
 		return false
 	case k != nil && k.Alone:
-		p.breach("P3", h, "the survivor lays its data aside")
+		p.breach("P3", h, "the survivor moves its data aside")
 	case p.w.etcd == p.w.etcds[0] || !p.served(p.w.etcd):
-		p.breach("P3", h, "a host parts with its data before the recovered cluster serves")
+		p.breach("P3", h, "a host moves its data aside before the recovered cluster serves")
 	}
 	return true
 }
 
-// beforeCopy judges that a copy of the data is begun. Somebody may have started the etcd since the agent looked: it has
-// its database open, and the copy is refused.
+// beforeCopy checks the start of a copy. An operator may have started etcd since the agent looked: etcd then has its
+// database open, and the copy is refused.
 func (p *promises) beforeCopy(by *process) {
 	if u := by.host.unit; u.process && p.w.now()-u.since > p.stale() {
 		p.breach("P3", by.host, "a copy is begun of data that an etcd has open")
 	}
 }
 
-// comesUp judges that an etcd starts, whoever has started it.
+// comesUp checks any start of an etcd.
 func (p *promises) comesUp(h *host) {
 	if h.agent != nil && h.agent.survivor.state.Runs {
 		p.breach("P3", h, "an etcd starts on data that are being copied")
@@ -142,18 +142,18 @@ func (p *promises) comesUp(h *host) {
 	}
 }
 
-// stopped is told of a step that has ended: from then on an etcd is held back.
+// stopped is called when a step has ended: from then on the etcd is held back.
 func (p *promises) stopped(h *host, step policy.Step) {
 	if k := h.planInForce(); k != nil && (step.Kind == policy.StepStopForRecovery || step.Kind == policy.StepCopyData) {
 		h.stoppedFor = k.Plan
 	}
 }
 
-// beforeSwap judges that a copy takes the place of the data.
+// beforeSwap checks that a copy may replace the data.
 func (p *promises) beforeSwap(by *process, work recovery.Work) {
 	k := by.host.planInForce()
 	if k == nil || k.Plan != work.Plan || !k.Alone || k.GivenUp != "" || !k.Parted {
-		p.breach("P4", by.host, fmt.Sprintf("a copy takes the place of the data, and what stands is %+v", noted(k)))
+		p.breach("P4", by.host, fmt.Sprintf("a copy replaces the data, and the plan in force is %+v", noted(k)))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// deaths are hosts that lose their power and never get it again. There are as many as leave enough others, and a voter
-// only dies when nobody else who is dead for good is still a member: two at a time are for a person.
+// deaths returns faults in which hosts lose power for good. Enough hosts always remain. A voter only dies if no other
+// host that is dead for good is still a member: two at a time need an operator.
 func deaths() []fault {
 	return []fault{{
 		name: "the host dies for good", weight: 8, low: time.Second, high: time.Second, onlyCluster: true,
@@ -33,13 +33,13 @@ func (w *world) dies(h *host) {
 	switch {
 	case w.rescue.lost: // that would be a second disaster
 		return
-	case m != nil && voters-1 < voters/2+1: // people have removed so many that the others are no quorum
+	case m != nil && voters-1 < voters/2+1: // operators have removed so many that the others are no quorum
 		return
 	case !h.powered || h.asked || h.disk.chronic || w.lost() != nil || left < w.plan.Voters:
 		return
-	case m != nil && m.learner && left < w.plan.Voters+w.plan.Standbys: // it is let go when another one stands ready
+	case m != nil && m.learner && left < w.plan.Voters+w.plan.Standbys: // it is removed once another standby is ready
 		return
-	case op != nil && op.Host == h.config.Host.ID: // who is lost in maintenance waits for a person
+	case op != nil && op.Host == h.config.Host.ID: // a host lost in maintenance needs an operator
 		return
 	}
 	w.counts.Died++
@@ -47,8 +47,8 @@ func (w *world) dies(h *host) {
 	h.gone = true
 }
 
-// byHand does what only a person can when a host is dead for good: ends what it would have to end itself, and gives the
-// power back where quorumd has replaced as many as it may.
+// byHand does what only an operator can do about a host that is dead for good. It ends the operation that the dead host
+// would have to end, and restores power if quorumd has made as many replacements as it may.
 func (w *world) byHand() {
 	gone := slices.IndexFunc(w.hosts, func(h *host) bool { return h.gone })
 	if gone < 0 || !w.healed {
@@ -75,7 +75,7 @@ func (w *world) byHand() {
 	}
 }
 
-// repairsSpent reports whether no voter is replaced any more, as the agents count.
+// repairsSpent reports whether the agents have used up their replacements.
 func (w *world) repairsSpent() bool {
 	kv := w.etcd.store.Get(w.keys.Repairs())
 	if kv == nil {
@@ -91,7 +91,7 @@ func (w *world) hostByID(id string) int {
 	return slices.IndexFunc(w.hosts, func(h *host) bool { return h.config.Host.ID == id })
 }
 
-// reachedBy notes since when a voter that serves has reached the ports of a member. It is called with every change.
+// reachedBy updates since when a serving voter has reached the ports of a member. It is called after every change.
 func (m *member) reachedBy(w *world) {
 	reached := m.host.powered && m.host.unit.process && m.host.data.is(m) &&
 		slices.ContainsFunc(m.etcd.members, func(v *member) bool {
@@ -101,14 +101,14 @@ func (m *member) reachedBy(w *world) {
 	case reached && m.reachedAt == 0:
 		m.reachedAt = w.now()
 	case !reached && m.reachedAt != 0:
-		if w.now()-m.reachedAt > w.promises.stale() { // a shorter time need not be noticed
+		if w.now()-m.reachedAt > w.promises.stale() { // a shorter time may go unnoticed
 			m.reachedTo = w.now()
 		}
 		m.reachedAt = 0
 	}
 }
 
-// repairsLeft returns how many voters may be replaced still. One that is in the list was spared in the end.
+// repairsLeft returns how many more voters may be replaced. One that is still in the member list does not count.
 func (p *promises) repairsLeft() int {
 	left := p.w.plan.PerDay
 	for id, at := range p.repairs {
@@ -119,7 +119,7 @@ func (p *promises) repairsLeft() int {
 	return left
 }
 
-// beforeReplacement judges the removal of a voter in whose place its remover wants to be, at the moment it is sent.
+// beforeReplacement checks the removal of a voter that its remover replaces, at the moment it is sent.
 func (p *promises) beforeReplacement(by *process, id uint64) {
 	w, m, op := p.w, p.w.etcd.find(id), p.currentOp()
 	if m == nil || m.learner || !op.Of(by.host.config.Host.ID) || op.Kind != policy.KindReplace || p.justIntruded() ||
@@ -128,10 +128,10 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 	}
 	if _, again := p.repairs[id]; !again {
 		if p.repairsLeft() == 0 {
-			p.breach("P7", by.host, fmt.Sprintf("%d voters have been replaced, and one more is", w.plan.PerDay))
+			p.breach("P7", by.host, fmt.Sprintf("%d voters have been replaced, and now another one", w.plan.PerDay))
 		}
 		p.repairs[id] = w.now()
-		p.out[m.host] = takenOut{p.out[m.host].times + 1, w.now()}
+		p.out[m.host] = ejected{p.out[m.host].times + 1, w.now()}
 		w.counts.Replaced++
 	}
 	votes := w.etcd.on(by.host)
@@ -140,7 +140,7 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 		p.completes(by, op, m)
 		p.commonCause(by, m)
 		return
-	case w.plan.Sick > 0 && p.notSick(m) == "": // it hangs, or is too slow to answer
+	case w.plan.Unhealthy > 0 && p.notUnhealthy(m) == "": // it hangs, or is too slow to answer
 	default:
 		if why := p.notDead(m); why != "" {
 			p.breach("P2", by.host, why)
@@ -150,7 +150,7 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 	p.commonCause(by, m)
 }
 
-// notDead returns why a voter is none whose place may be taken as that of a dead one; empty when it is.
+// notDead returns why a voter must not be replaced as dead, or "".
 func (p *promises) notDead(m *member) string {
 	w := p.w
 	switch {
@@ -163,17 +163,17 @@ func (p *promises) notDead(m *member) string {
 	return ""
 }
 
-// commonCause judges that a voter is replaced while another one is down, or sick and has told so.
+// commonCause checks that a voter is not replaced while another one is down, or is unhealthy and has reported that.
 func (p *promises) commonCause(by *process, m *member) {
 	w, domain := p.w, m.host.config.Host.Domain
 	var also []*member
 	shared := false
 	for _, o := range w.etcd.voters() {
 		d := o.host.disk
-		sick := d.slow() && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
+		unhealthy := d.slow() && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
 		switch down := o.downAt != 0 && w.now()-o.downAt > p.stale(); {
 		case o == m:
-		case down || sick:
+		case down || unhealthy:
 			also = append(also, o)
 		default:
 			shared = shared || o.host.config.Host.Domain == domain
@@ -187,8 +187,9 @@ func (p *promises) commonCause(by *process, m *member) {
 	}
 }
 
-// leadsOn judges that a leader whose disk is slow, and who says so, leads on though another voter is well.
-func (p *promises) leadsOn(by *process, v health.Assessment) {
+// slowLeaderStays checks that a leader with a slow disk, which it reports, does not keep leading while another voter is
+// healthy.
+func (p *promises) slowLeaderStays(by *process, v health.Assessment) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk
 	slow := m != nil && m.host == by.host && d.slow() && v.State == health.Slow && p.currentOp() == nil &&
@@ -205,16 +206,16 @@ func (p *promises) leadsOn(by *process, v health.Assessment) {
 	}
 }
 
-// slowLeader is for how long a leader that is slow may lead while another voter is known to be well: three times the
-// usual wait from one try to the next.
+// slowLeader is how long a slow leader may lead while another voter is known to be healthy: three times the usual wait
+// between two attempts.
 const slowLeader = 3 * time.Minute
 
-// disturbed reports whether what a host asks of etcd may be lost.
+// disturbed reports whether a host's requests to etcd may be lost.
 func (h *host) disturbed() bool {
 	return h.late > 0 || h.lossy > 0 || h.mute || h.slow.Load() > 0 || h.asked || h.trap != trap{}
 }
 
-// betterLeader reports whether a voter has been well for so long that all know it.
+// betterLeader reports whether a voter has been healthy for so long that all hosts know it.
 func (p *promises) betterLeader(leader *member) bool {
 	w := p.w
 	return slices.ContainsFunc(w.etcd.voters(), func(m *member) bool {

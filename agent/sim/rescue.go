@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// rescueOn lets people do the next thing for a cluster that has lost its majority, now and then while agents die and
-// hosts lose their power.
+// rescueOn lets operators take the next step of the recovery. Now and then agents are killed and hosts lose power
+// meanwhile.
 func (w *world) rescueOn() {
 	r := &w.rescue
 	switch {
@@ -43,7 +43,7 @@ func (w *world) rescueOn() {
 	w.after(between(w.draw(75), 5*time.Second, 2*time.Minute), laneFaults, w.rescueOn)
 }
 
-// rescued reports whether a cluster serves, and nobody has a plan to carry out.
+// rescued reports whether a cluster serves and no host has a plan to carry out.
 func (w *world) rescued() bool {
 	for _, h := range w.hosts {
 		if h.planInForce() != nil {
@@ -53,7 +53,7 @@ func (w *world) rescued() bool {
 	return w.etcd.leads()
 }
 
-// dropOthers gives those plans up that are in force beside the one by which the cluster was brought back.
+// dropOthers abandons all plans in force except the one by which the cluster was recovered.
 func (w *world) dropOthers() {
 	for _, h := range w.hosts {
 		if k := h.planInForce(); k != nil && uint64(k.New) != w.etcd.clusterID {
@@ -62,8 +62,8 @@ func (w *world) dropOthers() {
 	}
 }
 
-// removeEmptied has a member removed whose data are lost: where the old quorum has come back, they are for people. It
-// tells whether there is none.
+// removeEmptied requests the removal of a member whose data are lost: if the old quorum is back, operators have to
+// remove it. It reports whether there is none.
 func (w *world) removeEmptied() bool {
 	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.name != "" && !m.host.data.is(m) })
 	if i < 0 {
@@ -82,7 +82,7 @@ func (w *world) removeEmptied() bool {
 	return false
 }
 
-// planInForce reads what a host's agent has noted of a plan; nil when there is none.
+// planInForce returns the plan that a host's agent has recorded, or nil.
 func (h *host) planInForce() *hoststate.Recovery {
 	text, err := h.files.read(stateDir + "/recovery.json")
 	if err != nil {
@@ -90,12 +90,12 @@ func (h *host) planInForce() *hoststate.Recovery {
 	}
 	var noted hoststate.Recoveries
 	if err := json.Unmarshal(text, &noted); err != nil {
-		h.world.promises.breach("P8", h, "what was noted of the plan cannot be read: "+err.Error())
+		h.world.promises.breach("P8", h, "the recorded plan cannot be read: "+err.Error())
 	}
 	return noted.Recovery
 }
 
-// upset kills an agent in between, or takes a host its power.
+// upset kills an agent, or cuts a host's power.
 func (w *world) upset() {
 	h := w.hosts[w.draw(76)%uint64(len(w.hosts))]
 	switch drawn := w.draw(77); {
@@ -111,7 +111,7 @@ func (w *world) upset() {
 
 func (w *world) askFacts() {
 	r := &w.rescue
-	facts := map[int]recovery.Facts{} // what comes in later is of no use any more
+	facts := map[int]recovery.Facts{} // later answers are of no use
 	r.asked, r.facts = w.now(), facts
 	for _, h := range w.hosts {
 		w.operator(h, func(ctx context.Context, p *process) {
@@ -127,7 +127,7 @@ func (w *world) askFacts() {
 	}
 }
 
-// makePlan makes one of the facts that there are: who has told none is said to be gone.
+// makePlan makes a plan from the facts at hand. Hosts without facts are declared gone.
 func (w *world) makePlan() {
 	r := &w.rescue
 	var all []recovery.Facts
@@ -135,7 +135,7 @@ func (w *world) makePlan() {
 		f, ok := r.facts[h.index]
 		if ok {
 			all = append(all, f)
-		} else if h.powered && h.data.member != 0 { // it can be reached, and may be the one that has the most
+		} else if h.powered && h.data.member != 0 { // it can be reached, and may have the most data
 			r.facts = nil
 			return
 		}
@@ -155,7 +155,7 @@ func (w *world) makePlan() {
 	r.facts = nil
 	if err != nil {
 		w.happen(nil, happenedFault, 77, "%v", err)
-		for _, h := range w.hosts { // what is in force still was to be given up
+		for _, h := range w.hosts { // what is still in force was to be abandoned
 			if h.planInForce() != nil {
 				w.giveUpOn(h)
 			}
@@ -169,7 +169,7 @@ func (w *world) makePlan() {
 	w.promises.planned(plan)
 }
 
-// planID makes letters of a number.
+// planID returns a number as letters.
 func planID(drawn uint64) string {
 	id := make([]byte, 12)
 	for i := range id {
@@ -179,7 +179,7 @@ func planID(drawn uint64) string {
 	return string(id)
 }
 
-// applyPlan has the next host obey, in any order. A plan that is refused again and again is given up.
+// applyPlan has the next host apply the plan, in any order. A plan that is refused repeatedly is abandoned.
 func (w *world) applyPlan() {
 	r := &w.rescue
 	var next []*host
@@ -196,7 +196,7 @@ func (w *world) applyPlan() {
 		return
 	}
 	h, plan := next[w.draw(80)%uint64(len(next))], *r.plan
-	r.refused++ // unless it is heard that it was not
+	r.refused++ // unless the answer says that it was not
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.ApplyRecovery(ctx, plan, "an operator")
 		w.mu.Lock()
@@ -209,7 +209,7 @@ func (w *world) applyPlan() {
 	})
 }
 
-// giveUp gives the plan up wherever that can be done, to begin anew.
+// giveUp abandons the plan on every host where that is possible, to start over.
 func (w *world) giveUp(why string) {
 	w.happen(nil, happenedFault, 81, "the plan is given up: %s", why)
 	w.rescue.plan, w.rescue.facts = nil, nil

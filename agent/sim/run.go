@@ -14,41 +14,40 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// Options say what to simulate.
+// Options select what to simulate.
 type Options struct {
 	Seed   uint64
-	Faulty time.Duration // for how long there are faults; the quiet time after them is added
+	Faulty time.Duration // how long faults are injected; the quiet time is added
 	// Mistake is put into every agent; the zero value is none.
 	Mistake Mistake
-	// Story is told everything that happens, line by line. It may be nil.
+	// Story receives every event, line by line. It may be nil.
 	Story func(line string)
 
-	plan    func(p *plan)                        // changes what the seed asks for
-	trouble func(w *world, length time.Duration) // instead of faults that are drawn
+	plan    func(p *plan)                        // changes the seed's plan
+	trouble func(w *world, length time.Duration) // replaces the random faults
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Plan      string
-	Breach    *Breach // the first promise that was broken, or nil
+	Breach    *Breach // the first broken promise, or nil
 	Lasted    time.Duration
 	Recovered time.Duration // from the end of the faults to the target
-	Trace     uint64        // the same for the same seed
+	Trace     uint64        // identical for the same seed
 	counts
 }
 
-// The quiet time: how long it may take until the target stands after the last fault, and for how
-// long it must then stand. The longest waits on the way are the backoff after failed joins, an
-// hour, the time that a disk which was slow again and again must be clean for, and that of a host which was taken out,
-// which is added.
+// The quiet time: how long it may take until the target is reached after the last fault, and how long it must then be
+// kept. The longest waits on the way are the backoff after failed joins, an hour, and the time that a repeatedly slow
+// disk must be clean. The time that an ejected host must be healthy is added.
 const (
 	recoverWithin = 8 * time.Hour
 	restFor       = 10 * time.Minute
 	lookEvery     = 5 * time.Second
 )
 
-// Run simulates a cluster. It must be called in a bubble of testing/synctest, and all that it has
-// started has ended when it returns.
+// Run simulates a cluster. It must be called in a bubble of testing/synctest. All that it starts has ended when it
+// returns.
 func Run(opt Options) (Result, error) {
 	p, err := planOf(opt)
 	if err != nil {
@@ -66,7 +65,7 @@ func Run(opt Options) (Result, error) {
 	}
 	if p.Lost > 0 {
 		w.mu.Lock()
-		w.after(p.Lost, laneFaults, w.disaster)
+		w.after(p.Lost, laneFaults, w.quorumLoss)
 		w.mu.Unlock()
 	}
 	switch {
@@ -101,7 +100,7 @@ func Run(opt Options) (Result, error) {
 	}
 	w.end()
 	w.mu.Unlock()
-	w.wait(w.now() + time.Hour) // what is under way ends by itself: all of it is bounded
+	w.wait(w.now() + time.Hour) // what is in progress ends by itself: all of it is bounded
 	return out, nil
 }
 
@@ -113,7 +112,7 @@ func newWorld(p plan, opt Options) *world {
 	w.promises = promises{
 		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
 		taking: map[*process]taking{}, repairs: map[uint64]time.Duration{}, leads: map[*process]time.Duration{},
-		out: map[*host]takenOut{}, ill: map[*host]illness{}, heirs: map[*host]uint64{},
+		out: map[*host]ejected{}, unhealthy: map[*host]unhealthyPeriod{}, replaces: map[*host]uint64{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	w.etcds = []*etcd{w.etcd}
@@ -140,14 +139,14 @@ func (w *world) end() {
 	}
 }
 
-// until lets time pass until nothing is missing any more, or a promise is broken.
+// until lets time pass until nothing is missing or a promise is broken.
 func (w *world) until(limit time.Duration, missing func() string) bool {
 	for end := w.now() + limit; w.now() < end; {
 		w.wait(w.moment(lookEvery, laneFaults))
 		w.mu.Lock()
 		done, broken := missing() == "", w.promises.first != nil
 		w.byHand()
-		w.sicknessByHand()
+		w.repairUnhealthyByHand()
 		if w.etcd.clusterID == 0 {
 			w.askToBootstrap(w.hosts[0])
 		}
@@ -159,7 +158,7 @@ func (w *world) until(limit time.Duration, missing func() string) bool {
 	return false
 }
 
-// atTarget returns what is missing of the target, or nothing.
+// atTarget returns what is missing from the target state, or "".
 func (w *world) atTarget() string {
 	e := w.etcd
 	voters, learners := len(e.voters()), len(e.learners())
@@ -186,7 +185,7 @@ func (w *world) atTarget() string {
 	return w.stillAsked()
 }
 
-// askToBootstrap is an operator's request; it may come again and again.
+// askToBootstrap is an operator's request to bootstrap, which may be repeated.
 func (w *world) askToBootstrap(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) {
 		err := p.agent.Bootstrap(ctx, "an operator") // a refusal is fine
@@ -196,7 +195,7 @@ func (w *world) askToBootstrap(h *host) {
 	})
 }
 
-// operator lets a person ask an agent something, unless another person is just doing so.
+// operator lets an operator send a request to an agent, unless another request is in progress.
 func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	p := h.agent
 	if p == nil || !h.powered || p.busy {
@@ -217,37 +216,39 @@ func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	}()
 }
 
-// logger returns an agent's log: nothing, or lines of the story.
+// logger returns an agent's logger: none, or one that writes into the story.
 func (w *world) logger(h *host) *slog.Logger {
 	if w.story == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(&teller{w: w, h: h})
+	return slog.New(&storyHandler{w: w, h: h})
 }
 
-// teller makes lines of the story of an agent's log.
-type teller struct {
+// storyHandler writes an agent's log into the story.
+type storyHandler struct {
 	w *world
 	h *host
 }
 
-// Enabled leaves out what is for developers.
-func (*teller) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+// Enabled skips debug messages.
+func (*storyHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
 
-// WithAttrs is not used by the agent.
-func (t *teller) WithAttrs([]slog.Attr) slog.Handler { return t }
+// WithAttrs is unused by the agent.
+func (t *storyHandler) WithAttrs([]slog.Attr) slog.Handler { return t }
 
-// WithGroup is not used by the agent.
-func (t *teller) WithGroup(string) slog.Handler { return t }
+// WithGroup is unused by the agent.
+func (t *storyHandler) WithGroup(string) slog.Handler { return t }
 
-// Handle tells a line.
-func (t *teller) Handle(_ context.Context, r slog.Record) error {
+// Handle writes a line.
+func (t *storyHandler) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		text += " " + a.String()
 		return true
 	})
-	if r.Message != "step done" { // the world says so
+	if r.Message != "step done" { // the world logs it
 		t.w.mu.Lock()
 		defer t.w.mu.Unlock()
 		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))

@@ -13,19 +13,19 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sights are what one process of the agent sees of the members' ports. Looks begin with a round, or a moment later.
+// sights are one agent process's probes of the members' ports. A probe begins with a round, or a moment later.
 type sights struct {
 	p       *process
 	every   time.Duration
 	members []*sighted
 }
 
-// sighted is a member with what its last looks have found. Both ports are always in the same state.
+// sighted is a member with the result of its last probes. Both ports are always in the same state.
 type sighted struct {
 	network.Member
 
 	state    network.State
-	missed   int // looks in a row that made no connection
+	missed   int // consecutive probes without a connection
 	missedAt time.Duration
 	lookedAt time.Duration
 	due      time.Duration
@@ -33,14 +33,14 @@ type sighted struct {
 }
 
 const (
-	connectBound = 3 * time.Second // in which a connection is made, or none
+	connectBound = 3 * time.Second // within which a connection succeeds or fails
 	lostAfter    = 2
 )
 
 // now is the agent's clock, without its gate.
 func (s *sights) now() time.Duration { return s.p.host.world.now() - s.p.began }
 
-// Watch says whom to look at.
+// Watch sets the members to probe.
 func (s *sights) Watch(members []network.Member, every time.Duration) {
 	w := s.p.host.world
 	w.mu.Lock()
@@ -59,7 +59,7 @@ func (s *sights) Watch(members []network.Member, every time.Duration) {
 	s.begin()
 }
 
-// ProbeNow has a member looked at once more.
+// ProbeNow probes a member once more.
 func (s *sights) ProbeNow(id uint64, since time.Duration) {
 	w := s.p.host.world
 	w.mu.Lock()
@@ -72,7 +72,7 @@ func (s *sights) ProbeNow(id uint64, since time.Duration) {
 	s.begin()
 }
 
-// Sights returns what was seen last.
+// Sights returns the last results.
 func (s *sights) Sights() (all []network.Sight) {
 	w := s.p.host.world
 	w.mu.Lock()
@@ -98,7 +98,7 @@ func (s *sights) Sights() (all []network.Sight) {
 	return all
 }
 
-// begin begins the looks that are due.
+// begin begins the probes that are due.
 func (s *sights) begin() {
 	var due []*sighted
 	for _, m := range s.members {
@@ -116,11 +116,11 @@ func (s *sights) begin() {
 
 func (s *sights) look(due []*sighted) {
 	w, from, began := s.p.host.world, s.p.host, s.now()
-	stands := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
+	stopped := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
 	for _, m := range due {
 		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == m.Peer })
 		switch to := w.hosts[i]; {
-		case stands:
+		case stopped:
 			m.busy = false
 		case !w.linked(from, to):
 			w.after(connectBound, laneSights, func() { m.found(network.Unreachable, began) })
@@ -148,7 +148,7 @@ func (m *sighted) found(state network.State, began time.Duration) {
 	}
 }
 
-// memberMetrics are what the etcd at a client URL counts of its fsyncs, if this host reaches it.
+// memberMetrics returns the fsync counts of the etcd at a client URL, if this host reaches it.
 func (p *process) memberMetrics(_ context.Context, url string) health.EtcdReading {
 	p.passBy(laneVersion)
 	w := p.host.world
@@ -166,10 +166,10 @@ func (p *process) memberMetrics(_ context.Context, url string) health.EtcdReadin
 	return seen
 }
 
-// metrics are what the etcd of this host tells of its syncs and of what comes from others. Who follows has nothing of
-// another that follows, though they are connected.
+// metrics returns this host's etcd metrics: its fsyncs, and what it received from others. A follower receives nothing
+// from another follower, although they are connected.
 func (p *process) metrics(context.Context) health.EtcdReading {
-	p.passBy(laneVersion) // which only looks, too
+	p.passBy(laneVersion) // which only reads, too
 	w := p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,12 +189,12 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 			continue
 		}
 		if (m == m.etcd.leader || o == m.etcd.leader) && o.runs() && w.carries(o.host, m.host) {
-			if m.heard == nil {
-				m.heard = map[uint64]time.Duration{}
+			if m.received == nil {
+				m.received = map[uint64]time.Duration{}
 			}
-			m.heard[o.id] = w.now()
+			m.received[o.id] = w.now()
 		}
-		seen.Peers[o.id] = health.Peer{Received: float64(m.heard[o.id])}
+		seen.Peers[o.id] = health.Peer{Received: float64(m.received[o.id])}
 	}
 	return seen
 }

@@ -24,26 +24,26 @@ import (
 )
 
 var (
-	seedFlag  = flag.Uint64("sim.seed", 0, "tell the story of this seed (-run TheStoryOfASeed)")
+	seedFlag  = flag.Uint64("sim.seed", 0, "print the story of this seed (-run StoryOfOneSeed)")
 	fromFlag  = flag.Uint64("sim.from", 1000, "the first seed")
 	hoursFlag = flag.Float64("sim.hours", 5,
 		"hours of cluster life to simulate in all; with 1000 and more, all seeded mistakes are looked for too")
 )
 
-// many says that there is time for everything.
+// many reports whether there is time for everything.
 func many() bool { return *hoursFlag >= 1000 }
 
-// faulty is for how long every seed has faults.
+// faulty is how long every seed has faults.
 const faulty = 6 * time.Hour
 
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" { // make sim has its own
-		debug.SetGCPercent(400) // to collect garbage more seldom spares a fifth
+		debug.SetGCPercent(400) // collecting garbage less often saves a fifth
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// run simulates a seed in a bubble of its own.
+// run simulates a seed in its own bubble.
 func run(t *testing.T, opt Options) Result {
 	t.Helper()
 	if opt.Faulty == 0 {
@@ -59,7 +59,7 @@ func run(t *testing.T, opt Options) Result {
 	return r
 }
 
-// story returns the end of a seed's story, told anew.
+// story runs a seed again and returns the end of its story.
 func story(t *testing.T, opt Options, last int) string {
 	t.Helper()
 	var lines []string
@@ -76,8 +76,8 @@ func story(t *testing.T, opt Options, last int) string {
 	return strings.Join(lines[max(0, len(lines)-last):], "\n")
 }
 
-// The first seed's story is told to nobody, unless somebody asks for another's.
-func TestTheStoryOfASeedIsTold(t *testing.T) {
+// The first seed's story is discarded, unless -sim.seed asks for another's.
+func TestStoryOfOneSeed(t *testing.T) {
 	seed, out := *fromFlag, io.Discard
 	if *seedFlag != 0 {
 		seed, out = *seedFlag, os.Stdout
@@ -92,11 +92,11 @@ func TestTheStoryOfASeedIsTold(t *testing.T) {
 		t.Fatal(r.Breach)
 	}
 	if lines == 0 {
-		t.Error("nothing is told")
+		t.Error("the story is empty")
 	}
 }
 
-func TestWhateverGoesWrongNoPromiseIsBroken(t *testing.T) {
+func TestNoFaultBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	var sum totals
 	var next atomic.Uint64
@@ -111,7 +111,7 @@ func TestWhateverGoesWrongNoPromiseIsBroken(t *testing.T) {
 					r := run(t, Options{Seed: seed})
 					sum.add(r)
 					if r.Breach != nil {
-						t.Errorf("seed %d: %v\n%s; the end of its story, of which -sim.seed=%d tells all:\n%s", seed,
+						t.Errorf("seed %d: %v\n%s; the end of its story (-sim.seed=%d prints all):\n%s", seed,
 							r.Breach, r.Plan, seed, story(t, Options{Seed: seed}, 60))
 					}
 				}
@@ -124,7 +124,7 @@ func TestWhateverGoesWrongNoPromiseIsBroken(t *testing.T) {
 	}
 }
 
-// totals sums results up.
+// totals sums up results.
 type totals struct {
 	mu     sync.Mutex
 	seeds  int
@@ -150,28 +150,28 @@ func (s *totals) add(r Result) {
 	s.Steps += r.Steps
 	s.Calls += r.Calls
 	s.Promoted += r.Promoted
-	s.GaveWay += r.GaveWay
+	s.Transfers += r.Transfers
 	s.Died += r.Died
-	s.Sickened += r.Sickened
+	s.SlowForGood += r.SlowForGood
 	s.Replaced += r.Replaced
 	s.Elections += r.Elections
-	s.Lost += r.Lost
-	s.WentOn += r.WentOn
+	s.QuorumLosses += r.QuorumLosses
+	s.Recoveries += r.Recoveries
 }
 
 func (s *totals) String() string {
 	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d "+
-		"steps, %d promotions, %d times a leader gave way, %d hosts died for good, %d disks were slow for good, "+
-		"%d voters were replaced, %d majorities were lost and %d clusters went on; the target "+
-		"stood again %s after the last fault at the latest",
-		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.GaveWay,
-		s.Died, s.Sickened, s.Replaced, s.Lost, s.WentOn,
+		"steps, %d promotions, %d leadership transfers,  %d hosts died for good, %d disks were slow for good, "+
+		"%d voters were replaced, %d quorums were lost and %d clusters recovered; the target "+
+		"was reached %s after the last fault at the latest",
+		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.Transfers,
+		s.Died, s.SlowForGood, s.Replaced, s.QuorumLosses, s.Recoveries,
 		s.slow.Round(time.Second))
 }
 
-func TestASeedAlwaysGivesTheSameStory(t *testing.T) {
+func TestASeedAlwaysYieldsTheSameStory(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(6) // as make sim, which CI runs
+	seeds := uint64(6) // like make sim, which CI runs
 	switch {
 	case many():
 		seeds = 40
@@ -188,14 +188,14 @@ func TestASeedAlwaysGivesTheSameStory(t *testing.T) {
 	}
 }
 
-// regressions are seeds that have found something, with what they found. A seed tells another story once there are
-// other faults to draw from: what was found has tests of its own in package policy, too, and a mistake in mistake.go
-// where one can be made from outside.
+// regressions are seeds that once found something, with the finding. A seed's story changes whenever faults are added
+// to draw from. So every finding also has tests in package policy and, if it can be made from outside, a mistake in
+// mistake.go.
 func regressions() []regression {
 	return []regression{
-		{1000, "a standby that has lost its qualification never votes, and keeps all others from joining"},
-		{1023, "(a mistake of the simulation) a record that somebody wrote counts as locked, by nobody"},
-		{1114, "a spare that was asked to bootstrap while the only voter was stopped makes a second cluster"},
+		{1000, "a standby that has lost its qualification never votes and keeps all others from joining"},
+		{1023, "(a mistake of the simulation) an intruder's record counts as locked, but no host holds the lock"},
+		{1114, "a spare asked to bootstrap while the only voter was stopped makes a second cluster"},
 		{1388, "an etcd that was stopped just after its promotion is started by the join that is not over"},
 		{1917, "an etcd that an operator has stopped after a reboot that was asked for is started by the agent, " +
 			"which starts only then"},
@@ -214,26 +214,26 @@ func regressions() []regression {
 		{181, "one of four voters is dead where three are wanted, there is no standby and no spare, and it stays"},
 		{
 			153, "(a mistake of the simulation) a host whose disk is slow for good is never back from its " +
-				"maintenance, and nobody releases it",
+				"maintenance, and no operator releases it",
 		},
-		{1540, "a survivor that was off while people gave its plan up carries it out beside another one: two clusters"},
+		{1540, "a survivor that was off while operators abandoned its plan applies it next to another: two clusters"},
 		{
-			94, "a survivor has given up two plans and tells of the last one only: no other plan is made, because " +
-				"its facts are a moment older than those of the host that was told the first one",
+			94, "a survivor has abandoned two plans and reports only the last: no other plan is made, because " +
+				"its facts are a moment older than those of the host that got the first one",
 		},
 		{
-			434, "people remove members until two vote while one of them is about to be restarted, which the other " +
-				"cannot spare: nobody joins, because its turn is not over",
+			434, "operators remove members until two vote, while one of them is about to be restarted, which the " +
+				"other cannot spare: no host joins, because the restart is not over",
 		},
 		{
 			686, "a host was off while its cluster was recovered, and spends all its time on members of it that are " +
 				"dead: it never learns of the recovery",
 		},
 		{
-			1249, "(a mistake of the simulation) a learner is added a second after a person has removed a member, by " +
-				"an agent that had looked a second before that",
+			1249, "(a mistake of the simulation) a learner is added a second after an operator removed a member, by " +
+				"an agent that had looked a second before",
 		},
-		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
+		{404, "of six voters the one that has recovered is removed, and not the one that is unhealthy by then"},
 	}
 }
 
@@ -242,12 +242,12 @@ type regression struct {
 	found string
 }
 
-// lengthy are those whose stories take as long as all others do together: make sim tells them, which CI runs.
+// lengthy reports whether the story takes as long as all others together: make sim runs these, as CI does.
 func (r regression) lengthy() bool {
 	return slices.Contains([]uint64{153, 404, 434, 1000, 1249, 1785}, r.seed)
 }
 
-func TestSeedsThatOnceFoundSomethingFindNothingAnyMore(t *testing.T) {
+func TestRegressionSeedsFindNothing(t *testing.T) {
 	t.Parallel()
 	for _, once := range regressions() {
 		if once.lengthy() && *hoursFlag < 100 {
@@ -259,7 +259,7 @@ func TestSeedsThatOnceFoundSomethingFindNothingAnyMore(t *testing.T) {
 	}
 }
 
-func TestThePolicyDeclaresWhichStepsNeedTheLockAsTheJudgeDoes(t *testing.T) {
+func TestThePolicyDeclaresTheSameLockedStepsAsTheSimulation(t *testing.T) {
 	t.Parallel()
 	for _, info := range policy.Steps() {
 		if info.Locked == withoutLock(info.Kind) {

@@ -13,21 +13,21 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// copied is a copy of a host's data that a plan has asked for. It lies on the disk: whole, or of no use.
+// copied is a copy of a host's data that a plan has requested. It is on disk, either complete or useless.
 type copied struct {
 	work  recovery.Work
 	whole bool
 	index uint64 // the last entry that it holds
 }
 
-// survivorData is the data directory as one process of an agent reaches it for a recovery.
+// survivorData is the data directory as seen by one agent process during a recovery.
 type survivorData struct {
 	p     *process
 	state recovery.Copy
-	which int // counts copies that were begun, or called off
+	which int // counts copies begun or cancelled
 }
 
-// Read returns what the log says of itself.
+// Read returns what the log contains.
 func (s *survivorData) Read(ctx context.Context) (recovery.Log, error) {
 	s.p.pass(laneOperator, "read log", true)
 	h := s.p.host
@@ -57,7 +57,7 @@ func (s *survivorData) Read(ctx context.Context) (recovery.Log, error) {
 	return l, nil
 }
 
-// State tells how far the copy is.
+// State returns the progress of the copy.
 func (s *survivorData) State() recovery.Copy {
 	w := s.p.host.world
 	w.mu.Lock()
@@ -65,7 +65,7 @@ func (s *survivorData) State() recovery.Copy {
 	return s.state
 }
 
-// Abandon ends a copy that is being made.
+// Abandon cancels a copy in progress.
 func (s *survivorData) Abandon() {
 	w := s.p.host.world
 	w.mu.Lock()
@@ -76,7 +76,7 @@ func (s *survivorData) Abandon() {
 	}
 }
 
-// Copy begins one, which ends with the process.
+// Copy begins a copy, which ends with the process.
 func (s *survivorData) Copy(work recovery.Work) {
 	h := s.p.host
 	w := h.world
@@ -117,7 +117,7 @@ func (s *survivorData) copyEnds(work recovery.Work) {
 		s.state.Error = "there is no room"
 	case h.unit.process:
 		s.state.Error = "an etcd has it open; stop it first"
-	case again && (!own || m.applied == work.Index): // moved aside already, or as they were
+	case again && (!own || m.applied == work.Index): // moved aside already, or unchanged
 		s.state.Whole = true
 	case !own || m.applied != work.Index || m.term != work.Term:
 		s.state.Error = fmt.Sprintf("the data are not those of the plan: entry %d, not %d", h.appliedHere(), work.Index)
@@ -135,7 +135,7 @@ func (h *host) appliedHere() uint64 {
 	return 0
 }
 
-// Swap moves the old data aside and puts the copy in their place. It may be cut short between the two.
+// Swap moves the old data aside and puts the copy in their place. It may be interrupted in between.
 func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, error) {
 	s.p.pass(laneStep, "swap", true)
 	h := s.p.host
@@ -160,7 +160,7 @@ func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, 
 	}
 	old := h.data.cluster
 	if old != 0 {
-		w.goesOn(h, work)
+		w.replaceCluster(h, work)
 	}
 	h.data.cluster, h.data.member, h.data.remains = 0, 0, false
 	if chance(w.draw(92, uint64(h.index)), 20) {

@@ -15,17 +15,17 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// syncs are those that the etcd of a host has counted since it was started.
+// syncs are the fsyncs that a host's etcd has counted since its start.
 type syncs struct {
-	of          int // the start that they were counted since
+	of          int // the start since which they were counted
 	at          time.Duration
 	quick, slow float64
 }
 
-// syncsEach is how many syncs of its log an etcd makes in a second: as many as one does that is slow.
+// syncsEach is how many log fsyncs an etcd makes per second: as many as a slow one manages.
 const syncsEach = 5
 
-// count counts the syncs since it was last asked for. A disk that hangs makes none.
+// count adds the fsyncs since the last call. A hanging disk makes none.
 func (d *disk) count() {
 	u, now := d.host.unit, d.host.world.now()
 	made := syncsEach * (now - d.syncs.at).Seconds()
@@ -42,7 +42,7 @@ func (d *disk) count() {
 	}
 }
 
-// histogram is what etcd tells of its syncs.
+// histogram returns etcd's metric of its fsyncs.
 func (d *disk) histogram() health.Histogram {
 	d.count()
 	return health.Histogram{
@@ -51,9 +51,10 @@ func (d *disk) histogram() health.Histogram {
 	}
 }
 
-// sicknesses are disks of voters that turn slow for long, or for good; and what measures one may be slow, and nothing
-// else. A disk is only slow for good when no other voter is lost for good: two at a time are for a person.
-func sicknesses() []fault {
+// unhealthyFaults returns faults in which voters' disks become slow, for long or for good, and faults in which only a
+// disk's measurement is slow. A disk becomes slow for good only if no other voter is lost for good: two at a time need
+// an operator.
+func unhealthyFaults() []fault {
 	return []fault{
 		{
 			name: "the disk is slow for a long time", weight: 4, low: 10 * time.Minute, high: 3 * time.Hour,
@@ -66,7 +67,7 @@ func sicknesses() []fault {
 			name: "the disk becomes permanently slow", weight: 4, low: time.Second, high: time.Second,
 			onlyCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				w.sickens(h)
+				w.slowForGood(h)
 				return nil
 			},
 		},
@@ -80,19 +81,19 @@ func sicknesses() []fault {
 	}
 }
 
-// sickens makes the disk of a voter slow for good.
-func (w *world) sickens(h *host) {
+// slowForGood makes the disk of a voter slow for good.
+func (w *world) slowForGood(h *host) {
 	m := w.etcd.on(h)
 	spares := w.plan.Hosts - w.plan.Voters - w.lostForGood()
 	if m == nil || m.learner || h.gone || h.disk.chronic || w.lost() != nil || spares <= 0 {
 		return
 	}
-	w.counts.Sickened++
+	w.counts.SlowForGood++
 	h.disk.chronic = true
 	h.disk.become(diskSlow)
 }
 
-// lost returns a member whose host is dead or whose disk is slow for good; nil when there is none.
+// lost returns a member whose host is dead or whose disk is slow for good, or nil.
 func (w *world) lost() *member {
 	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.host.gone || m.host.disk.chronic })
 	if i < 0 {
@@ -101,7 +102,7 @@ func (w *world) lost() *member {
 	return w.etcd.members[i]
 }
 
-// lostForGood counts the hosts that are dead, or whose disk is slow, for good.
+// lostForGood returns the number of hosts that are dead, or whose disk is slow, for good.
 func (w *world) lostForGood() (n int) {
 	for _, h := range w.hosts {
 		if h.gone || h.disk.chronic {
@@ -111,10 +112,11 @@ func (w *world) lostForGood() (n int) {
 	return n
 }
 
-// sicknessByHand does what only a person can about sick voters: puts another disk in where quorumd has replaced as many
-// as it may, takes one out where one is too many and all are well, and releases the operation of one that is not back.
-func (w *world) sicknessByHand() {
-	if !w.healed || w.plan.Sick == 0 {
+// repairUnhealthyByHand does what only an operator can do about unhealthy voters. It replaces a disk if quorumd has
+// made as many replacements as it may, removes a surplus voter if all are healthy, and releases the operation of a host
+// that is not back.
+func (w *world) repairUnhealthyByHand() {
+	if !w.healed || w.plan.Unhealthy == 0 {
 		return
 	}
 	for _, h := range w.hosts {
@@ -123,7 +125,7 @@ func (w *world) sicknessByHand() {
 			h.disk.become(diskFine)
 		}
 	}
-	w.releaseSick()
+	w.releaseUnhealthy()
 	voters := w.etcd.voters()
 	surplus := len(voters) == w.plan.Voters+1 && w.promises.currentOp() == nil
 	ill := slices.ContainsFunc(voters, func(m *member) bool {
@@ -134,12 +136,13 @@ func (w *world) sicknessByHand() {
 	}
 }
 
-// byHandAfter is for how long people look at a voter too many before they take one out, and at one that is not back.
+// byHandAfter is how long operators wait before they remove a surplus voter or release the operation of a host that is
+// not back.
 const byHandAfter = 20 * time.Minute
 
-// releaseSick releases the operation of a host that was taken down and whose disk is slow for good: it is never back,
-// and holds all others until a person says otherwise.
-func (w *world) releaseSick() {
+// releaseUnhealthy releases the operation of a host that was taken down and whose disk is slow for good. Such a host
+// never comes back and blocks all others until an operator acts.
+func (w *world) releaseUnhealthy() {
 	op := w.promises.currentOp()
 	if op == nil || op.Kind != policy.KindCycle || op.Phase != string(policy.PhaseBack) ||
 		w.now()-w.promises.opSince <= byHandAfter {
@@ -157,68 +160,68 @@ func (w *world) releaseSick() {
 	}
 }
 
-// fallsIll notes since when a host's own verdict has said that it harms the cluster.
-func (p *promises) fallsIll(h *host, state health.State) {
-	switch since, ill := p.ill[h]; {
+// noteHealth records since when a host's own health state has been harmful to the cluster.
+func (p *promises) noteHealth(h *host, state health.State) {
+	switch since, ill := p.unhealthy[h]; {
 	case state != health.Slow && state != health.Stalled && state != health.Failed:
-		delete(p.ill, h)
+		delete(p.unhealthy, h)
 	case !ill:
-		p.ill[h] = illness{p.w.now(), state}
+		p.unhealthy[h] = unhealthyPeriod{p.w.now(), state}
 	default:
-		p.ill[h] = illness{since.since, max(since.worst, state)}
+		p.unhealthy[h] = unhealthyPeriod{since.since, max(since.worst, state)}
 	}
 }
 
-// illness is what a host has said of itself without a break.
-type illness struct {
+// unhealthyPeriod is what a host has reported about itself without a break.
+type unhealthyPeriod struct {
 	since time.Duration
 	worst health.State
 }
 
-// witnessed is for how long what etcd has counted may speak against a disk that is well again.
+// witnessed is how long etcd's counters may show a disk as slow after it has recovered.
 const witnessed = 6 * time.Minute
 
-// notSick returns why a voter is none whose place may be taken as that of a sick one; empty when it is. By its own
-// verdict it must have been for the grace, or have hung for a minute, or failed; and its disk must have been at fault.
-func (p *promises) notSick(m *member) string {
+// notUnhealthy returns why a voter must not be replaced as unhealthy, or "". By its own health state it must have been
+// slow for the grace period, have hung for a minute, or have failed; and its disk must have been at fault.
+func (p *promises) notUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
-	said, ill := p.ill[m.host]
+	said, ill := p.unhealthy[m.host]
 	switch since := w.now() - said.since + p.stale(); {
 	case !ill:
 		return "its own health state is healthy"
-	case said.worst == health.Slow && since < w.plan.Sick, since < time.Minute && said.worst == health.Stalled:
-		return fmt.Sprintf("which has been sick for %s of %s", w.now()-said.since, w.plan.Sick)
-	case d.ails == 0 && w.now()-d.ailed > witnessed+p.stale():
+	case said.worst == health.Slow && since < w.plan.Unhealthy, since < time.Minute && said.worst == health.Stalled:
+		return fmt.Sprintf("which has been unhealthy for %s of %s", w.now()-said.since, w.plan.Unhealthy)
+	case d.slowSince == 0 && w.now()-d.slowUntil > witnessed+p.stale():
 		return "only its own health state reports it as unhealthy"
 	}
 	return ""
 }
 
-// besideSick judges that a host votes in the place of a voter that is there still.
-func (p *promises) besideSick(by *process, op *record.Op) {
+// replacesUnhealthy checks that a host may vote in place of a voter that is still a member.
+func (p *promises) replacesUnhealthy(by *process, op *record.Op) {
 	who := p.w.etcd.find(uint64(op.Replaces))
 	if who == nil || who.learner || p.justIntruded() {
 		return
 	}
-	p.heirs[by.host] = who.id
-	if why := p.notSick(who); why != "" {
-		p.breach("P2", by.host, "it votes in the place of "+who.host.name+": "+why)
+	p.replaces[by.host] = who.id
+	if why := p.notUnhealthy(who); why != "" {
+		p.breach("P2", by.host, "it votes in place of "+who.host.name+": "+why)
 	}
 }
 
-// completes judges that a voter has another one removed: one is too many, and it is dead or sick; or was sick when this
-// one came to vote in its place, by the operation that goes on.
+// completes checks that a voter may have another one removed: there is one too many, and that one is dead or unhealthy,
+// or was unhealthy when this host began to vote in its place by the same operation.
 func (p *promises) completes(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
-	if plan.Sick == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {
-		p.breach("P2", by.host, "a voter takes the place of another one")
+	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {
+		p.breach("P2", by.host, "a voter replaces another one")
 		return
 	}
-	why := "sick voters stay"
-	if plan.Sick > 0 {
-		why = p.notSick(m)
+	why := "unhealthy voters stay"
+	if plan.Unhealthy > 0 {
+		why = p.notUnhealthy(m)
 	}
-	if why == "" || op.Target != "" && p.heirs[by.host] == m.id || plan.Dead > 0 && p.notDead(m) == "" {
+	if why == "" || op.Target != "" && p.replaces[by.host] == m.id || plan.Dead > 0 && p.notDead(m) == "" {
 		return
 	}
 	p.breach("P2", by.host, m.host.name+" is removed: "+why+"; "+p.notDead(m))

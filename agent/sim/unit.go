@@ -14,31 +14,31 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// unit is a host's etcd service, with the process that it runs. It is the agent's Unit.
+// unit is a host's etcd service and its process. It is the agent's Unit.
 type unit struct {
 	host      *host
 	state     systemd.State
 	since     time.Duration
 	result    string
 	process   bool // there is one
-	ran       bool // there was one since the host booted; without, systemd knows of no moment at which it stopped
-	frozen    bool // and it was sent SIGSTOP
+	ran       bool // it has run since the host booted; otherwise systemd knows no time of a stop
+	frozen    bool // it was sent SIGSTOP
 	env       map[string]string
-	started   int // counts starts, so that what belongs to an earlier one is known
+	started   int // counts starts, to recognize events of an earlier one
 	broken    bool
 	stoppedBy string // who stopped it last
 	again     bool   // it is to be started as soon as it has stopped
-	takenDown bool   // it was stopped, or found stopped, by an operation of its host, whose end starts it
+	takenDown bool   // an operation of its host stopped it, or found it stopped; the operation's end starts it
 	byAgent   bool   // its agent has started the process
 }
 
-// The states that are named often.
+// Frequently used states.
 const (
 	inactive = systemd.Inactive
 	failed   = systemd.Failed
 )
 
-// The times of a start: how long etcd takes to come up, and when systemd gives a start up.
+// The timings of a start: how long etcd takes, and systemd's timeout.
 const (
 	comesUpLow   = 200 * time.Millisecond
 	comesUpHigh  = 1500 * time.Millisecond
@@ -46,11 +46,11 @@ const (
 	looksAgain   = time.Second
 )
 
-// holdFile keeps the unit from starting while it is there, whoever asks; see package agent.
+// holdFile keeps the unit from being started by anything while it exists; see package agent.
 const holdFile = stateDir + "/etcd.hold"
 
-// sinceSnapshot is how many entries a new learner has before it when it has the leader's snapshot:
-// at most as many as lie between two, with the larger default of those that there are.
+// sinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: at most as many as there
+// are between two snapshots, by the larger of etcd's defaults.
 const sinceSnapshot = 100_000
 
 func (u *unit) ready() bool {
@@ -62,7 +62,7 @@ func (u *unit) become(s systemd.State, result string) {
 	u.host.world.happen(u.host, happenedUnit, uint64(s), "etcd.service is %s", s)
 }
 
-// start starts the process, whoever asks.
+// start starts the process on anything's request.
 func (u *unit) start() {
 	if u.process || !u.host.powered {
 		return
@@ -70,7 +70,7 @@ func (u *unit) start() {
 	if _, err := u.host.files.read(holdFile); err == nil {
 		return
 	}
-	u.host.world.promises.underHands(u.host)
+	u.host.world.promises.startDuringWork(u.host)
 	u.host.world.promises.comesUp(u.host)
 	u.started++
 	u.process, u.ran = true, true
@@ -87,7 +87,7 @@ func (u *unit) start() {
 	})
 }
 
-// member returns the member whose data lie here, listed or not.
+// member returns the member whose data are here, listed or not.
 func (u *unit) member() *member {
 	e := u.host.etcd()
 	if m := e.find(u.host.data.member); m != nil {
@@ -96,7 +96,7 @@ func (u *unit) member() *member {
 	return e.removed[u.host.data.member]
 }
 
-// comeUp is what becomes of a start, looked at until it is decided.
+// comeUp decides the result of a start, and tries again until that is decided.
 func (u *unit) comeUp(generation int, began time.Duration) {
 	if generation != u.started || !u.process || u.state != systemd.Activating {
 		return
@@ -114,10 +114,10 @@ func (u *unit) comeUp(generation int, began time.Duration) {
 	if u.host.data.member == 0 && !u.firstStart() {
 		return
 	}
-	e := u.host.etcd() // of what lies there by now
+	e := u.host.etcd() // the cluster whose data are here by now
 	m := u.member()
 	if u.host.data.cluster != e.clusterID || m == nil {
-		again() // of a cluster that nobody knows
+		again() // of an unknown cluster
 		return
 	}
 	if m.gone {
@@ -136,16 +136,16 @@ func (u *unit) comeUp(generation int, began time.Duration) {
 	e.settle()
 }
 
-// firstStart is a start on an empty directory. It tells whether there is a member now.
+// firstStart starts on an empty directory. It reports whether there is a member now.
 func (u *unit) firstStart() bool {
 	w, e := u.host.world, u.host.world.etcd
 	if u.env["ETCD_INITIAL_CLUSTER_STATE"] == "new" {
 		if e.clusterID != 0 {
-			w.promises.breach("P2", u.host, "a second cluster is made")
+			w.promises.breach("P2", u.host, "a second cluster is bootstrapped")
 			u.exit(failed, "exit-code")
 			return false
 		}
-		m := e.founded(u.host)
+		m := e.bootstrap(u.host)
 		u.host.data.become(e.clusterID, m.id)
 		m.upSince = w.now()
 		w.happen(u.host, happenedEtcd, 2, "etcd: cluster %x was founded", e.clusterID)
@@ -188,7 +188,7 @@ func (u *unit) envFits() bool {
 	return maps.Equal(listed, named)
 }
 
-// look lets a removed member notice it, if anybody is there to tell it: it exits.
+// look lets a removed member notice that, if another member is there to report it: it exits.
 func (u *unit) look() {
 	m := u.member()
 	if m == nil || !m.gone || !u.process || u.frozen {
@@ -215,7 +215,7 @@ func (u *unit) exit(s systemd.State, result string) {
 	u.host.world.settle()
 }
 
-// stop ends the process in order; with its watches closed it takes a moment.
+// stop ends the process in order; closing its watches takes a moment.
 func (u *unit) stop() {
 	if !u.process {
 		if u.state == failed || u.state == systemd.Activating {
@@ -239,7 +239,7 @@ func (u *unit) stop() {
 
 var errBus = errors.New("the bus does not answer")
 
-// agentUnit is the unit as one agent process reaches it.
+// agentUnit is the unit as seen by one agent process.
 type agentUnit struct {
 	p *process
 	u *unit

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Errors of the way to etcd, as gRPC words them.
+// Errors on the way to etcd, in gRPC's words.
 var (
 	errTimeout = status.FromContextError(context.DeadlineExceeded).Err()
 	errRefused = status.Error(codes.Unavailable, "connection error: connect: connection refused")
@@ -29,32 +29,32 @@ type call struct {
 	name  string
 	lane  lane
 	write bool // it is proposed to raft: it may be applied late
-	local bool // it is a read of what the asked member holds
-	// check is what the member that is asked checks first, apply what is committed.
+	local bool // it reads what the queried member holds
+	// check is what the queried member checks first, apply what is committed.
 	check func(m *member) error
 	apply func(m *member) error
 }
 
-// unary carries a call instead of gRPC.
+// unary carries a call in place of gRPC.
 func (c *client) unary(ctx context.Context, _ string, req, reply any, conn *grpc.ClientConn, _ grpc.UnaryInvoker,
 	_ ...grpc.CallOption,
 ) error {
 	return c.once(ctx, c.target(conn), c.call(ctx, req, reply))
 }
 
-// stream carries the only stream that is known: one that renews a lease once.
+// stream carries the only known stream: one that renews a lease once.
 func (c *client) stream(ctx context.Context, _ *grpc.StreamDesc, conn *grpc.ClientConn, _ string, _ grpc.Streamer,
 	_ ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	return &renewal{ctx: ctx, c: c, to: c.target(conn)}, nil
 }
 
-// target finds the host that a connection is to.
+// target returns the host that a connection leads to.
 func (c *client) target(conn *grpc.ClientConn) *host {
 	return c.p.host.world.at("http://" + path.Base(conn.Target()))
 }
 
-// at finds the host with that client URL.
+// at returns the host with that client URL.
 func (w *world) at(clientURL string) *host {
 	return w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == clientURL })]
 }
@@ -69,33 +69,34 @@ type renewal struct {
 	ended bool // by this side
 }
 
-// CloseSend ends it: there is nothing more to be asked.
+// CloseSend ends the stream: there is nothing more to send.
 func (r *renewal) CloseSend() error {
 	r.ended = true
 	return nil
 }
 
-// SendMsg takes the request.
+// SendMsg accepts the request.
 func (r *renewal) SendMsg(m any) error {
 	r.id = m.(*pb.LeaseKeepAliveRequest).ID
 	return nil
 }
 
-// RecvMsg carries it, and the answer back. That the other side ends it too is not waited for: nothing hangs on it.
+// RecvMsg carries the request and its answer. It does not wait for the other side to end the stream: nothing depends on
+// that.
 func (r *renewal) RecvMsg(m any) error {
 	if r.ended {
 		return io.EOF
 	}
 	out := m.(*pb.LeaseKeepAliveResponse)
 	return r.c.once(r.ctx, r.to, call{name: "keepalive", lane: laneLoop, apply: func(m *member) error {
-		if l, err := m.etcd.store.Renew(r.id); err == nil { // of one that is gone etcd says that it has no time
+		if l, err := m.etcd.store.Renew(r.id); err == nil { // for an expired lease etcd returns a TTL of 0
 			out.TTL = int64(l.TTL / time.Second)
 		}
 		return nil
 	}})
 }
 
-// call says what becomes of a request: of those for keys and leases, and of those about members.
+// call returns the call for a request about keys, leases or members.
 func (c *client) call(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
 	switch req := req.(type) {
@@ -162,14 +163,14 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 func (c *client) once(ctx context.Context, to *host, do call) error {
 	p, w := c.p, c.p.host.world
 	l := p.host.lane(do.lane)
-	deadline, _ := ctx.Deadline() // the client gives every call one
+	deadline, _ := ctx.Deadline() // the client sets one for every call
 	bound := deadline.Sub(w.began)
 	p.pass(do.lane, do.name, true)
 	w.mu.Lock()
 	w.counts.Calls++
 	there := w.travel(p.host, to, do)
-	// One whose time was over while the agent was frozen may still leave: the bytes were written, or
-	// it was frozen between its look at the clock and the write.
+	// A request whose time ran out while the agent was frozen may still leave: the bytes were written, or the agent was
+	// frozen between checking the clock and the write.
 	if w.now() > bound && chance(w.draw(uint64(l), 20), 50) {
 		w.mu.Unlock()
 		return errTimeout
@@ -180,9 +181,9 @@ func (c *client) once(ctx context.Context, to *host, do call) error {
 	w.mu.Lock()
 	answer, back := c.arrive(to, do)
 	w.mu.Unlock()
-	gives := w.moment(bound+give(w, l)-w.now(), l)
-	if !answer.ok || w.now()+back > gives {
-		w.wait(max(gives, w.moment(0, l)))
+	gaveUp := w.moment(bound+give(w, l)-w.now(), l)
+	if !answer.ok || w.now()+back > gaveUp {
+		w.wait(max(gaveUp, w.moment(0, l)))
 		p.pass(do.lane, do.name, false)
 		return errTimeout
 	}
@@ -193,12 +194,12 @@ func (c *client) once(ctx context.Context, to *host, do call) error {
 	return answer.err
 }
 
-// give is how late a client notices that its time is over.
+// give returns how late a client notices that its time is up.
 func give(w *world, l lane) time.Duration {
 	return between(w.draw(uint64(l), 21), 10*time.Microsecond, 500*time.Microsecond)
 }
 
-// travel is how long a request is on its way.
+// travel returns how long a request travels.
 func (w *world) travel(h, to *host, do call) time.Duration {
 	about := func(n uint64) uint64 { return w.draw(uint64(h.index), uint64(to.index), uint64(len(do.name)), n) }
 	d := between(about(22), 200*time.Microsecond, 3*time.Millisecond)
@@ -208,32 +209,32 @@ func (w *world) travel(h, to *host, do call) time.Duration {
 	return d
 }
 
-// answer is a member's word; the zero value is silence.
+// answer is a member's answer; the zero value is none.
 type answer struct {
 	err error
 	ok  bool
 }
 
-// arrive lets a request arrive. back is how long the answer takes.
+// arrive delivers a request. back is how long the answer takes.
 func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	w, from := c.p.host.world, c.p.host
 	if !w.carries(from, to) {
 		return answer{}, 0
 	}
-	heard := w.carries(to, from)
+	connected := w.carries(to, from)
 	if !to.unit.process {
-		return answer{errRefused, heard}, 0
+		return answer{errRefused, connected}, 0
 	}
 	m := to.etcd().find(to.data.member)
 	if m == nil || !to.unit.ready() || to.disk.hangs() {
 		return answer{}, 0
 	}
 	if m.learner {
-		return answer{rpctypes.ErrGRPCNotSupportedForLearner, heard}, 0
+		return answer{rpctypes.ErrGRPCNotSupportedForLearner, connected}, 0
 	}
 	if do.check != nil && m.etcd.reaches(m) {
 		if err := do.check(m); err != nil {
-			return answer{err, heard}, 0
+			return answer{err, connected}, 0
 		}
 	}
 	drawn := w.draw(uint64(from.index), uint64(to.index), uint64(len(do.name)), 24)
@@ -248,10 +249,10 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	err := do.apply(m)
 	w.promises.afterEffect()
 	lost := chance(drawn>>8, from.lossy) || (do.name == "keepalive" && from.mute)
-	return answer{err, heard && !lost}, c.back(drawn)
+	return answer{err, connected && !lost}, c.back(drawn)
 }
 
-// agreed reports whether a request waits until a quorum has agreed, for as long as the leader's disk makes it wait.
+// agreed reports whether a request waits for a quorum, for as long as the leader's disk makes it wait.
 func (d call) agreed() bool {
 	return d.write && d.name != "move leader" || slices.Contains([]string{"read", "members", "confirm"}, d.name)
 }
@@ -263,7 +264,7 @@ func (d call) entries() uint64 {
 	return 0
 }
 
-// back is how long an answer is on its way, beyond what the request's way counts for both.
+// back returns how long an answer travels, beyond what the request's way counts for both.
 func (c *client) back(drawn uint64) time.Duration {
 	slow := time.Duration(c.p.host.slow.Load())
 	if slow == 0 {
@@ -272,8 +273,8 @@ func (c *client) back(drawn uint64) time.Duration {
 	return between(drawn, 0, slow)
 }
 
-// later lets a write be applied after its caller has given up: etcd holds it until it can be
-// committed, unless its leader changes meanwhile.
+// later applies a write after its caller has given up: etcd keeps it until it can be committed, unless its leader
+// changes meanwhile.
 func (c *client) later(m *member, do call, drawn uint64) answer {
 	w := c.p.host.world
 	term := m.etcd.term
@@ -296,20 +297,20 @@ func (c *client) later(m *member, do call, drawn uint64) answer {
 	return answer{}
 }
 
-// request makes of operations what the etcd client would send.
+// request returns what the etcd client would send for the operations.
 func request(ops []clientv3.Op) *pb.TxnRequest {
 	var sent wire
 	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).Then(ops...).Commit() // it always fails
 	return sent.txn
 }
 
-// wire takes a request down instead of sending it.
+// wire records a request instead of sending it.
 type wire struct {
 	pb.KVClient
 	txn *pb.TxnRequest
 }
 
-// Txn takes the transaction down.
+// Txn records the transaction.
 func (k *wire) Txn(_ context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
 	k.txn = in
 	return nil, errTimeout

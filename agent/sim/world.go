@@ -12,39 +12,40 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// world is everything that is simulated. Its fields, and those of all that it holds, are guarded
-// by mu; what an agent's own goroutines read without it is atomic.
+// world is everything that is simulated. mu guards its fields and everything they hold; what an agent's own goroutines
+// read without it is atomic.
 type world struct {
 	plan    plan
 	keys    record.Keys
 	mistake Mistake
 	began   time.Time
-	story   func(string) // nil when nobody reads it
+	story   func(string) // nil if not wanted
 
 	mu       sync.Mutex
 	hosts    []*host
 	etcd     *etcd   // the cluster that serves, or did last
-	etcds    []*etcd // and all that there ever were
+	etcds    []*etcd // all clusters that ever existed
 	rescue   rescue
 	links    [][]link
-	faults   *rand.Rand // asked by the one goroutine that makes faults
+	faults   *rand.Rand // used only by the goroutine that injects faults
 	reserved map[int64]bool
-	underWay []*underWay
-	healed   bool // no fault comes any more
+	underWay []*activeFault
+	healed   bool // all faults have ended
 	ended    bool
 	promises promises
 	counts   counts
-	trace    uint64 // a sum over all that happened, whatever the order of two things at one moment
+	trace    uint64 // a sum over all events, independent of the order of two at the same moment
 }
 
-// counts say how much was simulated.
+// counts are statistics of the simulation.
 type counts struct {
-	Faults, Rounds, Steps, Calls, Promoted, Elections, GaveWay, Died, Sickened, Replaced, Changes, Lost, WentOn int
+	Faults, Rounds, Steps, Calls, Promoted, Elections, Transfers, Died, SlowForGood, Replaced, Changes int
+	QuorumLosses, Recoveries                                                                           int
 }
 
-// A lane keeps moments apart. Everything that happens has a moment of its own, to the nanosecond:
-// a moment's remainder by lanes names whose it is, and all configured times are multiples of lanes.
-// So the order of things never depends on the scheduler, and a seed always gives the same story.
+// A lane keeps moments apart. Every event has a moment of its own, to the nanosecond: a moment's remainder by lanes is
+// the lane that owns it, and all configured times are multiples of lanes. So the order of events never depends on the
+// scheduler, and a seed always yields the same story.
 type lane int64
 
 const (
@@ -73,7 +74,7 @@ const (
 	laneSights
 )
 
-// now is the time since the world began.
+// now returns the time since the world began.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
 // moment returns the first moment of a lane at or after d from now.
@@ -91,16 +92,16 @@ func (w *world) wait(until time.Duration) {
 	time.Sleep(until - w.now()) //nolint:forbidigo // virtual time: this is how it passes
 }
 
-// passBy lets a moment pass in which a disk does what an agent's goroutine asks of it beside the loop: what the
-// loop sees of that must not depend on which of the two the scheduler runs first.
+// passBy lets a moment pass in which a disk serves an agent's goroutine outside the loop: what the loop sees of it must
+// not depend on which of the two the scheduler runs first.
 func (p *process) passBy(l lane) {
 	w := p.host.world
 	w.wait(w.moment(between(w.draw(uint64(p.host.lane(l)), 27), time.Millisecond, 5*time.Millisecond), p.host.lane(l)))
 	p.gate(l)
 }
 
-// passAs lets a moment pass before what is to be noted reaches for the files, which one writes at a time: who comes
-// first must not depend on the scheduler either.
+// passAs lets a moment pass before a note is written to the files, which have one writer at a time: the order of
+// writers must not depend on the scheduler either.
 func (p *process) passAs(what string) {
 	w, l := p.host.world, p.host.lane(laneFile)
 	about := []uint64{uint64(l), 28}
@@ -111,7 +112,7 @@ func (p *process) passAs(what string) {
 	p.gate(laneFile)
 }
 
-// after does something at a moment of the world's own, under the lock of the world.
+// after calls do at a moment of the world's own, with the world locked.
 func (w *world) after(d time.Duration, l lane, do func()) {
 	at := int64(w.moment(d, l))
 	for w.reserved[at] {
@@ -128,7 +129,7 @@ func (w *world) after(d time.Duration, l lane, do func()) {
 	})
 }
 
-// draw returns a number that only depends on the seed, on what is asked, and on the moment.
+// draw returns a number that depends only on the seed, the question and the moment.
 func (w *world) draw(about ...uint64) uint64 {
 	x := mix(w.plan.Seed, uint64(w.now()))
 	for _, a := range about {
@@ -147,15 +148,15 @@ func mix(a, b uint64) uint64 {
 	return x ^ x>>31
 }
 
-// chance tells with a probability in percent.
+// chance returns true with a probability in percent.
 func chance(drawn uint64, percent uint64) bool { return drawn%100 < percent }
 
-// between returns a duration from a drawn number.
+// between maps a drawn number to a duration.
 func between(drawn uint64, low, high time.Duration) time.Duration {
 	return low + time.Duration(drawn%uint64(high-low+1))
 }
 
-// happen notes what happened in the trace, and tells it when somebody reads.
+// happen records an event in the trace, and writes it into the story if there is one.
 func (w *world) happen(who *host, what kind, number uint64, text string, args ...any) {
 	id := uint64(lanes)
 	if who != nil {
@@ -172,7 +173,7 @@ func (w *world) happen(who *host, what kind, number uint64, text string, args ..
 	w.story(fmt.Sprintf("%s  %s%s", clock(w.now()), name, fmt.Sprintf(text, args...)))
 }
 
-// kind tells happenings apart in the trace.
+// kind is the kind of an event in the trace.
 type kind uint8
 
 const (
@@ -185,7 +186,7 @@ const (
 	happenedLog
 )
 
-// clock shows a moment as hours, minutes, seconds.
+// clock formats a moment as hours, minutes, seconds.
 func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d:%06.3f", int(d.Hours()), int(d.Minutes())%60, (d % time.Minute).Seconds())
 }

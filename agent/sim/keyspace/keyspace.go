@@ -1,15 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyspace keeps keys, revisions and leases as etcd does, in the virtual time of a bubble of testing/synctest.
-// The tests' simulated etcds stand on it: agent/sim's, the fleets' of package agent, and that of package lock. Who
-// answers, when, and whether at all is theirs. It promises:
+// Package keyspace keeps keys, revisions and leases as etcd does, in the virtual time of a testing/synctest bubble. The
+// simulated etcds of agent/sim, of package agent's fleets and of package lock's tests are based on it; they decide
+// which member answers, and when. It promises:
 //
-//   - It answers as etcd would whose members have agreed: a transaction is applied as a whole, at one revision, or not
-//     at all; a read at a revision sees what was there then, for as long as that is kept.
-//   - A lease ends in no other moment than its owner says, who may say so in the very moment it may end. Real etcd is
-//     later, which would hide an overlap.
-//   - What it does not know is an error, never a guess.
+//   - It answers as an etcd whose members have agreed: a transaction is applied as a whole, at one revision, or not at
+//     all; a read at a revision returns the content of that revision, as long as it is kept.
+//   - A lease ends exactly when its owner ends it, which may be the first possible moment. Real etcd is later, which
+//     would hide an overlap.
+//   - An unsupported request is an error, never a guess.
 //
 // It does not lock: its owner does.
 package keyspace
@@ -27,22 +27,22 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Store is a key-value store. The pairs that it gives are never changed.
+// Store is a key-value store. The pairs that it returns are never changed.
 type Store struct {
 	now    state
-	past   []state // before now, oldest first
+	past   []state // earlier states, oldest first
 	leases map[int64]*Lease
 	nextID int64
 	next   time.Time // no lease ends before
 }
 
-// state is what lies there at a revision, by its key. It is never changed either.
+// state is the content at a revision, sorted by key. It is never changed either.
 type state struct {
 	revision int64
 	pairs    []*mvccpb.KeyValue
 }
 
-// Lease is a lease, with the moment when it may end.
+// Lease is a lease, with the moment from which it may end.
 type Lease struct {
 	ID   int64
 	TTL  time.Duration
@@ -66,7 +66,7 @@ func (s *Store) Get(key string) *mvccpb.KeyValue {
 	return nil
 }
 
-// Prefix returns the pairs whose keys begin so, by their keys.
+// Prefix returns the pairs with that key prefix, sorted by key.
 func (s *Store) Prefix(prefix string) []*mvccpb.KeyValue {
 	from, _ := s.now.find([]byte(prefix))
 	to := from
@@ -82,12 +82,12 @@ func (s state) find(key []byte) (at int, found bool) {
 	})
 }
 
-// span returns the pairs from a key up to but without end, or that of the key alone.
+// span returns the pairs from a key up to but without end, or only that of the key.
 func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	from, found := s.find(key)
 	to := from
 	switch {
-	case len(end) == 1 && end[0] == 0: // all that follow
+	case len(end) == 1 && end[0] == 0: // all keys that follow
 		to = len(s.pairs)
 	case len(end) > 0:
 		to, _ = s.find(end)
@@ -97,8 +97,8 @@ func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	return s.pairs[from:max(from, to)]
 }
 
-// Restored returns a store of its own with the same pairs and leases, as one is that was made of this one's data: its
-// revision is raised, all before it is compacted, and every lease has its full time again.
+// Restored returns a separate store with the same pairs and leases, like a cluster made from this one's data: its
+// revision is raised, everything before it is compacted, and every lease gets its full time again.
 func (s *Store) Restored(bump int64) *Store {
 	out := &Store{
 		now: state{s.now.revision + bump, slices.Clone(s.now.pairs)}, leases: map[int64]*Lease{}, nextID: s.nextID,
@@ -114,7 +114,7 @@ func (s *Store) Restored(bump int64) *Store {
 // Leases returns the IDs of all leases, in order.
 func (s *Store) Leases() []int64 { return slices.Sorted(maps.Keys(s.leases)) }
 
-// Range reads.
+// Range answers a read.
 func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 	at := s.now
 	if in.Revision > at.revision {
@@ -148,7 +148,7 @@ func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 
 func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: s.now.revision} }
 
-// IsTrue reports whether a condition of a transaction is true.
+// IsTrue reports whether a condition of a transaction holds.
 func (s *Store) IsTrue(c *pb.Compare) (bool, error) {
 	kv := s.Get(string(c.Key))
 	if kv == nil {
@@ -191,7 +191,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	}
 	for _, op := range ops {
 		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange: // as it was before: nothing is read here that the same transaction writes
+		case *pb.RequestOp_RequestRange: // from the state before: no transaction here reads what it writes
 			answer, err := s.Range(op.RequestRange)
 			if err != nil {
 				return nil, err
@@ -243,7 +243,7 @@ func (s *state) remove(gone []*mvccpb.KeyValue) {
 	s.pairs = slices.DeleteFunc(s.pairs, func(kv *mvccpb.KeyValue) bool { return slices.Contains(gone, kv) })
 }
 
-// Grant makes a lease.
+// Grant creates a lease.
 func (s *Store) Grant(ttl time.Duration) *Lease {
 	s.nextID++
 	l := &Lease{ID: s.nextID, TTL: ttl}
@@ -255,7 +255,7 @@ func (s *Store) Grant(ttl time.Duration) *Lease {
 // Lease returns a lease, or nil.
 func (s *Store) Lease(id int64) *Lease { return s.leases[id] }
 
-// Renew returns a lease its full time again.
+// Renew restarts a lease with its full time and returns it.
 func (s *Store) Renew(id int64) (*Lease, error) {
 	l := s.leases[id]
 	if l == nil || !time.Now().Before(l.Ends) {
@@ -265,7 +265,7 @@ func (s *Store) Renew(id int64) (*Lease, error) {
 	return l, nil
 }
 
-// RenewAll gives every lease its full time again, as a new leader does.
+// RenewAll restarts every lease with its full time, as a new leader does.
 func (s *Store) RenewAll() {
 	for _, l := range s.leases {
 		s.refresh(l)
@@ -279,7 +279,7 @@ func (s *Store) refresh(l *Lease) {
 	}
 }
 
-// Expire ends every lease whose time has come.
+// Expire ends every lease that is due.
 func (s *Store) Expire() {
 	now := time.Now()
 	if now.Before(s.next) {
@@ -296,7 +296,7 @@ func (s *Store) Expire() {
 	}
 }
 
-// Revoke ends a lease and deletes its keys, which it gives.
+// Revoke ends a lease, deletes its keys and returns them.
 func (s *Store) Revoke(id int64) (keys []string, err error) {
 	if s.leases[id] == nil {
 		return nil, rpctypes.ErrGRPCLeaseNotFound

@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestTheStoreAnswersAsARealEtcdDoes(t *testing.T) {
+func TestTheStoreAnswersLikeARealEtcd(t *testing.T) {
 	t.Parallel()
 	server := connect(t)
 	store := keyspace.New()
@@ -50,11 +50,11 @@ func TestTheStoreAnswersAsARealEtcdDoes(t *testing.T) {
 		}
 	}
 	if committed < 500 || refused < 10 {
-		t.Errorf("%d transactions succeeded, %d were refused: this has shown little", committed, refused)
+		t.Errorf("%d transactions succeeded, %d were refused: this test has shown little", committed, refused)
 	}
 }
 
-// read leaves of an answer what it has read, and not what it has written: nobody looks at that.
+// read removes from an answer the results of writes, which no caller uses.
 func read(a *pb.TxnResponse) *pb.TxnResponse {
 	out := &pb.TxnResponse{Header: a.Header, Succeeded: a.Succeeded}
 	for _, part := range a.Responses {
@@ -66,7 +66,7 @@ func read(a *pb.TxnResponse) *pb.TxnResponse {
 	return out
 }
 
-// transaction makes one that writes or one that reads, of few keys, under up to two conditions.
+// transaction returns a random transaction that writes or reads a few keys, under up to two conditions.
 func transaction(random *rand.Rand, revision int64) *pb.TxnRequest {
 	key := func() []byte { return fmt.Appendf(nil, "k%02d", random.IntN(12)) }
 	near := func() int64 { return max(0, revision-random.Int64N(4)) }
@@ -93,14 +93,14 @@ func transaction(random *rand.Rand, revision int64) *pb.TxnRequest {
 				r.Revision = near() + random.Int64N(2)
 			}
 			op.Request = &pb.RequestOp_RequestRange{RequestRange: r}
-		case written[string(k)]: // etcd takes no two writes of a key in one transaction
+		case written[string(k)]: // etcd accepts no two writes of a key in one transaction
 			continue
 		case kind == 0:
 			op.Request = &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: k}}
 		default:
 			put := &pb.PutRequest{Key: k, Value: fmt.Append(nil, random.IntN(1000))}
 			if random.IntN(20) == 0 {
-				put.Lease = 42 // which nobody has
+				put.Lease = 42 // an unknown lease
 			}
 			op.Request = &pb.RequestOp_RequestPut{RequestPut: put}
 		}
@@ -128,7 +128,7 @@ func connect(t *testing.T) pb.KVClient {
 	return pb.NewKVClient(c.ActiveConnection())
 }
 
-func TestALeaseTakesItsKeysAlongWhenItsTimeIsOverAndNotBefore(t *testing.T) {
+func TestALeaseDeletesItsKeysWhenItExpiresAndNotBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := keyspace.New()
@@ -157,7 +157,7 @@ func TestALeaseTakesItsKeysAlongWhenItsTimeIsOverAndNotBefore(t *testing.T) {
 			t.Errorf("after its time: %v, %v", store.Get("a"), err)
 		}
 		if store.Revision() != before+1 {
-			t.Errorf("its end has made %d revisions", store.Revision()-before)
+			t.Errorf("its end made %d revisions", store.Revision()-before)
 		}
 	})
 }

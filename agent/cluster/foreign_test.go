@@ -24,10 +24,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Discovery names a stranger's cluster while this host's is down: its list takes nothing of what is known, nothing is
-// written there, it is told once, and this host's is found again as soon as it is back, though no endpoint that is
-// configured or discovered leads to it.
-func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
+// Discovery names another cluster while this host's is down. The other cluster's list replaces nothing that is known,
+// nothing is written there, and it is logged once. This host's cluster is found again as soon as it is back, though no
+// configured or discovered endpoint leads to it.
+func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 	t.Parallel()
 	ours, theirs := testbed.StartCluster(t, 1, quick()), testbed.StartCluster(t, 1, quick())
 	way := testbed.NewProxy(t, strings.TrimPrefix(ours.Endpoints()[0], "http://"))
@@ -42,17 +42,17 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 	c.SetClusterID(own.ClusterID)
 	members(t, c)
 
-	way.Set(testbed.Cut()) // the way by which it was found first
+	way.Set(testbed.Cut()) // the endpoint by which it was first found
 	c.Discovered(theirs.Endpoints(), nil)
 	must(t, ours.Members[0].Pause())
 	foreign := func() bool {
 		list, err := c.Members(within(t))
 		return err == nil && list.ClusterID != own.ClusterID
 	}
-	testbed.Eventually(t, bound, "only the stranger answers", foreign)
+	testbed.Eventually(t, bound, "only the other cluster answers", foreign)
 	for range 2 {
 		if !foreign() {
-			t.Error("what the stranger says of itself is not given")
+			t.Error("the other cluster's own data are not returned")
 		}
 	}
 	put := func() error {
@@ -60,19 +60,19 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 		return err
 	}
 	if err := put(); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger is written to: %v", err)
+		t.Errorf("the other cluster is written to: %v", err)
 	}
 	if _, err := c.AddLearner(within(t), "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger gets a member: %v", err)
+		t.Errorf("the other cluster gets a member: %v", err)
 	}
 	if _, err := c.KeepAliveOnce(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger is asked for a lease: %v", err)
+		t.Errorf("a lease is renewed at the other cluster: %v", err)
 	}
 	if err := c.Revoke(within(t), 7); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("the stranger is to end a lease: %v", err)
+		t.Errorf("a lease is revoked at the other cluster: %v", err)
 	}
 	if n := strings.Count(log.String(), "answer for another cluster"); n != 1 {
-		t.Errorf("it was told %d times:\n%s", n, log.String())
+		t.Errorf("it was logged %d times:\n%s", n, log.String())
 	}
 
 	must(t, ours.Members[0].Resume())
@@ -82,7 +82,7 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 	})
 	for range 5 {
 		if list := members(t, c); list.ClusterID != own.ClusterID {
-			t.Fatal("the stranger is asked while ours answers")
+			t.Fatal("the other cluster is used while ours answers")
 		}
 	}
 	if err := put(); err != nil {
@@ -93,12 +93,12 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 	defer theirOwn.Close()
 	got, err := theirOwn.Get(within(t), "a")
 	if err != nil || len(got.Kvs) > 0 {
-		t.Errorf("the stranger holds %v, %v", got, err)
+		t.Errorf("the other cluster contains %v, %v", got, err)
 	}
 }
 
-// Before a host knows whose it is, whoever answers is believed.
-func TestAHostThatKnowsNoClusterBelievesWhoAnswers(t *testing.T) {
+// Before a host knows its cluster, any cluster that answers counts as its own.
+func TestAHostWithoutAClusterAcceptsAnyThatAnswers(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c := connect(t, etcd.Endpoints()...)
@@ -114,15 +114,15 @@ func TestAHostThatKnowsNoClusterBelievesWhoAnswers(t *testing.T) {
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); !errors.Is(err, cluster.ErrForeignCluster) {
 		t.Errorf("it is written to: %v", err)
 	}
-	c.SetClusterID(list.ClusterID) // a recovery was noted
+	c.SetClusterID(list.ClusterID) // as after a recovery
 	members(t, c)
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); err != nil {
 		t.Error(err)
 	}
 }
 
-// Something else may answer at an address that was reused, and refuse whatever it is asked.
-func TestWhoRefusesToListItsMembersKeepsNobodyFromOnesOwnCluster(t *testing.T) {
+// Another server may answer at a reused address and refuse every request.
+func TestARefusedMemberListDoesNotHideThisHostsCluster(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	refuses := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -152,10 +152,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A host that was off while its cluster was recovered under another ID has nobody of its own left to ask. Members of
-// the recovered one that are dead, and what was named once, do not take the time from those that answer, or it would
-// never learn of the recovery.
-func TestWhoAnswersForAnotherClusterIsAskedBeforeWhoDoesNotAnswerAtAll(t *testing.T) {
+// A host was off while its cluster was recovered under another ID, so no member of its own cluster is left. Dead
+// members of the recovered cluster, and endpoints known from before, must not take the time of those that answer:
+// otherwise the host would never learn of the recovery.
+func TestEndpointsOfAnotherClusterAreTriedBeforeSilentOnes(t *testing.T) {
 	t.Parallel()
 	const patience = 100 * time.Millisecond
 	answer, dead := []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}, "http://127.0.0.3:1"
@@ -188,7 +188,7 @@ func TestWhoAnswersForAnotherClusterIsAskedBeforeWhoDoesNotAnswerAtAll(t *testin
 		_, err := c.Members(ctx)
 		cancel()
 		if err != nil {
-			t.Errorf("look %d: nobody lists members: %v", look, err)
+			t.Errorf("attempt %d: no member list: %v", look, err)
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
 		_, err = c.Read(ctx, cluster.Span{Start: "a"})

@@ -17,50 +17,51 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowForSure is after how long the agent of a host whose disk is slow has told so.
+// slowForSure is how long a disk must be slow until its host's agent has certainly reported it.
 const slowForSure = 5 * time.Minute
 
-// beforeGiveWay judges that a leader hands over, and to whom, when it begins.
-func (p *promises) beforeGiveWay(by *process, step policy.Step) {
+// beforeTransfer checks a leadership transfer and its target when it begins.
+func (p *promises) beforeTransfer(by *process, step policy.Step) {
 	w, m := p.w, p.w.etcd.find(step.MemberID)
-	w.counts.GaveWay++
+	w.counts.Transfers++
 	if m == nil || m.learner {
 		if w.now()-w.etcd.changed > p.stale() {
-			p.breach("P2", by.host, "the leadership is handed over to what is no voter")
+			p.breach("P2", by.host, "leadership is transferred to a non-voter")
 		}
 		return
 	}
 	op, own := p.currentOp(), by.host.config.Host.ID
 	switch d := m.host.disk; {
 	case m.downAt != 0 && w.now()-m.downAt > p.stale():
-		p.breach("P2", by.host, fmt.Sprintf("the leadership is handed over to %s, which has been down for %s",
+		p.breach("P2", by.host, fmt.Sprintf("leadership is transferred to %s, which has been down for %s",
 			m.host.name, (w.now()-m.downAt).Round(time.Second)))
 	case d.slow() && w.now()-d.since > slowForSure && p.tells(m.host, health.Slow):
-		p.breach("P6", by.host, fmt.Sprintf("the leadership is handed over to %s, whose disk has been slow for %s",
+		p.breach("P6", by.host, fmt.Sprintf("leadership is transferred to %s, whose disk has been slow for %s",
 			m.host.name, (w.now()-d.since).Round(time.Second)))
 	case op != nil && w.now()-p.opSince > p.stale() && !p.justIntruded() &&
 		(op.Host == own || op.Host == m.host.config.Host.ID || uint64(op.MemberID) == m.id):
-		p.breach("P1", by.host, fmt.Sprintf("the leadership is handed over from %s to %s in the operation of %s",
+		p.breach("P1", by.host, fmt.Sprintf("leadership is transferred from %s to %s during the operation of %s",
 			by.host.name, m.host.name, op.HostName))
 	}
 }
 
-// tells reports whether a host's record says that it is so. One that is frozen may put an old one there when it thaws.
+// tells reports whether a host's record has that health state. A frozen agent may overwrite it with an old one when it
+// thaws.
 func (p *promises) tells(h *host, state health.State) bool {
 	kv := p.w.etcd.store.Get(p.w.keys.Host(h.config.Host.ID))
 	if kv == nil {
 		return false
 	}
-	told, err := record.Decode[record.Host](kv.Value)
-	return err == nil && told.Health == state.String()
+	r, err := record.Decode[record.Host](kv.Value)
+	return err == nil && r.Health == state.String()
 }
 
-// speechless is an etcd of which no member says anything for itself.
+// speechless is an etcd whose members report nothing about themselves.
 type speechless struct{ agent.Etcd }
 
 func (s *speechless) Answers(context.Context, []cluster.Member) map[uint64]cluster.Status { return nil }
 
-// praising shows every other host as one that is well.
+// praising shows every other host as healthy.
 type praising struct {
 	agent.Etcd
 	own string

@@ -1,0 +1,93 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrForeignCluster means that the endpoints belong to another cluster than this host.
+var ErrForeignCluster = errors.New("the endpoints answer for another cluster than this host's")
+
+// home is what is known about this host's cluster.
+type home struct {
+	id      uint64          // 0: unknown, and any cluster that answers counts as this host's
+	voters  []string        // client URLs of its voters, as it last listed them
+	foreign bool            // the last list was another cluster's: writes are refused
+	logged  map[uint64]bool // other clusters that were logged
+}
+
+// mostLogged is the most other clusters that are logged.
+const mostLogged = 16
+
+// SetClusterID sets this host's cluster; 0 if unknown. From then on, the member list of another cluster, to which
+// discovered or reused endpoints may lead, does not replace what is known about this one.
+func (c *Client) SetClusterID(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id != c.home.id {
+		c.home, c.voters = home{id: id, logged: map[uint64]bool{}}, nil
+	}
+}
+
+// lists returns the endpoints to ask for the member list, which identifies the cluster: the voters of this host's
+// cluster or, if these are unknown or silent, all endpoints ever known.
+func (c *Client) lists() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.voters) > 0 && !c.home.foreign {
+		return c.orderedLocked(c.voters)
+	}
+	return c.orderedLocked(c.allKnownLocked())
+}
+
+// allKnownLocked returns all endpoints that may lead to this host's cluster.
+func (c *Client) allKnownLocked() []string {
+	all := slices.Clone(c.home.voters)
+	for _, endpoint := range c.knownLocked() {
+		if !slices.Contains(all, endpoint) {
+			all = append(all, endpoint)
+		}
+	}
+	return all
+}
+
+// isForeign reports whether an answer is from another cluster than this host's.
+func (c *Client) isForeign(id uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.home.id != 0 && id != c.home.id
+}
+
+func (c *Client) listIsForeign() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.home.foreign
+}
+
+// listed makes the voters of that list the endpoints from now on. Those of another cluster are only used for reads,
+// until a member of this host's cluster answers.
+func (c *Client) listed(list Membership, voters []string) {
+	away := c.isForeign(list.ClusterID)
+	c.setVoters(voters, away)
+	if !away {
+		return
+	}
+	c.mu.Lock()
+	id, logged := c.home.id, c.home.logged[list.ClusterID]
+	if len(c.home.logged) < mostLogged {
+		c.home.logged[list.ClusterID] = true
+	} else {
+		logged = true
+	}
+	c.mu.Unlock()
+	if !logged {
+		c.opt.Logger.Warn("endpoints answer for another cluster; this host's cluster stays as known",
+			"endpoints", voters, "answers", fmt.Sprintf("%x", list.ClusterID), "belongs", fmt.Sprintf("%x", id),
+			"remedy", "check why this host's cluster does not answer, and correct cluster.endpoints or "+
+				"cluster.discovery")
+	}
+}
