@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// BootstrapAttempt is what this host knows of a cluster that the listed hosts make by themselves. The zero value: none
-// is made.
+// BootstrapAttempt is what this host knows about an automatic bootstrap by the listed hosts. The zero value: there is
+// none.
 //
-// One host alone may start it, the first of the list. It makes an attempt with a name that never comes again, and
-// starts only when all others have noted, each on its disk, that they stand by this attempt. A host stands by one
-// attempt for ever, so that a first host which has lost its disk finds nobody who stands by its next one.
+// Only the first host of the list may start it. Its attempt has a name that is never used again, and it starts only
+// when all other hosts have promised this attempt on disk. A promise is final: if the first host loses its disk, no
+// host promises its next attempt.
 type BootstrapAttempt struct {
-	List         string            // what stands for the list: its digest
+	List         string            // digest of the list
 	First        string            // the host that starts
-	PromisedList string            // the list that this host has noted, or empty
+	PromisedList string            // the list that this host has recorded, or empty
 	Attempt      string            // and the attempt, or empty
-	OnRequest    bool              // the list makes none by itself: a request on one of its hosts asks the others first
-	Others       []BootstrapAnswer // of the other listed hosts, by name
+	OnRequest    bool              // no automatic bootstrap: a request on a listed host asks the others first
+	Others       []BootstrapAnswer // from the other listed hosts, by name
 }
 
 // BootstrapPhase is how far a host is with a new cluster that its operator requested.
@@ -39,24 +39,24 @@ func (p BootstrapPhase) known() bool {
 	return p == FoundingNone || p == FoundingAsks || p == FoundingDecided || p == FoundingCluster
 }
 
-// BootstrapAnswer is what a listed host says of itself.
+// BootstrapAnswer is the answer of a listed host.
 type BootstrapAnswer struct {
 	Name         string
-	Silent       string // why it is not known what the host says; empty when it is known, and of now
-	Past         string // why it is not new; empty when it has no data and never had any
-	List         string // that its configuration has
+	Silent       string // why there is no current answer; empty if there is one
+	Past         string // why it is not new; empty if it has no data and never had any
+	List         string // of its configuration
 	PromisedList string
-	Attempt      string // that it stands by
+	Attempt      string // that it has promised
 	Phase        BootstrapPhase
 	Asked        BootstrapPhase // the phase that the asking host published before it asked
 }
 
-// BootstrapNote is what this host's disk is to say of it. The zero value leaves it as it is.
+// BootstrapNote is what to record on this host's disk. The zero value changes nothing.
 type BootstrapNote struct {
 	Begin   bool   // a new attempt of its own
-	Promise string // that it stands by this attempt
-	Start   bool   // that it makes the cluster
-	Decide  bool   // that no other listed host had a request when this one, with its own, asked
+	Promise string // it promises this attempt
+	Start   bool   // it creates the cluster
+	Decide  bool   // no other listed host had a request when this one, with its own, asked
 }
 
 // BootstrapAnswerOf is what this host tells the other listed hosts.
@@ -111,7 +111,7 @@ func past(v View) string {
 	return ""
 }
 
-// founding says for whom a new host waits.
+// founding returns which hosts a new host waits for.
 func founding(v View) (Decision, bool) {
 	if v.BootstrapAttempt.List == "" || past(v) != "" {
 		return Decision{}, false
@@ -124,7 +124,7 @@ func founding(v View) (Decision, bool) {
 	return wait(FoundingWaits, "%s", text), true
 }
 
-// noteFounding gives what the disk is to say.
+// noteFounding returns what to record on disk.
 func noteFounding(v View) BootstrapNote {
 	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
 		return BootstrapNote{Decide: asks(v) && v.BootstrapAttempt.alone(v.Self.Name).decide}

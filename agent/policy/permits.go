@@ -11,7 +11,7 @@ type Permission struct {
 	Hold bool // a join that has begun may keep waiting
 }
 
-// Permits returns what each health state allows. Unknown never adds a member and never gives one up.
+// Permits returns what each health state allows. Unknown neither adds a member nor rolls one back.
 func Permits(s health.State) Permission {
 	switch s { //exhaustive:enforce
 	case health.OK:

@@ -80,7 +80,7 @@ func recoveryDoubts() []recoveryDoubt {
 				"the host that restores the snapshot: --survivor {}",
 		},
 		{
-			"no host can continue", nobodyAble,
+			"no host can continue", noSurvivor,
 			"collect facts from other hosts, or plan with a snapshot: --from-snapshot",
 		},
 		{
@@ -230,7 +230,7 @@ func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-func nobodyAble(all []HostRemains, w RecoveryChoice) (text, about string) {
+func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Snapshot || slices.ContainsFunc(RankHosts(all), able) {
 		return "", ""
 	}

@@ -363,7 +363,7 @@ func carryReplace(v View) Decision {
 	case code != "":
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
 	case beside:
-		return joinBeside(v, m, listed)
+		return joinAsExtra(v, m, listed)
 	case there:
 		return removeDead(v, who)
 	case !listed:
@@ -438,11 +438,11 @@ func removeDead(v View, dead Member) Decision {
 		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}, Again: lookSoon}
 	}
-	return removeTold(v, dead)
+	return removeOnceReported(v, dead)
 }
 
-// removeTold removes a voter once the hosts of all others have reported again.
-func removeTold(v View, who Member) Decision {
+// removeOnceReported removes a voter once the hosts of all others have reported again.
+func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := unheard(v, who.PeerURL); {
 	case asked && len(ids) > 0:
@@ -450,7 +450,7 @@ func removeTold(v View, who Member) Decision {
 			who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
-	case asked && !v.looksAnew():
+	case asked && !v.probedAgain():
 		d := wait(VerdictAwaited, "this host checks %s again", who.label())
 		d.Again = lookSoon
 		return d

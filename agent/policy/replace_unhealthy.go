@@ -31,14 +31,14 @@ func (v View) outgoing() (outgoing, bool) {
 		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + durationfmt.Seconds(since)}, true
 	}
 	voters, _ := v.Cluster.Counts()
-	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinBeside(voters, v.Target.Voters) {
+	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinAsExtra(voters, v.Target.Voters) {
 		return outgoing{}, false
 	}
 	for m := range v.Cluster.voters() {
 		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isSick(m) {
 			s, _ := v.sickFor(m)
-			why := fmt.Sprintf("%s for %s, and %s", s.Verdict, durationfmt.Seconds(s.For), s.Witness)
-			return outgoing{m, -v.verdictAwaits(h), "unhealthy", why}, true
+			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Witness)
+			return outgoing{m, -v.graceLeft(h), "unhealthy", why}, true
 		}
 	}
 	return outgoing{}, false
@@ -84,13 +84,13 @@ func (v View) joinsFirst(who Member) bool {
 	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
 }
 
-// besideSlow reports whether the only voter that does not answer is the slow one that this host replaces. A slow disk
+// onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow disk
 // delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost the
 // others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
-func (v View) besideSlow() bool {
+func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isSick(who) && !v.silent(who) &&
-		mayJoinBesideSlow(v.Cluster.Counts())
+		mayJoinWithSlow(v.Cluster.Counts())
 }
 
 // reached reports whether the host of a member, or this one, reaches another member.
@@ -113,9 +113,9 @@ func (v View) recovered(m Member) string {
 	return m.label() + " is " + h.Health.String() + " by its own report"
 }
 
-// joinBeside continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while that
+// joinAsExtra continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while that
 // voter is known to be unhealthy and the others to be healthy.
-func joinBeside(v View, m Member, listed bool) Decision {
+func joinAsExtra(v View, m Member, listed bool) Decision {
 	if !listed {
 		return addLearner(v)
 	}
@@ -153,7 +153,7 @@ func complete(v View, m, who Member) Decision {
 	if text, holds := v.lossAtRisk(who.ID, false); holds && who.Live && !v.isSick(who) {
 		return wait(QuorumAtRisk, "%s", text)
 	}
-	return removeBeside(v, who)
+	return removeAsVoter(v, who)
 }
 
 // otherUnfit returns another voter that is dead or unhealthy while this one is neither.
@@ -169,13 +169,13 @@ func (v View) otherUnfit(than Member) (Member, bool) {
 	return Member{}, false
 }
 
-// removeBeside removes a voter from a host that votes, after transferring its leadership.
-func removeBeside(v View, who Member) Decision {
+// removeAsVoter removes a voter from a host that votes, after transferring its leadership.
+func removeAsVoter(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, who.PeerURL); found && who.Leader {
 		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
 	}
-	return removeTold(v, who)
+	return removeOnceReported(v, who)
 }

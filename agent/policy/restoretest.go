@@ -41,12 +41,12 @@ type Spool struct {
 }
 
 const (
-	// drillEtcd is what the etcd of a restore test writes beside the database: its log, and what it compacts.
+	// drillEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted data.
 	drillEtcd = 192 << 20
 	// drillFloor is what a running restore test leaves free at least.
 	drillFloor = 64 << 20
-	// drillMargin is what one that shares its file system with a member's data leaves free, beside what a member may
-	// need for itself.
+	// drillMargin is what a restore test leaves free on the file system of a member's data, in addition to what the
+	// member may need for itself.
 	drillMargin = 256 << 20
 )
 
@@ -200,8 +200,8 @@ func (v View) keepsFromDrill(best Host) string {
 	return ""
 }
 
-// drillers returns the hosts with that ability on which nothing stands against a restore test, best first. One on which
-// the last one failed goes behind the others: the fault may be its own.
+// drillers returns the hosts with that ability and without a veto against a restore test, best first. A host on which
+// the last one failed comes last: the fault may be its own.
 func (v View) drillers(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return h.Drills != what || v.againstDrill(h) != ""

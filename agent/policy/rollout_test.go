@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *testing.T) {
+func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testing.T) {
 	t.Parallel()
 	host := func(id string, state health.State) Host {
 		return Host{ID: id, Name: id, PeerURL: peerPrefix + id, Manage: true, Stores: true, Health: state}
@@ -30,7 +30,7 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 		}},
 	}
 	want := []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}
-	waiting := append([]string{"gone"}, want...) // one that is not present is passed over
+	waiting := append([]string{"gone"}, want...) // an absent one is skipped
 	var order []string
 	for next := RolloutNext(v, waiting); next != ""; next = RolloutNext(v, waiting) {
 		order = append(order, next)
@@ -40,7 +40,7 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 
-	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // what a host is counts for more than its name
+	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // a host's role counts for more than its name
 		v.Hosts[i].Name = name
 	}
 	waiting, order = slices.Clone(want), nil
@@ -53,11 +53,11 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 	}
 	v.Hosts[1].Wants = WorkRestart
 	if next := RolloutNext(v, want); next != "" {
-		t.Errorf("%s is next, though one has been asked already", next)
+		t.Errorf("%s is next, although one has a request already", next)
 	}
 	v.Hosts[1].Wants = ""
 	v.Hosts[3].Manage = false
 	if next := RolloutNext(v, want); next != "spare" {
-		t.Errorf("%s is next, and the sick host's quorumd only observes", next)
+		t.Errorf("%s is next, and the unhealthy host's quorumd only observes", next)
 	}
 }

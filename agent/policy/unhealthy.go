@@ -50,14 +50,14 @@ const unwitnessed = "only its own host record reports it"
 // UnhealthyVoter is a voter that is unhealthy by its own report and by evidence.
 type UnhealthyVoter struct {
 	Member  Member
-	Verdict health.State
+	State   health.State
 	For     time.Duration
 	Witness string // for people
 	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
 	In time.Duration
-	// StartGuarded is why it is not replaced; empty if it will be.
-	Held string
-	Heir string // the host that is replacing it; empty if none is yet
+	// Held is why it is not replaced; empty if it will be.
+	Held        string
+	Replacement string // the host that is replacing it; empty if none is yet
 	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
 	TooMany bool
 }
@@ -85,15 +85,15 @@ func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 	if witness == "" {
 		return s, unwitnessed
 	}
-	s = UnhealthyVoter{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
+	s = UnhealthyVoter{Member: m, State: h.Health, For: h.Ails.For, Witness: witness}
 	if v.Limits.SickGrace > 0 {
-		s.In = max(0, v.verdictAwaits(h), v.Limits.LockTTL-seen)
+		s.In = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
 	}
 	return s, ""
 }
 
-// verdictAwaits returns for how much longer a health state must last.
-func (v View) verdictAwaits(h Host) time.Duration {
+// graceLeft returns for how much longer a health state must last.
+func (v View) graceLeft(h Host) time.Duration {
 	left := v.Limits.SickGrace + healedBy - h.Ails.For
 	if h.Ails.HangsFor > 0 {
 		left = min(left, sickStall-h.Ails.HangsFor)
@@ -162,7 +162,7 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 		}
 		s.TooMany = v.oneTooMany()
 		if s.Held = v.sickHeld(m); v.Op.takesPlaceOf(m) {
-			s.Held, s.Heir = "", v.Op.HostName
+			s.Held, s.Replacement = "", v.Op.HostName
 		}
 		all = append(all, s)
 	}
@@ -171,9 +171,9 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 
 // Text describes it, with what happens when.
 func (s UnhealthyVoter) Text(grace time.Duration) string {
-	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.Verdict,
+	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.State,
 		durationfmt.Seconds(s.For), s.Witness)
-	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
+	return text + fate(s.TooMany, s.Replacement, s.Held, s.In, grace, "")
 }
 
 // sickHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
@@ -193,10 +193,10 @@ func (v View) sickHeld(m Member) string {
 	switch voters, _ := v.Cluster.Counts(); {
 	case v.oneTooMany():
 		return ""
-	case !mayJoinBeside(voters, v.Target.Voters):
+	case !mayJoinAsExtra(voters, v.Target.Voters):
 		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
 	}
-	return v.nobodyReady(m)
+	return v.noReplacement(m)
 }
 
 // voterSick reports unhealthy voters.
@@ -217,7 +217,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.calledSick(m); why != unwitnessed || v.verdictAwaits(h) > 0 || v.Op.takesPlaceOf(m) {
+		if _, why := v.calledSick(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.takesPlaceOf(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+

@@ -116,7 +116,7 @@ type Limits struct {
 	GiveWay      time.Duration // between two leadership transfers from an unhealthy leader
 	ReturnStable time.Duration // how long a member that was taken down must have served again
 	ReturnMax    time.Duration // one that has not come back by then is reported
-	ReturnGiveUp time.Duration // one whose disk has been FAILED for so long gives up its operation; 0: never
+	ReturnGiveUp time.Duration // one whose disk has been FAILED for so long releases its operation; 0: never
 	ClockOffset  time.Duration // a host whose clock is further off neither joins nor replaces a voter
 	AllowUnsafe  bool          // etcd below the safe floor, or newer than tested, is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: none does.

@@ -12,14 +12,15 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lastWord is what the third of three voters says of where two dead ones stood, the other two having said "rack".
+// lastWord is the failure domain of two dead voters as reported by the last of three voters; the other two have
+// reported "rack".
 type lastWord struct {
 	domain string
-	ofBoth bool // and not of the first alone
+	ofBoth bool // the last voter reports both, and not only the first
 }
 
-// ofFive makes of what a spare sees of three voters, one of them dead, what it would see of five of which two are:
-// worlds have no room for so many. It tells whether it could.
+// ofFive turns the view of a spare with three voters, one of them dead, into one with five voters, two of them dead:
+// worlds have no room for so many. It reports whether it could.
 func ofFive(v *policy.View, last lastWord) bool {
 	const other, second = 6, 7
 	c := &v.Cluster
@@ -64,8 +65,8 @@ func ofFive(v *policy.View, last lastWord) bool {
 	return voters == 3
 }
 
-// TestWhereTwoDeadStoodCountsByTheWordOfAllAlone is about a spare that has never heard of them itself.
-func TestWhereTwoDeadStoodCountsByTheWordOfAllAlone(t *testing.T) {
+// TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree is about a spare that has never seen the domains itself.
+func TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree(t *testing.T) {
 	t.Parallel()
 	sc := smallReplacements()[0]
 	x := newExplorer(sc, rules{}, 1)

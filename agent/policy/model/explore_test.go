@@ -15,11 +15,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // what is explored is kept: to look for garbage more seldom spares a fifth
+	debug.SetGCPercent(400) // the states stay in memory: less garbage collection saves a fifth of the time
 	goleak.VerifyTestMain(m)
 }
 
-func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
+func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(small(), smallCycles(), externals(), alarms(), smallRemovals(),
@@ -73,7 +73,7 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 	}
 }
 
-func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
+func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []Scenario{
 		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallSickness()[1],
@@ -106,12 +106,12 @@ func sameAfterPacking(t *testing.T, sc Scenario) {
 	}
 }
 
-func TestWorldsThatDifferOnlyInWhichHostIsWhichAreOne(t *testing.T) {
+func TestWorldsThatDifferOnlyInHostOrderAreOne(t *testing.T) {
 	t.Parallel()
 	sc := small()[0]
 	m := newMachine(sc, rules{})
 	w := sc.first()
-	for range 60 { // a walk, and every world on it with its hosts turned round
+	for range 60 { // a random walk, where every world is also checked with its hosts permuted
 		turned := w.permuted([maxHosts]uint8{1, 2, 0})
 		if w.canonical() != turned.canonical() {
 			t.Fatalf("%s\nand\n%s are not one", w.text(), turned.text())
@@ -122,7 +122,7 @@ func TestWorldsThatDifferOnlyInWhichHostIsWhichAreOne(t *testing.T) {
 	}
 }
 
-func TestAnExplorationIsTheSameWithMoreWorkers(t *testing.T) {
+func TestAnExplorationDoesNotDependOnTheNumberOfWorkers(t *testing.T) {
 	t.Parallel()
 	sc := small()[0]
 	one, three := Explore(t.Context(), sc, 1), Explore(t.Context(), sc, 3)

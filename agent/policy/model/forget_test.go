@@ -11,12 +11,13 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// blur is something that two worlds are not told apart by, as a host sees it.
+// blur is a detail that worlds forget, as a host sees it.
 type blur struct {
 	name string
-	// alter changes it in a sight, if the worlds forget it there.
+	// alter changes the detail in a sight, if the worlds forget it there.
 	alter func(s *sight) bool
-	// beyond changes the same where the worlds keep it: there it must decide something, or this test sees nothing.
+	// beyond changes the detail where the worlds keep it. There it must decide something; otherwise this test proves
+	// nothing.
 	beyond func(s *sight) bool
 }
 
@@ -52,14 +53,14 @@ func blurs() []blur {
 			},
 		},
 		{
-			"whether the list has settled when nobody asks",
+			"whether the list has settled, where no decision depends on it",
 			func(s *sight) bool { return s.reachable != 0 && later(s) && settles(s) },
 			func(s *sight) bool { return s.reachable != 0 && !later(s) && settles(s) },
 		},
 	}
 }
 
-// alike reports whether two decisions change the same, however they are explained.
+// alike reports whether two decisions have the same effect, whatever their explanations.
 func alike(a, b *[ranks]choice) bool {
 	for r := range ranks {
 		x, y := a[r], b[r]
@@ -71,7 +72,7 @@ func alike(a, b *[ranks]choice) bool {
 	return true
 }
 
-func TestWhatWorldsForgetDecidesNothing(t *testing.T) {
+func TestForgottenDetailsDecideNothing(t *testing.T) {
 	t.Parallel()
 	forgot, decided := make([]int, len(blurs())), make([]int, len(blurs()))
 	second := func(sc Scenario, class Faults) Scenario {
@@ -109,7 +110,7 @@ func TestWhatWorldsForgetDecidesNothing(t *testing.T) {
 	}
 }
 
-func TestAHostThatCanStillGoDownKeepsItsStartGuard(t *testing.T) {
+func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 	t.Parallel()
 	w := smallReplacements()[1].first()
 	w.hosts[3].data, w.hosts[3].held = old, 1

@@ -13,24 +13,25 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// foundingHosts is how many hosts the small worlds have in which a cluster is made by itself.
+// foundingHosts is the number of hosts in the small worlds in which a cluster is bootstrapped automatically.
 const foundingHosts = 3
 
-// founder is one of them.
+// founder is one of these hosts.
 type founder struct {
 	list      int // of its configuration
 	promised  string
 	attempt   string
 	requested bool                 // it creates a cluster, or asks whether it may
-	decided   bool                 // it makes one
-	published uint8                // the number of its word that others read; only if requests are explored
-	done      bool                 // it has belonged to one
-	data      bool                 // there is data of one in its etcd's directory
-	heard     [foundingHosts]uint8 // numbers of words; 0: it has not been asked
-	pending   policy.BootstrapNote // decided, and not on the disk yet
+	decided   bool                 // it bootstraps one
+	published uint8                // the number of its answer that other hosts read; only if requests are explored
+	done      bool                 // it has belonged to a cluster
+	data      bool                 // its etcd's directory has data of a cluster
+	answers   [foundingHosts]uint8 // numbers of answers; 0: it has not been asked
+	pending   policy.BootstrapNote // decided, and not on disk yet
 }
 
-// foundingWorld is one moment. What a host has heard stays as old as it may: that is worse than the bounded window.
+// foundingWorld is one state. The answers that a host has received may be of any age, which is worse than the real
+// bounded window.
 type foundingWorld struct {
 	hosts            [foundingHosts]founder
 	attempts, losses int
@@ -39,21 +40,21 @@ type foundingWorld struct {
 	clusters         int
 }
 
-// foundingScope bounds what happens, and has a mistake to be found.
+// foundingScope bounds the events and may seed a mistake.
 type foundingScope struct {
 	lists           [2][]int // of hosts
 	begin           [foundingHosts]int
 	losses, changes int
-	forgets         int   // times that what quorumd has noted is lost, as when it is installed anew; etcd's data stay
-	before          []int // hosts that return with data of another cluster, which nobody joins
-	requests        int   // times that an operator requests a cluster; the list makes none by itself then
-	withdraws       int   // and that a request is withdrawn
+	forgets         int   // how often quorumd's notes are lost, as in a reinstallation; etcd's data stays
+	before          []int // hosts that return with data of another cluster, which no host joins
+	requests        int   // how often an operator requests a cluster; the list bootstraps none automatically then
+	withdraws       int   // and how often a request is cancelled
 	mistake         string
-	words           *[]policy.BootstrapAnswer // that were ever said, by number
+	words           *[]policy.BootstrapAnswer // all answers so far, by number
 	known           map[standing]foundingMind
 }
 
-// standing is one host at one moment, of which nothing else depends what it says and decides.
+// standing is one host in one state: its answers and decisions depend on nothing else.
 type standing struct {
 	host int
 	founder
@@ -65,7 +66,7 @@ type foundingMind struct {
 	step policy.StepKind
 }
 
-// mind returns what the policy has a host say and note.
+// mind returns what the policy makes a host answer and note.
 func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
 	key := standing{h, w.hosts[h]}
 	key.pending = policy.BootstrapNote{}
@@ -97,7 +98,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			continue
 		}
 		a := policy.BootstrapAnswer{Name: foundingName(g), Silent: "not asked"}
-		if number := me.heard[g]; number > 0 {
+		if number := me.answers[g]; number > 0 {
 			a = (*s.words)[number-1]
 		}
 		if me.published > 0 {
@@ -162,16 +163,16 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 	}
 }
 
-// next returns all moments that may follow.
+// next returns all states that may follow.
 func (s foundingScope) next(w foundingWorld) []foundingWorld {
 	var all []foundingWorld
 	for h := range foundingHosts {
-		all = append(all, s.heard(w, h)...)
+		all = append(all, s.asks(w, h)...)
 		decided := w
 		decided.hosts[h].pending = s.mind(&w, h).note
 		all = append(all, decided, s.land(w, h))
-		restarted := w // also after a loss of power: what was not on the disk is gone
-		restarted.hosts[h].pending, restarted.hosts[h].heard = policy.BootstrapNote{}, founder{}.heard
+		restarted := w // also after a loss of power: whatever was not on disk is gone
+		restarted.hosts[h].pending, restarted.hosts[h].answers = policy.BootstrapNote{}, founder{}.answers
 		restarted.hosts[h].published = 0
 		all = append(all, s.requested(w, h)...)
 		if w.hosts[h].pending != (policy.BootstrapNote{}) {
@@ -223,31 +224,31 @@ func (w *foundingWorld) standing() int {
 	return 0
 }
 
-// heard has a host ask another: the first asks all, and the others the first.
-func (s foundingScope) heard(w foundingWorld, h int) (all []foundingWorld) {
+// asks has a host ask other hosts: the first host asks all of them, the others ask the first.
+func (s foundingScope) asks(w foundingWorld, h int) (all []foundingWorld) {
 	list := s.lists[w.hosts[h].list]
 	for _, g := range list {
 		if g == h || s.requests == 0 && h != list[0] && g != list[0] {
 			continue
 		}
-		if s.requests > 0 { // what it has published may be of a while ago
+		if s.requests > 0 { // its published answer may be outdated
 			asked := w
-			asked.hosts[h].heard[g] = w.hosts[g].published
+			asked.hosts[h].answers[g] = w.hosts[g].published
 			all = append(all, asked)
 			continue
 		}
 		word := s.mind(&w, g).word
-		if p := w.hosts[g].pending; s.mistake == "it is told before it is on the disk" && p.Promise != "" {
+		if p := w.hosts[g].pending; s.mistake == "it answers before its note is on disk" && p.Promise != "" {
 			word.Attempt, word.PromisedList = p.Promise, word.List
 		}
-		told := w
-		told.hosts[h].heard[g] = s.number(word)
-		all = append(all, told)
+		to := w
+		to.hosts[h].answers[g] = s.number(word)
+		all = append(all, to)
 	}
 	return all
 }
 
-// requested returns what follows an operator's request: it is made, published and ended.
+// requested returns what follows an operator's request: it is created, published and ended.
 func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 	if s.requests == 0 || !slices.Contains(s.lists[w.hosts[h].list], h) {
 		return nil
@@ -259,7 +260,7 @@ func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 		was := w.hosts[h].published
 		changed := was == 0 || (*s.words)[was-1].Phase != m.word.Phase
 		if changed && s.mistake != "what was answered to an earlier request counts" {
-			next.hosts[h].heard = founder{}.heard
+			next.hosts[h].answers = founder{}.answers
 		}
 		all = append(all, next)
 	}
@@ -274,7 +275,7 @@ func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 	if m.step == policy.StepFinishBootstrap || withdraws {
 		ended := w
 		ended.hosts[h].requested, ended.hosts[h].decided = false, false
-		ended.hosts[h].pending = policy.BootstrapNote{} // it is of the request that has ended
+		ended.hosts[h].pending = policy.BootstrapNote{} // it belongs to the request that has ended
 		if m.step != policy.StepFinishBootstrap {
 			ended.withdrawn++
 		}
@@ -292,7 +293,7 @@ func (s foundingScope) number(word policy.BootstrapAnswer) uint8 {
 	return uint8(i + 1)
 }
 
-// land writes what was decided, as local.State does: another promise is refused.
+// land records a decision as hoststate.State does: a second, different promise is refused.
 func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	me := &w.hosts[h]
 	note := me.pending
@@ -315,7 +316,7 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	return w
 }
 
-// explore returns the most clusters that were ever made in an order of events, and how many moments there are.
+// explore returns the most clusters that any order of events creates, and the number of states.
 func (s foundingScope) explore() (most, moments int) {
 	var first foundingWorld
 	s.known = map[standing]foundingMind{}
@@ -341,7 +342,7 @@ func (s foundingScope) explore() (most, moments int) {
 	return most, len(seen)
 }
 
-// lossy has three hosts, and two disks are lost; torn has two lists that share a host.
+// lossy has three hosts and loses two disks; torn has two lists that share a host.
 func lossy() foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 2}
 }
@@ -350,8 +351,8 @@ func torn() foundingScope {
 	return foundingScope{lists: [2][]int{{0, 2}, {1, 2}}, begin: [foundingHosts]int{1: 1}, changes: 2}
 }
 
-// returning has hosts of which quorumd has forgotten all, and etcd has not; in earlier, one comes from another cluster.
-// A cluster of which no data are left is none there.
+// returning has hosts on which quorumd has lost its notes and etcd still has its data; in earlier, one returns from
+// another cluster. A cluster without any data left does not count.
 func returning() foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 2}
 }
@@ -360,12 +361,12 @@ func earlier(host int) foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
 }
 
-// twoHosts has two listed hosts and three requests; one request may be withdrawn.
+// twoHosts has two listed hosts and three requests; one request may be cancelled.
 func twoHosts() foundingScope {
 	return foundingScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, withdraws: 1}
 }
 
-func TestTheListedHostsMakeOneClusterAtMostInEveryOrderOfEvents(t *testing.T) {
+func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]foundingScope{
 		"disks are lost": lossy(), "two lists": torn(), "hosts return with data": returning(),
@@ -383,12 +384,12 @@ func TestTheListedHostsMakeOneClusterAtMostInEveryOrderOfEvents(t *testing.T) {
 	}
 }
 
-func TestAMistakeInMakingAClusterIsFound(t *testing.T) {
+func TestAMistakeInBootstrappingIsFound(t *testing.T) {
 	t.Parallel()
 	for mistake, s := range map[string]foundingScope{
 		"one who is silent is not waited for": lossy(), "an earlier attempt is as good": lossy(),
 		"a promise is written over": lossy(), "everybody is the first": lossy(),
-		"it is told before it is on the disk": lossy(), "any promise will do": torn(),
+		"it answers before its note is on disk": lossy(), "any promise will do": torn(),
 		"data are not looked at": earlier(2), "data are not looked at, where all notes are lost": returning(),
 		"it asks before it publishes that it does": twoHosts(), "a decision is no request": twoHosts(),
 		"a cluster is no request": twoHosts(), "the first of the list waits for no other": twoHosts(),

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// ring is a cluster of voters that does nothing but lead and be led.
+// ring is a cluster of voters in which only the leadership changes.
 type ring struct {
 	states []health.State
 	leader int
@@ -26,8 +26,8 @@ func newRing(states []health.State, leader int) *ring {
 	return r
 }
 
-// look is one of the leader's agent. It tells to whom it hands over, or that it does not.
-func (r *ring) look() (to int, gives bool) {
+// look is one round of the leader's agent. It returns the voter that becomes the leader, if it transfers leadership.
+func (r *ring) look() (to int, transfers bool) {
 	me := hostName(r.leader)
 	v := policy.View{
 		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion()},
@@ -69,7 +69,7 @@ func (r *ring) pass(d time.Duration) {
 	}
 }
 
-func TestLeadershipEndsWithOneHandOverWhateverTheVerdicts(t *testing.T) {
+func TestOneLeadershipTransferIsEnoughWhateverTheHealthStates(t *testing.T) {
 	t.Parallel()
 	all := []health.State{health.OK, health.Warm, health.Slow, health.Stalled, health.Failed, health.Unknown}
 	const voters = 4
@@ -88,21 +88,21 @@ func TestLeadershipEndsWithOneHandOverWhateverTheVerdicts(t *testing.T) {
 		}
 		moved++
 		if was := states[leader]; states[to] != health.OK || was == health.OK || was == health.Unknown {
-			t.Fatalf("%v: %s hands over to %s", states, hostName(leader), hostName(to))
+			t.Fatalf("%v: %s transfers leadership to %s", states, hostName(leader), hostName(to))
 		}
 		r.leader = to
 		if again, gives := r.look(); gives {
-			t.Fatalf("%v: %s hands over to %s, and that one to %s", states, hostName(leader), hostName(to),
+			t.Fatalf("%v: %s transfers leadership to %s, which transfers it to %s", states, hostName(leader), hostName(to),
 				hostName(again))
 		}
 	}
 	if moved == 0 {
-		t.Error("nobody has handed over: this has shown nothing")
+		t.Error("no leader has transferred leadership: this test proves nothing")
 	}
 }
 
-// Where it is the leading that makes a disk slow, no verdict ends the circle. Its pace does.
-func TestALeadershipThatMakesSlowGoesRoundLessAndLess(t *testing.T) {
+// If leading itself makes a disk slow, no health state ends the cycle of transfers. Their growing intervals limit it.
+func TestLeadershipThatSlowsItsLeaderRotatesLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	const voters, day, step = 3, 24 * time.Hour, 10 * time.Second
 	for name, refuses := range map[string]bool{"it moves": false, "etcd refuses": true} {
@@ -122,7 +122,7 @@ func TestALeadershipThatMakesSlowGoesRoundLessAndLess(t *testing.T) {
 			}
 			r.pass(step)
 		}
-		// a host begins with waits of 1, 1, 2, 4, 8, 16 and 32 minutes, and then hands over twice an hour
+		// a host begins with intervals of 1, 1, 2, 4, 8, 16 and 32 minutes, and then transfers leadership twice an hour
 		if first, last := perHour[0], perHour[23]; first == 0 || first > 7*voters || last == 0 || last > 2*voters {
 			t.Errorf("%s: %d hand-overs in the first hour, %d in the last", name, first, last)
 		}

@@ -5,10 +5,10 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Explored says that explorations come to decisions with that step or reason.
+// Explored marks a step or reason that explorations reach.
 const Explored = "explored"
 
-// What is the same in every explored world, so that a reason is never given.
+// Conditions that are the same in every explored world, so that a reason never occurs.
 const (
 	oneVersion  = "constant: all run the same safe version of etcd"
 	enoughSpace = "constant: there is space"
@@ -31,7 +31,7 @@ const (
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
-// Steps says for every step of the policy how it is modelled.
+// Steps returns how each step of the policy is modelled.
 func Steps() map[policy.StepKind]string {
 	return map[policy.StepKind]string{
 		policy.StepTakeLock: Explored, policy.StepReleaseLock: Explored, policy.StepBeginJoin: Explored,
@@ -50,7 +50,7 @@ func Steps() map[policy.StepKind]string {
 	}
 }
 
-// Reasons says for every reason of the policy how it is modelled.
+// Reasons returns how each reason of the policy is modelled.
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
 		policy.AtRest: Explored, policy.EtcdCorrupt: Explored, policy.EtcdNoSpace: Explored,

@@ -10,16 +10,15 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickness is a scope in which a sick one of three voters is replaced by a spare, with so many faults of these classes
-// beside that it becomes sick.
+// sickness is a scope in which a spare replaces an unhealthy one of three voters, with n more faults of these classes.
 func sickness(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, VerdictChange|class, n+1
+		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
 		sc.Target = policy.Target{Voters: 3}
 	}
 }
 
-// surplus is a scope in which one of four voters becomes sick, of which three are wanted, and so many agents die.
+// surplus is a scope in which one of four voters becomes unhealthy although three are configured, and n agents die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sickness(n, AgentCrash)(sc)
@@ -27,7 +26,7 @@ func surplus(n int) func(sc *Scenario) {
 	}
 }
 
-// tardily is the same scope, where one that does not answer is too slow to.
+// tardily is the same scope, in which a voter that does not answer is too slow to.
 func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
@@ -35,7 +34,7 @@ func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
 	}
 }
 
-// eachHost changes what is seen of every host.
+// eachHost changes the view of every host.
 func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	return seeing(func(v *policy.View) {
 		for i := range v.Hosts {
@@ -44,7 +43,7 @@ func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
-// withFsyncs changes what is seen of each member, its fsyncs among that, and of its host.
+// withFsyncs changes the view of each member with its fsyncs, and of its host.
 func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -55,7 +54,7 @@ func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	})
 }
 
-// ofReplaced changes what is seen of the member that is replaced, and of its host.
+// ofReplaced changes the view of the replaced member, and of its host.
 func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -66,7 +65,7 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes is a mistake of a host that votes in the place of another which is there still.
+// whileItVotes is a mistake of a host that has replaced a voter and votes while that voter is still a member.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {
@@ -78,7 +77,7 @@ func whileItVotes(change func(v *policy.View)) rules {
 	})
 }
 
-// forThoseGone is what a voter takes for the word of those whose agents are gone while one votes too many.
+// forThoseGone assumes a health state for the hosts whose agents are gone while there is a surplus voter.
 func forThoseGone(word health.State) func(v *policy.View) {
 	return func(v *policy.View) {
 		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
@@ -96,7 +95,7 @@ func forThoseGone(word health.State) func(v *policy.View) {
 	}
 }
 
-// sickMistakes are mistakes about voters that are sick.
+// sickMistakes returns mistakes about unhealthy voters.
 func sickMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
@@ -194,7 +193,7 @@ func sickMistakes() []Mistake {
 	}...)
 }
 
-// witnessMistakes are mistakes about who is sick.
+// witnessMistakes returns mistakes about which voter is unhealthy.
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{

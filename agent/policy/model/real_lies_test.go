@@ -14,15 +14,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// lie is something that etcd does not do. Real etcd must be seen not to do it.
+// lie is a false claim about etcd. Real etcd must refute it.
 type lie struct {
 	name string
 	tell func(c *claims)
 }
 
-// lies are told about everything that is compared. Some are what one would expect of etcd, and some
-// are what this model said before it was compared.
-func lies() []lie {
+// falseClaims returns false claims about everything that is compared. Some are what one would expect of etcd; others are what
+// this model claimed before it was compared.
+func falseClaims() []lie {
 	answers := func(change func(w *world, o operation, honest answer) answer) func(c *claims) {
 		return func(c *claims) {
 			honest := c.refuses
@@ -94,7 +94,7 @@ func lies() []lie {
 				return w.quorum() && (voters < 3 || running == voters)
 			}
 		}},
-		{"a voter that is cut off serves nobody, though it is the only one", func(c *claims) {
+		{"a voter that is cut off serves no one, even as the only voter", func(c *claims) {
 			c.quorum = func(w *world) bool {
 				for i := range w.n {
 					if w.alone(i) && w.hosts[i].apart != 0 {
@@ -144,7 +144,7 @@ func lies() []lie {
 	}
 }
 
-// showing returns the pairs in which a lie differs from what the model says.
+// showing returns the pairs in which a lie differs from the model.
 func (l lie) showing(met map[pair]int) map[pair]bool {
 	honest, lying := ofTheModel(), ofTheModel()
 	l.tell(&lying)
@@ -180,7 +180,7 @@ func TestEveryLieAboutEtcdIsReported(t *testing.T) {
 	t.Parallel()
 	pairs, firsts := met(t)
 	turns := make(chan struct{}, 4)
-	for _, l := range lies() {
+	for _, l := range falseClaims() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			turns <- struct{}{}
@@ -203,8 +203,8 @@ func TestEveryLieAboutEtcdIsReported(t *testing.T) {
 					t.Errorf("it is not the lie that was reported: %s", p.differ[0])
 				}
 			}
-			told, _, _ := strings.Cut(p.differ[0], logs)
-			t.Logf("after %d steps and %.1f s: %s", p.steps, time.Since(began).Seconds(), told)
+			shown, _, _ := strings.Cut(p.differ[0], logs)
+			t.Logf("after %d steps and %.1f s: %s", p.steps, time.Since(began).Seconds(), shown)
 		})
 	}
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// What has become of the lock and of the record since an agent looked, or sent a call that lands
-// late.
+// What has happened to the lock and the record since an agent looked, or since it sent a call that lands late.
 const (
 	lockMine  = "the lock is its own"
 	lockFree  = "the lock is free"
@@ -55,7 +54,7 @@ func (a attempt) text() string {
 	return fmt.Sprintf("%s%s of an agent that %s: %s, %s", late, kindOf(a.step), saw, a.lock, a.record)
 }
 
-// attempts are all of them.
+// attempts returns all of them.
 func attempts() (list []attempt) {
 	since := map[bool][]string{
 		true:  {recordSame, recordChanged, recordGone},
@@ -78,7 +77,7 @@ func attempts() (list []attempt) {
 	return list
 }
 
-// claimed reports whether the call succeeds in the model, by its own functions.
+// claimed reports whether the call succeeds in the model, by the model's own functions.
 func (a attempt) claimed() bool {
 	const me, other = 1, 2
 	w := world{n: 3, lock: -1}
@@ -120,8 +119,8 @@ func (a attempt) claimed() bool {
 	return w.opToken != 0
 }
 
-// slowStore is a way to etcd on which a transaction may be kept back, and then lands late. What is
-// sent after it is lost.
+// slowStore is a connection to etcd that may hold a transaction back, which then lands late. Whatever is sent after it
+// is lost.
 type slowStore struct {
 	*clusterclient.Client
 	keep bool
@@ -147,7 +146,7 @@ func (s *slowStore) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return s.Client.Revoke(ctx, id)
 }
 
-// agents are the one that makes the call, and another, on one cluster name.
+// agents are the one that makes the call, and another one, on one cluster name.
 type agents struct {
 	store     *slowStore
 	keys      record.Keys
@@ -176,7 +175,7 @@ func (s *agents) revision(ctx context.Context) (int64, error) {
 	return got.Pairs[0].ModRevision, nil
 }
 
-// play makes the call in its situation, and tells whether it has succeeded.
+// play makes the call in its situation, and reports whether it has succeeded.
 func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 	put, del := clientv3.OpPut(s.keys.Op(), "{}"), clientv3.OpDelete(s.keys.Op())
 	if a.saw {
@@ -204,7 +203,7 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 	if a.late {
 		s.store.keep = true
 		if err := call(); !errors.Is(err, errNotAnswered) {
-			return false, fmt.Errorf("a call that is kept back gives %w", err)
+			return false, fmt.Errorf("a call that was held back returned %w", err)
 		}
 		s.store.keep = false
 	}
@@ -232,12 +231,12 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 	return err == nil && answer.Succeeded, err
 }
 
-// turnLock makes the lock what the attempt says.
+// turnLock puts the lock into the state of the attempt.
 func (s *agents) turnLock(ctx context.Context, a attempt) error {
 	if a.lock == lockMine {
 		return nil
 	}
-	if a.step != takeLock { // my lease ends without my knowing
+	if a.step != takeLock { // this agent's lease ends without its noticing
 		got, err := s.store.Read(ctx, clusterclient.Span{Start: s.keys.Lock()})
 		if err != nil || len(got.Pairs) != 1 {
 			return fmt.Errorf("the lock is not there: %w", err)
@@ -256,7 +255,7 @@ func (s *agents) turnLock(ctx context.Context, a attempt) error {
 	return s.other.Take(ctx, seen)
 }
 
-// commitLies are lies about what is committed.
+// commitLies returns false claims about what is committed.
 func commitLies() map[string]func(a attempt) bool {
 	return map[string]func(a attempt) bool{
 		"a call that is late never lands": func(a attempt) bool { return !a.late && a.claimed() },

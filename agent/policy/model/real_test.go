@@ -23,15 +23,15 @@ var (
 	bound   = flag.Duration("bound", 14*time.Minute, "what is not compared by then is an error")
 )
 
-// least is how many comparisons are made at least, so that every pair is met on several paths.
+// least is the minimum number of comparisons, so that every pair is met on several paths.
 const least = 2000
 
-// partLeast is how many comparisons a part has at least.
+// partLeast is the minimum for a part.
 const partLeast = 200
 
 func versions() []string { return []string{"v3.5", "v3.6"} }
 
-// scopes are those whose pairs are compared. In the small ones no voter of three ever fails.
+// scopes returns those whose pairs are compared. In the small ones no voter of three ever fails.
 func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
@@ -51,8 +51,8 @@ func scopes() []Scenario {
 		})
 }
 
-// replacementScopes are those in which voters are removed without a person: a dead one before another votes in its
-// place, and a sick one after that.
+// replacementScopes returns those in which voters are removed without an operator: a dead one before another votes in
+// its place, an unhealthy one after that.
 func replacementScopes() []Scenario {
 	return slices.Concat(smallReplacements(), smallSickness())
 }
@@ -85,11 +85,11 @@ func met(t *testing.T) (map[pair]int, map[cluster]int) {
 	return p.met, firsts
 }
 
-// questions are what may be asked of etcd in a state beyond what quorumd asks: every change that the
-// model says is refused, and the removal of a voter of three. They are asked where nothing is on its
-// way. A voter that is removed from two is left out, as quorumd removes none: the one that is left,
-// killed before its next write, was seen to start with the old list and to wait for ever for the
-// vote of the one that is gone, since etcd had not put it on the disk that the removal is committed.
+// questions returns what etcd may be asked in a state beyond what quorumd asks: every change that the model expects to
+// be refused, and the removal of one of three voters. They are asked while nothing is in flight. Removing one of two
+// voters is left out, since quorumd never does it. The remaining voter, killed before its next write, has been seen to
+// start with the old list and to wait forever for the removed one's vote, since etcd had not written to disk that the
+// removal is committed.
 func questions(at cluster) (list []pair) {
 	w := at.world(maxHosts)
 	if !w.quorum() {
@@ -116,7 +116,7 @@ func questions(at cluster) (list []pair) {
 	return list
 }
 
-func TestRealEtcdDoesWhatTheModelSays(t *testing.T) {
+func TestRealEtcdBehavesAsTheModelClaims(t *testing.T) {
 	t.Parallel()
 	pairs, firsts := met(t)
 	for _, version := range versions() {

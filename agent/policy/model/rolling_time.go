@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// timePasses lets come to an end what only takes time, and heals.
+// timePasses completes what only takes time, and heals.
 func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 	h, name := &w.hosts[i], hostName(i)
 	change := func(what string, can bool, do func(to *rolling, h *rolled)) {
@@ -30,8 +30,8 @@ func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 	change("waits for the cool-down", i == 0 && w.cool == 0 && w.op == 0, func(to *rolling, _ *rolled) { to.cool = 1 })
 }
 
-// goesWrong crashes a host, its etcd or its agent, cuts it off, makes it slow, or has somebody write where only agents
-// do.
+// goesWrong crashes a host, its etcd or its agent, cuts it off, makes it slow, or writes a record that only agents
+// write.
 func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	if int(w.faults) >= m.Budget {
 		return
@@ -65,7 +65,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 		}
 		to.opWritten()
 	})
-	// at any time, also while another one has its turn: by how often that was let go on, a host knows that it is old
+	// at any time, also during another host's operation: the number of resumes shows a host that this one is old
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
 		fault(fmt.Sprintf("has the rollout written over as it was before it was done, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolling, _ *rolled) {
@@ -78,7 +78,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	})
 }
 
-// peopleDo has people say something.
+// peopleDo applies an operator's action.
 func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 	if int(w.said) >= m.People {
 		return
@@ -104,7 +104,7 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 	runs, halts := w.state == rollRuns, w.state == rollPaused || w.state == rollStopped
 	if w.quorum() && i == 0 {
 		word("pause it", runs, set(rollPaused))
-		word("let it go on", halts, set(rollRuns))
+		word("resume it", halts, set(rollRuns))
 		word("abort it", runs || halts, set(rollAborted))
 	}
 	untouched := h.ask != nothing && h.standing().Untouched()

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestThePolicyBreaksNoPromiseInAClusterThatHasLostItsMajority(t *testing.T) {
+func TestThePolicyKeepsItsPromisesAfterQuorumLoss(t *testing.T) {
 	t.Parallel()
 	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
 	for _, sc := range Ruins() {
@@ -37,7 +37,7 @@ func TestThePolicyBreaksNoPromiseInAClusterThatHasLostItsMajority(t *testing.T) 
 	}
 }
 
-func TestEveryMistakeInARecoveryIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+func TestEveryMistakeInARecoveryBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
 	for _, m := range RuinMistakes() {

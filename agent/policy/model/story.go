@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// story describes how a breach comes about. States in the table have their hosts sorted, so the way
-// is walked again from the beginning, with every host keeping its name.
+// story describes how a breach comes about. States in the table have their hosts sorted, so the way is walked again
+// from the start with unsorted hosts.
 func (x *explorer) story(f find) *Breach {
 	var way []key
 	begin := x.sc.first()
@@ -145,7 +145,7 @@ func (m *machine) text(e event, w *world) string {
 		return "the cool-down passes"
 	case evStalled:
 		return "the learner makes no progress until its timeout"
-	case evTold:
+	case evReported:
 		return "every voter's agent has reported again"
 	case evOrphaned:
 		return "the operation has been without its lock for the grace time"
@@ -253,8 +253,8 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.dead|w.opReplace != 0 {
-		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,told:%d)", w.dead, w.witness,
-			w.opReplace, w.rpWho, w.rpGone, w.opTold))
+		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,reported:%d)", w.dead, w.witness,
+			w.opReplace, w.rpWho, w.rpGone, w.opReported))
 	}
 	if w.rm|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",
