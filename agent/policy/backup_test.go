@@ -50,7 +50,9 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: 11 * time.Minute}
 		}, true, "due, by n4"},
-		"taken with a clock that was a day ahead": {func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, by n4"},
+		"taken with a clock that was a day ahead": {
+			func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, by n4",
+		},
 	} {
 		v := backedUp()
 		c.change(&v)

@@ -34,13 +34,23 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
 		}, StepNone, UnitStopped},
 		{"not if only the records are unreadable", func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum},
-		{"not on the remains of a failed first start", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
+		{
+			"not on the remains of a failed first start",
+			func(v *View) { v.Data.State = DataRemains },
+			StepNone,
+			DataUnusable,
+		},
 		{"not if a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
 		{"not if one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},
 		{"even with its own data", func(v *View) {
 			v.Bootstrap.Seen, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		}, StepStartUnit, ""},
-		{"not on a host that has belonged to a cluster", func(v *View) { v.Bootstrap.Done = true }, StepFinishBootstrap, ""},
+		{
+			"not on a host that has belonged to a cluster",
+			func(v *View) { v.Bootstrap.Done = true },
+			StepFinishBootstrap,
+			"",
+		},
 	})
 }
 

@@ -105,7 +105,12 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		{"another voter does not answer", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter reports errors", func(v *View) { v.Cluster.Members[1].Errors = true }, StepNone, QuorumAtRisk},
 		{"another voter is slow", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, QuorumAtRisk},
-		{"another voter has no health state", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{
+			"another voter has no health state",
+			func(v *View) { v.Hosts[1].Health = health.Unknown },
+			StepNone,
+			QuorumAtRisk,
+		},
 		{"another voter's quorumd is gone", func(v *View) { v.Hosts = v.Hosts[1:] }, StepNone, QuorumAtRisk},
 		{"two are unhealthy, itself among them", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
@@ -547,7 +552,9 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 		again  time.Duration
 		behind string
 	}{
-		{"the first, in the operation of a host that has reported nothing", func(v *View) { turn(v, "n2") }, lookSoon, "n2"},
+		{
+			"the first, in the operation of a host without a report", func(v *View) { turn(v, "n2") }, lookSoon, "n2",
+		},
 		{"the first, in the operation of the one asked before", func(v *View) {
 			wants(v, 0, 999)
 			turn(v, "n1")

@@ -95,20 +95,22 @@ func TestAHostThatLostItsDataInItsOperationAbandonsItsMemberOnceRecorded(t *test
 func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *View){
-		"it is not known where the data was":          func(v *View) { v.Self.DataMount = "" },
-		"its file system is not mounted":              func(v *View) { v.Data.Mount = "/" },
-		"it cannot be read":                           func(v *View) { v.Data.State = DataUnreadable },
-		"it was not read":                             func(v *View) { v.Data.State = DataUnknown },
-		"it was read before etcd was down":            func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
-		"it was read during the work":                 func(v *View) { v.Data.Age = v.Asked.OverFor },
-		"the work has only just ended":                func(v *View) { v.Asked.OverFor = time.Second },
-		"another member's data is there":              func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
-		"its member answers":                          func(v *View) { v.Cluster.Members[2].Live = true },
-		"its etcd runs":                               func(v *View) { v.Unit.State = UnitActive },
-		"its disk records another member":             func(v *View) { v.Self.MemberID = 8 },
-		"the cluster is another one":                  func(v *View) { v.Cluster.ID++ },
-		"the program of its command may have started": func(v *View) { v.Asked.Work, v.Asked.Over = WorkCommand, false },
-		"it is a learner":                             func(v *View) { v.Cluster.Members[2].Learner = true },
+		"it is not known where the data was": func(v *View) { v.Self.DataMount = "" },
+		"its file system is not mounted":     func(v *View) { v.Data.Mount = "/" },
+		"it cannot be read":                  func(v *View) { v.Data.State = DataUnreadable },
+		"it was not read":                    func(v *View) { v.Data.State = DataUnknown },
+		"it was read before etcd was down":   func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
+		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.OverFor },
+		"the work has only just ended":       func(v *View) { v.Asked.OverFor = time.Second },
+		"another member's data is there":     func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
+		"its member answers":                 func(v *View) { v.Cluster.Members[2].Live = true },
+		"its etcd runs":                      func(v *View) { v.Unit.State = UnitActive },
+		"its disk records another member":    func(v *View) { v.Self.MemberID = 8 },
+		"the cluster is another one":         func(v *View) { v.Cluster.ID++ },
+		"the program of its command may have started": func(v *View) {
+			v.Asked.Work, v.Asked.Over = WorkCommand, false
+		},
+		"it is a learner": func(v *View) { v.Cluster.Members[2].Learner = true },
 	} {
 		v := emptiedView()
 		change(&v)

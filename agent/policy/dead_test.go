@@ -268,9 +268,11 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 	}{
 		"2 s remain": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 2*time.Second }, 2 * time.Second, ""},
 		"it is over, and the replacement's record is awaited": {func(*View) {}, lookSoon, ""},
-		"no host has replaced it for long":                    {func(v *View) { v.Limits.DeadGrace = 9 * time.Minute }, 0, ""},
-		"dead voters are not replaced":                        {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
-		"the cluster is paused":                               {func(v *View) { v.Pause = &Pause{} }, 0, ""},
+		"no host has replaced it for long": {
+			func(v *View) { v.Limits.DeadGrace = 9 * time.Minute }, 0, "",
+		},
+		"dead voters are not replaced": {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
+		"the cluster is paused":        {func(v *View) { v.Pause = &Pause{} }, 0, ""},
 		"it has just fallen silent, and n2 has not reported yet, to a non-voter": {func(v *View) {
 			v.Self.PeerURL = peerPrefix + "n4"
 			v.Hosts[0].Own = false

@@ -47,7 +47,12 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 		{"there is no health state", func(v *View) {
 			v.Health = Health{State: health.Unknown, Text: "no data"}
 		}, StepNone, HealthUnknown},
-		{"there is no health state any more", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
+		{
+			"there is no health state any more",
+			func(v *View) { v.Health.State = health.Unknown },
+			StepNone,
+			HealthUnknown,
+		},
 		{"it is qualifying", func(v *View) {
 			v.Health = Health{State: health.Qualifying, Text: "12 of 3000"}
 		}, StepNone, NotQualified},
@@ -219,7 +224,12 @@ func TestAJoinGoesStepByStep(t *testing.T) {
 			v.Unit.EnvReady = true
 			v.Self.Etcd = Version{3, 8, 0}
 		}), StepNone, VersionIncompatible},
-		{"the host waits for it", with(added, func(v *View) { v.Unit.State = UnitActive }), StepNone, LearnerNotStarted},
+		{
+			"the host waits for it",
+			with(added, func(v *View) { v.Unit.State = UnitActive }),
+			StepNone,
+			LearnerNotStarted,
+		},
 		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, LearnerBehind},
 		{"how far behind is unknown", func(v *View) {
 			v.Cluster.Members[2].LagKnown = false
@@ -288,7 +298,12 @@ func TestAJoinGoesStepByStep(t *testing.T) {
 			v.Self.Conflict = "another agent runs with this host's ID"
 		}, StepNone, HostConflict},
 		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
-		{"another agent took it", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} }, StepNone, LockHeld},
+		{
+			"another agent took it",
+			func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} },
+			StepNone,
+			LockHeld,
+		},
 		{"the record has an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
 		{"the cluster is gone", func(v *View) { v.Cluster = Cluster{} }, StepNone, NoQuorum},
 		{"an operation of a newer agent", func(v *View) { v.Op.Kind = "dance" }, StepNone, OperationInFlight},

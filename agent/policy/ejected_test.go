@@ -121,8 +121,12 @@ func TestAHealthyPeriodIsRecordedAsItGrowsAndForgottenWhenItEnds(t *testing.T) {
 		"the disk records nothing":                 {func(v *View) { v.Ejections.NotedFor = 0 }, true},
 		"the disk records an earlier period":       {func(v *View) { v.Ejections.NotedAgo = time.Minute }, true},
 		"the disk records it for another ejection": {func(v *View) { v.Ejections.NotedFor = time.Hour }, true},
-		"it has just begun":                        {func(v *View) { v.Ejections.WellFor, v.Ejections.NotedFor = 1, 0 }, false},
-		"it is unhealthy":                          {func(v *View) { v.Ejections.WellFor, v.Health.State = 0, health.Slow }, true},
+		"it has just begun": {
+			func(v *View) { v.Ejections.WellFor, v.Ejections.NotedFor = 1, 0 }, false,
+		},
+		"it is unhealthy": {
+			func(v *View) { v.Ejections.WellFor, v.Health.State = 0, health.Slow }, true,
+		},
 		"its health is unknown": {func(v *View) {
 			v.Ejections.WellFor, v.Health.State = 0, health.Unknown
 		}, false},

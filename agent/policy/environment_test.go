@@ -27,8 +27,12 @@ func TestAClusterIsBootstrappedOnlyOnRequestAndWhileNoneAnswers(t *testing.T) {
 		"a cluster answers": {
 			View{Bootstrap: asked, Cluster: Cluster{Listed: true, Reachable: true}}, EnvironmentListed, false,
 		},
-		"the host continues alone with its own data": {View{Recovery: &Recovery{Survivor: true}}, EnvironmentListed, false},
-		"it continues with a snapshot":               {View{Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false},
+		"the host continues alone with its own data": {
+			View{Recovery: &Recovery{Survivor: true}}, EnvironmentListed, false,
+		},
+		"it continues with a snapshot": {
+			View{Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,
+		},
 		// a host that was about to bootstrap, and could not yet, may be the one that does
 		"it continues with a snapshot, and a bootstrap was requested": {
 			View{Bootstrap: asked, Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,

@@ -252,7 +252,12 @@ func TestAMembersEtcdIsStartedExactlyAtTheLimits(t *testing.T) {
 	play(t, failed, []scene{
 		{"its last start is just long enough ago", nil, StepStartUnit, ""},
 		{"its last start is too recent", func(v *View) { v.Unit.SinceStart-- }, StepNone, Starting},
-		{"the remaining time is reported", func(v *View) { v.Unit.SinceStart = 1740 * time.Millisecond }, StepNone, Starting},
+		{
+			"the remaining time is reported",
+			func(v *View) { v.Unit.SinceStart = 1740 * time.Millisecond },
+			StepNone,
+			Starting,
+		},
 		{"its version is too old for the others", func(v *View) {
 			v.Self.Etcd = Version{3, 5, 35}
 		}, StepNone, VersionIncompatible},
@@ -346,7 +351,12 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 			v.Cluster.Members[2].DownFor = 12340 * time.Millisecond
 		}, StepNone, MemberLive},
 		{"the member list has just settled", func(v *View) { v.Cluster.StableFor = v.Limits.Settle }, StepTakeLock, ""},
-		{"the member list has not settled", func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 }, StepNone, Settling},
+		{
+			"the member list has not settled",
+			func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 },
+			StepNone,
+			Settling,
+		},
 		{"the member list has not settled, and the remaining time is reported", func(v *View) {
 			v.Cluster.StableFor = 5270 * time.Millisecond
 		}, StepNone, Settling},

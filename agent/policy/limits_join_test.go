@@ -127,7 +127,12 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 		{"it has not been added for exactly the limit", begun(func(v *View) {
 			v.Op.Elapsed = 5 * time.Minute
 		}), StepAddLearner, ""},
-		{"it has not been added beyond the limit", begun(func(v *View) { v.Op.Elapsed = 5*time.Minute + 1 }), StepRollBack, ""},
+		{
+			"it has not been added beyond the limit",
+			begun(func(v *View) { v.Op.Elapsed = 5*time.Minute + 1 }),
+			StepRollBack,
+			"",
+		},
 		{"a write is just old enough to be settled", func(v *View) {
 			m := &v.Cluster.Members[2]
 			m.StillFor, m.StalledFor, v.Op.WrittenFor = 6*time.Minute, 6*time.Minute, v.Limits.Settle
@@ -197,7 +202,12 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 		{"its cluster answers, but its records are unreadable", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.Error = false, true, "no leader"
 		}, StepNone, NoQuorum},
-		{"its endpoints lead to another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{
+			"its endpoints lead to another cluster",
+			func(v *View) { v.Cluster.ExpectedID = 9 },
+			StepNone,
+			ClusterIDMismatch,
+		},
 	})
 }
 

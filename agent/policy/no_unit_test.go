@@ -20,7 +20,12 @@ func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
 	play(t, noUnit(restingVoter), []scene{
 		{"it is idle", nil, StepNone, AtRest},
 		{"it is idle in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, AtRest},
-		{"a voter that is down is reported", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{
+			"a voter that is down is reported",
+			func(v *View) { v.Cluster.Members[1].Live = false },
+			StepNone,
+			VoterNotLive,
+		},
 	})
 	play(t, noUnit(slowLeader), []scene{{"it transfers leadership", nil, StepGiveWay, ""}})
 	play(t, noUnit(askedView), []scene{

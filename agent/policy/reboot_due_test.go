@@ -35,10 +35,14 @@ func TestARebootIsRequestedOnlyIfEverythingAllowsIt(t *testing.T) {
 			func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside,
 			"no window",
 		},
-		"another host has a request": {func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window"},
-		"too late":                   {func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open"},
-		"vetoed since":               {func(s *RebootableHost) { own(s); s.Veto = "x" }, RebootWithdraw, "veto: x"},
-		"done by hand":               {func(s *RebootableHost) { own(s); s.Required = "" }, RebootWithdraw, ""},
+		"another host has a request": {
+			func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window",
+		},
+		"too late": {
+			func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open",
+		},
+		"vetoed since": {func(s *RebootableHost) { own(s); s.Veto = "x" }, RebootWithdraw, "veto: x"},
+		"done by hand": {func(s *RebootableHost) { own(s); s.Required = "" }, RebootWithdraw, ""},
 	} {
 		s := RebootableHost{Required: "linux-image", Up: 30 * 24 * time.Hour, Open: true}
 		c.change(&s)

@@ -73,10 +73,14 @@ func recoveryDoubts() []recoveryDoubt {
 		{"another cluster's name", otherName, "plan for one cluster at a time"},
 		{"another cluster's data", otherData, "leave the facts of the other cluster out"},
 		{"too old", each(factsTooOld), "collect them again with quorumctl recover facts"},
-		{"who was named is not there", namedUnknown, "collect the facts there, or name another with --survivor"},
-		{"who was named cannot", namedUnable, "name another with --survivor, or none for the most advanced"},
+		{"the named survivor is missing", namedUnknown, "collect the facts there, or name another with --survivor"},
 		{
-			"data are left", dataLeft, "plan without --from-snapshot to lose less; if this data is unusable, name " +
+			"the named survivor cannot continue",
+			namedUnable,
+			"name another with --survivor, or none for the most advanced",
+		},
+		{
+			"data is left", dataLeft, "plan without --from-snapshot to lose less; if this data is unusable, name " +
 				"the host that restores the snapshot: --survivor {}",
 		},
 		{

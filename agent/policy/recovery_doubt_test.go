@@ -66,13 +66,13 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 		"too old": {
 			func(l *left) { l.all[0].Age = MaxFactsAge + time.Second }, func(l *left) { l.all[0].Age = MaxFactsAge },
 		},
-		"who was named is not there": {
+		"the named survivor is missing": {
 			func(l *left) { l.choice.Survivor = "n9" }, func(l *left) { l.choice.Survivor = "n1" },
 		},
-		"who was named cannot": {
+		"the named survivor cannot continue": {
 			func(l *left) { l.choice.Survivor, l.all[1].Empty = "n2", true }, func(l *left) { l.choice.Survivor = "" },
 		},
-		"data are left": {
+		"data is left": {
 			func(l *left) { l.choice.Snapshot = true }, func(l *left) { l.choice.Snapshot = false },
 		},
 		"no host can continue": {
@@ -200,7 +200,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	t.Parallel()
 	table := map[string]func(p *OfferedPlan){
 		"another cluster's plan":  func(p *OfferedPlan) { p.Now.Cluster = "other" },
-		"no part of it":           func(p *OfferedPlan) { p.Own = nil },
+		"a host outside the plan": func(p *OfferedPlan) { p.Own = nil },
 		"a quorum is seen":        func(p *OfferedPlan) { p.Now.Quorum = true },
 		"too old":                 func(p *OfferedPlan) { p.Age = MaxPlanAge + time.Second },
 		"another host":            func(p *OfferedPlan) { p.Now.HostID = "id-n9" },

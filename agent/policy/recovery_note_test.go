@@ -12,10 +12,14 @@ func TestOnlyACompletedPlanLeavesARecord(t *testing.T) {
 		survivor bool
 		want     RecoveryNote
 	}{
-		"the survivor continues alone":   {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryTold},
-		"another host joins":             {Step{Kind: StepEndRecovery, Outcome: Recovered}, false, RecoveryJoins},
-		"the quorum is back":             {Step{Kind: StepEndRecovery, Outcome: QuorumBack}, true, RecoveryLeavesNothing},
-		"the plan was abandoned":         {Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, true, RecoveryLeavesNothing},
+		"the survivor continues alone": {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryTold},
+		"another host joins":           {Step{Kind: StepEndRecovery, Outcome: Recovered}, false, RecoveryJoins},
+		"the quorum is back": {
+			Step{Kind: StepEndRecovery, Outcome: QuorumBack}, true, RecoveryLeavesNothing,
+		},
+		"the plan was abandoned": {
+			Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, true, RecoveryLeavesNothing,
+		},
 		"it continues with its own data": {Step{Kind: StepPlaceCopy}, true, RecoveryLeavesNothing},
 	} {
 		v := View{Recovery: &Recovery{Survivor: c.survivor}}

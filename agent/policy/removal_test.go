@@ -258,7 +258,9 @@ func TestARemovalRequestEndsWhenDoneOrReleasedOrExpired(t *testing.T) {
 	}{
 		"it waits":            {nil, RemovalNote{}},
 		"there is no request": {[]func(v *View){gone, func(v *View) { v.Removal = nil }}, RemovalNote{}},
-		"it is removed":       {[]func(v *View){gone}, RemovalNote{true, Removed, "it is no longer in the member list"}},
+		"it is removed": {
+			[]func(v *View){gone}, RemovalNote{true, Removed, "it is no longer in the member list"},
+		},
 		"it is removed, and its request has expired": {
 			[]func(v *View){gone, over, begun}, RemovalNote{true, Removed, "it is no longer in the member list"},
 		},
@@ -345,7 +347,9 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		"while the cluster pauses": {
 			func(v *View) { v.Pause = &Pause{"bob", "a move"} }, 9, false, Paused, "by bob: a move",
 		},
-		"this host's own member":           {func(v *View) { v.Self.PeerURL = peerPrefix + "v3" }, 9, false, "", "own member"},
+		"this host's own member": {
+			func(v *View) { v.Self.PeerURL = peerPrefix + "v3" }, 9, false, "", "own member",
+		},
 		"without a snapshot":               {liveAndStored, 9, false, SnapshotFirst, "no snapshot yet"},
 		"without a snapshot, as requested": {liveAndStored, 9, true, "", ""},
 	} {

@@ -190,7 +190,12 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			h.Health, h.Strained, h.Waiting = health.Slow, true, HealthBad
 			v.Hosts = append(v.Hosts, h)
 		}, StepNone, LearnerPresent},
-		{"another voter's health is unknown", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{
+			"another voter's health is unknown",
+			func(v *View) { v.Hosts[1].Health = health.Unknown },
+			StepNone,
+			QuorumAtRisk,
+		},
 		{"the voter that leads reports errors", func(v *View) {
 			v.Cluster.Members[0].Errors = true
 		}, StepNone, QuorumAtRisk},
@@ -203,7 +208,12 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		{"another operation is in flight", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"}
 		}, StepNone, VoterNotLive},
-		{"another host publishes that it is in its operation", func(v *View) { v.Hosts[1].Turn = true }, StepNone, OperationInFlight},
+		{
+			"another host publishes that it is in its operation",
+			func(v *View) { v.Hosts[1].Turn = true },
+			StepNone,
+			OperationInFlight,
+		},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, LockHeld},
 		{"the member list has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
 		{"an operation has just ended", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
@@ -224,7 +234,12 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		{"in different failure domains", ofFive("rack", "shelf"), StepNone, CommonCause},
 		{"in no failure domain", ofFive("", ""), StepNone, CommonCause},
 		{"in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
-		{"in one failure domain, as reported by all others, which know it", informedOf("rack", "rack", "rack"), StepTakeLock, ""},
+		{
+			"in one failure domain, as reported by all others, which know it",
+			informedOf("rack", "rack", "rack"),
+			StepTakeLock,
+			"",
+		},
 		{"one of them knows another one", informedOf("rack", "rack", "shelf"), StepNone, CommonCause},
 		{"one of them knows none", informedOf("rack", "", "rack"), StepNone, CommonCause},
 		{"they name their own failure domain", informedOf("hall", "hall", "hall"), StepNone, CommonCause},
@@ -297,7 +312,12 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 			v.Hosts[1].Health = health.Slow
 		}, StepRollBack, ""},
 		{"once it is removed this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
-		{"which is unhealthy by now", func(v *View) { without(v, 3); v.Health.State = health.Failed }, StepRollBack, ""},
+		{
+			"which is unhealthy by now",
+			func(v *View) { without(v, 3); v.Health.State = health.Failed },
+			StepRollBack,
+			"",
+		},
 	})
 	play(t, replacing(standbyOfDead, PhaseRemoving), []scene{
 		{"the standby asks etcd", nil, StepRemoveMember, ""},

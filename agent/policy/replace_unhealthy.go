@@ -84,9 +84,9 @@ func (v View) joinsFirst(who Member) bool {
 	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
 }
 
-// onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow disk
-// delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost the
-// others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
+// onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow
+// disk delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost
+// the others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isSick(who) && !v.silent(who) &&
@@ -113,8 +113,8 @@ func (v View) recovered(m Member) string {
 	return m.label() + " is " + h.Health.String() + " by its own report"
 }
 
-// joinAsExtra continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while that
-// voter is known to be unhealthy and the others to be healthy.
+// joinAsExtra continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while
+// that voter is known to be unhealthy and the others to be healthy.
 func joinAsExtra(v View, m Member, listed bool) Decision {
 	if !listed {
 		return addLearner(v)

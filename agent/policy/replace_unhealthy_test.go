@@ -88,11 +88,21 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 			other.Health, other.Strained, other.Waiting = health.Slow, true, HealthBad
 			v.Hosts = append(v.Hosts, other)
 		}, StepTakeLock, ""},
-		{"another voter's health is unknown", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{
+			"another voter's health is unknown",
+			func(v *View) { v.Hosts[1].Health = health.Unknown },
+			StepNone,
+			QuorumAtRisk,
+		},
 		{"this host is unhealthy", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
 		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
 		{"the member list has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
-		{"another host publishes that it is in its operation", func(v *View) { v.Hosts[1].Turn = true }, StepNone, OperationInFlight},
+		{
+			"another host publishes that it is in its operation",
+			func(v *View) { v.Hosts[1].Turn = true },
+			StepNone,
+			OperationInFlight,
+		},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
 	}
 	play(t, sickView, append(scenes,

@@ -83,10 +83,12 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 		"a host that only observes": {
 			mode: Observe, request: Standing{Work: WorkMaintenance}, says: "only observes",
 		},
-		"a reboot":                         {mode: Manage, request: Standing{Work: WorkReboot}, reboots: true},
-		"a reboot without a way to reboot": {mode: Manage, request: Standing{Work: WorkReboot}, says: "no way to reboot"},
-		"an external reboot":               {mode: Manage, request: Standing{Work: WorkReboot, External: true}},
-		"a restart":                        {mode: Manage, request: Standing{Work: WorkRestart}},
+		"a reboot": {mode: Manage, request: Standing{Work: WorkReboot}, reboots: true},
+		"a reboot without a way to reboot": {
+			mode: Manage, request: Standing{Work: WorkReboot}, says: "no way to reboot",
+		},
+		"an external reboot": {mode: Manage, request: Standing{Work: WorkReboot, External: true}},
+		"a restart":          {mode: Manage, request: Standing{Work: WorkRestart}},
 		"a restart that keeps etcd running": {
 			mode: Manage, request: Standing{Work: WorkRestart, KeepRunning: true}, says: "cannot keep etcd running",
 		},

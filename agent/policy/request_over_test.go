@@ -35,9 +35,11 @@ func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 		"the machine reboots before its operation": {
 			s: Standing{Work: WorkReboot, OtherBoot: true}, untouched: true, outlasting: true,
 		},
-		"a restart waits":                          {s: Standing{Work: WorkRestart}, untouched: true},
-		"a command waits":                          {s: Standing{Work: WorkCommand}, untouched: true},
-		"maintenance waits":                        {s: Standing{Work: WorkMaintenance}, untouched: true, outlasting: true},
+		"a restart waits": {s: Standing{Work: WorkRestart}, untouched: true},
+		"a command waits": {s: Standing{Work: WorkCommand}, untouched: true},
+		"maintenance waits": {
+			s: Standing{Work: WorkMaintenance}, untouched: true, outlasting: true,
+		},
 		"its operation has begun":                  {s: Standing{Work: WorkReboot, Begun: true}, outlasting: true},
 		"etcd was stopped for a missing operation": {s: Standing{Work: WorkRestart, Stopped: true}},
 		"the machine has rebooted": {

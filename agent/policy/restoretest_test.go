@@ -49,18 +49,22 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		run    bool
 		text   string
 	}{
-		"not yet":                  {func(*View) {}, false, "the next restore test is in 14h, by n5"},
-		"due":                      {due, true, "is due now, by n5"},
-		"the first":                {func(v *View) { v.Backup.Drill.Proven = false }, true, "now, by n5"},
-		"off":                      {func(v *View) { due(v); v.Backup.Drill.Every = 0 }, false, ""},
-		"no window for snapshot":   {func(v *View) { due(v); v.Backup.Open = false }, true, "now, by n5"},
-		"paused":                   {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
-		"observing":                {func(v *View) { due(v); v.Self.Mode = Observe }, false, "now, by n5"},
-		"out of reach":             {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
-		"no snapshot to test":      {func(v *View) { due(v); v.Backup.Saved = false }, false, "there is no snapshot yet"},
-		"maintenance is requested": {func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "now, by n6"},
-		"joining":                  {joins("n5"), false, "due, and n6 waits: n5 is in an operation"},
-		"another host joins":       {joins("n6"), false, "due, and n5 waits: n6 is in an operation"},
+		"not yet":                {func(*View) {}, false, "the next restore test is in 14h, by n5"},
+		"due":                    {due, true, "is due now, by n5"},
+		"the first":              {func(v *View) { v.Backup.Drill.Proven = false }, true, "now, by n5"},
+		"off":                    {func(v *View) { due(v); v.Backup.Drill.Every = 0 }, false, ""},
+		"no window for snapshot": {func(v *View) { due(v); v.Backup.Open = false }, true, "now, by n5"},
+		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
+		"observing":              {func(v *View) { due(v); v.Self.Mode = Observe }, false, "now, by n5"},
+		"out of reach":           {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
+		"no snapshot to test": {
+			func(v *View) { due(v); v.Backup.Saved = false }, false, "there is no snapshot yet",
+		},
+		"maintenance is requested": {
+			func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "now, by n6",
+		},
+		"joining":            {joins("n5"), false, "due, and n6 waits: n5 is in an operation"},
+		"another host joins": {joins("n6"), false, "due, and n5 waits: n6 is in an operation"},
 		"a voter is dead": {func(v *View) {
 			due(v)
 			v.Cluster.Members[1].Live = false
@@ -125,10 +129,14 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 		by     string
 		text   string
 	}{
-		"a standby is first":         {func(*View) {}, "n4", "now, by n4"},
-		"a voter is next":            {voters, "n3", "now, by n3"},
-		"not a WARM one":             {func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2"},
-		"not one without free space": {func(v *View) { voters(v); v.Hosts[2].Drills = DrillNoRoom }, "n2", "now, by n2"},
+		"a standby is first": {func(*View) {}, "n4", "now, by n4"},
+		"a voter is next":    {voters, "n3", "now, by n3"},
+		"not a WARM one": {
+			func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2",
+		},
+		"not one without free space": {
+			func(v *View) { voters(v); v.Hosts[2].Drills = DrillNoRoom }, "n2", "now, by n2",
+		},
 		"not an unanswering one": {func(v *View) {
 			v.Cluster.Members[3].Live = false
 		}, "n3", "now, by n3"},

@@ -33,19 +33,35 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Lists = true, true }},
 			SelfNote{Member: true, MemberID: 1},
 		},
-		"another one is requested here":           {[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member},
-		"it lists this host":                      {[]func(v *View){func(v *View) { v.Bootstrap.Lists = true }}, member},
-		"the observation was carried over":        {[]func(v *View){func(v *View) { v.Cluster.Fresh = false }}, SelfNote{}},
-		"no member list was read":                 {[]func(v *View){func(v *View) { v.Cluster.Listed = false }}, SelfNote{}},
-		"only the member list was read":           {[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, met},
-		"the member is recorded":                  {[]func(v *View){known}, met},
-		"another member is recorded":              {[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member},
-		"a member of another cluster is recorded": {[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member},
-		"it is no longer a member":                {[]func(v *View){known, gone}, SelfNote{Met: true, Member: true}},
-		"it was never a member":                   {[]func(v *View){gone}, met},
-		"its data is gone":                        {[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met},
-		"its data is another cluster's":           {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
-		"it is another cluster":                   {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
+		"another one is requested here": {
+			[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member,
+		},
+		"it lists this host": {
+			[]func(v *View){func(v *View) { v.Bootstrap.Lists = true }}, member,
+		},
+		"the observation was carried over": {
+			[]func(v *View){func(v *View) { v.Cluster.Fresh = false }}, SelfNote{},
+		},
+		"no member list was read": {
+			[]func(v *View){func(v *View) { v.Cluster.Listed = false }}, SelfNote{},
+		},
+		"only the member list was read": {
+			[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, met,
+		},
+		"the member is recorded": {[]func(v *View){known}, met},
+		"another member is recorded": {
+			[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member,
+		},
+		"a member of another cluster is recorded": {
+			[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member,
+		},
+		"it is no longer a member": {[]func(v *View){known, gone}, SelfNote{Met: true, Member: true}},
+		"it was never a member":    {[]func(v *View){gone}, met},
+		"its data is gone": {
+			[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met,
+		},
+		"its data is another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
+		"it is another cluster":         {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
 		"a host has published its failure domain": {
 			[]func(v *View){known, func(v *View) { v.Cluster.Members[1].Domain = "a" }},
 			SelfNote{Met: true, Domains: true},

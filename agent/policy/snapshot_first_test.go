@@ -86,8 +86,10 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 		change func(*View, *Removal)
 		want   string
 	}{
-		"well":                           {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
-		"none at all":                    {func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot"},
+		"well": {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
+		"none at all": {
+			func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot",
+		},
 		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
 		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},
 		"sick":                           {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},

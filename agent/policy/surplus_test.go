@@ -32,10 +32,12 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 			v.Limits.SickGrace, v.Hosts[2] = 0, sickView().Hosts[2]
 		}, even},
 		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = sickView().Hosts[2] }, ""},
-		"three of one":                      {func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted"},
-		"as many as wanted":                 {func(v *View) { v.Target.Voters = 5 }, ""},
-		"one does not answer":               {unreached, ""},
-		"just now":                          {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
+		"three of one": {
+			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted",
+		},
+		"as many as wanted":   {func(v *View) { v.Target.Voters = 5 }, ""},
+		"one does not answer": {unreached, ""},
+		"just now":            {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
 		"an operation is in flight": {func(v *View) {
 			v.Op = &Op{Kind: KindReplace, Host: "n1", HostName: "n1", Replaces: 3, Phase: PhasePromoted}
 		}, ""},
@@ -127,7 +129,12 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 		return []scene{
 			{first, nil, step, ""},
 			{"one has not reported", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
-			{"this host has not checked again", func(v *View) { v.Hosts[0].Answered = false }, StepNone, VerdictAwaited},
+			{
+				"this host has not checked again",
+				func(v *View) { v.Hosts[0].Answered = false },
+				StepNone,
+				VerdictAwaited,
+			},
 			{"another one's health is unknown", func(v *View) {
 				v.Hosts[1].Health = health.Unknown
 			}, StepNone, QuorumAtRisk},
@@ -150,7 +157,11 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 			}, StepEndOp, ""},
 		}
 	}
-	play(t, removingSurplus(PhaseBegun), scenes("all have reported, and this host has checked", StepSetPhase, StepEndOp))
+	play(
+		t,
+		removingSurplus(PhaseBegun),
+		scenes("all have reported, and this host has checked", StepSetPhase, StepEndOp),
+	)
 	play(t, removingSurplus(PhaseRemoving), scenes("all have reported again", StepRemoveMember, StepRollBack))
 	play(t, removingSurplus(PhaseRollback), []scene{
 		{"a call lands within the lock's time to live or never", nil, StepNone, Settling},
@@ -209,7 +220,9 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 			func(v *View) { v.Repairs, v.Limits.DeadGrace = 2, time.Hour },
 			dead + "it may be removed in 50m, but: " + spent,
 		},
-		"the daily limit is reached": {func(v *View) { v.Repairs = 2 }, dead + "it may be removed after 10m, but: " + spent},
+		"the daily limit is reached": {
+			func(v *View) { v.Repairs = 2 }, dead + "it may be removed after 10m, but: " + spent,
+		},
 	} {
 		v := deadOfFour()
 		c.change(&v)
@@ -263,7 +276,11 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 			}, StepNone, CommonCause},
 		}
 	}
-	play(t, replacing(wellOfSix, PhasePromoted), scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp))
+	play(
+		t,
+		replacing(wellOfSix, PhasePromoted),
+		scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp),
+	)
 	play(t, replacing(wellOfSix, PhaseRemoving), scenes("the same after etcd may have been asked", StepRemoveMember,
 		StepRollBack))
 	play(t, func() View {

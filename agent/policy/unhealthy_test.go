@@ -81,7 +81,8 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			false, "only its own host record",
 		},
 		"only its etcd reports it": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 }, false, "it is OK by its own report",
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 },
+			false, "it is OK by its own report",
 		},
 		"it is only WARM": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Warm, 0 }, false, "it is WARM",

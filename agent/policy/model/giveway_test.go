@@ -92,8 +92,13 @@ func TestOneLeadershipTransferIsEnoughWhateverTheHealthStates(t *testing.T) {
 		}
 		r.leader = to
 		if again, gives := r.look(); gives {
-			t.Fatalf("%v: %s transfers leadership to %s, which transfers it to %s", states, hostName(leader), hostName(to),
-				hostName(again))
+			t.Fatalf(
+				"%v: %s transfers leadership to %s, which transfers it to %s",
+				states,
+				hostName(leader),
+				hostName(to),
+				hostName(again),
+			)
 		}
 	}
 	if moved == 0 {

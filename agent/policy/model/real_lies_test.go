@@ -20,8 +20,8 @@ type lie struct {
 	tell func(c *claims)
 }
 
-// falseClaims returns false claims about everything that is compared. Some are what one would expect of etcd; others are what
-// this model claimed before it was compared.
+// falseClaims returns false claims about everything that is compared. Some are what one would expect of etcd; others
+// are what this model claimed before it was compared.
 func falseClaims() []lie {
 	answers := func(change func(w *world, o operation, honest answer) answer) func(c *claims) {
 		return func(c *claims) {

@@ -39,7 +39,11 @@ type removalStory struct {
 func removalStories() []removalStory {
 	return []removalStory{
 		{"a dead voter goes and a standby votes in its place", 3, deadGivesWay},
-		{"an unhealthy voter is removed after its replacement was promoted and leadership transferred", 3, sickGivesWay},
+		{
+			"an unhealthy voter is removed after its replacement was promoted and leadership transferred",
+			3,
+			sickGivesWay,
+		},
 		{"a voter that leads goes without a hand-over", 3, leaderGoes},
 		{"a voter that the quorum needs stays", 3, neededStays},
 		{"of five voters two dead ones go, and no other", 5, twoDeadGo},

@@ -209,8 +209,8 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evReported, evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout,
-		evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evClean, evTooLong,
+		evReported, evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver,
+		evTimeout, evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evClean, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {
