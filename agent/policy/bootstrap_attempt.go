@@ -59,7 +59,7 @@ type BootstrapNote struct {
 	Decide  bool   // no other listed host had a request when this one, with its own, asked
 }
 
-// BootstrapAnswerOf is what this host tells the other listed hosts.
+// BootstrapAnswerOf returns this host's answer to the other listed hosts.
 func BootstrapAnswerOf(v View) BootstrapAnswer {
 	f := v.BootstrapAttempt
 	return BootstrapAnswer{
@@ -68,7 +68,8 @@ func BootstrapAnswerOf(v View) BootstrapAnswer {
 	}
 }
 
-// phase returns how far this host is with a requested cluster. Data which its own decision has made is a cluster, too.
+// phase returns how far this host is with a requested cluster. Data created by its own decision counts as a cluster,
+// too.
 func phase(v View) BootstrapPhase {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.Seen != 0,
@@ -82,7 +83,8 @@ func phase(v View) BootstrapPhase {
 	return FoundingNone
 }
 
-// past tells why this host is none that has no data and never had any. Who does not know has a past.
+// past returns why this host is not new: it has data, may have data, or once had some. If that is unknown, the host is
+// not new.
 func past(v View) string {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied:
@@ -136,20 +138,19 @@ func noteFounding(v View) BootstrapNote {
 	return n
 }
 
-// asks reports whether this host's request waits for its decision: a list of hosts is there to be asked, and
-// nothing shows a cluster yet.
+// asks reports whether this host's request waits for its decision: hosts are listed, and nothing shows a cluster yet.
 func asks(v View) bool {
 	return v.BootstrapAttempt.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
 }
 
-// answered is what the answers of the other listed hosts mean for a host with a request: it decides, ends the request
-// because another makes the cluster, or waits.
+// answered is the result of the other listed hosts' answers for a host with a request: it decides, ends the request
+// because another host creates the cluster, or waits.
 type answered struct {
 	decide      bool
 	ended, wait string
 }
 
-// elsewhere returns which other listed host has or makes the cluster, or has a request to that goes before one on the
+// elsewhere returns which other listed host has or creates the cluster, or has a request that precedes the one on the
 // host with that name; "" if none is known. With an empty name any request does.
 func (f BootstrapAttempt) elsewhere(name string) string {
 	for _, a := range f.Others {
@@ -166,9 +167,9 @@ func (f BootstrapAttempt) elsewhere(name string) string {
 	return ""
 }
 
-// alone judges the answers. Each host publishes that it asks before it asks the others; so of two hosts that ask at the
-// same moment, at least one reads the other's request. The later of the two in the list ends its own. Only an
-// answer that says neither data nor request lets a host decide; any doubt waits.
+// alone judges the answers. Each host publishes its request before it asks the others, so of two hosts that ask at the
+// same time, at least one reads the other's request. The later one in the list ends its own. A host decides only if no
+// answer reports data or a request; any doubt waits.
 func (f BootstrapAttempt) alone(name string) answered {
 	if text := f.elsewhere(name); text != "" {
 		return answered{ended: text}
@@ -195,8 +196,8 @@ func (f BootstrapAttempt) alone(name string) answered {
 	return answered{decide: true, wait: "no other listed host has a cluster or a request for one"}
 }
 
-// askListed asks the other listed hosts before a requested cluster is made. false: the decision has fallen, or no hosts
-// are listed.
+// askListed asks the other listed hosts before a requested cluster is created. It returns false once that is decided,
+// or if no hosts are listed.
 func askListed(v View) (Decision, bool) {
 	if !asks(v) {
 		return Decision{}, false
@@ -204,7 +205,7 @@ func askListed(v View) (Decision, bool) {
 	switch a := v.BootstrapAttempt.alone(v.Self.Name); {
 	case a.ended != "":
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
-	default: // also when it decides: that is on the disk before anything is started
+	default: // even if it decides: the disk records that before anything starts
 		return wait(FoundingWaits, "%s", a.wait), true
 	}
 }
@@ -237,7 +238,7 @@ func found(v View) (BootstrapNote, string) {
 	return BootstrapNote{Start: true}, "all others agree; this host creates the cluster"
 }
 
-// standBy is the part of a host that starts nothing itself.
+// standBy decides for a host that is not the first of the list.
 func standBy(f BootstrapAttempt) (BootstrapNote, string) {
 	for _, a := range f.Others {
 		if a.Name != f.First {
@@ -259,7 +260,7 @@ func standBy(f BootstrapAttempt) (BootstrapNote, string) {
 	return BootstrapNote{}, f.First + " creates the cluster when all listed hosts agree; this host is committed to it"
 }
 
-// doubt tells why a host's answer is none of a new host that has the same list.
+// doubt returns why a host's answer is not that of a new host with the same list.
 func (f BootstrapAttempt) doubt(a BootstrapAnswer) string {
 	switch {
 	case a.Silent != "":

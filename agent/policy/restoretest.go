@@ -182,8 +182,8 @@ func nextDrill(v View) RestoreTestNote {
 	return n
 }
 
-// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the one that would join, and
-// a member carries more than its share while another voter is unfit.
+// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the next to join, and a
+// member carries more load while another voter is unhealthy.
 func (v View) keepsFromDrill(best Host) string {
 	if v.Op != nil {
 		return fmt.Sprintf("%s is in an operation", cmp.Or(v.Op.HostName, v.Op.Host))

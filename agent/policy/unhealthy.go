@@ -13,38 +13,39 @@ import (
 )
 
 // A voter is unhealthy by the health state that its own host reports, and by evidence that the deciding host has
-// measured itself: what that voter's etcd counts of its own fsyncs, its lag, its silence. Either alone may be wrong: a
-// probe that is kept from writing, or a bad network path. Nothing in a host record is evidence: a record may be forged.
+// measured itself: the fsync metrics of that voter's etcd, its lag, its silence. Either alone may be wrong: a probe may
+// be kept from writing, or a network path may be bad. Nothing in a host record is evidence: a record may be forged.
 //
-// Both must be of now. A health state is left slowly, long after writes are fast again: then the record says that the
-// host recovers, and its time starts again. The evidence holds no minute without a slow fsync.
+// Both must be current. A health state improves slowly, long after writes are fast again: then the record reports that
+// the host recovers, and its time starts again. The evidence requires a slow fsync in every minute.
 
-// UnhealthySince is since when a host's own record has said that the host harms the cluster.
+// UnhealthySince is since when a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is since when it has been SLOW or worse without break, by every minute of that time; 0 when it is not.
+	// For is since when it has been SLOW or worse without a break, in every minute of that time; 0 if it is not.
 	For      time.Duration
-	HangsFor time.Duration // the same of STALLED or worse
+	HangsFor time.Duration // the same for STALLED or worse
 }
 
-// Fsyncs is what the deciding host has read of a member's fsyncs in the metrics of that member's etcd.
+// Fsyncs is what the deciding host has read about a member's fsyncs in the metrics of that member's etcd.
 type Fsyncs struct {
 	Known  bool
-	Absent string        // why it is not known; empty when nothing was asked
+	Absent string        // why they are unknown; empty if they were not read
 	Age    time.Duration // of the newest reading
-	// P99 is what 99 of 100 of the last minutes' fsyncs took, if that is beyond what a healthy disk takes; else 0.
+	// P99 is the last minutes' p99 of fsyncs, if it exceeds that of a healthy disk; else 0.
 	P99 time.Duration
-	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 when it is not.
+	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 if it is not.
 	SlowFor time.Duration
 }
 
-// sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
+// sickStall is how long the disk of a voter must hang or fail before another host may replace it, whatever the grace
+// period for a slow one.
 const sickStall = time.Minute
 
-// healedBy is how soon a host whose writes are fast again reports so: what it reported for the grace and this long was
-// true for the grace.
+// healedBy is how soon a host reports that its writes are fast again: whatever it has reported for the grace period and
+// this long was true for the grace period.
 const healedBy = 90 * time.Second
 
-// unwitnessed is why a voter is not unhealthy that only its own record calls so.
+// unwitnessed is why a voter does not count as unhealthy if only its own record reports it.
 const unwitnessed = "only its own host record reports it"
 
 // UnhealthyVoter is a voter that is unhealthy by its own report and by evidence.

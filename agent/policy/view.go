@@ -76,12 +76,12 @@ type Self struct {
 	ID, Name string
 	PeerURL  string
 	Mode     Mode
-	Etcd     Version // of the binary that was asked; zero when unknown
+	Etcd     Version // of the configured binary; zero if unknown
 	Binary   string  // its path
 	// Drives reports that this agent may start and stop this host's etcd: itself, or through the operator's hook.
 	// Otherwise something else does, such as a kubelet.
 	Drives   bool
-	Conflict string // another host that claims our ID, name or peer URL; empty when there is none
+	Conflict string // another host that claims our ID, name or peer URL; empty if there is none
 	// From its own disk: the member this host was last known to be, that member's cluster, and the learner that is its
 	// standby; 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64

@@ -82,14 +82,14 @@ func TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree(t *testing.T) {
 			v := s.view(sc.Target, byNumber)
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 			if !ofFive(&v, last) {
-				return "not to be made of five"
+				return "the view cannot be turned into one of five voters"
 			}
 			return policy.Decide(v).Step.Kind
 		}
 		unknown := does(lastWord{"", true})
-		for name, last := range map[string]lastWord{"silent": {"rack", false}, "of another word": {"shelf", true}} {
+		for name, last := range map[string]lastWord{"silent": {"rack", false}, "reporting another": {"shelf", true}} {
 			if got := does(last); got != unknown {
-				t.Errorf("while one voter's host is %s, it does %q, and not %q\n%s", name, got, unknown, s.text())
+				t.Errorf("while one voter's host is %s, the step is %q, not %q\n%s", name, got, unknown, s.text())
 			}
 		}
 		if does(lastWord{"rack", true}) != unknown {
@@ -97,6 +97,6 @@ func TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree(t *testing.T) {
 		}
 	}
 	if decided == 0 {
-		t.Error("the word of all decides nothing")
+		t.Error("the reports of all voters decide nothing")
 	}
 }

@@ -43,16 +43,16 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 		}
 	}
 	if !maps.Equal(phases, declared) {
-		t.Errorf("operations were seen in the phases %v; declared are %v", phases, declared)
+		t.Errorf("operations were in the phases %v; the declared ones are %v", phases, declared)
 	}
 	for kind, how := range Steps() {
 		if how == Explored && !steps[kind] {
-			t.Errorf("step %s is said to be explored and was never decided on", kind)
+			t.Errorf("step %s should be explored and was never decided on", kind)
 		}
 	}
 	for code, how := range Reasons() {
 		if (how == Explored) != reasons[code] {
-			t.Errorf("reason %s: how it is modelled is given as %q; seen in the exploration: %t", code, how,
+			t.Errorf("reason %s: it is modelled as %q; seen in the exploration: %t", code, how,
 				reasons[code])
 		}
 	}
@@ -62,12 +62,12 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 	t.Parallel()
 	for _, info := range policy.Steps() {
 		if Steps()[info.Kind] == "" {
-			t.Errorf("step %s is not modelled: teach package model what it does, and list it in known.go", info.Kind)
+			t.Errorf("step %s is not modelled: add its effect to package model, and list it in known.go", info.Kind)
 		}
 	}
 	for _, info := range policy.Reasons() {
 		if Reasons()[info.Code] == "" {
-			t.Errorf("reason %s is not modelled: let the explored worlds lead to it, or say in known.go why not",
+			t.Errorf("reason %s is not modelled: let a world lead to it, or give the reason why not in known.go",
 				info.Code)
 		}
 	}

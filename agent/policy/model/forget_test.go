@@ -32,7 +32,7 @@ func blurs() []blur {
 	}
 	return []blur{
 		{
-			"whether an etcd has ended or was stopped, whose data are no member's",
+			"whether an etcd without a member's data has exited or was stopped",
 			func(s *sight) bool { return s.data != current && s.known|s.ask == 0 && stopped(s) },
 			func(s *sight) bool { return s.data == current && stopped(s) },
 		},
@@ -42,7 +42,7 @@ func blurs() []blur {
 			func(s *sight) bool { return follows(s) && s.hosts[s.self].live != 0 && missed(s) },
 		},
 		{
-			"whether a learner follows that is taken back",
+			"whether a learner follows that is rolled back",
 			func(s *sight) bool {
 				s.moved = 1 - s.moved
 				return follows(s) && s.opPhase == phaseRollback
@@ -103,7 +103,7 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 		}
 	}
 	for i, b := range blurs() {
-		t.Logf("%s: %d sights, and %d where it decides something", b.name, forgot[i], decided[i])
+		t.Logf("%s: %d sights, and %d in which it decides something", b.name, forgot[i], decided[i])
 		if forgot[i] == 0 || decided[i] == 0 {
 			t.Errorf("%s: forgotten in %d sights, decides something in %d others", b.name, forgot[i], decided[i])
 		}
@@ -123,14 +123,14 @@ func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 	}{
 		{"a host may go down", HostCrash, 0, 0, 1},
 		{"no host may go down", AgentCrash, 0, 0, 0},
-		{"no other fault comes", HostCrash, 1, 0, 0},
+		{"no other fault follows", HostCrash, 1, 0, 0},
 		{"it is down", HostCrash, 1, 1, 1},
 	} {
 		m := newMachine(Scenario{Hosts: 4, Target: policy.Target{Voters: 3}, Faults: c.faults, Budget: 1}, rules{})
 		after := w
 		after.faults, after.hosts[3].down = c.spent, c.down
 		if m.forgetHolds(&after); after.hosts[3].held != c.keeps {
-			t.Errorf("%s: it is kept: %d", c.what, after.hosts[3].held)
+			t.Errorf("%s: kept: %d", c.what, after.hosts[3].held)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
 	if !known {
 		v := s.view(w, h)
 		m.word = policy.BootstrapAnswerOf(v)
-		if s.mistake == "a promise is written over" && v.BootstrapAttempt.First != v.Self.Name {
+		if s.mistake == "a promise is overwritten" && v.BootstrapAttempt.First != v.Self.Name {
 			v.BootstrapAttempt.PromisedList, v.BootstrapAttempt.Attempt = "", ""
 		}
 		d := policy.Decide(v)
@@ -105,29 +105,29 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			a.Asked = (*s.words)[me.published-1].Phase
 		}
 		switch s.mistake {
-		case "it asks before it publishes that it does":
+		case "it asks before it publishes its request":
 			a.Asked = policy.FoundingAsks
-		case "a decision is no request":
+		case "a decision does not count as a request":
 			if a.Phase == policy.FoundingDecided {
 				a.Phase, a.Past = policy.FoundingNone, ""
 			}
-		case "a cluster is no request":
+		case "a cluster does not count as a request":
 			if a.Phase == policy.FoundingCluster {
 				a.Phase, a.Past = policy.FoundingNone, ""
 			}
-		case "the first of the list waits for no other":
+		case "the first of the list waits for no other host":
 			if a.Phase == policy.FoundingAsks && a.Name > foundingName(h) {
 				a.Phase, a.Past = policy.FoundingNone, ""
 			}
-		case "one who does not answer a request is not waited for":
+		case "a host that does not answer a request is skipped":
 			if a.Silent != "" {
 				a = policy.BootstrapAnswer{Name: a.Name, List: f.List, Asked: a.Asked}
 			}
-		case "one who is silent is not waited for":
+		case "a silent host is skipped":
 			if a.Silent != "" {
 				continue
 			}
-		case "an earlier attempt is as good":
+		case "an earlier attempt counts as the current one":
 			if a.Attempt != "" && h == list[0] {
 				a.Attempt = f.Attempt
 			}
@@ -135,20 +135,20 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		f.Others = append(f.Others, a)
 	}
 	switch s.mistake {
-	case "any promise will do":
+	case "any promise counts":
 		for i, a := range f.Others {
 			if a.Attempt != "" && h == list[0] {
 				f.Others[i].PromisedList, f.Others[i].Attempt = f.List, f.Attempt
 			}
 		}
-	case "everybody is the first":
+	case "every host is the first":
 		f.First = foundingName(h)
 		for i := range f.Others {
 			f.Others[i].Attempt, f.Others[i].PromisedList = f.Attempt, f.List
 		}
 	}
 	data := policy.Data{State: policy.DataEmpty, Free: 1 << 40, FreeKnown: true}
-	if me.data && !strings.HasPrefix(s.mistake, "data are not looked at") {
+	if me.data && !strings.HasPrefix(s.mistake, "data is ignored") {
 		data.State = policy.DataMember
 	}
 	return policy.View{
@@ -298,7 +298,7 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	me := &w.hosts[h]
 	note := me.pending
 	me.pending = policy.BootstrapNote{}
-	free := me.attempt == "" && !me.requested || s.mistake == "a promise is written over"
+	free := me.attempt == "" && !me.requested || s.mistake == "a promise is overwritten"
 	switch list := fmt.Sprint("list ", me.list); {
 	case note.Decide && me.requested:
 		me.decided = true
@@ -370,13 +370,13 @@ func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.
 	t.Parallel()
 	for name, s := range map[string]foundingScope{
 		"disks are lost": lossy(), "two lists": torn(), "hosts return with data": returning(),
-		"the first one has data of another cluster": earlier(0), "the last one has": earlier(2),
-		"one of three requests is withdrawn": twoHosts(),
+		"the first one has data of another cluster": earlier(0), "the last one has data of another cluster": earlier(2),
+		"one of three requests is cancelled": twoHosts(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			most, moments := s.explore()
-			t.Logf("%d moments, %d clusters at most", moments, most)
+			t.Logf("%d states, %d clusters at most", moments, most)
 			if most != 1 {
 				t.Errorf("%d clusters were made, not one", most)
 			}
@@ -387,20 +387,21 @@ func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.
 func TestAMistakeInBootstrappingIsFound(t *testing.T) {
 	t.Parallel()
 	for mistake, s := range map[string]foundingScope{
-		"one who is silent is not waited for": lossy(), "an earlier attempt is as good": lossy(),
-		"a promise is written over": lossy(), "everybody is the first": lossy(),
-		"it answers before its note is on disk": lossy(), "any promise will do": torn(),
-		"data are not looked at": earlier(2), "data are not looked at, where all notes are lost": returning(),
-		"it asks before it publishes that it does": twoHosts(), "a decision is no request": twoHosts(),
-		"a cluster is no request": twoHosts(), "the first of the list waits for no other": twoHosts(),
-		"one who does not answer a request is not waited for": twoHosts(),
-		"what was answered to an earlier request counts":      twoHosts(),
+		"a silent host is skipped": lossy(), "an earlier attempt counts as the current one": lossy(),
+		"a promise is overwritten": lossy(), "every host is the first": lossy(),
+		"it answers before its note is on disk": lossy(), "any promise counts": torn(),
+		"data is ignored": earlier(2), "data is ignored, where all notes are lost": returning(),
+		"it asks before it publishes its request": twoHosts(), "a decision does not count as a request": twoHosts(),
+		"a cluster does not count as a request":            twoHosts(),
+		"the first of the list waits for no other host":    twoHosts(),
+		"a host that does not answer a request is skipped": twoHosts(),
+		"what was answered to an earlier request counts":   twoHosts(),
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			s.mistake = mistake
 			most, moments := s.explore()
-			t.Logf("%d moments", moments)
+			t.Logf("%d states", moments)
 			if most < 2 {
 				t.Errorf("%d clusters were made: the mistake is not found", most)
 			}

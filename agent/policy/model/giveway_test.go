@@ -110,7 +110,7 @@ func TestOneLeadershipTransferIsEnoughWhateverTheHealthStates(t *testing.T) {
 func TestLeadershipThatSlowsItsLeaderRotatesLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	const voters, day, step = 3, 24 * time.Hour, 10 * time.Second
-	for name, refuses := range map[string]bool{"it moves": false, "etcd refuses": true} {
+	for name, refuses := range map[string]bool{"leadership moves": false, "etcd refuses": true} {
 		r := newRing(make([]health.State, voters), 0)
 		perHour := map[time.Duration]int{}
 		for at := time.Duration(0); at < day; at += step {
@@ -129,7 +129,7 @@ func TestLeadershipThatSlowsItsLeaderRotatesLessAndLessOften(t *testing.T) {
 		}
 		// a host begins with intervals of 1, 1, 2, 4, 8, 16 and 32 minutes, and then transfers leadership twice an hour
 		if first, last := perHour[0], perHour[23]; first == 0 || first > 7*voters || last == 0 || last > 2*voters {
-			t.Errorf("%s: %d hand-overs in the first hour, %d in the last", name, first, last)
+			t.Errorf("%s: %d transfers in the first hour, %d in the last", name, first, last)
 		}
 	}
 }

@@ -308,7 +308,7 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "a turn that the others cannot spare is kept, and a dead voter's replacement waits for it",
+			Name:   "an operation is kept although the others cannot spare its host, and blocks a replacement",
 			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle {
@@ -317,7 +317,7 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an etcd that was stopped for a reboot stays so when another voter dies",
+			Name:   "an etcd that was stopped for a reboot stays stopped when another voter dies",
 			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && !v.Cluster.Reachable {
@@ -326,7 +326,7 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an etcd that runs again in its turn, and is noted as stopped, keeps the turn",
+			Name:   "an etcd that runs again in its operation, and is recorded as stopped, keeps the operation",
 			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Asked != nil && v.Asked.Stopped && v.Unit.State == policy.UnitActive {

@@ -294,15 +294,15 @@ func (p *pairs) watch(e event, before, after *world) {
 	o, ok := operationOf(e, before, after)
 	if !ok {
 		if at != goal {
-			p.broken = fmt.Sprintf("%d at %s is none of etcd's and changes\n%s\nto\n%s", e.kind, hostName(int(e.host)),
-				at.text(), goal.text())
+			p.broken = fmt.Sprintf("event %d at %s does not belong to etcd and changes\n%s\nto\n%s", e.kind,
+				hostName(int(e.host)), at.text(), goal.text())
 		}
 		return
 	}
 	next := from
 	o.do(&next)
 	if got, _ := clusterOf(&next); got != goal {
-		p.broken = fmt.Sprintf("%s leads in\n%s\nto\n%s\nand as an event of the model to\n%s", o.text(), at.text(),
+		p.broken = fmt.Sprintf("%s leads from\n%s\nto\n%s\nand as an event of the model to\n%s", o.text(), at.text(),
 			got.text(), goal.text())
 	}
 	p.met[pair{at, o.placed(order, from.n, at)}]++

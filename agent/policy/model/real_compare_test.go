@@ -36,12 +36,12 @@ func (b *bench) compareVoters() error {
 			continue
 		}
 		says := hostName(i) +
-			" reads linearizably, the members agree on a leader among the voters that run, and the list is as the " +
-			"world is"
+			" serves linearizable reads, the members agree on a running voter as leader, and the list matches the " +
+			"world"
 		err := b.until(b.patience, func(ctx context.Context) error {
 			list, err := b.list(ctx, i)
 			if err != nil {
-				return fmt.Errorf("%s does not read: %w", hostName(i), err)
+				return fmt.Errorf("%s serves no linearizable read: %w", hostName(i), err)
 			}
 			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 			if err != nil {
@@ -138,7 +138,7 @@ func (b *bench) compareSilence() error {
 		err := b.until(b.patience, func(ctx context.Context) error {
 			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 			if err == nil && s.Leader != 0 {
-				err = fmt.Errorf("%s says that %x leads", hostName(i), s.Leader)
+				err = fmt.Errorf("%s reports that %x leads", hostName(i), s.Leader)
 			}
 			return err
 		})
@@ -149,7 +149,7 @@ func (b *bench) compareSilence() error {
 		_, err = b.conn(i).Get(ctx, "k")
 		cancel()
 		if err == nil {
-			return differ("without a quorum no member serves a linearizable read", "%s does", hostName(i))
+			return differ("without a quorum no member serves a linearizable read", "%s serves one", hostName(i))
 		}
 	}
 	return nil

@@ -210,7 +210,7 @@ func (b *bench) up(o operation) error {
 	case before.data == old:
 		switch err = b.ended(i); {
 		case err == nil && want.unit != inactive && want.unit != failed:
-			err = differ(says, "it has ended")
+			err = differ(says, "it has exited")
 		case err != nil:
 			err = differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(8))
 		}
@@ -227,7 +227,7 @@ func (b *bench) up(o operation) error {
 	if got := b.data(i); h.id != 0 && before.data != old && got != want.data {
 		return differ(says, "its data is %s", [...]string{
 			"empty", "its member's", "another member's",
-			"what an etcd left that was no member",
+			"the remains of an etcd that was no member",
 		}[got])
 	}
 	return nil
@@ -266,7 +266,7 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 	h := b.hosts[i]
 	err = b.until(3*b.patience, func(context.Context) error {
 		if b.data(i) != current && h.runs() {
-			return errors.New("it has not made its data")
+			return errors.New("it has not created its data")
 		}
 		return nil
 	})
@@ -275,10 +275,10 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 		return 0, nil
 	case err != nil:
 	case b.claims.old(&b.w, i) && givenOldList(h.member.LogTail(20)):
-		b.open["one that joins is given an old list"]++
+		b.open["a joining etcd receives an outdated list"]++
 		return 1, nil
 	default:
-		err = errors.New("it has ended")
+		err = errors.New("it has exited")
 	}
 	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
@@ -319,7 +319,7 @@ func versionDecided(ctx context.Context, client string) error {
 func (b *bench) ready(i int, says string) error {
 	err := b.until(b.patience, func(ctx context.Context) error {
 		if !b.hosts[i].runs() {
-			return errors.New("it has ended")
+			return errors.New("it has exited")
 		}
 		s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 		if err == nil && s.Leader == 0 {

@@ -33,7 +33,7 @@ func TestRealEtcdExitsIfItReceivesAnOutdatedListAsItJoins(t *testing.T) {
 			b.must(b.until(b.patience, func(ctx context.Context) error { return getMembers(ctx, b.hosts[0].peer) }))
 			b.environment(3, joinEnv)
 			b.spawn(3)
-			how, err := b.joins(3, "D is given an old list")
+			how, err := b.joins(3, "D receives an outdated list")
 			if b.must(err); how != 1 {
 				t.Error("it has joined")
 			}

@@ -137,14 +137,14 @@ func (h *held) neverEarly(ctx context.Context) error {
 		return err
 	}
 	if lasted := at.Sub(h.sent); lasted < h.ttl {
-		return fmt.Errorf("%s ended %s after its lease of %s was asked for", h.key, lasted, h.ttl)
+		return fmt.Errorf("%s ended %s after its lease of %s was requested", h.key, lasted, h.ttl)
 	}
 	if _, err := h.client.KeepAliveOnce(ctx, h.lease); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("a lease that has ended is renewed: %w", err)
+		return fmt.Errorf("an expired lease is renewed: %w", err)
 	}
 	if _, err := h.client.Put(ctx, h.key, "late", clientv3.WithLease(h.lease)); !errors.Is(err,
 		rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("a late write with a lease that has ended: %w", err)
+		return fmt.Errorf("a late write with an expired lease: %w", err)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func TestARevokedLeaseDeletesItsKeyAndRefusesLateWrites(t *testing.T) {
 		_, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision("lock"), "=",
 			0)).Then(clientv3.OpPut("lock", "late", clientv3.WithLease(h.lease))).Commit()
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Errorf("a late taking of the lock with a lease that was revoked: %v", err)
+			t.Errorf("the lock is taken late with a revoked lease: %v", err)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestALeadershipChangeExtendsEveryLeaseToItsFullTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lasted := at.Sub(moved); lasted < h.ttl {
-			t.Errorf("the lease of %s ended %s after another member had begun to lead, %s after it was asked for",
+			t.Errorf("the lease of %s ended %s after another member had become the leader, %s after it was requested",
 				h.ttl, lasted, at.Sub(h.sent))
 		}
 		t.Logf("a lease of %s lasted %s; the leader changed after %s", h.ttl, at.Sub(h.sent).Round(10*time.Millisecond),

@@ -70,7 +70,7 @@ func falseClaims() []lie {
 			}
 			return honest
 		})},
-		{"a voter is promoted once more", answers(func(_ *world, _ operation, honest answer) answer {
+		{"a voter is promoted again", answers(func(_ *world, _ operation, honest answer) answer {
 			if honest == notLearner {
 				return accepted
 			}
@@ -105,7 +105,7 @@ func falseClaims() []lie {
 			}
 		}},
 		{
-			"a voter is removed whatever becomes of the quorum",
+			"a voter is removed whatever that does to the quorum",
 			answers(func(w *world, o operation, honest answer) answer {
 				if o.kind == opRemove && w.hosts[o.host].list == voter {
 					return accepted
@@ -115,7 +115,7 @@ func falseClaims() []lie {
 		},
 		{"a learner that is cut off looks dead", func(c *claims) { c.looks = c.serves }},
 		{"a learner that is cut off follows", func(c *claims) { c.serves = c.looks }},
-		{"a member that is removed runs on", func(c *claims) {
+		{"a removed member keeps running", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				if w.hosts[i].data == old {
 					return w.hosts[i]
@@ -123,7 +123,7 @@ func falseClaims() []lie {
 				return ofTheModel().up(w, i, how)
 			}
 		}},
-		{"an etcd makes its data only when it is ready", func(c *claims) {
+		{"an etcd creates its data only once it is ready", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				h := ofTheModel().up(w, i, how)
 				if w.hosts[i].data == empty && h.data == current && h.unit == starting {
@@ -132,7 +132,7 @@ func falseClaims() []lie {
 				return h
 			}
 		}},
-		{"an etcd joins whatever list it was given", func(c *claims) {
+		{"an etcd joins whatever list it receives", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				h := ofTheModel().up(w, i, how)
 				if h.data == remains && w.hosts[i].apart == 0 {
@@ -189,18 +189,18 @@ func TestEveryLieAboutEtcdIsReported(t *testing.T) {
 			shows := l.showing(pairs)
 			p.left, p.enough, p.patience = maps.Clone(shows), 1, shortPatience
 			if len(shows) == 0 {
-				t.Fatal("no pair that is met shows it")
+				t.Fatal("no pair shows it")
 			}
 			c := ofTheModel()
 			l.tell(&c)
 			began := time.Now()
 			p.work(t, testbed.DefaultVersion, c, began.Add(*bound))
 			if len(p.differ) == 0 {
-				t.Fatalf("etcd was not seen to do anything else, in %d steps", p.steps)
+				t.Fatalf("etcd did not differ in %d steps", p.steps)
 			}
 			for q := range p.at {
 				if !shows[q] {
-					t.Errorf("it is not the lie that was reported: %s", p.differ[0])
+					t.Errorf("a difference other than the lie was reported: %s", p.differ[0])
 				}
 			}
 			shown, _, _ := strings.Cut(p.differ[0], logs)

@@ -23,15 +23,15 @@ import (
 
 // What has happened to the lock and the record since an agent looked, or since it sent a call that lands late.
 const (
-	lockMine  = "the lock is its own"
+	lockMine  = "this agent has the lock"
 	lockFree  = "the lock is free"
-	lockOther = "the lock is another's"
+	lockOther = "another agent has the lock"
 
-	recordSame    = "the record is as it was"
-	recordChanged = "the record was written over"
+	recordSame    = "the record is unchanged"
+	recordChanged = "the record was overwritten"
 	recordGone    = "the record is gone"
-	recordBegun   = "a record was begun"
-	recordAgain   = "a record was begun and is gone again"
+	recordBegun   = "a record was created"
+	recordAgain   = "a record was created and is gone again"
 )
 
 // attempt is one call of the real lock in one such situation.
@@ -44,9 +44,9 @@ type attempt struct {
 }
 
 func (a attempt) text() string {
-	saw, late := "saw none", ""
+	saw, late := "read none", ""
 	if a.saw {
-		saw = "saw one"
+		saw = "read one"
 	}
 	if a.late {
 		late = "a late "
@@ -258,20 +258,20 @@ func (s *agents) turnLock(ctx context.Context, a attempt) error {
 // commitLies returns false claims about what is committed.
 func commitLies() map[string]func(a attempt) bool {
 	return map[string]func(a attempt) bool{
-		"a call that is late never lands": func(a attempt) bool { return !a.late && a.claimed() },
-		"a record that has come and gone is noticed": func(a attempt) bool {
+		"a late call never lands": func(a attempt) bool { return !a.late && a.claimed() },
+		"a record that was created and deleted is noticed": func(a attempt) bool {
 			return a.record == recordSame && a.claimed()
 		},
-		"the lock is taken whatever record there is": func(a attempt) bool {
+		"the lock is taken whatever the record": func(a attempt) bool {
 			return (a.step == takeLock && a.lock == lockFree) || a.claimed()
 		},
-		"the lock is taken while another has it": func(a attempt) bool {
+		"the lock is taken while another agent has it": func(a attempt) bool {
 			return (a.step == takeLock && a.record == recordSame) || a.claimed()
 		},
 		"a record is written without the lock": func(a attempt) bool {
 			return (a.step == setAdded && a.record == recordSame) || a.claimed()
 		},
-		"a record is written over one that is not seen": func(a attempt) bool {
+		"a record overwrites one that was not read": func(a attempt) bool {
 			return (a.step == setAdded && a.lock == lockMine) || a.claimed()
 		},
 	}
@@ -295,7 +295,7 @@ func TestRealEtcdCommitsWhatTheModelCommits(t *testing.T) {
 				t.Errorf("%s: %v", a.text(), err)
 			}
 			if claimed := a.claimed(); claimed != done {
-				t.Errorf("%s. The model says: committed %t. etcd: committed %t", a.text(), claimed, done)
+				t.Errorf("%s. The model claims: committed %t. etcd: committed %t", a.text(), claimed, done)
 			}
 			if done {
 				committed[a] = true
@@ -304,7 +304,7 @@ func TestRealEtcdCommitsWhatTheModelCommits(t *testing.T) {
 		t.Logf("%d attempts, %d committed", len(list), len(committed))
 		for name, lie := range commitLies() {
 			if !slices.ContainsFunc(list, func(a attempt) bool { return lie(a) != committed[a] }) {
-				t.Errorf("etcd was not seen to do anything else than: %s", name)
+				t.Errorf("etcd did not differ from: %s", name)
 			}
 		}
 	})

@@ -38,19 +38,19 @@ type removalStory struct {
 // removalStories returns all of them.
 func removalStories() []removalStory {
 	return []removalStory{
-		{"a dead voter goes and a standby votes in its place", 3, deadGivesWay},
+		{"a dead voter is removed and a standby replaces it", 3, deadGivesWay},
 		{
-			"an unhealthy voter is removed after its replacement was promoted and leadership transferred",
+			"an unhealthy voter is removed after promotion of its replacement and leadership transfer",
 			3,
 			sickGivesWay,
 		},
-		{"a voter that leads goes without a hand-over", 3, leaderGoes},
+		{"a leader is removed without a leadership transfer", 3, leaderGoes},
 		{"a voter that the quorum needs stays", 3, neededStays},
-		{"of five voters two dead ones go, and no other", 5, twoDeadGo},
+		{"of five voters two dead ones are removed, and no other", 5, twoDeadGo},
 		{"a voter that is needed among the started ones stays", 3, startedStays},
 		{"the only voter stays", 1, onlyOneStays},
-		{"a removal that was not answered is made when a quorum is back", 3, lateRemovalLands},
-		{"a removal that only its leader knew of is lost with it", 3, lateRemovalIsLost},
+		{"an unanswered removal is committed once a quorum is back", 3, lateRemovalLands},
+		{"a removal known only to the leader is lost with it", 3, lateRemovalIsLost},
 	}
 }
 
@@ -139,7 +139,7 @@ func (b *bench) neverReads(ctx context.Context, i int) error {
 		<-once.Done()
 		done()
 		if err == nil {
-			return differ(hostName(i)+" was removed and reads nothing", "it does")
+			return differ(hostName(i)+" was removed and serves no read", "it serves one")
 		}
 	}
 	return nil
@@ -199,7 +199,7 @@ func (b *bench) askUnanswered(paused ...int) error {
 	defer cancel()
 	b.story = append(b.story, "     A is asked to remove C, and reaches no other member")
 	if _, err := b.conn(hostA).MemberRemove(ctx, b.hosts[hostC].id); err == nil {
-		return differ("no quorum answers", "it does")
+		return differ("no quorum answers", "one answers")
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func lateRemovalLands(b *bench) error {
 		}
 	}
 	if err := b.goes(hostC); err != nil {
-		return differ("C goes late", "%v", err)
+		return differ("C is removed late", "%v", err)
 	}
 	late.do(&b.w)
 	if err := b.compare(); err != nil {
@@ -284,27 +284,27 @@ func removalLies() map[string]lie {
 		}
 	}
 	return map[string]lie{
-		"a dead voter goes and a standby votes in its place": {
+		"a dead voter is removed and a standby replaces it": {
 			"one of three voters that is down stays",
 			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && !w.runs(int(o.host))
 			}),
 		},
-		"an unhealthy voter is removed after its replacement was promoted and leadership transferred": {
+		"an unhealthy voter is removed after promotion of its replacement and leadership transfer": {
 			"one of four voters that runs stays",
 			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && w.runs(int(o.host))
 			}),
 		},
 		"a voter that is needed among the started ones stays": {
-			"it is not looked at who has ever started",
+			"whether members have ever started does not matter",
 			refuses(unhealthy, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
 		},
-		"a removal that was not answered is made when a quorum is back": {
-			"a removal that was not answered is never made",
+		"an unanswered removal is committed once a quorum is back": {
+			"an unanswered removal is never committed",
 			refuses(unhealthy, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
 		},
-		"a removal that only its leader knew of is lost with it": {
+		"a removal known only to the leader is lost with it": {
 			"what a leader accepted is always committed",
 			func(c *claims) { c.lost = false },
 		},
@@ -323,7 +323,7 @@ func TestRealEtcdRemovesVotersAsTheModelClaims(t *testing.T) {
 				if err := b.tells(s); err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%.1f s, %d calls for a change, answers that the model leaves open: %v",
+				t.Logf("%.1f s, %d change calls, answers that the model leaves open: %v",
 					time.Since(began).Seconds(), b.calls, b.open)
 			})
 		}

@@ -26,13 +26,13 @@ func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			b := newRuinBench(t, version)
-			b.compare("the survivor alone, as it was", []uint8{1, 0, 0})
+			b.compare("the survivor alone, with its old data", []uint8{1, 0, 0})
 			b.refutes([]uint8{1, 0, 0})
 			b.recover()
-			b.compare("what it was made into", []uint8{1, 0, 0})
-			b.compare("and one that comes back late", []uint8{1, 1, 0})
-			b.compare("the late one alone", []uint8{0, 1, 0})
-			b.compare("and an old majority, which people are to keep off", []uint8{1, 1, 1})
+			b.compare("the recovered cluster", []uint8{1, 0, 0})
+			b.compare("and a host that returns late", []uint8{1, 1, 0})
+			b.compare("the late host alone", []uint8{0, 1, 0})
+			b.compare("and an old majority, which operators must keep off", []uint8{1, 1, 1})
 			b.compare("the old majority alone", []uint8{0, 1, 1})
 		})
 	}
@@ -63,7 +63,7 @@ func newRuinBench(t *testing.T, version string) *ruinBench {
 		b.ids[id] = oldCluster
 	}
 	if len(b.ids) != 1 {
-		t.Fatalf("the members are of the clusters %x", b.ids)
+		t.Fatalf("the members belong to the clusters %x", b.ids)
 	}
 	b.run([]uint8{0, 0, 0})
 	return b
@@ -146,10 +146,10 @@ func (b *ruinBench) differences(which []uint8) (all []string) {
 		id, members, serves := b.read(i, patience)
 		switch {
 		case serves != want:
-			all = append(all, fmt.Sprintf("%s serves: %v, the model says %v\n%s", hostName(i), serves, want,
+			all = append(all, fmt.Sprintf("%s serves: %v, the model claims %v\n%s", hostName(i), serves, want,
 				b.cluster.Members[i].LogTail(20)))
 		case serves && b.ids[id] != b.w.hosts[i].data:
-			all = append(all, fmt.Sprintf("%s is of the cluster %x, the model says number %d", hostName(i), id,
+			all = append(all, fmt.Sprintf("%s belongs to cluster %x, the model claims number %d", hostName(i), id,
 				b.w.hosts[i].data))
 		case serves && members != b.members(b.w.hosts[i].data):
 			all = append(all, fmt.Sprintf("the cluster of %s has %d members", hostName(i), members))

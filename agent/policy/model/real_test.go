@@ -17,10 +17,10 @@ import (
 )
 
 var (
-	benches = flag.Int("benches", 5, "so many real clusters at once, for each version of etcd")
-	part    = flag.Duration("part", 0, "compare only what can be compared in this time; 0: all")
-	deep    = flag.Bool("deep", false, "all that the full exploration meets, not only the small scopes")
-	bound   = flag.Duration("bound", 14*time.Minute, "what is not compared by then is an error")
+	benches = flag.Int("benches", 5, "number of simultaneous real clusters for each etcd version")
+	part    = flag.Duration("part", 0, "limit the time for comparisons; 0: no limit")
+	deep    = flag.Bool("deep", false, "compare all pairs of the full exploration, not only of the small scopes")
+	bound   = flag.Duration("bound", 14*time.Minute, "uncompared pairs after this time are an error")
 )
 
 // least is the minimum number of comparisons, so that every pair is met on several paths.
@@ -79,7 +79,7 @@ func met(t *testing.T) (map[pair]int, map[cluster]int) {
 			}
 		}
 	}
-	t.Logf("%d explored states are %d states of etcd, and %d transitions that etcd takes part in and all that could "+
+	t.Logf("%d explored states are %d states of etcd, and %d transitions that involve etcd and all that could "+
 		"be asked there, are %d pairs of a state and an operation",
 		states, len(seen), transitions, len(p.met))
 	return p.met, firsts
@@ -136,14 +136,14 @@ func TestRealEtcdBehavesAsTheModelClaims(t *testing.T) {
 			pairs := len(all)
 			maps.DeleteFunc(all, func(q pair, _ bool) bool { return p.done[q] })
 			t.Logf("etcd %s: %d of %d pairs compared, %d times at the end of %d different paths, in %d traces with "+
-				"%d calls for a change, in %.0f s: %d differences; answers that the model leaves open: %v",
+				"%d change calls, in %.0f s: %d differences; answers that the model leaves open: %v",
 				version, pairs-len(all), pairs, p.steps, len(p.paths), p.traces, p.calls, time.Since(began).Seconds(),
 				len(p.differ), p.open)
 			for _, story := range p.differ {
 				t.Error(story)
 			}
 			if *part > 0 && p.steps < partLeast {
-				t.Errorf("%d comparisons say little", p.steps)
+				t.Errorf("%d comparisons are too few", p.steps)
 			}
 			for q := range all {
 				if *part > 0 {

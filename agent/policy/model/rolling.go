@@ -235,7 +235,7 @@ func (w *rolling) opWritten() {
 
 // text shows a world in a story.
 func (r Roll) text(w *rolling) string {
-	all := []string{fmt.Sprintf("rollout %s, waits for %s, resumed %d",
+	all := []string{fmt.Sprintf("rollout %s, waiting %s, resumed %d",
 		[...]string{"none", "runs", "paused", "stopped", "aborted", "done"}[w.state], names(w.waiting), w.resumed)}
 	if w.op != 0 {
 		all = append(all, fmt.Sprintf("operation of %s, %s", hostName(int(w.op)-1), opPhase(w.phase)))
@@ -256,7 +256,7 @@ func (r Roll) text(w *rolling) string {
 			{h.begun == begunBefore, "rebooted"},
 			{h.seen != 0, "seen"},
 			{h.ended != 0, "ended"},
-			{h.stopped != 0, "noted as stopped"},
+			{h.stopped != 0, "recorded as stopped"},
 			{h.freed != 0, "released"},
 			{h.slow != 0, "slow"},
 			{h.stale != 0, "old etcd"},

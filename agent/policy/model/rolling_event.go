@@ -27,7 +27,7 @@ const (
 
 func rollSteps() []string {
 	return []string{
-		"do nothing", "take the lock", "release the lock", "begin", "set the phase", "move the leadership", "restart",
+		"do nothing", "take the lock", "release the lock", "begin", "set the phase", "transfer leadership", "restart",
 		"take down", "reboot", "start", "end", "record it again",
 	}
 }
@@ -124,7 +124,7 @@ func (m *rollMachine) agentActs(w *rolling, i int, add rollAdder) {
 		to.faults++
 		found := m.act(&to, i, cut)
 		add(to, found, "%s carries out: %s, and %s", hostName(i), rollSteps()[h.step],
-			[...]string{"", "dies before it is done", "dies when it is done", "is not answered"}[cut])
+			[...]string{"", "dies before the step is done", "dies when the step is done", "is not answered"}[cut])
 	}
 }
 

@@ -22,7 +22,7 @@ func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 	change("is switched on", h.off != 0, func(to *rolling, _ *rolled) { m.boots(to, i) })
 	change("has its agent back", h.dead != 0 && h.off == 0, func(_ *rolling, h *rolled) { h.dead = 0 })
 	change("is reached again", h.apart != 0, func(_ *rolling, h *rolled) { h.apart = 0 })
-	change("is well again", h.slow != 0, func(_ *rolling, h *rolled) { h.slow = 0 })
+	change("is healthy again", h.slow != 0, func(_ *rolling, h *rolled) { h.slow = 0 })
 	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.back == 0,
 		func(to *rolling, _ *rolled) { to.back = 1 })
 	change("loses the lock: its lease has ended", int(w.lock) == i+1 && (h.belief == 0 || !w.reaches(i)),
@@ -53,7 +53,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	fault("loses its etcd", runs, func(_ *rolling, h *rolled) { h.unit, h.low = failed, 0 })
 	fault("is cut off", h.apart == 0, func(_ *rolling, h *rolled) { h.apart = 1 })
 	fault("is slow", h.slow == 0 && i < rollVoters, func(_ *rolling, h *rolled) { h.slow = 1 })
-	fault("has another etcd than is wanted", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) {
+	fault("has the wrong etcd version", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) {
 		h.stale = 1
 	})
 	fault("is elected", runs && i < rollVoters && int(w.leader) != i && w.quorum() && h.unit == active,
@@ -67,7 +67,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	})
 	// at any time, also during another host's operation: the number of resumes shows a host that this one is old
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
-		fault(fmt.Sprintf("has the rollout written over as it was before it was done, resumed %d", old),
+		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolling, _ *rolled) {
 				to.state, to.waiting, to.resumed = rollRuns, to.waiting|1<<i, old
 				to.rollWritten()
@@ -88,7 +88,7 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 		if to := *w; can {
 			to.said++
 			do(&to, &to.hosts[i])
-			add(to, 0, "people: %s", what)
+			add(to, 0, "operator: %s", what)
 		}
 	}
 	set := func(state uint8) func(to *rolling, _ *rolled) {
@@ -108,7 +108,7 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 		word("abort it", runs || halts, set(rollAborted))
 	}
 	untouched := h.ask != nothing && h.standing().Untouched()
-	word("withdraw "+name, h.dead|h.off == 0 && h.ask != nothing && h.ended == 0 && (!untouched || !runs),
+	word("cancel "+name, h.dead|h.off == 0 && h.ask != nothing && h.ended == 0 && (!untouched || !runs),
 		func(_ *rolling, h *rolled) {
 			if h.ended = 1; untouched {
 				h.endRequest()

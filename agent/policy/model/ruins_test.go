@@ -27,12 +27,12 @@ func TestThePolicyKeepsItsPromisesAfterQuorumLoss(t *testing.T) {
 	}
 	for kind, how := range Steps() {
 		if how == recovers && !steps[kind] {
-			t.Errorf("step %s is said to be explored there and was never decided on", kind)
+			t.Errorf("step %s should be explored there and was never decided on", kind)
 		}
 	}
 	for code, how := range Reasons() {
 		if how == recovers && !reasons[code] {
-			t.Errorf("reason %s is said to be explored there and was never given", code)
+			t.Errorf("reason %s should be explored there and never occurred", code)
 		}
 	}
 }
