@@ -31,7 +31,7 @@ type BootstrapPhase string
 const (
 	FoundingNone    BootstrapPhase = ""
 	FoundingAsks    BootstrapPhase = "asking"  // it has a request, and asks the other listed hosts
-	FoundingDecided BootstrapPhase = "decided" // none of them had one: it makes the cluster
+	FoundingDecided BootstrapPhase = "decided" // none of them had one: it creates the cluster
 	FoundingCluster BootstrapPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
 )
 
@@ -104,7 +104,7 @@ func past(v View) string {
 	case data != DataEmpty:
 		return "there is data in its data directory"
 	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:
-		return "its etcd is " + cmp.Or(string(v.Unit.State), "not looked at yet")
+		return "its etcd is " + cmp.Or(string(v.Unit.State), "in an unknown state")
 	case v.Self.Conflict != "":
 		return "another host has its name: " + v.Self.Conflict
 	case v.Self.Mode != Manage:
@@ -159,7 +159,7 @@ func (f BootstrapAttempt) elsewhere(name string) string {
 		case a.Phase == FoundingCluster:
 			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows a cluster")
 		case a.Phase == FoundingDecided:
-			return a.Name + " makes the cluster"
+			return a.Name + " creates the cluster"
 		case a.Phase == FoundingAsks && (name == "" || a.Name < name):
 			return "bootstrap was requested on " + a.Name
 		}

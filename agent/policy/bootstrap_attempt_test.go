@@ -133,7 +133,7 @@ func TestABootstrapRequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstReques
 	t.Parallel()
 	for says, change := range map[string]func(v *View){
 		"requested on n2": func(v *View) { v.BootstrapAttempt.Others[0].Phase = FoundingAsks },
-		"n4 makes the":    func(v *View) { v.BootstrapAttempt.Others[1].Phase = FoundingDecided },
+		"n4 creates the":  func(v *View) { v.BootstrapAttempt.Others[1].Phase = FoundingDecided },
 		"n4 is not new: d": func(v *View) {
 			v.BootstrapAttempt.Others[1].Phase, v.BootstrapAttempt.Others[1].Past = FoundingCluster, "data"
 		},

@@ -101,7 +101,7 @@ func TestClustersThatEtcdCreatedByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 		"on all hosts, and they run": {[]HostRemains{running(stray("n1")), running(stray("n2"))}, byDefault},
 		"on one, next to a survivor": {[]HostRemains{real, stray("n1")}, byDefault},
 		"a former member and a copy": {[]HostRemains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
-		"one that runs, alone":       {[]HostRemains{running(stray("n1"))}, "the voters are not known"},
+		"one that runs, alone":       {[]HostRemains{running(stray("n1"))}, "the voters are unknown"},
 	} {
 		p := PlanRecovery(c.all, RecoveryChoice{Cluster: "prod"})
 		if p.Doubt == nil || p.Doubt.Name != c.name {

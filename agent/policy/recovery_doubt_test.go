@@ -87,7 +87,7 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 			},
 			func(l *left) { l.choice.Survivor = "n1" },
 		},
-		"the voters are not known": {
+		"the voters are unknown": {
 			func(l *left) { l.all[0].InData, l.all[1].InData = nil, nil },
 			func(l *left) { l.all[1].InData = twoOfFive().all[1].InData },
 		},

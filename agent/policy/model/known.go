@@ -25,7 +25,7 @@ const (
 	recordsRead = "constant: every record is readable; one that blocks everything has the effect of a pause"
 	allowed     = "constant: etcd denies no agent anything"
 	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
-	noList      = "explored: by founding_test.go, in worlds of its own; here no hosts are listed"
+	noList      = "explored: by bootstrap_test.go, in worlds of its own; here no hosts are listed"
 	repairsLeft = "constant: the daily limit of replacements is not reached"
 	recovers    = "explored: by the walk of ruins.go, which no other step of the policy may enter"
 	noCluster   = "constant: a bootstrap is requested once, and only without a cluster"

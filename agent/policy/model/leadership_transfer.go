@@ -11,8 +11,8 @@ import (
 )
 
 // An unhealthy leader may transfer leadership in any round. That needs no lock and changes nothing in a world where
-// every voter may lead in every view, so the decision itself is judged. giveway_test.go, which tracks the leader,
-// covers how often it happens.
+// every voter may lead in every view, so the decision itself is judged. leadership_transfer_test.go, which tracks the
+// leader, covers how often it happens.
 
 // mayGiveWay reports whether it matters that a host leads that has no operation of its own.
 func (w *world) mayGiveWay(h int) bool {
