@@ -12,7 +12,7 @@ func TestOnlyACompletedPlanLeavesARecord(t *testing.T) {
 		survivor bool
 		want     RecoveryNote
 	}{
-		"the survivor continues alone": {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryTold},
+		"the survivor continues alone": {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryAnnounced},
 		"another host joins":           {Step{Kind: StepEndRecovery, Outcome: Recovered}, false, RecoveryJoins},
 		"the quorum is back": {
 			Step{Kind: StepEndRecovery, Outcome: QuorumBack}, true, RecoveryLeavesNothing,
