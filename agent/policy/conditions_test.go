@@ -44,7 +44,7 @@ func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 		{"a restart interrupted at once", func(v *View) {
 			v.Asked.Work, v.Op.Phase = WorkRestart, PhaseBegun
 		}, StepStartUnit, ""},
-		{"it only reserved the time, and its etcd has failed meanwhile", func(v *View) {
+		{"only the permission was wanted, and its etcd has failed meanwhile", func(v *View) {
 			v.Asked.Over, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
 		}, StepEndOp, ""},
 		{"its operation was released, and an operator has started its etcd", func(v *View) {

@@ -121,7 +121,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
 		}, StepNone, QuorumAtRisk},
 		{"it is the only voter", func(v *View) { v.Cluster.Members = v.Cluster.Members[2:] }, StepNone, QuorumAtRisk},
-		{"only the time is reserved", func(v *View) {
+		{"only the permission is wanted", func(v *View) {
 			v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false
 		}, StepTakeLock, ""},
 		{"it has a restart request, and an operator has stopped it", func(v *View) {
@@ -191,7 +191,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 			v.Asked.Work, v.Op.Phase, v.Unit.State = WorkRestart, PhaseBegun, UnitInactive
 		}, StepEndOp, ""},
 		{"reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeDown, ""},
-		{"only the time is reserved", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
+		{"only the permission is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
 		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepMoveLeader, ""},
 		{"it leads, and a transfer has failed", func(v *View) {
 			v.Cluster.Members[2].Leader = true
@@ -524,7 +524,7 @@ func TestLeadershipIsTransferredToTheBestVoter(t *testing.T) {
 		{"the nearer one", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 5*time.Millisecond, time.Millisecond
 		}, 2},
-		{"within a site distance does not matter", func(v *View) {
+		{"within one room distance does not matter", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 1900*time.Microsecond, 100*time.Microsecond
 		}, 1},
 		{"the one connected for longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},

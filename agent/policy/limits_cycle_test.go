@@ -64,10 +64,10 @@ func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 		{"it has not published its request, and no other host has one", func(v *View) {
 			v.Hosts[2].Wants = ""
 		}, StepTakeLock, ""},
-		{"it is idle, and has not looked", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
-		{"it is idle, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
+		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
+		{"it is resting, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
 		{"its unit is unknown", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
-		{"its unit is unknown, and only the time is reserved", func(v *View) {
+		{"its unit is unknown, and only the permission is wanted", func(v *View) {
 			v.Unit, v.Asked.KeepRunning = Unit{Detail: "no bus"}, true
 		}, StepTakeLock, ""},
 		{"its unit is missing, and it is no member", func(v *View) {
@@ -158,7 +158,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"nor has the second", func(v *View) {
 			v.Hosts[0].Answered, v.Hosts[1].Answered = false, false
 		}, StepNone, VerdictAwaited},
-		{"this host has not reported either", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
+		{"this host itself has not reported", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
 		{"it leads, and the first stops next", leads(func(v *View) {
 			v.Hosts[0].Wants = WorkReboot
 		}), StepMoveLeader, ""},
@@ -218,7 +218,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"it is over, and its start has failed just long enough ago", func(v *View) {
 			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
 		}, StepStartUnit, ""},
-		{"it is over, and only the time was reserved", func(v *View) {
+		{"it is over, and only the permission was wanted", func(v *View) {
 			v.Asked.Over, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
 		}, StepEndOp, ""},
 	})

@@ -58,12 +58,12 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Failed, health.Failed
 		}, StepNone, CommonCause},
 		{"the lock's holder is unknown", func(v *View) { v.Lock.Known = false }, StepNone, LockHeld},
-		{"it is idle, and has not looked", func(v *View) { v.Resting = true }, StepNone, NotMyTurn},
-		{"it is idle, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
-		{"it is idle, and a voter is down", func(v *View) {
+		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, NotMyTurn},
+		{"it is resting, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
+		{"it is resting, and a voter is down", func(v *View) {
 			v.Resting, v.Looked, v.Cluster.Members[1].Live = true, true, false
 		}, StepNone, VoterNotLive},
-		{"it is idle, and has no health state", func(v *View) {
+		{"it is resting, and has no health state", func(v *View) {
 			v.Resting, v.Looked, v.Health.State = true, true, health.Unknown
 		}, StepNone, HealthUnknown},
 		{"it has waited just long enough for the host that goes first", func(v *View) {

@@ -33,19 +33,19 @@ func TestAHostLooksEveryRoundIfItMayHaveToAct(t *testing.T) {
 	}
 }
 
-func TestASpareGoesFirstIfItSeesNoOtherHostDo(t *testing.T) {
+func TestASpareGoesFirstIfNoOtherHostDoes(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		edit func(*View)
 		want bool
 	}{
-		"a spare that is ready":            {func(*View) {}, true},
-		"one that waits for the cool-down": {func(v *View) { v.IdleFor = 0 }, true},
-		"one that is idle, and has looked": {func(v *View) { v.Resting, v.Looked = true, true }, true},
-		"one that is idle":                 {func(v *View) { v.Resting = true }, false},
-		"one that is cut off":              {func(v *View) { v.Cluster = Cluster{} }, false},
-		"one that only observes":           {func(v *View) { v.Self.Mode = Observe }, false},
-		"one that backs off":               {func(v *View) { v.Backoff = 1 }, false},
+		"a spare that is ready":               {func(*View) {}, true},
+		"one that waits for the cool-down":    {func(v *View) { v.IdleFor = 0 }, true},
+		"one that is resting, and has looked": {func(v *View) { v.Resting, v.Looked = true, true }, true},
+		"one that is resting":                 {func(v *View) { v.Resting = true }, false},
+		"one that is cut off":                 {func(v *View) { v.Cluster = Cluster{} }, false},
+		"one that only observes":              {func(v *View) { v.Self.Mode = Observe }, false},
+		"one that backs off":                  {func(v *View) { v.Backoff = 1 }, false},
 		"one with another host before it": {func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 			v.Hosts[len(v.Hosts)-1].P99 = 1

@@ -20,7 +20,7 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 		want   []string
 	}{
 		{"the standby is first to become a voter", RoleVoter, nil, []string{"s1", "c1", "c2", "a1", "b1"}},
-		{"a standby is no candidate for a standby", RoleStandby, nil, []string{"c1", "c2", "a1", "b1"}},
+		{"a standby is no candidate for the standby", RoleStandby, nil, []string{"c1", "c2", "a1", "b1"}},
 		{"a failure domain with two voters comes last", RoleStandby, func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
 			v.Hosts[7].Domain = "a"

@@ -424,7 +424,7 @@ func TestTheStandbyIsTheFirstToReplaceADeadVoter(t *testing.T) {
 	if v.Resting = true; v.Looked {
 		t.Error("it has looked")
 	} else if text, holds := notNext(v); !holds || text != "other hosts go first" {
-		t.Errorf("the text about an idle host is %q", text)
+		t.Errorf("the text about a resting host is %q", text)
 	}
 	v.Resting = false
 	if v.IdleFor = time.Hour; len(v.Hosts[2].Waiting) != 0 {
