@@ -24,7 +24,7 @@ func TestPermissionsOfEachHealthState(t *testing.T) {
 		health.OK: false, health.Warm: false, health.Unknown: false, health.Qualifying: false, health.Slow: true,
 		health.Stalled: true, health.Failed: true,
 	} {
-		if got := sick(state); got != want {
+		if got := Unhealthy(state); got != want {
 			t.Errorf("%s is unhealthy: %v", state, got)
 		}
 	}

@@ -472,7 +472,7 @@ func commonCause(v View) (string, bool) {
 	}
 	n := 0
 	for _, h := range v.Hosts {
-		if sick(h.Health) && (h.Role == RoleVoter || h.Role == RoleStandby) {
+		if Unhealthy(h.Health) && (h.Role == RoleVoter || h.Role == RoleStandby) {
 			n++
 		}
 	}

@@ -37,7 +37,7 @@ func forwardBars() []forwardBar {
 		}},
 		{false, leaves},
 		{false, func(v View, m Member) string {
-			if h, present := v.hostOf(m); present && sick(h.Health) {
+			if h, present := v.hostOf(m); present && Unhealthy(h.Health) {
 				return "is " + h.Health.String()
 			}
 			return ""

@@ -48,7 +48,7 @@ func (v View) goes(h Host) bool {
 			continue
 		}
 		dead, _ := v.calledDead(m)
-		s, well := v.calledSick(m)
+		s, well := v.reportedUnhealthy(m)
 		return v.Op.takesPlaceOf(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
 			v.Limits.SickGrace > 0 && well == "" && s.In == 0
 	}

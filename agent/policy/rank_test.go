@@ -89,7 +89,7 @@ func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 			v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true, For: 11 * time.Minute}}
 		}, "n5"},
 	} {
-		v := sickView()
+		v := unhealthyView()
 		v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
 		for i, domain := range []string{"a", "b", "c", "a", "c"} {
 			v.Hosts[i].Domain, v.Hosts[i].P99 = domain, time.Duration(i)*time.Millisecond

@@ -35,8 +35,8 @@ func (v View) outgoing() (outgoing, bool) {
 		return outgoing{}, false
 	}
 	for m := range v.Cluster.voters() {
-		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isSick(m) {
-			s, _ := v.sickFor(m)
+		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isUnhealthy(m) {
+			s, _ := v.unhealthyFor(m)
 			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Witness)
 			return outgoing{m, -v.graceLeft(h), "unhealthy", why}, true
 		}
@@ -81,7 +81,7 @@ func completesVetoes() []veto {
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
-	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
+	return counts && (v.isUnhealthy(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
 }
 
 // onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow
@@ -89,7 +89,7 @@ func (v View) joinsFirst(who Member) bool {
 // the others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isSick(who) && !v.silent(who) &&
+	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
 		mayJoinWithSlow(v.Cluster.Counts())
 }
 
@@ -107,7 +107,7 @@ func (v View) reached(m Member) bool {
 // recovered reports that a voter is healthy again by its own report; empty while it is not or that is unknown.
 func (v View) recovered(m Member) string {
 	h, present := v.hostOf(m)
-	if !present || sick(h.Health) || h.Health == health.Unknown {
+	if !present || Unhealthy(h.Health) || h.Health == health.Unknown {
 		return ""
 	}
 	return m.label() + " is " + h.Health.String() + " by its own report"
@@ -150,7 +150,7 @@ func complete(v View, m, who Member) Decision {
 	case stays:
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: why})
 	}
-	if text, holds := v.lossAtRisk(who.ID, false); holds && who.Live && !v.isSick(who) {
+	if text, holds := v.lossAtRisk(who.ID, false); holds && who.Live && !v.isUnhealthy(who) {
 		return wait(QuorumAtRisk, "%s", text)
 	}
 	return removeAsVoter(v, who)
@@ -158,11 +158,11 @@ func complete(v View, m, who Member) Decision {
 
 // otherUnfit returns another voter that is dead or unhealthy while this one is neither.
 func (v View) otherUnfit(than Member) (Member, bool) {
-	if !than.Live || v.isSick(than) {
+	if !than.Live || v.isUnhealthy(than) {
 		return Member{}, false
 	}
 	for m := range v.Cluster.voters() {
-		if m.ID != than.ID && (v.isDead(m) || v.isSick(m)) {
+		if m.ID != than.ID && (v.isDead(m) || v.isUnhealthy(m)) {
 			return m, true
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfSick is the view of the standby n4 11 min after the disk of voter n3 has become slow.
-func standbyOfSick() View {
-	v := sickView()
+// standbyOfUnhealthy is the view of the standby n4 11 min after the disk of voter n3 has become slow.
+func standbyOfUnhealthy() View {
+	v := unhealthyView()
 	m := voter(4, "n4")
 	m.Learner, m.ThinksLearner, m.Standby = true, true, true
 	v.Cluster.Members = append(v.Cluster.Members, m)
@@ -26,15 +26,15 @@ func standbyOfSick() View {
 
 // promotedExtra is the same once it votes.
 func promotedExtra() View {
-	v := standbyOfSick()
+	v := standbyOfUnhealthy()
 	m := &v.Cluster.Members[3]
 	m.Learner, m.ThinksLearner, m.Standby = false, false, false
 	v.Hosts[3].Role, v.Self.StandbyID = RoleVoter, 0
 	return v
 }
 
-// silentSick makes n3 a voter with a hung disk that answers no linearizable read.
-func silentSick(v *View) {
+// silentUnhealthy makes n3 a voter with a hung disk that answers no linearizable read.
+func silentUnhealthy(v *View) {
 	unreached(v)
 	v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute
 }
@@ -73,7 +73,7 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 		{"and records the replaced voter", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"even of one that answers no read", silentSick, StepTakeLock, ""},
+		{"even of one that answers no read", silentUnhealthy, StepTakeLock, ""},
 		{"another voter is unhealthy, too", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"another voter was WARM recently, with a cause they may share", strain(1, 2), StepNone, CommonCause},
 		{"another one was, and this one is unhealthy for another cause", strain(1), StepTakeLock, ""},
@@ -105,7 +105,7 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 		},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
 	}
-	play(t, sickView, append(scenes,
+	play(t, unhealthyView, append(scenes,
 		scene{"replacement is off by default", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, TargetMet},
 		scene{"the grace period is not over", func(v *View) { v.Limits.SickGrace = time.Hour }, StepNone, TargetMet},
 		scene{"only its own health state reports it", func(v *View) {
@@ -127,14 +127,14 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 			v.Hosts = append(v.Hosts, ready("n5", RoleVoter))
 		}, StepTakeLock, ""},
 	))
-	play(t, standbyOfSick, append([]scene{{"a standby that lags does not", func(v *View) {
+	play(t, standbyOfUnhealthy, append([]scene{{"a standby that lags does not", func(v *View) {
 		v.Cluster.Members[3].Lag = 1000
 	}, StepNone, LearnerNotSteady}}, scenes...))
 }
 
 func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 	t.Parallel()
-	play(t, replacing(sickView, PhaseBegun), []scene{
+	play(t, replacing(unhealthyView, PhaseBegun), []scene{
 		{"a spare is added", nil, StepAddLearner, ""},
 		{"it does not wait for a free place", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
 		{"not if it is healthy again", well, StepEndOp, ""},
@@ -144,7 +144,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 		}, StepNone, CommonCause},
 		{"one that is too slow to answer still counts", unreached, StepAddLearner, ""},
 		{"not next to one that hangs and does not answer, at first", func(v *View) {
-			silentSick(v)
+			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
 		{"nor while a third one does not answer", func(v *View) {
@@ -152,13 +152,13 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
 		{"replacement is off by now", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
-		{"one that answers no read is removed first", silentSick, StepSetPhase, ""},
+		{"one that answers no read is removed first", silentUnhealthy, StepSetPhase, ""},
 		{"not one that has only just stopped answering", func(v *View) {
-			silentSick(v)
+			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
 	})
-	play(t, replacing(standbyOfSick, PhaseStarted), []scene{
+	play(t, replacing(standbyOfUnhealthy, PhaseStarted), []scene{
 		{"a standby is promoted", nil, StepPromote, ""},
 		{"not if the unhealthy one is healthy again", well, StepRollBack, ""},
 		{"nor while its etcd does not confirm it", func(v *View) {
@@ -187,10 +187,10 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 		}, StepNone, CommonCause},
 		{"nor forever", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
 	})
-	play(t, replacing(standbyOfSick, PhaseRemoving), []scene{
-		{"one that answers no read is removed", silentSick, StepRemoveMember, ""},
+	play(t, replacing(standbyOfUnhealthy, PhaseRemoving), []scene{
+		{"one that answers no read is removed", silentUnhealthy, StepRemoveMember, ""},
 		{"not before all have reported", func(v *View) {
-			silentSick(v)
+			silentUnhealthy(v)
 			v.Hosts[0].Answered = false
 		}, StepNone, VerdictAwaited},
 		{"not if it answers again", nil, StepSetPhase, ""},
@@ -207,7 +207,7 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
 		{"not while the agent of one that answers is gone", agentGone(1), StepSetPhase, ""},
-		{"or a second one is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"or a second one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"but not forever", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Slow, 3*time.Hour
 		}, StepEndOp, ""},
@@ -282,11 +282,11 @@ func TestAnOrphanedReplacementOfAnUnhealthyVoterRollsBackALearnerOnly(t *testing
 		}
 	}
 	play(t, orphan(func() View {
-		v := standbyOfSick()
+		v := standbyOfUnhealthy()
 		v.Cluster.Members[3].Standby = false
 		return v
 	}, PhaseRollback), []scene{{"a learner is rolled back", nil, StepRemoveLearner, ""}})
-	play(t, orphan(standbyOfSick, PhaseRollback), []scene{{"a standby stays", nil, StepEndOp, ""}})
+	play(t, orphan(standbyOfUnhealthy, PhaseRollback), []scene{{"a standby stays", nil, StepEndOp, ""}})
 	play(t, orphan(promotedExtra, PhaseRollback), []scene{{"a voter stays", nil, StepEndOp, ""}})
 }
 
@@ -301,7 +301,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 			unreached(v)
 			v.Limits.SickGrace = 0
 		}, VoterNotLive},
-		"nor if it may hang": {silentSick, VoterNotLive},
+		"nor if it may hang": {silentUnhealthy, VoterNotLive},
 		"nor without a witness": {func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
@@ -311,7 +311,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 			v.Cluster.Members[1].Live = false
 		}, VoterNotLive},
 	} {
-		v := sickView()
+		v := unhealthyView()
 		c.change(&v)
 		if got := Decide(v).Waiting; got != c.waits {
 			t.Errorf("%s: it waits for %q, want %q", name, got, c.waits)

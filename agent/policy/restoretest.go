@@ -141,7 +141,7 @@ func (v View) endDueDrill() string {
 	switch {
 	case isMember && m.Leader:
 		return "this host leads the cluster"
-	case sick(v.Health.State), isMember && v.Health.State == health.Warm:
+	case Unhealthy(v.Health.State), isMember && v.Health.State == health.Warm:
 		return "this host is " + v.Health.State.String()
 	}
 	return ""
@@ -193,7 +193,7 @@ func (v View) keepsFromDrill(best Host) string {
 		switch {
 		case !m.Live:
 			return fmt.Sprintf("voter %s does not answer", m.label())
-		case v.isMember(best.PeerURL) && sick(h.Health):
+		case v.isMember(best.PeerURL) && Unhealthy(h.Health):
 			return fmt.Sprintf("voter %s is %s", m.label(), h.Health)
 		}
 	}

@@ -69,7 +69,7 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 			due(v)
 			v.Cluster.Members[1].Live = false
 		}, false, "does not answer"},
-		"sick":                   {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
+		"unhealthy":              {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
 		"joins":                  {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
 		"warm":                   {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
 		"no free space":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillNoRoom }, false, "now, by n6"},

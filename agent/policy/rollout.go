@@ -48,7 +48,7 @@ func RolloutNext(v View, waiting []string) string {
 }
 
 func (v View) rolloutRank(h Host) int {
-	if sick(h.Health) {
+	if Unhealthy(h.Health) {
 		return 0
 	}
 	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })

@@ -18,18 +18,18 @@ func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testin
 	v := View{
 		Hosts: []Host{
 			host("leader", health.OK), host("follower-b", health.OK), host("follower-a", health.Warm),
-			host("sick", health.Slow),
+			host("unhealthy", health.Slow),
 			host("standby", health.OK), host("spare", health.OK),
 		},
 		Cluster: Cluster{Members: []Member{
 			{ID: 1, PeerURL: peerPrefix + "leader", Leader: true},
 			{ID: 2, PeerURL: peerPrefix + "follower-a"},
 			{ID: 3, PeerURL: peerPrefix + "follower-b"},
-			{ID: 4, PeerURL: peerPrefix + "sick"},
+			{ID: 4, PeerURL: peerPrefix + "unhealthy"},
 			{ID: 5, PeerURL: peerPrefix + "standby", Learner: true},
 		}},
 	}
-	want := []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}
+	want := []string{"unhealthy", "spare", "standby", "follower-a", "follower-b", "leader"}
 	waiting := append([]string{"gone"}, want...) // an absent one is skipped
 	var order []string
 	for next := RolloutNext(v, waiting); next != ""; next = RolloutNext(v, waiting) {
@@ -48,7 +48,7 @@ func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testin
 		order = append(order, next)
 		waiting = slices.DeleteFunc(waiting, func(id string) bool { return id == next })
 	}
-	if !slices.Equal(order, []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}) {
+	if !slices.Equal(order, []string{"unhealthy", "spare", "standby", "follower-a", "follower-b", "leader"}) {
 		t.Errorf("with names in another order it is %v", order)
 	}
 	v.Hosts[1].Wants = WorkRestart

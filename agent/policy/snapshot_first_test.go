@@ -92,7 +92,7 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 		},
 		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
 		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},
-		"sick":                           {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
+		"unhealthy":                      {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
 		"lost":                           {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
 		"not requested as a live member": {func(_ *View, r *Removal) { r.Live = false }, ""},
 		"a learner":                      {func(v *View, r *Removal) { r.MemberID = v.Cluster.Members[3].ID }, ""},

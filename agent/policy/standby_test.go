@@ -53,8 +53,8 @@ func lags(since time.Duration) func(v *View) {
 	}
 }
 
-// unhealthyFor makes the standby answer and follow, and report itself unhealthy for that long.
-func unhealthyFor(since time.Duration) func(v *View) {
+// reportsUnhealthy makes the standby answer and follow, and report itself unhealthy for that long.
+func reportsUnhealthy(since time.Duration) func(v *View) {
 	return func(v *View) {
 		lags(0)(v)
 		v.Cluster.Members[3].Lag = 0
@@ -98,26 +98,26 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			lags(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Manage = false
 		}, StepNone, AtRest},
-		{"it is unhealthy by its own report", unhealthyFor(6 * time.Minute), StepTakeLock, ""},
-		{"it has not been unhealthy for long", unhealthyFor(4 * time.Minute), StepNone, AtRest},
+		{"it is unhealthy by its own report", reportsUnhealthy(6 * time.Minute), StepTakeLock, ""},
+		{"it has not been unhealthy for long", reportsUnhealthy(4 * time.Minute), StepNone, AtRest},
 		{"it is only WARM", func(v *View) {
-			unhealthyFor(time.Hour)(v)
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Health = health.Warm
 		}, StepNone, AtRest},
 		{"its finding spares joins", func(v *View) {
-			unhealthyFor(time.Hour)(v)
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Spares = health.Joins
 		}, StepNone, AtRest},
 		{"it is unhealthy, and so is a voter", func(v *View) {
-			unhealthyFor(time.Hour)(v)
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[1].Health, v.Hosts[1].Ails.For = health.Slow, time.Hour
 		}, StepNone, AtRest},
 		{"it is unhealthy, and a voter is down", func(v *View) {
-			unhealthyFor(time.Hour)(v)
+			reportsUnhealthy(time.Hour)(v)
 			v.Cluster.Members[2].Live = false
 		}, StepNone, VoterNotLive},
 		{"it is unhealthy, and the spare could replace a dead voter", func(v *View) {
-			unhealthyFor(time.Hour)(v)
+			reportsUnhealthy(time.Hour)(v)
 			v.Limits.DeadGrace = 10 * time.Minute
 			m := &v.Cluster.Members[2]
 			m.Live, m.LiveFor, m.DownFor, m.AgentGoneFor = false, 0, time.Hour, time.Hour
@@ -129,7 +129,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			}
 		}, StepTakeLock, ""},
 		{"it is unhealthy, and no other host is ready", func(v *View) {
-			unhealthyFor(time.Hour)(v)
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[3].Waiting = HealthBad
 		}, StepNone, AtRest},
 		{"it answers and follows, though nothing is written", func(v *View) {
@@ -221,8 +221,8 @@ func TestALostStandbyIsReported(t *testing.T) {
 			lags(5 * time.Minute),
 			"n4, the standby: it is 5000 entries behind the leader, and has made no progress",
 		},
-		"hardly": {lags(time.Minute), ""},
-		"sick":   {unhealthyFor(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
+		"hardly":    {lags(time.Minute), ""},
+		"unhealthy": {reportsUnhealthy(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
 	} {
 		v := lostStandby()
 		c.change(&v)

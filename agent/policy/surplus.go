@@ -67,7 +67,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 // report counts: it votes itself, and the other is dead and not unhealthy.
 func (v View) probedAgain() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isSick(who) {
+	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {
 		return true
 	}
 	m, _ := v.member()

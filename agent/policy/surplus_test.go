@@ -29,9 +29,9 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		"four of three":   {func(*View) {}, even},
 		"with repair off": {func(v *View) { v.Limits.SickGrace = 0 }, even},
 		"with repair off for unhealthy ones": {func(v *View) {
-			v.Limits.SickGrace, v.Hosts[2] = 0, sickView().Hosts[2]
+			v.Limits.SickGrace, v.Hosts[2] = 0, unhealthyView().Hosts[2]
 		}, even},
-		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = sickView().Hosts[2] }, ""},
+		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
 		"three of one": {
 			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted",
 		},

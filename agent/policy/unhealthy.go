@@ -37,9 +37,9 @@ type Fsyncs struct {
 	SlowFor time.Duration
 }
 
-// sickStall is how long the disk of a voter must hang or fail before another host may replace it, whatever the grace
+// hangGrace is how long the disk of a voter must hang or fail before another host may replace it, whatever the grace
 // period for a slow one.
-const sickStall = time.Minute
+const hangGrace = time.Minute
 
 // healedBy is how soon a host reports that its writes are fast again: whatever it has reported for the grace period and
 // this long was true for the grace period.
@@ -63,17 +63,17 @@ type UnhealthyVoter struct {
 	TooMany bool
 }
 
-// calledSick returns what makes a voter unhealthy by the last observations, or why it is not.
-func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
+// reportedUnhealthy returns what makes a voter unhealthy by the last observations, or why it is not.
+func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	h, present := v.hostOf(m)
 	switch {
 	case m.Learner:
 		return s, "it is no voter"
 	case !present:
 		return s, "no quorumd on its host reports its health state"
-	case sick(h.Health) && h.Recovers:
+	case Unhealthy(h.Health) && h.Recovers:
 		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
-	case !sick(h.Health) || h.Ails.For == 0:
+	case !Unhealthy(h.Health) || h.Ails.For == 0:
 		return s, "it is " + h.Health.String() + " by its own report"
 	case !gates(h.Health, h.Spares, health.Joins):
 		return s, "the findings behind its health state would let it join"
@@ -97,7 +97,7 @@ func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 func (v View) graceLeft(h Host) time.Duration {
 	left := v.Limits.SickGrace + healedBy - h.Ails.For
 	if h.Ails.HangsFor > 0 {
-		left = min(left, sickStall-h.Ails.HangsFor)
+		left = min(left, hangGrace-h.Ails.HangsFor)
 	}
 	return left
 }
@@ -136,17 +136,17 @@ func (f Fsyncs) evidence() string {
 	return "its etcd's metrics have not been read yet"
 }
 
-// sickFor is calledSick for decisions: what was not observed in this round proves nothing.
-func (v View) sickFor(m Member) (UnhealthyVoter, string) {
+// unhealthyFor is reportedUnhealthy for decisions: what was not observed in this round proves nothing.
+func (v View) unhealthyFor(m Member) (UnhealthyVoter, string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
 		return UnhealthyVoter{}, "the cluster was not observed in this round"
 	}
-	return v.calledSick(m)
+	return v.reportedUnhealthy(m)
 }
 
-// isSick reports whether a voter has been unhealthy for so long that another host may replace it.
-func (v View) isSick(m Member) bool {
-	s, why := v.sickFor(m)
+// isUnhealthy reports whether a voter has been unhealthy for so long that another host may replace it.
+func (v View) isUnhealthy(m Member) bool {
+	s, why := v.unhealthyFor(m)
 	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
 }
 
@@ -157,12 +157,12 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 	}
 	var all []UnhealthyVoter
 	for m := range v.Cluster.voters() {
-		s, why := v.calledSick(m)
+		s, why := v.reportedUnhealthy(m)
 		if why != "" {
 			continue
 		}
 		s.TooMany = v.oneTooMany()
-		if s.Held = v.sickHeld(m); v.Op.takesPlaceOf(m) {
+		if s.Held = v.unhealthyHeld(m); v.Op.takesPlaceOf(m) {
 			s.Held, s.Replacement = "", v.Op.HostName
 		}
 		all = append(all, s)
@@ -177,8 +177,8 @@ func (s UnhealthyVoter) Text(grace time.Duration) string {
 	return text + fate(s.TooMany, s.Replacement, s.Held, s.In, grace, "")
 }
 
-// sickHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
-func (v View) sickHeld(m Member) string {
+// unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
+func (v View) unhealthyHeld(m Member) string {
 	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
 		return why
 	}
@@ -188,7 +188,7 @@ func (v View) sickHeld(m Member) string {
 	if r, holds := vetoed(v, vetoRepairsUnreadable, vetoRepairsSpent); holds {
 		return r.Text
 	}
-	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isSick(m) {
+	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isUnhealthy(m) {
 		return r.Text
 	}
 	switch voters, _ := v.Cluster.Counts(); {
@@ -200,8 +200,8 @@ func (v View) sickHeld(m Member) string {
 	return v.noReplacement(m)
 }
 
-// voterSick reports unhealthy voters.
-func voterSick(v View) (string, bool) {
+// voterUnhealthy reports unhealthy voters.
+func voterUnhealthy(v View) (string, bool) {
 	var all []string
 	for _, s := range UnhealthyVoters(v) {
 		all = append(all, s.Text(v.Limits.SickGrace))
@@ -218,7 +218,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.calledSick(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.takesPlaceOf(m) {
+		if _, why := v.reportedUnhealthy(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.takesPlaceOf(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+

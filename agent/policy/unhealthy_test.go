@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickView is the view of the spare n4 12 min after the disk of voter n3 has become slow, in a cluster of three that n1
-// leads.
-func sickView() View {
+// unhealthyView is the view of the spare n4 12 min after the disk of voter n3 has become slow, in a cluster of three
+// that n1 leads.
+func unhealthyView() View {
 	v := deadView()
 	v.Cluster.ID = clusterID
 	v.Target.Standbys, v.Limits.DeadGrace, v.Limits.SickGrace = 0, 0, 10*time.Minute
@@ -29,9 +29,9 @@ func sickView() View {
 	return v
 }
 
-// leaderSeesSick is the same as seen by the leader's host.
-func leaderSeesSick() View {
-	v := sickView()
+// leaderSeesUnhealthy is the same as seen by the leader's host.
+func leaderSeesUnhealthy() View {
+	v := unhealthyView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
 	v.Hosts[3].Own, v.Hosts[0].Own = false, true
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
@@ -47,9 +47,9 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(v *View)
-		sick   bool
-		why    string // for one that is not
+		change    func(v *View)
+		unhealthy bool
+		why       string // for one that is not
 	}{
 		"it is slow for the grace period": {func(*View) {}, true, ""},
 		"not for so long":                 {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, false, ""},
@@ -127,12 +127,12 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			func(v *View) { v.Cluster.Reachable = false }, false, "not observed in this round",
 		},
 	} {
-		v := sickView()
+		v := unhealthyView()
 		c.change(&v)
 		m, _ := v.memberByID(3)
-		_, why := v.sickFor(m)
-		if v.isSick(m) != c.sick || !strings.Contains(why, c.why) || c.why == "" && why != "" {
-			t.Errorf("%s: unhealthy is %v, why %q, want %q", name, v.isSick(m), why, c.why)
+		_, why := v.unhealthyFor(m)
+		if v.isUnhealthy(m) != c.unhealthy || !strings.Contains(why, c.why) || c.why == "" && why != "" {
+			t.Errorf("%s: unhealthy is %v, why %q, want %q", name, v.isUnhealthy(m), why, c.why)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 			says + "n4 is replacing it",
 		},
 	} {
-		v := leaderSeesSick()
+		v := leaderSeesUnhealthy()
 		c.change(&v)
 		told := ""
 		for _, r := range Decide(v).Reasons {
@@ -198,7 +198,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 			t.Errorf("%s: %q\nwant %q", name, told, c.text)
 		}
 	}
-	if d := Decide(leaderSeesSick()); d.Reasons[0].Code != VoterSick {
+	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterSick {
 		t.Errorf("at rest it is not the first reason: %v", d.Reasons)
 	}
 }
@@ -250,7 +250,7 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 		"no quorum is observed":         {func(v *View) { v.Cluster.Reachable = false }, ""},
 		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},
 	} {
-		v := leaderSeesSick()
+		v := leaderSeesUnhealthy()
 		v.Limits.PromoteLag = 500
 		v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		c.change(&v)

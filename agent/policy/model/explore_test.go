@@ -23,7 +23,7 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(small(), smallCycles(), externals(), alarms(), smallRemovals(),
-		smallReplacements(), smallSickness()) {
+		smallReplacements(), smallUnhealthy()) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
@@ -76,8 +76,8 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []Scenario{
-		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallSickness()[1],
-		smallSickness()[2],
+		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallUnhealthy()[1],
+		smallUnhealthy()[2],
 	} {
 		sameAfterPacking(t, sc)
 	}

@@ -81,7 +81,7 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 	}
 	for _, sc := range []Scenario{
 		small()[2], smallCycles()[0], second(smallReplacements()[0], HostCrash|LateCall),
-		second(smallReplacements()[1], AllFaults), smallSickness()[2],
+		second(smallReplacements()[1], AllFaults), smallUnhealthy()[2],
 	} {
 		x := newExplorer(sc, rules{}, 1)
 		if r := x.run(t.Context()); !r.Complete {

@@ -75,7 +75,7 @@ func Mistakes() []Mistake {
 	list = append(list, lostMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		sickMistakes(), giveWayMistakes(), quietMistakes())...)
+		unhealthyMistakes(), giveWayMistakes(), quietMistakes())...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {

@@ -10,8 +10,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickness is a scope in which a spare replaces an unhealthy one of three voters, with n more faults of these classes.
-func sickness(n int, class Faults) func(sc *Scenario) {
+// unhealthyScope is a scope in which a spare replaces an unhealthy one of three voters, with n more faults of these
+// classes.
+func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
 		sc.Target = policy.Target{Voters: 3}
@@ -21,7 +22,7 @@ func sickness(n int, class Faults) func(sc *Scenario) {
 // surplus is a scope in which one of four voters becomes unhealthy although three are configured, and n agents die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sickness(n, AgentCrash)(sc)
+		unhealthyScope(n, AgentCrash)(sc)
 		sc.Voters = 4
 	}
 }
@@ -95,12 +96,12 @@ func forThoseGone(word health.State) func(v *policy.View) {
 	}
 }
 
-// sickMistakes returns mistakes about unhealthy voters.
-func sickMistakes() []Mistake {
+// unhealthyMistakes returns mistakes about unhealthy voters.
+func unhealthyMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
 			Name: "an unhealthy voter that fails reads counts as live", breach: voterDown,
-			scope: sickness(1, EtcdCrash),
+			scope: unhealthyScope(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if m.Fsyncs.SlowFor > 0 {
@@ -111,24 +112,24 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter that responds is removed as if it did not", breach: removedBeforeJoin,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				m.Live, m.DownFor, h.Ails.HangsFor = false, ages, ages
 			}),
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
-			scope: tardily(sickness(1, EtcdCrash)),
+			scope: tardily(unhealthyScope(1, EtcdCrash)),
 			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.Ails.HangsFor = ages }),
 		},
 		{
 			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,
-			scope: lively(tardily(sickness(0, 0))),
+			scope: lively(tardily(unhealthyScope(0, 0))),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Sees = nil }),
 		},
 		{
 			Name: "a down voter is overlooked while an unhealthy one responds too slowly", breach: voterDown,
-			scope: tardily(sickness(1, EtcdCrash)),
+			scope: tardily(unhealthyScope(1, EtcdCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if inReplacement(v) && m.ID != v.Op.Replaces && !m.Learner {
@@ -139,24 +140,24 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy leader is removed without a leadership transfer", breach: leaderRemoved,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) { m.Leader = false }),
 		},
 		{
 			Name: "an unhealthy voter is removed while another one is down", breach: removedAtRisk,
-			scope: sickness(1, EtcdCrash),
+			scope: unhealthyScope(1, EtcdCrash),
 			rules: whileItVotes(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
 			}),
 		},
 		{
 			Name: "outdated reports about an unhealthy voter count as current", breach: replacedUntold,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Answered = true }),
 		},
 		{
 			Name: "an unhealthy spare replaces an unhealthy voter", breach: replacedForNothing,
-			scope: sickness(1, 0),
+			scope: unhealthyScope(1, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Health.State = health.OK
 				for i := range v.Hosts {
@@ -177,7 +178,7 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "a recovered voter is removed while another one is unhealthy", breach: wellRemoved,
-			scope: sickness(1, 0),
+			scope: unhealthyScope(1, 0),
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
 					if h.Health == health.OK && m.Live {
@@ -187,7 +188,7 @@ func sickMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),
+			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(unhealthyScope(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Limits.SickGrace = 0 }),
 		},
 	}...)
@@ -197,7 +198,7 @@ func sickMistakes() []Mistake {
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a host's own record counts as evidence", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a host's own record counts as evidence", breach: liveReplaced, scope: unhealthyScope(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if h.Health == health.Slow {
 					m.Fsyncs.SlowFor = ages
@@ -205,7 +206,8 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter is replaced on the metrics of its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a voter is replaced on the metrics of its etcd alone", breach: liveReplaced,
+			scope: unhealthyScope(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor > 0 {
 					h.Health, h.Ails.For, h.Recovers = health.Slow, ages, false
@@ -214,7 +216,7 @@ func witnessMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is replaced while another one is unhealthy", breach: replacedInCommon,
-			scope: sickness(1, 0),
+			scope: unhealthyScope(1, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor == 0 {
 					h.Health, h.Strained = health.OK, false
@@ -223,12 +225,12 @@ func witnessMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is replaced although another one was recently WARM", breach: replacedInCommon,
-			scope: sickness(1, ClockChange),
+			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Strained = h.Health == health.Slow }),
 		},
 		{
 			Name: "a voter that is SLOW only from past samples counts as slow now", breach: liveReplaced,
-			scope: sickness(1, ClockChange),
+			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) {
 				if h.Recovers {
 					h.Recovers, h.Ails.For = false, ages
@@ -237,7 +239,7 @@ func witnessMistakes() []Mistake {
 		},
 		{
 			Name: "a recovered voter is replaced", breach: wellReplaced,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.UnhealthySince{For: ages}
 				m.Fsyncs.SlowFor = ages

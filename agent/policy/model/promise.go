@@ -107,7 +107,7 @@ type promise struct{ name, text string }
 
 func promises() map[breach]promise {
 	all := repairPromises()
-	maps.Copy(all, sickPromises())
+	maps.Copy(all, unhealthyPromises())
 	maps.Copy(all, map[breach]promise{
 		twoHolders:        {"P1", "two agents believe that they hold the lock"},
 		twoChanges:        {"P1", "two membership changes are in flight at once"},
@@ -479,7 +479,7 @@ func (w *world) judgePromote(h int) breach {
 	}
 	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpWho].list == voter
 	switch {
-	case beside && !w.isSick(int(w.rpWho)):
+	case beside && !w.isUnhealthy(int(w.rpWho)):
 		return wellReplaced
 	case voters%2 == 1 && others == 0 && w.opReplace == 0: // a replacement keeps the number of voters
 		return evenVoters

@@ -42,7 +42,7 @@ func removalStories() []removalStory {
 		{
 			"an unhealthy voter is removed after promotion of its replacement and leadership transfer",
 			3,
-			sickGivesWay,
+			unhealthyGivesWay,
 		},
 		{"a leader is removed without a leadership transfer", 3, leaderGoes},
 		{"a voter that the quorum needs stays", 3, neededStays},
@@ -145,7 +145,7 @@ func (b *bench) neverReads(ctx context.Context, i int) error {
 	return nil
 }
 
-func sickGivesWay(b *bench) error {
+func unhealthyGivesWay(b *bench) error {
 	err := b.joinAsLearner(hostD)
 	if err == nil {
 		err = errors.Join(b.operate(one(opPromote, hostD)), b.lead(hostC), b.lead(hostA))

@@ -54,7 +54,7 @@ func scopes() []Scenario {
 // replacementScopes returns those in which voters are removed without an operator: a dead one before another votes in
 // its place, an unhealthy one after that.
 func replacementScopes() []Scenario {
-	return slices.Concat(smallReplacements(), smallSickness())
+	return slices.Concat(smallReplacements(), smallUnhealthy())
 }
 
 // met returns the pairs that explorations meet, and the states that they begin in.

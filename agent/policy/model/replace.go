@@ -162,7 +162,7 @@ func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false
 	}
-	slow := w.witness == tardy && w.isSick(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
+	slow := w.witness == tardy && w.isUnhealthy(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
 	if !slow && !w.calledDead(h) {
 		return false
 	}
@@ -232,7 +232,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	others, serving, sick, known := 0, 0, 0, 0 // the replaced voter counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
-		strained := g.fit == slow || g.fit == off && w.isSick(who)
+		strained := g.fit == slow || g.fit == off && w.isUnhealthy(who)
 		sick += int(bit(i != who && g.list == voter && strained && w.present(i)))
 		if i != who && g.list == voter {
 			others++
@@ -252,7 +252,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		if known < majority(others) {
 			return removedAtRisk
 		}
-	case w.isSick(who):
+	case w.isUnhealthy(who):
 		if c.step != beginReplace && (w.answers(who) || w.witness == tardy) {
 			return removedBeforeJoin
 		}

@@ -5,9 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isSick reports whether a voter is unhealthy by its own host's health state and by a witness. It is the only one: if
-// several voters are unhealthy, only a whole failure domain is replaced, which the model leaves out.
-func (w *world) isSick(i int) bool {
+// isUnhealthy reports whether a voter is unhealthy by its own host's health state and by a witness. It is the only one:
+// if several voters are unhealthy, only a whole failure domain is replaced, which the model leaves out.
+func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].fit == slow && w.present(i)
 }
 
@@ -21,7 +21,7 @@ const tardy = 2
 // others with the replacement are a quorum of one voter more.
 func (w *world) onlyTardyIsDown() bool {
 	who := int(w.rpWho)
-	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isSick(who) {
+	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isUnhealthy(who) {
 		return false
 	}
 	voters, serving := 0, 0
@@ -43,7 +43,7 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 		return replacedForNothing
 	case leads && c.step == removeMember:
 		return leaderRemoved
-	case (c.step == beginReplace || w.opVotes != 0) && !w.isSick(who) && !w.isDead(who):
+	case (c.step == beginReplace || w.opVotes != 0) && !w.isUnhealthy(who) && !w.isDead(who):
 		return liveReplaced
 	}
 	for i := range w.n {
@@ -56,9 +56,9 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	return fine
 }
 
-// sickTooMany reports whether a world must not keep an unhealthy surplus voter, whichever agents are gone: all voters
-// serve, and those known to be healthy are a quorum of the rest.
-func (w *world) sickTooMany(target policy.Target) bool {
+// unhealthySurplus reports whether a world must not keep an unhealthy surplus voter, whichever agents are gone: all
+// voters serve, and those known to be healthy are a quorum of the rest.
+func (w *world) unhealthySurplus(target policy.Target) bool {
 	voters, sick, known := 0, 0, 0
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -77,8 +77,8 @@ func (w *world) sickTooMany(target policy.Target) bool {
 	return voters == target.Voters+1 && voters%2 == 0 && sick == 1 && known >= majority(voters-1)
 }
 
-// judgeSickGone returns what is wrong with a world at rest that still has an unhealthy surplus voter.
-func (w *world) judgeSickGone(target policy.Target) breach {
+// judgeUnhealthyGone returns what is wrong with a world at rest that still has an unhealthy surplus voter.
+func (w *world) judgeUnhealthyGone(target policy.Target) breach {
 	voters, _ := w.votes()
 	for i := range w.n {
 		if h := &w.hosts[i]; h.list == voter && h.fit == slow && voters > target.Voters {
@@ -88,8 +88,8 @@ func (w *world) judgeSickGone(target policy.Target) breach {
 	return fine
 }
 
-// sickPromises returns those about voters that are replaced as unhealthy.
-func sickPromises() map[breach]promise {
+// unhealthyPromises returns those about voters that are replaced as unhealthy.
+func unhealthyPromises() map[breach]promise {
 	return map[breach]promise{
 		wellReplaced: {
 			"P2",
@@ -103,8 +103,8 @@ func sickPromises() map[breach]promise {
 	}
 }
 
-// smallSickness returns the scopes of unhealthy voters and their replacement that every test run explores.
-func smallSickness() []Scenario {
+// smallUnhealthy returns the scopes of unhealthy voters and their replacement that every test run explores.
+func smallUnhealthy() []Scenario {
 	return []Scenario{
 		{
 			Name: "an unhealthy voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
@@ -130,7 +130,7 @@ func smallSickness() []Scenario {
 // second fault happens at every step.
 func Sickness() []Scenario {
 	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
-	return append(smallSickness(),
+	return append(smallUnhealthy(),
 		Scenario{
 			Name: "an unhealthy voter replaced, and an agent down", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3},

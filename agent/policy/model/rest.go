@@ -48,7 +48,7 @@ func (m *machine) comesToRest(from *world) breach {
 	for _, e := range m.endings() {
 		m.boots, m.mute = e.healed && !e.stays, e.mute
 		w := m.end(from, e)
-		if e.stays && !e.gone && !w.unreplaced(m.Target) || e.gone && !w.sickTooMany(m.Target) {
+		if e.stays && !e.gone && !w.unreplaced(m.Target) || e.gone && !w.unhealthySurplus(m.Target) {
 			continue
 		}
 		if found := m.run(&w, e); found != fine {
@@ -191,7 +191,7 @@ func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
 		for _, k := range []kind{evUp, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
-			stays := k == evUp && (w.mayHang(i) || m.mute && w.isSick(i)) ||
+			stays := k == evUp && (w.mayHang(i) || m.mute && w.isUnhealthy(i)) ||
 				k == evHostBoots && !m.boots && !w.isTakenDown(i)
 			if !w.possible(k, i) || stays {
 				continue
@@ -241,7 +241,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		return fine
 	}
 	if e.gone {
-		return w.judgeSickGone(m.Target)
+		return w.judgeUnhealthyGone(m.Target)
 	}
 	if e.stays {
 		return w.judgeRepaired(m.Target, m.Repair)
