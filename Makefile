@@ -112,9 +112,9 @@ RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|T
 	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
 	TestThePageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
 # What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
-MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
-	TestEveryMistakeIsCaughtWithThePromiseThatItBreaks|TestWhatWorldsForgetDecidesNothing|$\
-	TestAnEventDoesToEtcdWhatItsOperationDoes|$\
+MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
+	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\
+	TestAnEventAndItsOperationHaveTheSameEffectOnEtcd|$\
 	TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone|$\
 	TestAStoryWithQuorumLossIsReproducible|TestAFlappingVoterIsReplacedAtMostOnceInAnHour|$\
 	TestTwoFlappingVotersReplaceEachOtherLessAndLessOften|$\

@@ -70,7 +70,7 @@ func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
 	switch t.on.Decision.Notes.Recovery { //exhaustive:enforce
 	case policy.RecoveryLeavesNothing:
-	case policy.RecoveryTold:
+	case policy.RecoveryAnnounced:
 		if err := a.tellRecovered(ctx, t); err != nil {
 			return err
 		}

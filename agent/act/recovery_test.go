@@ -53,7 +53,7 @@ func TestARecoveryEndsThoughAnAlarmKeepsItFromBeingWrittenDown(t *testing.T) {
 			a := New(opt)
 			r := decided(policy.StepEndRecovery, nil)
 			r.Recovery, r.Wall, r.Decision.Step.Outcome = &plan, time.Now(), policy.Recovered
-			r.Decision.Notes.Recovery = policy.RecoveryTold
+			r.Decision.Notes.Recovery = policy.RecoveryAnnounced
 			r.View.Recovery = &policy.Recovery{Plan: plan.Plan, Survivor: true}
 			if done, ended := a.Act(t.Context(), r); !ended || done.Err != nil {
 				t.Fatalf("the step: %+v, %t", done, ended)

@@ -10,49 +10,49 @@ import (
 	"time"
 )
 
-// differ has etcd raise CORRUPT, and full NOSPACE.
+// differ makes etcd raise CORRUPT, full makes it raise NOSPACE.
 func differ(v *View) { v.Cluster.Intact, v.Cluster.Alarms = false, "n2 has raised the alarm CORRUPT" }
 
 func full(v *View) { v.Cluster.Roomy, v.Cluster.Alarms = false, "n1 has raised the alarm NOSPACE" }
 
-func TestWhileAnAlarmOfEtcdsStandsNothingIsBegunThatItForbids(t *testing.T) {
+func TestNothingBeginsThatAnEtcdAlarmForbids(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
 		{"a host joins", nil, StepTakeLock, ""},
-		{"not while members may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while etcd has no room", full, StepNone, EtcdNoSpace},
-		{"members that may differ are named first", func(v *View) { full(v); differ(v) }, StepNone, EtcdCorrupt},
-		{"a pause is named before", func(v *View) { full(v); v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
-		{"a lock that is held for it is given back", func(v *View) {
+		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while etcd has no space", full, StepNone, EtcdNoSpace},
+		{"CORRUPT is named first", func(v *View) { full(v); differ(v) }, StepNone, EtcdCorrupt},
+		{"a pause is named first", func(v *View) { full(v); v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
+		{"a lock held for it is released", func(v *View) {
 			full(v)
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: v.Limits.LockTTL, Token: 7}
 		}, StepReleaseLock, ""},
-		{"nothing is known of alarms where nobody answers", func(v *View) {
+		{"alarms are unknown if no voter answers", func(v *View) {
 			v.Cluster = Cluster{Error: "refused"}
 		}, StepNone, ClusterUnreachable},
 	})
 	play(t, deadView, []scene{
 		{"a dead voter is replaced", nil, StepTakeLock, ""},
-		{"not while members may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while etcd has no room", full, StepNone, EtcdNoSpace},
+		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while etcd has no space", full, StepNone, EtcdNoSpace},
 	})
 	play(t, askedView, []scene{
 		{"a voter is taken down", nil, StepTakeLock, ""},
-		{"not while members may differ", differ, StepNone, EtcdCorrupt},
-		{"but where etcd has no room: a larger quota needs a restart", full, StepTakeLock, ""},
+		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"but if etcd has no space: a larger quota needs a restart", full, StepTakeLock, ""},
 	})
 }
 
-func TestAJoinThatIsUnderWayWaitsForTheEndOfAnAlarm(t *testing.T) {
+func TestAJoinInProgressWaitsUntilAnAlarmIsCleared(t *testing.T) {
 	t.Parallel()
 	play(t, joinView, []scene{
 		{"the learner is promoted", nil, StepPromote, ""},
-		{"not while members may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while etcd has no room", full, StepNone, EtcdNoSpace},
+		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while etcd has no space", full, StepNone, EtcdNoSpace},
 	})
 }
 
-func TestAnAlarmIsToldOnAHostWithNothingToDoWithWhatEndsIt(t *testing.T) {
+func TestAnIdleHostReportsAnAlarmWithItsRemedy(t *testing.T) {
 	t.Parallel()
 	for code, change := range map[ReasonCode]func(*View){EtcdCorrupt: differ, EtcdNoSpace: full} {
 		v := deadView()
@@ -67,8 +67,8 @@ func TestAnAlarmIsToldOnAHostWithNothingToDoWithWhatEndsIt(t *testing.T) {
 	}
 }
 
-// What is in flight goes before an alarm: its steps that write are tried in every turn, and etcd refuses them.
-func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.T) {
+// An operation in flight precedes an alarm: its writing steps are retried in every round, and etcd refuses them.
+func TestAStepRefusedForLackOfSpaceNamesTheAlarmsRemedy(t *testing.T) {
 	t.Parallel()
 	replaces := func() View {
 		v := joinView()
@@ -76,7 +76,7 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.
 		v.Op.Kind, v.Op.Replaces, v.Op.Elapsed = KindReplace, 2, v.Limits.LearnerMax+time.Minute
 		return v
 	}
-	for name, told := range map[string]bool{"the members tell of it": true, "they have not yet": false} {
+	for name, told := range map[string]bool{"the members report it": true, "they have not reported it yet": false} {
 		v := replaces()
 		v.Failed = FailedStep{Kind: StepRollBack, Text: "cannot write the record: its database is full", Full: true}
 		want := v.Failed.Text
@@ -94,6 +94,6 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.
 	full(&v)
 	v.Failed = FailedStep{Kind: StepRollBack, Text: "no answer in time"}
 	if d := Decide(v); len(d.Reasons) != 1 || d.Reasons[0].Code != StepFailed {
-		t.Errorf("one that failed for another reason is told as %v", d.Reasons)
+		t.Errorf("a different failure is reported as %v", d.Reasons)
 	}
 }

@@ -83,7 +83,7 @@ func unanswered(names []string) string {
 	return "voters " + strings.Join(names, ", ") + " have not answered"
 }
 
-// Remedy gives what the operator does about a reason of this view: the declared remedy, with the name that it is about.
+// Remedy returns the declared remedy of a reason of this view, with the name of the member it concerns.
 func Remedy(v View, code ReasonCode) string {
 	text := code.Info().Remedy
 	if name := concerned(v, code); name != "" {
@@ -92,7 +92,7 @@ func Remedy(v View, code ReasonCode) string {
 	return text
 }
 
-// concerned names the member that a reason is about: by its ID if it has never told its name.
+// concerned names the member that a reason is about: by its ID if it has never published its name.
 func concerned(v View, code ReasonCode) string {
 	if dead := DeadVoters(v); code == VoterDead && len(dead) > 0 {
 		return cmp.Or(dead[0].Member.Name, fmt.Sprintf("%x", dead[0].Member.ID))

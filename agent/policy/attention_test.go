@@ -19,7 +19,7 @@ func threeVoters() View {
 	return v
 }
 
-func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
+func TestAnUnansweringVoterIsNamedWithTheCommandToRun(t *testing.T) {
 	t.Parallel()
 	v := threeVoters()
 	v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 312*time.Second
@@ -29,11 +29,11 @@ func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
 		t.Errorf("%s: %q, want %q", r.Code, r.Text, want)
 	}
 	if got := Remedy(v, r.Code); !strings.Contains(got, "quorumctl member remove n3 --reason '<why>'") {
-		t.Errorf("what to do: %s", got)
+		t.Errorf("remedy: %s", got)
 	}
 	v.Cluster.Members[2].Name = ""
 	if got := Remedy(v, r.Code); !strings.Contains(got, "quorumctl member remove 3 --reason '<why>'") {
-		t.Errorf("what to do about one without a name: %s", got)
+		t.Errorf("remedy for a member without a name: %s", got)
 	}
 	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"), voter(5, "n5"))
 	v.Cluster.Members[2].Name = "n3"
@@ -48,7 +48,7 @@ func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
 	}
 }
 
-func TestASpareBesideADeadVoterDoesNotSayThatAllIsWell(t *testing.T) {
+func TestASpareReportsADeadVoter(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	v.Target.Standbys = 0
@@ -59,7 +59,7 @@ func TestASpareBesideADeadVoterDoesNotSayThatAllIsWell(t *testing.T) {
 	}
 }
 
-func TestALearnerThatIsOnItsWayIsNoStandby(t *testing.T) {
+func TestAJoiningLearnerIsNoStandby(t *testing.T) {
 	t.Parallel()
 	v := joinView()
 	if n := Standbys(v); n != 0 {
@@ -75,7 +75,7 @@ func TestALearnerThatIsOnItsWayIsNoStandby(t *testing.T) {
 	}
 }
 
-func TestAReinstalledHostNamesItsOldMemberWithWhatToType(t *testing.T) {
+func TestAReinstalledHostNamesItsOldMemberWithTheCommandToRun(t *testing.T) {
 	t.Parallel()
 	v := threeVoters()
 	v.Cluster.Members[0].Live = false
@@ -87,11 +87,11 @@ func TestAReinstalledHostNamesItsOldMemberWithWhatToType(t *testing.T) {
 	}
 	if got := Remedy(v, r.Code); !strings.Contains(got,
 		"on another host: quorumctl member remove n1 --reason '<why>'") {
-		t.Errorf("what to do: %s", got)
+		t.Errorf("remedy: %s", got)
 	}
 }
 
-func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
+func TestAVoterWaitsOnlyForItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -99,12 +99,12 @@ func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
 		want ReasonCode
 	}{
 		{"a voter at rest", func(*View) {}, ""},
-		{"one whose disk is slow", func(v *View) { v.Health = Health{State: health.Slow, Text: "48 ms"} }, ""},
-		{"one beside a dead one", func(v *View) { v.Cluster.Members[2].Live = false }, ""},
-		{"one that was asked to restart", func(v *View) {
+		{"a voter with a slow disk", func(v *View) { v.Health = Health{State: health.Slow, Text: "48 ms"} }, ""},
+		{"a voter next to a dead one", func(v *View) { v.Cluster.Members[2].Live = false }, ""},
+		{"a voter with a restart request", func(v *View) {
 			v.Asked = &Asked{Work: WorkRestart, By: "root"}
 		}, CycleQueued},
-		{"one that is another host, too", func(v *View) { v.Self.Conflict = "n9 has its name" }, HostConflict},
+		{"a voter with another host's identity", func(v *View) { v.Self.Conflict = "n9 has its name" }, HostConflict},
 	} {
 		v := threeVoters()
 		c.edit(&v)
@@ -115,17 +115,17 @@ func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
 	v := spareView()
 	v.Health = Health{State: health.Slow, Qualified: true, Text: "48 ms"}
 	if got := Decide(v).Waiting; got != HealthBad {
-		t.Errorf("a spare whose disk is slow waits for %q", got)
+		t.Errorf("a spare with a slow disk waits for %q", got)
 	}
 }
 
-func TestAHostThatKnowsItsClusterIsNotToldToMakeAnother(t *testing.T) {
+func TestAHostWithAClusterIsNotAdvisedToBootstrap(t *testing.T) {
 	t.Parallel()
 	for what, edit := range map[string]func(*View){
 		"it has seen it":             func(v *View) { v.Bootstrap.Seen = clusterID },
 		"it has been a member":       func(v *View) { v.Bootstrap.Done = true },
 		"the configuration names it": func(v *View) { v.Cluster.ExpectedID = clusterID },
-		"its data lies here": func(v *View) {
+		"its data is here": func(v *View) {
 			v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		},
 		"its member list was just read": func(v *View) { v.Cluster.Listed = true },
@@ -133,12 +133,12 @@ func TestAHostThatKnowsItsClusterIsNotToldToMakeAnother(t *testing.T) {
 		v := spareView()
 		v.Cluster = Cluster{Error: "refused"}
 		if r := Decide(v).Reasons[0]; !strings.Contains(Remedy(v, r.Code), "bootstrap") {
-			t.Errorf("a host that knows none is not told how to make one: %s", Remedy(v, r.Code))
+			t.Errorf("a host without a cluster is not advised to bootstrap: %s", Remedy(v, r.Code))
 		}
 		edit(&v)
 		for _, r := range Decide(v).Reasons {
 			if strings.Contains(Remedy(v, r.Code), "bootstrap") {
-				t.Errorf("%s, and it is told: %s", what, Remedy(v, r.Code))
+				t.Errorf("%s, and it reports: %s", what, Remedy(v, r.Code))
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// backedUp is the cluster of guarded, as its standby sees it, with a snapshot of an hour ago.
+// backedUp is the cluster of guarded as seen by its standby, with a snapshot taken an hour ago.
 func backedUp() View {
 	v := guarded()
 	for i := range v.Hosts {
@@ -20,7 +20,7 @@ func backedUp() View {
 	return v
 }
 
-func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
+func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 	t.Parallel()
 	due := func(v *View) { v.Backup.Age = 5*time.Hour + 41*time.Minute }
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
 		}, true, "due, by n3"},
 		"observing":    {func(v *View) { due(v); v.Self.Mode = Observe }, false, "due, by n4"},
 		"out of reach": {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
-		"failed just now": {func(v *View) {
+		"failed a moment ago": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: time.Minute}
 		}, false, "due in 9m, by n4"},
@@ -50,7 +50,9 @@ func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: 11 * time.Minute}
 		}, true, "due, by n4"},
-		"taken by a clock that was a day ahead": {func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, by n4"},
+		"taken with a clock that was a day ahead": {
+			func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, by n4",
+		},
 	} {
 		v := backedUp()
 		c.change(&v)
@@ -61,7 +63,7 @@ func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
 	}
 }
 
-func TestOneHostAtMostTakesTheNextSnapshot(t *testing.T) {
+func TestAtMostOneHostTakesTheNextSnapshot(t *testing.T) {
 	t.Parallel()
 	v := backedUp()
 	v.Backup.Age = 24 * time.Hour
@@ -77,7 +79,7 @@ func TestOneHostAtMostTakesTheNextSnapshot(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatIsOldOrWasNotSavedIsTold(t *testing.T) {
+func TestAnOldOrFailedSnapshotIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		backup Backup

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// BootstrapAttempt is what this host knows of a cluster that the listed hosts make by themselves. The zero value: none
-// is made.
+// BootstrapAttempt is what this host knows about an automatic bootstrap by the listed hosts. The zero value: there is
+// none.
 //
-// One host alone may start it, the first of the list. It makes an attempt with a name that never comes again, and
-// starts only when all others have noted, each on its disk, that they stand by this attempt. A host stands by one
-// attempt for ever, so that a first host which has lost its disk finds nobody who stands by its next one.
+// Only the first host of the list may start it. Its attempt has a name that is never used again, and it starts only
+// when all other hosts have promised this attempt on disk. A promise is final: if the first host loses its disk, no
+// host promises its next attempt.
 type BootstrapAttempt struct {
-	List         string            // what stands for the list: its digest
+	List         string            // digest of the list
 	First        string            // the host that starts
-	PromisedList string            // the list that this host has noted, or empty
+	PromisedList string            // the list that this host has recorded, or empty
 	Attempt      string            // and the attempt, or empty
-	OnRequest    bool              // the list makes none by itself: a request on one of its hosts asks the others first
-	Others       []BootstrapAnswer // of the other listed hosts, by name
+	OnRequest    bool              // no automatic bootstrap: a request on a listed host asks the others first
+	Others       []BootstrapAnswer // from the other listed hosts, by name
 }
 
 // BootstrapPhase is how far a host is with a new cluster that its operator requested.
@@ -31,7 +31,7 @@ type BootstrapPhase string
 const (
 	FoundingNone    BootstrapPhase = ""
 	FoundingAsks    BootstrapPhase = "asking"  // it has a request, and asks the other listed hosts
-	FoundingDecided BootstrapPhase = "decided" // none of them had one: it makes the cluster
+	FoundingDecided BootstrapPhase = "decided" // none of them had one: it creates the cluster
 	FoundingCluster BootstrapPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
 )
 
@@ -39,27 +39,27 @@ func (p BootstrapPhase) known() bool {
 	return p == FoundingNone || p == FoundingAsks || p == FoundingDecided || p == FoundingCluster
 }
 
-// BootstrapAnswer is what a listed host says of itself.
+// BootstrapAnswer is the answer of a listed host.
 type BootstrapAnswer struct {
 	Name         string
-	Silent       string // why it is not known what the host says; empty when it is known, and of now
-	Past         string // why it is not new; empty when it has no data and never had any
-	List         string // that its configuration has
+	Silent       string // why there is no current answer; empty if there is one
+	Past         string // why it is not new; empty if it has no data and never had any
+	List         string // of its configuration
 	PromisedList string
-	Attempt      string // that it stands by
+	Attempt      string // that it has promised
 	Phase        BootstrapPhase
 	Asked        BootstrapPhase // the phase that the asking host published before it asked
 }
 
-// BootstrapNote is what this host's disk is to say of it. The zero value leaves it as it is.
+// BootstrapNote is what to record on this host's disk. The zero value changes nothing.
 type BootstrapNote struct {
 	Begin   bool   // a new attempt of its own
-	Promise string // that it stands by this attempt
-	Start   bool   // that it makes the cluster
-	Decide  bool   // that no other listed host had a request when this one, with its own, asked
+	Promise string // it promises this attempt
+	Start   bool   // it creates the cluster
+	Decide  bool   // no other listed host had a request when this one, with its own, asked
 }
 
-// BootstrapAnswerOf is what this host tells the other listed hosts.
+// BootstrapAnswerOf returns this host's answer to the other listed hosts.
 func BootstrapAnswerOf(v View) BootstrapAnswer {
 	f := v.BootstrapAttempt
 	return BootstrapAnswer{
@@ -68,7 +68,8 @@ func BootstrapAnswerOf(v View) BootstrapAnswer {
 	}
 }
 
-// phase returns how far this host is with a requested cluster. Data which its own decision has made is a cluster, too.
+// phase returns how far this host is with a requested cluster. Data created by its own decision counts as a cluster,
+// too.
 func phase(v View) BootstrapPhase {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.Seen != 0,
@@ -82,7 +83,8 @@ func phase(v View) BootstrapPhase {
 	return FoundingNone
 }
 
-// past tells why this host is none that has no data and never had any. Who does not know has a past.
+// past returns why this host is not new: it has data, may have data, or once had some. If that is unknown, the host is
+// not new.
 func past(v View) string {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied:
@@ -102,7 +104,7 @@ func past(v View) string {
 	case data != DataEmpty:
 		return "there is data in its data directory"
 	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:
-		return "its etcd is " + cmp.Or(string(v.Unit.State), "not looked at yet")
+		return "its etcd is " + cmp.Or(string(v.Unit.State), "in an unknown state")
 	case v.Self.Conflict != "":
 		return "another host has its name: " + v.Self.Conflict
 	case v.Self.Mode != Manage:
@@ -111,7 +113,7 @@ func past(v View) string {
 	return ""
 }
 
-// founding says for whom a new host waits.
+// founding returns which hosts a new host waits for.
 func founding(v View) (Decision, bool) {
 	if v.BootstrapAttempt.List == "" || past(v) != "" {
 		return Decision{}, false
@@ -124,7 +126,7 @@ func founding(v View) (Decision, bool) {
 	return wait(FoundingWaits, "%s", text), true
 }
 
-// noteFounding gives what the disk is to say.
+// noteFounding returns what to record on disk.
 func noteFounding(v View) BootstrapNote {
 	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
 		return BootstrapNote{Decide: asks(v) && v.BootstrapAttempt.alone(v.Self.Name).decide}
@@ -136,20 +138,19 @@ func noteFounding(v View) BootstrapNote {
 	return n
 }
 
-// asks reports whether this host's request waits for its decision: a list of hosts is there to be asked, and
-// nothing shows a cluster yet.
+// asks reports whether this host's request waits for its decision: hosts are listed, and nothing shows a cluster yet.
 func asks(v View) bool {
 	return v.BootstrapAttempt.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
 }
 
-// answered is what the answers of the other listed hosts mean for a host with a request: it decides, ends the request
-// because another makes the cluster, or waits.
+// answered is the result of the other listed hosts' answers for a host with a request: it decides, ends the request
+// because another host creates the cluster, or waits.
 type answered struct {
 	decide      bool
 	ended, wait string
 }
 
-// elsewhere returns which other listed host has or makes the cluster, or has a request to that goes before one on the
+// elsewhere returns which other listed host has or creates the cluster, or has a request that precedes the one on the
 // host with that name; "" if none is known. With an empty name any request does.
 func (f BootstrapAttempt) elsewhere(name string) string {
 	for _, a := range f.Others {
@@ -158,7 +159,7 @@ func (f BootstrapAttempt) elsewhere(name string) string {
 		case a.Phase == FoundingCluster:
 			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows a cluster")
 		case a.Phase == FoundingDecided:
-			return a.Name + " makes the cluster"
+			return a.Name + " creates the cluster"
 		case a.Phase == FoundingAsks && (name == "" || a.Name < name):
 			return "bootstrap was requested on " + a.Name
 		}
@@ -166,9 +167,9 @@ func (f BootstrapAttempt) elsewhere(name string) string {
 	return ""
 }
 
-// alone judges the answers. Each host publishes that it asks before it asks the others; so of two hosts that ask at the
-// same moment, at least one reads the other's request. The later of the two in the list ends its own. Only an
-// answer that says neither data nor request lets a host decide; any doubt waits.
+// alone judges the answers. Each host publishes its request before it asks the others, so of two hosts that ask at the
+// same time, at least one reads the other's request. The later one in the list ends its own. A host decides only if no
+// answer reports data or a request; any doubt waits.
 func (f BootstrapAttempt) alone(name string) answered {
 	if text := f.elsewhere(name); text != "" {
 		return answered{ended: text}
@@ -195,8 +196,8 @@ func (f BootstrapAttempt) alone(name string) answered {
 	return answered{decide: true, wait: "no other listed host has a cluster or a request for one"}
 }
 
-// askListed asks the other listed hosts before a requested cluster is made. false: the decision has fallen, or no hosts
-// are listed.
+// askListed asks the other listed hosts before a requested cluster is created. It returns false once that is decided,
+// or if no hosts are listed.
 func askListed(v View) (Decision, bool) {
 	if !asks(v) {
 		return Decision{}, false
@@ -204,7 +205,7 @@ func askListed(v View) (Decision, bool) {
 	switch a := v.BootstrapAttempt.alone(v.Self.Name); {
 	case a.ended != "":
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
-	default: // also when it decides: that is on the disk before anything is started
+	default: // even if it decides: the disk records that before anything starts
 		return wait(FoundingWaits, "%s", a.wait), true
 	}
 }
@@ -237,7 +238,7 @@ func found(v View) (BootstrapNote, string) {
 	return BootstrapNote{Start: true}, "all others agree; this host creates the cluster"
 }
 
-// standBy is the part of a host that starts nothing itself.
+// standBy decides for a host that is not the first of the list.
 func standBy(f BootstrapAttempt) (BootstrapNote, string) {
 	for _, a := range f.Others {
 		if a.Name != f.First {
@@ -259,7 +260,7 @@ func standBy(f BootstrapAttempt) (BootstrapNote, string) {
 	return BootstrapNote{}, f.First + " creates the cluster when all listed hosts agree; this host is committed to it"
 }
 
-// doubt tells why a host's answer is none of a new host that has the same list.
+// doubt returns why a host's answer is not that of a new host with the same list.
 func (f BootstrapAttempt) doubt(a BootstrapAnswer) string {
 	switch {
 	case a.Silent != "":

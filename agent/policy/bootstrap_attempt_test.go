@@ -24,10 +24,10 @@ func foundingView() View {
 	return v
 }
 
-func TestTheFirstHostMakesTheClusterOnlyWhenNobodyDoubts(t *testing.T) {
+func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 	t.Parallel()
 	if n := Decide(foundingView()).Notes.BootstrapAttempt; !n.Start {
-		t.Fatalf("all agree, and it notes %+v", n)
+		t.Fatalf("all agree, and it records %+v", n)
 	}
 	for says, change := range map[string]func(v *View){
 		"z does not answer: cut off":            func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
@@ -46,12 +46,12 @@ func TestTheFirstHostMakesTheClusterOnlyWhenNobodyDoubts(t *testing.T) {
 		d := Decide(v)
 		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
 			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
-			t.Errorf("%s: notes %+v, reasons %+v", says, d.Notes.BootstrapAttempt, d.Reasons)
+			t.Errorf("%s: records %+v, reasons %+v", says, d.Notes.BootstrapAttempt, d.Reasons)
 		}
 	}
 }
 
-func TestAHostThatIsNotNewMakesAndPromisesNothing(t *testing.T) {
+func TestAUsedHostNeitherBootstrapsNorPromises(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *View){
 		"belonged": func(v *View) { v.Bootstrap.Done = true }, "seen": func(v *View) { v.Bootstrap.Seen = 7 },
@@ -67,27 +67,27 @@ func TestAHostThatIsNotNewMakesAndPromisesNothing(t *testing.T) {
 			}
 			change(&v)
 			if n := Decide(v).Notes.BootstrapAttempt; n != (BootstrapNote{}) || BootstrapAnswerOf(v).Past == "" {
-				t.Errorf("%s: notes %+v and says %+v", name, n, BootstrapAnswerOf(v))
+				t.Errorf("%s: records %+v and answers %+v", name, n, BootstrapAnswerOf(v))
 			}
 		}
 	}
 }
 
-func TestAHostStandsByOneAttemptForEver(t *testing.T) {
+func TestAHostPromisesOneAttemptForever(t *testing.T) {
 	t.Parallel()
 	v := foundingView()
 	v.BootstrapAttempt.First, v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "y", "", ""
 	if n := Decide(v).Notes.BootstrapAttempt; n != (BootstrapNote{Promise: "1"}) {
-		t.Fatalf("it notes %+v", n)
+		t.Fatalf("it records %+v", n)
 	}
 	v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "0", "L"
 	d := Decide(v)
 	if d.Notes.BootstrapAttempt != (BootstrapNote{}) || !strings.Contains(d.Reasons[0].Text, "its earlier one") {
-		t.Errorf("with another attempt it notes %+v: %+v", d.Notes.BootstrapAttempt, d.Reasons)
+		t.Errorf("with another attempt it records %+v: %+v", d.Notes.BootstrapAttempt, d.Reasons)
 	}
 }
 
-// requestedView is a host with a request to make a cluster, which has published that it asks; n3 is between n2 and n4.
+// requestedView is a host with a request to bootstrap a cluster, which it has published; n3 is between n2 and n4.
 func requestedView() View {
 	v := foundingView()
 	v.Bootstrap.Requested = true
@@ -97,15 +97,15 @@ func requestedView() View {
 	return v
 }
 
-func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *testing.T) {
+func TestABootstrapRequestNeedsOtherListedHostsWithoutClusterOrRequest(t *testing.T) {
 	t.Parallel()
 	v := requestedView()
 	if d := Decide(v); !d.Notes.BootstrapAttempt.Decide || d.Step.Kind != StepNone {
-		t.Fatalf("no other has a request: notes %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
+		t.Fatalf("no other host has a request: records %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
 	}
 	v.Bootstrap.Decided = true
 	if d := Decide(v); d.Notes.BootstrapAttempt.Decide || d.Step.Kind != StepWriteEnv {
-		t.Fatalf("it is decided: notes %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
+		t.Fatalf("it is decided: records %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
 	}
 	for says, change := range map[string]func(first, last *BootstrapAnswer){
 		"n2 has not been asked since": func(first, _ *BootstrapAnswer) { first.Asked = FoundingNone },
@@ -124,16 +124,16 @@ func TestARequestedClusterIsMadeOnlyWhenNoOtherListedHostHasOneOrARequest(t *tes
 		d := Decide(v)
 		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
 			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
-			t.Errorf("%s: notes %+v, step %s, reasons %+v", says, d.Notes.BootstrapAttempt, d.Step.Kind, d.Reasons)
+			t.Errorf("%s: records %+v, step %s, reasons %+v", says, d.Notes.BootstrapAttempt, d.Step.Kind, d.Reasons)
 		}
 	}
 }
 
-func TestARequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *testing.T) {
+func TestABootstrapRequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(v *View){
 		"requested on n2": func(v *View) { v.BootstrapAttempt.Others[0].Phase = FoundingAsks },
-		"n4 makes the":    func(v *View) { v.BootstrapAttempt.Others[1].Phase = FoundingDecided },
+		"n4 creates the":  func(v *View) { v.BootstrapAttempt.Others[1].Phase = FoundingDecided },
 		"n4 is not new: d": func(v *View) {
 			v.BootstrapAttempt.Others[1].Phase, v.BootstrapAttempt.Others[1].Past = FoundingCluster, "data"
 		},
@@ -150,7 +150,7 @@ func TestARequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *test
 		v.Bootstrap.Requested = false
 		d = Decide(v)
 		if len(d.Reasons) == 0 || d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
-			t.Errorf("%s: after the request it says %+v", says, d.Reasons)
+			t.Errorf("%s: after the request it answers %+v", says, d.Reasons)
 		}
 		if r := AgainstBootstrap(v, "/data", "/met"); r == nil || r.Code != ClusterExists ||
 			!strings.Contains(r.Text, says) {

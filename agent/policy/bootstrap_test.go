@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestANewClusterIsMadeOnce(t *testing.T) {
+func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	t.Parallel()
 	asked := func() View {
 		v := spareView()
@@ -27,24 +27,34 @@ func TestANewClusterIsMadeOnce(t *testing.T) {
 		}, StepNone, NotQualified},
 		{"only with a safe version", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
 		{"not on data that cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
-		{"after a crash etcd is started on what it made", func(v *View) {
+		{"after a crash etcd is started on its own data", func(v *View) {
 			v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1}
 		}, StepStartUnit, ""},
-		{"not when a person has stopped it since", func(v *View) {
+		{"not if an operator has stopped it since", func(v *View) {
 			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
 		}, StepNone, UnitStopped},
-		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum},
-		{"not on what a failed first start left", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
-		{"not when a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
-		{"not when one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},
-		{"though what it made is its own", func(v *View) {
+		{"not if only the records are unreadable", func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum},
+		{
+			"not on the remains of a failed first start",
+			func(v *View) { v.Data.State = DataRemains },
+			StepNone,
+			DataUnusable,
+		},
+		{"not if a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
+		{"not if one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},
+		{"even with its own data", func(v *View) {
 			v.Bootstrap.Seen, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		}, StepStartUnit, ""},
-		{"not on a host that has belonged to one", func(v *View) { v.Bootstrap.Done = true }, StepFinishBootstrap, ""},
+		{
+			"not on a host that has belonged to a cluster",
+			func(v *View) { v.Bootstrap.Done = true },
+			StepFinishBootstrap,
+			"",
+		},
 	})
 }
 
-func TestAnEmptyDiskNeverMeansANewCluster(t *testing.T) {
+func TestAnEmptyDiskNeverBootstrapsACluster(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	v.Cluster = Cluster{Error: "refused"}
@@ -53,33 +63,33 @@ func TestAnEmptyDiskNeverMeansANewCluster(t *testing.T) {
 	}
 }
 
-func TestNoClusterIsMadeWhereThereIsASignOfOne(t *testing.T) {
+func TestNoClusterIsBootstrappedWithASignOfAnExistingOne(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		kind   RefusalKind
 		code   ReasonCode
-		says   string // empty: it may be made
+		says   string // empty: a bootstrap is allowed
 	}{
 		"an empty host":    {func(*View) {}, 0, "", ""},
 		"it only observes": {func(v *View) { v.Self.Mode = Observe }, Conflicts, ModeObserve, "only observes"},
 		"a cluster answers": {
 			func(v *View) { v.Cluster.Listed = true }, Conflicts, ClusterExists, "answers already",
 		},
-		"it has belonged to": {
+		"it has belonged to a cluster": {
 			func(v *View) { v.Bootstrap.Done, v.Cluster.ExpectedID = true, 10 }, Conflicts, ClusterExists,
 			"to cluster a",
 		},
-		"it has seen one": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
-		"it stands by another": {
+		"it has seen a cluster": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
+		"it has promised another host": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n1" }, Conflicts,
 			ClusterExists, "promised n1",
 		},
-		"it stands by itself": {
+		"it has promised its own attempt": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n3" },
 			0, "", "",
 		},
-		"its disk is not read": {func(v *View) { v.Data.State = DataUnknown }, NotNow, Starting, "not been read"},
+		"its disk was not read": {func(v *View) { v.Data.State = DataUnknown }, NotNow, Starting, "not been read"},
 		"there is data": {
 			func(v *View) { v.Data.State = DataRemains }, Conflicts, ClusterExists, "data in /data",
 		},

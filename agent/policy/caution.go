@@ -12,7 +12,7 @@ func cautions() []veto {
 		vetoUnitDisabled(),
 		vetoEtcdExternal(),
 		vetoLeaderSlow(),
-		vetoVoterSick(),
+		vetoVoterUnhealthy(),
 		vetoVoterSuspect(),
 		vetoSurplus(),
 		vetoStandbyLost(),

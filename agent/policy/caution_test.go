@@ -26,7 +26,7 @@ func restingVoter() View {
 	return v
 }
 
-func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
+func TestACautionIsReportedWhileItHolds(t *testing.T) {
 	t.Parallel()
 	old := func(v *View) { v.Self.Etcd = ParseVersion("3.4.23") }
 	newer := func(v *View) {
@@ -40,11 +40,11 @@ func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
 	}{
 		{"nothing", func(*View) {}, []ReasonCode{AtRest}},
 		{"an old etcd", old, []ReasonCode{AtRest, VersionUnsafe}},
-		{"an old etcd that is allowed", func(v *View) {
+		{"an old but allowed etcd", func(v *View) {
 			old(v)
 			v.Limits.AllowUnsafe = true
 		}, []ReasonCode{AtRest, VersionUnsafe}},
-		{"an old etcd where the agent observes", func(v *View) {
+		{"an old etcd with an observing agent", func(v *View) {
 			old(v)
 			v.Self.Mode = Observe
 		}, []ReasonCode{AtRest, VersionUnsafe}},
@@ -52,13 +52,13 @@ func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
 			v.Cluster.Members[1].Version = ParseVersion("3.5.0")
 		}, []ReasonCode{AtRest, VersionUnsafe}},
 		{"an etcd newer than tested", newer, []ReasonCode{AtRest, VersionUntested}},
-		{"an etcd newer than tested that is allowed", func(v *View) {
+		{"an allowed etcd newer than tested", func(v *View) {
 			newer(v)
 			v.Limits.AllowUnsafe = true
 		}, []ReasonCode{AtRest, VersionUntested}},
 		{"a disabled unit", func(v *View) { v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, UnitDisabled}},
 		{"both", func(v *View) { old(v); v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, VersionUnsafe, UnitDisabled}},
-		{"a disabled unit that has ended", func(v *View) {
+		{"a disabled unit that has exited", func(v *View) {
 			v.Unit = Unit{State: UnitInactive, NotAtBoot: true, EnvReady: true, SinceStart: Never}
 		}, []ReasonCode{UnitStopped, UnitDisabled}},
 	} {
@@ -73,7 +73,7 @@ func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
 	}
 }
 
-func TestAnOldEtcdIsToldBeforeTheQualifyingRun(t *testing.T) {
+func TestAnOldEtcdIsReportedBeforeTheQualifyingRun(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	v.Health.Qualified, v.Health.Text = false, "0 of 3000 writes"
@@ -93,7 +93,7 @@ func TestAnOldEtcdIsToldBeforeTheQualifyingRun(t *testing.T) {
 	}
 }
 
-func TestACautionKeepsNobodyFromAStep(t *testing.T) {
+func TestACautionBlocksNoStep(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	v.Unit.NotAtBoot = true
@@ -107,7 +107,7 @@ func TestACautionKeepsNobodyFromAStep(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldBesideAReasonIsACaution(t *testing.T) {
+func TestASecondaryReasonIsACaution(t *testing.T) {
 	t.Parallel()
 	d := Decision{Reasons: []Reason{
 		{VersionUnsafe, "first"}, {UnitDisabled, "second"}, {LockHeld, "third"}, {VersionUnsafe, "fourth"},
@@ -116,8 +116,8 @@ func TestWhatIsToldBesideAReasonIsACaution(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	play(t, spareView, []scene{
-		{"what was said is not said again", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
-		{"a unit that is not there is not called disabled", func(v *View) {
+		{"a caution is not repeated", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
+		{"a missing unit is not reported as disabled", func(v *View) {
 			v.Unit = Unit{State: UnitMissing, NotAtBoot: true, Detail: "etcd.service is not-found"}
 		}, StepNone, UnitUnusable},
 	})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.T) {
+func TestACommandAndEtcdNeverRunAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	as := func(base func() View) func() View {
 		return func() View {
@@ -20,9 +20,9 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 	}
 	state := func(s HookState) func(v *View) { return func(v *View) { v.Asked.Command.State = s } }
 	play(t, as(askedView), []scene{
-		{"it is asked for", nil, StepTakeLock, ""},
-		{"somebody has stopped etcd", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
-		{"an etcd that is no member runs here", func(v *View) {
+		{"it is requested", nil, StepTakeLock, ""},
+		{"an operator has stopped etcd", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
+		{"an etcd without membership runs here", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, StepNone, UnitBusy},
 		{"it is a spare", func(v *View) {
@@ -30,45 +30,45 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 		}, StepTakeLock, ""},
 	})
 	play(t, as(turnView), []scene{
-		{"it is its turn", nil, StepTakeDown, ""},
+		{"its operation is in flight", nil, StepTakeDown, ""},
 		{"it leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepMoveLeader, ""},
-		{"it is missing here", func(v *View) {
+		{"it is not installed here", func(v *View) {
 			v.Op.Phase, v.Asked.Command.State = PhaseBegun, HooksFailed
 		}, StepEndOp, ""},
-		{"somebody stops etcd just now", func(v *View) { v.Unit.State = UnitInactive }, StepTakeDown, ""},
-		{"etcd has failed just now", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
-		{"another voter is gone", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
+		{"an operator is stopping etcd", func(v *View) { v.Unit.State = UnitInactive }, StepTakeDown, ""},
+		{"etcd has just failed", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
+		{"another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 	})
 	play(t, as(downView), []scene{
 		{"etcd is stopped", nil, StepRunCommand, ""},
 		{"an etcd that has never served runs here", func(v *View) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Name, v.Unit.State = true, "", UnitActivating
 		}, StepEndOp, ""},
-		{"that is not noted", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
+		{"the stop is not recorded", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
 		{
-			"it was started by an agent that has ended since, and has not told of itself", state(HooksStarting),
+			"an earlier agent started it, and its state is unknown", state(HooksStarting),
 			StepRunCommand, "",
 		},
-		{"it was started just now, and has not told of itself", func(v *View) {
+		{"it has just started, and its state is unknown", func(v *View) {
 			v.Asked.Command.State, v.Asked.Command.Launched = HooksStarting, true
 		}, StepNone, CommandRunning},
 		{"it runs", state(HooksRunning), StepNone, CommandRunning},
 		{"it runs, and the lock was lost", func(v *View) {
 			v.Asked.Command.State, v.Lock = HooksRunning, Lock{Known: true}
 		}, StepTakeLock, ""},
-		{"it runs, and a person says that it is over", func(v *View) {
+		{"it runs, and an operator ends the request", func(v *View) {
 			v.Asked.Command.State, v.Asked.Over = HooksRunning, true
 		}, StepNone, CommandRunning},
-		{"it is being started, and a person says that it is over", func(v *View) {
+		{"it is starting, and an operator ends the request", func(v *View) {
 			v.Asked.Command.State, v.Asked.Over = HooksStarting, true
 		}, StepNone, CommandRunning},
-		{"it has not begun, and a person says that it is over", func(v *View) {
+		{"it has not begun, and an operator ends the request", func(v *View) {
 			v.Asked.Over = true
 		}, StepStartUnit, ""},
-		{"it runs, and somebody has started etcd", func(v *View) {
+		{"it runs, and an operator has started etcd", func(v *View) {
 			v.Asked.Command.State, v.Unit.State = HooksRunning, UnitActive
 		}, StepTakeDown, ""},
 		{"it is done", state(HooksDone), StepStartUnit, ""},
@@ -76,7 +76,7 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 		{"it runs, and no voter answers", func(v *View) {
 			v.Asked.Command.State, v.Op, v.Cluster.Reachable, v.Lock = HooksRunning, nil, false, Lock{}
 		}, StepNone, CommandRunning},
-		{"it is being started, and no voter answers", func(v *View) {
+		{"it is starting, and no voter answers", func(v *View) {
 			v.Asked.Command.State, v.Op, v.Cluster.Reachable, v.Lock = HooksStarting, nil, false, Lock{}
 		}, StepNone, CommandRunning},
 		{"it has not begun, and no voter answers", func(v *View) {
@@ -91,7 +91,7 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 	})
 }
 
-func TestHowACommandWentIsHowItsOperationEnds(t *testing.T) {
+func TestAnOperationEndsWithItsCommandsOutcome(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -101,9 +101,9 @@ func TestHowACommandWentIsHowItsOperationEnds(t *testing.T) {
 	}{
 		{"it is done", HooksDone, PhaseBack, Cycled},
 		{"it has failed", HooksFailed, PhaseBack, CommandFailed},
-		{"it was not run", HooksDue, PhaseBack, CommandFailed},
-		{"it is missing, and nothing was stopped", HooksFailed, PhaseBegun, CommandFailed},
-		{"it is withdrawn, and nothing was stopped", HooksDue, PhaseBegun, Withdrawn},
+		{"it did not run", HooksDue, PhaseBack, CommandFailed},
+		{"it is not installed, and nothing was stopped", HooksFailed, PhaseBegun, CommandFailed},
+		{"it is cancelled, and nothing was stopped", HooksDue, PhaseBegun, Withdrawn},
 	} {
 		v := backView()
 		v.Op.Phase = c.phase

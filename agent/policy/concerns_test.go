@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
+func TestAnOperationPrecedesADeadVoterAndThatPrecedesTheClusterSize(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, c := range concerns() {
@@ -30,8 +30,7 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 	}
 }
 
-// Of two concerns that both have something to say the earlier one decides.
-func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
+func TestTheEarlierOfTwoConcernsDecides(t *testing.T) {
 	t.Parallel()
 	says := func(v View, name string) bool {
 		i := slices.IndexFunc(concerns(), func(c concern) bool { return c.name == name })
@@ -50,21 +49,21 @@ func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
 		"a pause, and a dead voter": {
 			func(v *View) { v.Pause = &Pause{By: "ann"} }, "replacement of a dead or unhealthy voter", StepNone, Paused,
 		},
-		"a host that is to be taken down, and a dead voter": {
+		"a request, and a dead voter": {
 			func(v *View) {
 				v.Asked = &Asked{Work: WorkReboot, WaitedFor: time.Minute}
 				v.Hosts[2].Wants = WorkReboot
 			}, "replacement of a dead or unhealthy voter", StepTakeLock, "",
 		},
-		"members that may differ, and a dead voter": {
+		"a CORRUPT alarm, and a dead voter": {
 			func(v *View) { v.Cluster.Intact = false }, "replacement of a dead or unhealthy voter", StepNone,
 			EtcdCorrupt,
 		},
-		"no room, and a dead voter": {
+		"a NOSPACE alarm, and a dead voter": {
 			func(v *View) { v.Cluster.Roomy = false }, "replacement of a dead or unhealthy voter", StepNone,
 			EtcdNoSpace,
 		},
-		"members that may differ, and no room": {
+		"a CORRUPT and a NOSPACE alarm": {
 			func(v *View) { v.Cluster.Intact, v.Cluster.Roomy = false, false }, "NOSPACE alarm", StepNone,
 			EtcdCorrupt,
 		},

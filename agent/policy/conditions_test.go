@@ -11,17 +11,17 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// What two conditions decide together, where either alone decides the same almost everywhere.
+// Combinations of two conditions, where either one alone decides the same almost everywhere.
 
-func TestCornersOfAJoin(t *testing.T) {
+func TestCornerCasesOfAJoin(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
-		{"there is no place, and another would go first", func(v *View) {
+		{"no place is free, and another host would go first", func(v *View) {
 			v.Target.Standbys = 0
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 		}, StepNone, TargetMet},
-		{"it is not ready, and another would go first", func(v *View) {
+		{"it is not ready, and another host would go first", func(v *View) {
 			v.Backoff = time.Minute
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 		}, StepNone, BackingOff},
@@ -29,25 +29,25 @@ func TestCornersOfAJoin(t *testing.T) {
 	v := restingVoter()
 	v.Target.Voters = 5
 	if PlaceFree(v) {
-		t.Error("a place is free for a host that votes already")
+		t.Error("a place is free, and the host votes already")
 	}
 }
 
-func TestCornersOfAHostInItsTurn(t *testing.T) {
+func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{
-		{"it is down already, and asked into maintenance", func(v *View) {
+		{"it is down already, and has a maintenance request", func(v *View) {
 			v.Unit.State = UnitInactive
 		}, StepTakeLock, ""},
 	})
 	play(t, downView, []scene{
-		{"a restart that was interrupted at once", func(v *View) {
+		{"a restart interrupted at once", func(v *View) {
 			v.Asked.Work, v.Op.Phase = WorkRestart, PhaseBegun
 		}, StepStartUnit, ""},
-		{"only its turn was wanted, and its etcd has failed meanwhile", func(v *View) {
+		{"only the permission was wanted, and its etcd has failed meanwhile", func(v *View) {
 			v.Asked.Over, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
 		}, StepEndOp, ""},
-		{"its operation was released, and somebody has started its etcd", func(v *View) {
+		{"its operation was released, and an operator has started its etcd", func(v *View) {
 			v.Asked.Released, v.Op, v.Lock, v.Unit.State = true, nil, Lock{Known: true}, UnitActive
 			v.Cluster.Members[2].Live = true
 		}, StepNone, AtRest},
@@ -58,33 +58,33 @@ func TestCornersOfAHostInItsTurn(t *testing.T) {
 		return v
 	}
 	play(t, leading, []scene{
-		{"it leads, and both others are to stop next", func(v *View) {
+		{"it leads, and both others stop next", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[1].Wants = WorkReboot, WorkReboot
 		}, StepMoveLeader, ""},
-		{"it leads, and has the quickest disk itself", func(v *View) { v.Hosts[2].P99 = 1 }, StepMoveLeader, ""},
+		{"it leads, and has the fastest disk itself", func(v *View) { v.Hosts[2].P99 = 1 }, StepMoveLeader, ""},
 	})
 	v := leading()
 	v.Hosts[0].Health, v.Hosts[0].P99 = health.Failed, 1
 	v.Hosts[1].Health = health.Warm
 	if best, found := bestVoter(v, v.Self.PeerURL); !found || best.ID != 2 {
-		t.Errorf("the best voter is %d beside one that has failed", best.ID)
+		t.Errorf("the best voter is %d next to a failed one", best.ID)
 	}
 	v.Hosts[1].Health = health.Failed
 	if best, found := bestVoter(v, v.Self.PeerURL); found {
-		t.Errorf("the best voter is %d where both have failed", best.ID)
+		t.Errorf("the best voter is %d if both have failed", best.ID)
 	}
 }
 
-func TestCornersOfAMemberThatIsLost(t *testing.T) {
+func TestCornerCasesOfALostMember(t *testing.T) {
 	t.Parallel()
 	play(t, restingVoter, []scene{
-		{"its data are of a member that nobody lists", func(v *View) {
+		{"its data belongs to an unlisted member", func(v *View) {
 			v.Unit.State, v.Data.MemberID, v.Cluster.Members[0].Live = UnitInactive, 0x77, false
 		}, StepNone, MemberLost},
 	})
 	v := restingVoter()
 	if got := Remedy(v, VoterNotLive); !strings.Contains(got, "member remove NAME") {
-		t.Errorf("no voter is down, and it is told: %s", got)
+		t.Errorf("no voter is down, and it reports: %s", got)
 	}
 	learner := func(n uint64, name string) Member {
 		m := voter(n, name)
@@ -103,9 +103,9 @@ func TestCornersOfAMemberThatIsLost(t *testing.T) {
 	}
 }
 
-func TestCornersOfARemoval(t *testing.T) {
+func TestCornerCasesOfARemoval(t *testing.T) {
 	t.Parallel()
-	voting := func() View { // the host that was asked is a voter itself
+	voting := func() View { // the requested host is a voter itself
 		v := removalView()
 		v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 		v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3}
@@ -113,16 +113,16 @@ func TestCornersOfARemoval(t *testing.T) {
 		return v
 	}
 	play(t, voting, []scene{
-		{"under the lock, something is against it", func(v *View) {
+		{"a veto holds under its lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 			v.Cluster.Members[1].Live, v.Cluster.StableFor = false, 0
 		}, StepReleaseLock, ""},
-		{"another's operation is in flight, and the lock is its own", func(v *View) {
+		{"another host's operation is in flight, and this host has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 			v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
 	})
-	elsewhere := func() View { // n1 looks at the removal of n3
+	elsewhere := func() View { // n1 observes the removal of n3
 		v := removalView()
 		inRemoval(&v, PhaseRemoving)
 		v.Removal = nil
@@ -134,13 +134,13 @@ func TestCornersOfARemoval(t *testing.T) {
 		return v
 	}
 	play(t, elsewhere, []scene{
-		{"etcd may have been told, and the lock is held for something else", nil, StepReleaseLock, ""},
-		{"etcd was not told", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
-		{"it is gone", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
+		{"etcd may have been asked, and the lock is held for something else", nil, StepReleaseLock, ""},
+		{"etcd was not asked", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
+		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 	})
 }
 
-func TestCornersOfALearnerThatIsLeft(t *testing.T) {
+func TestCornerCasesOfALeftoverLearner(t *testing.T) {
 	t.Parallel()
 	left := func() View {
 		v := restingVoter()
@@ -148,10 +148,10 @@ func TestCornersOfALearnerThatIsLeft(t *testing.T) {
 		return v
 	}
 	play(t, left, []scene{
-		{"a host is in its turn", func(v *View) {
+		{"a host is in its operation", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
-		{"no quorum answers, and the data are gone", func(v *View) {
+		{"no quorum answers, and the data is gone", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed, v.Data = false, true, Data{State: DataEmpty}
 		}, StepNone, NoQuorum},
 	})

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// published is the view of n3 beside two voters, with the record that it has written itself.
+// published is the view of n3 next to two voters, with the record that it has written itself.
 func published() View {
 	v := spareView()
 	v.Hosts[2].Own = true
@@ -15,7 +15,7 @@ func published() View {
 	return v
 }
 
-func TestAHostSaysWhichOtherOneClaimsToBeIt(t *testing.T) {
+func TestAHostReportsAnotherHostWithItsIdentity(t *testing.T) {
 	t.Parallel()
 	const elsewhere = peerPrefix + "elsewhere"
 	ownMember := func(v *View) {
@@ -35,30 +35,30 @@ func TestAHostSaysWhichOtherOneClaimsToBeIt(t *testing.T) {
 		},
 		"a name that another member has": {func(v *View) { v.Cluster.OtherNames = []string{"prod"} }, ""},
 		"its record is not written yet":  {func(v *View) { v.Hosts = v.Hosts[:2] }, ""},
-		"its record is another's": {
+		"its record belongs to another host": {
 			func(v *View) { v.Hosts[2].Own = false }, "another agent runs with this host's ID, n3",
 		},
-		"one with its name": {
+		"another host with its name": {
 			func(v *View) { v.Hosts[1].Name = "n3" }, "host n2 has the same name, n3",
 		},
-		"one with its peer URL": {
+		"another host with its peer URL": {
 			func(v *View) { v.Hosts[0].PeerURL = v.Self.PeerURL },
 			"host n1 has the same peer URL, " + peerPrefix + "n3",
 		},
-		"a host of another ID is never its own": {
+		"a host with another ID is never the same one": {
 			func(v *View) { v.Hosts[0].Name, v.Hosts[0].Own = "n3", true }, "host n1 has the same name, n3",
 		},
 		"its own member has another peer URL": {
 			ownMember, "etcd.peerURL is " + peerPrefix + "n3, but this host's member is registered with " + elsewhere,
 		},
-		"the member of its data is of another cluster": {
+		"the member of its data belongs to another cluster": {
 			func(v *View) {
 				ownMember(v)
 				v.Cluster.Members[2].Name = ""
 				v.Data.ClusterID++
 			}, "",
 		},
-		"what lies here is no data of a member": {
+		"its data belongs to no member": {
 			func(v *View) {
 				ownMember(v)
 				v.Cluster.Members[2].Name = ""

@@ -227,7 +227,7 @@ func returned(v View, m Member) Decision {
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
 		why = fmt.Sprintf("it has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
 			durationfmt.Text(v.Limits.ReturnStable))
-	case sick(v.Health.State) && v.Health.gates(health.Maintenance):
+	case Unhealthy(v.Health.State) && v.Health.gates(health.Maintenance):
 		why = v.Health.Text
 	default:
 		return wellAgain(v)

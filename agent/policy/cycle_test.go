@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// askedView is voter n3 of three, all well, that was asked into maintenance.
+// askedView is voter n3 of three healthy ones, with a maintenance request.
 func askedView() View {
 	v := spareView()
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
@@ -41,7 +41,7 @@ func downView() View {
 	return v
 }
 
-// turnView is the same host at its turn, with nothing stopped yet.
+// turnView is the same host in its operation, with nothing stopped yet.
 func turnView() View {
 	v := downView()
 	v.Unit.State = UnitActive
@@ -63,7 +63,7 @@ func backView() View {
 	return v
 }
 
-func TestAHostThatSettlesIsToldHowMuchOfWhatRemains(t *testing.T) {
+func TestASettlingHostReportsTheRemainingTime(t *testing.T) {
 	t.Parallel()
 	limits := Limits{Settle: 30 * time.Second, Cooldown: time.Minute}
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func TestAHostThatSettlesIsToldHowMuchOfWhatRemains(t *testing.T) {
 	}
 }
 
-func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
+func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{
 		{"they can", nil, StepTakeLock, ""},
@@ -92,8 +92,8 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		}, StepBeginCycle, ""},
 		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, AtRest},
 		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, AtRest},
-		{"it is over before it began", func(v *View) { v.Asked.Over = true }, StepNone, AtRest},
-		{"it is sick itself", func(v *View) {
+		{"it ended before it began", func(v *View) { v.Asked.Over = true }, StepNone, AtRest},
+		{"it is unhealthy itself", func(v *View) {
 			v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed
 		}, StepTakeLock, ""},
 		{"it does not answer itself", func(v *View) { v.Cluster.Members[2].Live = false }, StepTakeLock, ""},
@@ -105,9 +105,14 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"another voter does not answer", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter reports errors", func(v *View) { v.Cluster.Members[1].Errors = true }, StepNone, QuorumAtRisk},
 		{"another voter is slow", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, QuorumAtRisk},
-		{"another voter has no verdict", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{
+			"another voter has no health state",
+			func(v *View) { v.Hosts[1].Health = health.Unknown },
+			StepNone,
+			QuorumAtRisk,
+		},
 		{"another voter's quorumd is gone", func(v *View) { v.Hosts = v.Hosts[1:] }, StepNone, QuorumAtRisk},
-		{"two are sick, itself among them", func(v *View) {
+		{"two are unhealthy, itself among them", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
 		}, StepNone, CommonCause},
 		{"there are two voters", func(v *View) { v.Cluster.Members = v.Cluster.Members[1:] }, StepNone, QuorumAtRisk},
@@ -116,10 +121,10 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
 		}, StepNone, QuorumAtRisk},
 		{"it is the only voter", func(v *View) { v.Cluster.Members = v.Cluster.Members[2:] }, StepNone, QuorumAtRisk},
-		{"only its turn is wanted", func(v *View) {
+		{"only the permission is wanted", func(v *View) {
 			v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false
 		}, StepTakeLock, ""},
-		{"it is to be restarted, and somebody has stopped it", func(v *View) {
+		{"it has a restart request, and an operator has stopped it", func(v *View) {
 			v.Asked.Work, v.Unit.State = WorkRestart, UnitInactive
 		}, StepNone, UnitStopped},
 		{"a learner is catching up", func(v *View) {
@@ -127,7 +132,7 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 			m.Learner, m.Lag = true, 5000
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerUnsettled},
-		{"a standby stands by", func(v *View) {
+		{"there is a standby", func(v *View) {
 			m := voter(4, "n4")
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
@@ -143,10 +148,10 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"another host was asked earlier", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 999, 61*time.Second
 		}, StepNone, CycleQueued},
-		{"another host was asked earlier and does not go", func(v *View) {
+		{"another host was asked earlier and does not begin", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.WaitedFor = WorkReboot, 999, time.Hour
 		}, StepTakeLock, ""},
-		{"another host was asked earlier, and both just now", func(v *View) {
+		{"another host was asked slightly earlier", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999
 		}, StepNone, CycleQueued},
 		{"another host was asked later", func(v *View) {
@@ -167,40 +172,40 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"its etcd has failed while it waits", func(v *View) {
 			v.Unit.State, v.IdleFor = UnitFailed, 0
 		}, StepStartUnit, ""},
-		{"it has lost its lock's reason", func(v *View) {
+		{"the lock's purpose is gone", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 			v.Cluster.Members[1].Live = false
 		}, StepReleaseLock, ""},
 	})
 }
 
-func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
+func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 	t.Parallel()
 	play(t, turnView, []scene{
 		{"maintenance", nil, StepTakeDown, ""},
 		{"restart", func(v *View) { v.Asked.Work = WorkRestart }, StepRestartUnit, ""},
-		{"restart, and the operation does not stand by this disk yet", func(v *View) {
+		{"restart, and its disk does not record the operation yet", func(v *View) {
 			v.Asked.Work, v.Asked.Seen = WorkRestart, false
 		}, StepNone, StepFailed},
-		{"restart, and somebody has stopped it before anything was done", func(v *View) {
+		{"restart, and an operator has stopped it before anything was done", func(v *View) {
 			v.Asked.Work, v.Op.Phase, v.Unit.State = WorkRestart, PhaseBegun, UnitInactive
 		}, StepEndOp, ""},
 		{"reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeDown, ""},
-		{"only its turn is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
+		{"only the permission is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
 		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepMoveLeader, ""},
-		{"it leads, and a move has failed", func(v *View) {
+		{"it leads, and a transfer has failed", func(v *View) {
 			v.Cluster.Members[2].Leader = true
 			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepMoveLeader, ""},
-		{"it leads, moves go on failing, and a person waits", func(v *View) {
+		{"it leads, transfers keep failing, and an operator waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor = true, time.Minute
 			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepTakeDown, ""},
-		{"it leads, moves go on failing, and nobody waits", func(v *View) {
+		{"it leads, transfers keep failing, and no operator waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor, v.Asked.Work = true, 40*time.Second, WorkRestart
 			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepNone, LeaderStays},
-		{"another voter's quorumd has not told how it is since it was ready", func(v *View) {
+		{"another voter's quorumd has not reported since this one was ready", func(v *View) {
 			v.Hosts[1].Answered = false
 		}, StepNone, VerdictAwaited},
 		{"the same, and the machine goes down within seconds", func(v *View) {
@@ -212,7 +217,7 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"the same, and it is a standby", func(v *View) {
 			v.Hosts[1].Answered, v.Cluster.Members[2].Learner = false, true
 		}, StepTakeDown, ""},
-		{"the others have told long ago, and something was in the way since", func(v *View) {
+		{"the others reported long ago, and a veto held since", func(v *View) {
 			v.Op.WrittenFor = time.Hour
 		}, StepSetPhase, ""},
 		{"the same, and it leads", func(v *View) {
@@ -221,18 +226,18 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"the same, and the machine goes down within seconds", func(v *View) {
 			v.Op.WrittenFor, v.Asked.Hurried = time.Hour, true
 		}, StepTakeDown, ""},
-		{"a spare's quorumd has not told how it is", func(v *View) {
+		{"a spare's quorumd has not reported", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
 		}, StepTakeDown, ""},
 		{"another voter has failed since", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter has failed before anything was done", func(v *View) {
 			v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun
 		}, StepEndOp, ""},
-		{"another voter has failed just now", func(v *View) {
+		{"another voter has just failed", func(v *View) {
 			v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.HandOver
 		}, StepNone, QuorumAtRisk},
 		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
-		{"hooks were started just now", func(v *View) {
+		{"hooks have just started", func(v *View) {
 			v.Op.Phase, v.Asked.Before = PhaseBegun, Hooks{State: HooksDue, Launched: true}
 		}, StepNone, HookRunning},
 		{"hooks run", func(v *View) {
@@ -250,37 +255,37 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		}, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
-		{"it is withdrawn", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},
-		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepEndOp, ""},
+		{"it is cancelled", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},
+		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
 		{"another host has its ID", func(v *View) {
 			v.Self.Conflict = "another agent runs with this host's ID"
 		}, StepNone, HostConflict},
-		// nobody takes it out before this operation ends
-		{"a learner has come since, and never started", func(v *View) {
+		// no host removes it before this operation ends
+		{"a learner was added since, and has never started", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 4, PeerURL: "n4", Learner: true})
 		}, StepTakeDown, ""},
 		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
-		{"it is withdrawn, and etcd is stopping", func(v *View) {
+		{"it is cancelled, and etcd is stopping", func(v *View) {
 			v.Asked.Over, v.Unit.State = true, UnitDeactivating
 		}, StepNone, Stopping},
-		{"it is withdrawn, and the restart is under way", func(v *View) {
+		{"it is cancelled, and the restart is in progress", func(v *View) {
 			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitActivating
 		}, StepSetPhase, ""},
-		{"it is withdrawn, and the restart has failed", func(v *View) {
+		{"it is cancelled, and the restart has failed", func(v *View) {
 			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitFailed
 		}, StepStartUnit, ""},
-		{"etcd is down already: nothing is noted before the turn is", func(v *View) {
+		{"etcd is down already: the operation is recorded first", func(v *View) {
 			v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed
 		}, StepSetPhase, ""},
 		{"etcd is down already: it is held back", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
-		{"another voter has failed, and etcd is noted as stopped", func(v *View) {
+		{"another voter has failed, and etcd is recorded as stopped", func(v *View) {
 			v.Cluster.Members[1].Live, v.Op.Phase, v.Asked.Stopped = false, PhaseBegun, true
 		}, StepNone, QuorumAtRisk},
 	})
 }
 
-func TestATurnIsGivenBackWhenTheOthersCannotSpareTheHostForLong(t *testing.T) {
+func TestAnOperationIsReleasedIfTheOthersCannotSpareTheHostForLong(t *testing.T) {
 	t.Parallel()
 	v := turnView()
 	v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.HandOver+time.Second
@@ -295,7 +300,7 @@ func TestATurnIsGivenBackWhenTheOthersCannotSpareTheHostForLong(t *testing.T) {
 	}
 	v.Op.Phase, v.Asked.Stopped = PhaseReady, true
 	if got := Decide(v).Step; got.Kind == StepSetPhase {
-		t.Errorf("with an etcd that is noted as stopped: %+v", got)
+		t.Errorf("with an etcd that is recorded as stopped: %+v", got)
 	}
 	v.Op.WrittenFor = v.Limits.HandOver + time.Second
 	for work, kind := range map[Work]StepKind{
@@ -303,16 +308,16 @@ func TestATurnIsGivenBackWhenTheOthersCannotSpareTheHostForLong(t *testing.T) {
 	} {
 		v.Asked.Work = work
 		if got := Decide(v).Step; got.Kind != kind {
-			t.Errorf("with an etcd that runs and is noted as stopped for %s: %+v", work, got)
+			t.Errorf("with a running etcd that is recorded as stopped for %s: %+v", work, got)
 		}
 	}
 	v.Asked.Work, v.Asked.External = WorkReboot, true
 	if got := Decide(v).Step; got.Kind != StepNone {
-		t.Errorf("with an etcd that runs and is noted as stopped for a reboot by somebody else: %+v", got)
+		t.Errorf("with a running etcd that is recorded as stopped for an external reboot: %+v", got)
 	}
 }
 
-func TestAnEtcdThatRunsAgainInItsTurnIsNotStoppedOnWordsOfBefore(t *testing.T) {
+func TestARestartedEtcdIsNotStoppedOnOutdatedReports(t *testing.T) {
 	t.Parallel()
 	for work, kind := range map[Work]StepKind{
 		WorkReboot: StepSetPhase, WorkCommand: StepSetPhase, WorkMaintenance: StepTakeDown,
@@ -329,13 +334,13 @@ func TestAnEtcdThatRunsAgainInItsTurnIsNotStoppedOnWordsOfBefore(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
+func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 	t.Parallel()
 	play(t, downView, []scene{
 		{"maintenance", nil, StepNone, InMaintenance},
-		{"maintenance that lasts too long", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
-		{"maintenance that is over", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
-		{"over, but the disk is a new one", func(v *View) {
+		{"overdue maintenance", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
+		{"finished maintenance", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
+		{"over, but the disk is new", func(v *View) {
 			v.Asked.Over, v.Data = true, Data{State: DataEmpty}
 		}, StepNone, DataUnusable},
 		{"over, without the lock", func(v *View) { v.Asked.Over, v.Lock = true, Lock{Known: true} }, StepStartUnit, ""},
@@ -355,71 +360,71 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 		}, StepNone, MaintenanceOverdue},
 		{"across a reboot", func(v *View) { v.Op.SameBoot, v.Asked.Rebooted = false, true }, StepNone, InMaintenance},
 		{"a reboot that is due", func(v *View) { v.Asked.Work = WorkReboot }, StepReboot, ""},
-		{"a reboot that was asked for just now", func(v *View) {
+		{"a reboot that was just requested", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, time.Second
 		}, StepNone, RebootAwaited},
-		{"a reboot by somebody else", func(v *View) {
+		{"an external reboot", func(v *View) {
 			v.Asked.Work, v.Asked.External = WorkReboot, true
 		}, StepNone, RebootAwaited},
-		{"a reboot that was done", func(v *View) {
+		{"a finished reboot", func(v *View) {
 			v.Asked.Work, v.Op.SameBoot = WorkReboot, false
 		}, StepStartUnit, ""},
-		{"a reboot that was done, without a quorum", func(v *View) {
+		{"a finished reboot, without a quorum", func(v *View) {
 			v.Asked.Work, v.Asked.Rebooted = WorkReboot, true
 			v.Op, v.Cluster = nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
-		{"a reboot that was done, after which a person has stopped it", func(v *View) {
+		{"a finished reboot, after which an operator has stopped it", func(v *View) {
 			v.Asked.Work, v.Asked.Rebooted, v.Op.SameBoot, v.Unit.Ran = WorkReboot, true, false, true
 		}, StepNone, UnitStopped},
-		{"a reboot that was done, after which a person has stopped it, without a quorum", func(v *View) {
+		{"a finished reboot, after which an operator has stopped it, without a quorum", func(v *View) {
 			v.Asked.Work, v.Asked.Rebooted, v.Unit.Ran = WorkReboot, true, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, UnitStopped},
-		{"a reboot that was called off", func(v *View) {
+		{"a cancelled reboot", func(v *View) {
 			v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true
 		}, StepStartUnit, ""},
-		{"a reboot whose record was released", func(v *View) {
+		{"a released reboot", func(v *View) {
 			v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true
 		}, StepStartUnit, ""},
-		{"a reboot that nobody has asked for yet, and no voter answers any more", func(v *View) {
+		{"a reboot before its systemd request, and no voter answers any more", func(v *View) {
 			v.Asked.Work = WorkReboot
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
-		{"a reboot that was asked for just now, and no voter answers any more", func(v *View) {
+		{"a reboot that was just requested, and no voter answers any more", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, RebootAwaited},
-		{"a reboot that was asked for and has not come, and no voter answers any more", func(v *View) {
+		{"a requested reboot that has not happened, and no voter answers any more", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver+1
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
-		{"a reboot that nobody has asked for yet, and voters answer that this host may not read", func(v *View) {
+		{"a reboot before its systemd request, and voters deny this host access", func(v *View) {
 			v.Asked.Work = WorkReboot
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID, Denied: true}, Lock{}
 		}, StepNone, RebootAwaited},
-		{"a reboot by somebody else, and no voter answers any more", func(v *View) {
+		{"an external reboot, and no voter answers any more", func(v *View) {
 			v.Asked.Work, v.Asked.External = WorkReboot, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, RebootAwaited},
-		{"a maintenance whose record was released", func(v *View) {
+		{"a released maintenance", func(v *View) {
 			v.Asked.Released, v.Op, v.Lock = true, nil, Lock{Known: true}
 		}, StepNone, InMaintenance},
-		{"a restart that was interrupted", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
-		{"over, but a person has stopped it since it was started", func(v *View) {
+		{"an interrupted restart", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
+		{"over, but an operator has stopped it since it was started", func(v *View) {
 			v.Asked.Over, v.Asked.Stopped = true, false
 		}, StepNone, UnitStopped},
-		{"rebooted, but a person stops it before its turn is over", func(v *View) {
+		{"rebooted, but an operator stops it before its operation is over", func(v *View) {
 			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
 		}, StepNone, UnitStopped},
-		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
+		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
 		{"over, and it runs already", func(v *View) {
 			v.Asked.Over, v.Unit.State = true, UnitActive
 		}, StepStartUnit, ""},
-		{"what it came down for is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
+		{"the end of its work is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 	})
 }
 
-func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
+func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 	t.Parallel()
 	play(t, backView, []scene{
 		{"it is", nil, StepEndOp, ""},
@@ -433,35 +438,35 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 		{"its disk has been slow for long", func(v *View) {
 			v.Health.State, v.Op.WrittenFor = health.Slow, time.Hour
 		}, StepNone, NotBack},
-		{"a person has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
-		{"a person has stopped it again after its restart", func(v *View) {
+		{"an operator has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
+		{"an operator has stopped it again after its restart", func(v *View) {
 			v.Asked, v.Unit.State = &Asked{Work: WorkRestart}, UnitInactive
 		}, StepNone, UnitStopped},
 		{"it has failed again", func(v *View) { v.Unit.State = UnitFailed }, StepStartUnit, ""},
-		{"it was started just now", func(v *View) { v.Op.Phase = PhaseDown }, StepSetPhase, ""},
-		{"a restart that was done", func(v *View) {
+		{"it has just started", func(v *View) { v.Op.Phase = PhaseDown }, StepSetPhase, ""},
+		{"a finished restart", func(v *View) {
 			v.Asked = &Asked{Work: WorkRestart}
 			v.Op.Restarted = true
 		}, StepEndOp, ""},
 		{"hooks are due", func(v *View) { v.Asked.After.State = HooksDue }, StepRunHooks, ""},
-		{"hooks were started just now", func(v *View) {
+		{"hooks have just started", func(v *View) {
 			v.Asked.After = Hooks{State: HooksDue, Launched: true}
 		}, StepNone, HookRunning},
 		{"hooks run", func(v *View) { v.Asked.After.State = HooksRunning }, StepNone, HookRunning},
 		{"a hook has failed", func(v *View) { v.Asked.After.State = HooksFailed }, StepNone, HookFailed},
-		{"a hook has failed, and a person says that it is over", func(v *View) {
+		{"a hook has failed, and an operator ends the request", func(v *View) {
 			v.Asked.After.State, v.Asked.Waived = HooksFailed, true
 		}, StepEndOp, ""},
-		{"a boot has found it held back still", func(v *View) {
+		{"a boot has found it still held back", func(v *View) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
 		}, StepStartUnit, ""},
-		{"something else was asked meanwhile", func(v *View) {
+		{"the request has changed meanwhile", func(v *View) {
 			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never}
 		}, StepEndOp, ""},
-		{"a reboot was called off before the machine went down", func(v *View) {
+		{"a reboot was cancelled before the machine went down", func(v *View) {
 			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Over: true}
 		}, StepEndOp, ""},
-		{"a reboot was called off when the machine had rebooted", func(v *View) {
+		{"a reboot was cancelled after the machine had rebooted", func(v *View) {
 			v.Asked, v.Op.SameBoot = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Over: true}, false
 		}, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
@@ -469,7 +474,7 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 	})
 }
 
-func TestASpareTakesItsTurnAndHasNothingToStop(t *testing.T) {
+func TestASpareHasNothingToStopInItsOperation(t *testing.T) {
 	t.Parallel()
 	spare := func() View {
 		v := spareView()
@@ -487,11 +492,11 @@ func TestASpareTakesItsTurnAndHasNothingToStop(t *testing.T) {
 		}
 	}
 	play(t, spare, []scene{
-		{"it waits for its turn", nil, StepTakeLock, ""},
+		{"it is queued", nil, StepTakeLock, ""},
 		{"it does not join meanwhile", func(v *View) {
 			v.Cluster.Members, v.IdleFor = v.Cluster.Members[:2], 0
 		}, StepNone, Settling},
-		{"its turn has come", turn(func(*View) {}), StepNone, InMaintenance},
+		{"its operation may begin", turn(func(*View) {}), StepNone, InMaintenance},
 		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
 		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
 		{"it is over", turn(func(v *View) { v.Asked.Over = true }), StepEndOp, ""},
@@ -502,7 +507,7 @@ func TestASpareTakesItsTurnAndHasNothingToStop(t *testing.T) {
 	})
 }
 
-func TestLeadershipGoesToTheBestVoter(t *testing.T) {
+func TestLeadershipIsTransferredToTheBestVoter(t *testing.T) {
 	t.Parallel()
 	v := turnView()
 	v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
@@ -511,19 +516,19 @@ func TestLeadershipGoesToTheBestVoter(t *testing.T) {
 		change func(v *View)
 		to     uint64
 	}{
-		{"all alike: the first", func(*View) {}, 1},
-		{"the one in better health", func(v *View) { v.Hosts[0].Health = health.Warm }, 2},
-		{"the one with the quicker disk", func(v *View) {
+		{"all equal: the first", func(*View) {}, 1},
+		{"the healthier one", func(v *View) { v.Hosts[0].Health = health.Warm }, 2},
+		{"the one with the faster disk", func(v *View) {
 			v.Hosts[0].P99, v.Hosts[1].P99 = time.Second, time.Millisecond
 		}, 2},
 		{"the nearer one", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 5*time.Millisecond, time.Millisecond
 		}, 2},
-		{"in one room it does not matter which is nearer", func(v *View) {
+		{"within one room distance does not matter", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 1900*time.Microsecond, 100*time.Microsecond
 		}, 1},
-		{"the one that is connected longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},
-		{"the one that is not to stop next", func(v *View) {
+		{"the one connected for longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},
+		{"the one that does not stop next", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkRestart, 2000
 		}, 2},
 	} {
@@ -537,7 +542,7 @@ func TestLeadershipGoesToTheBestVoter(t *testing.T) {
 	}
 }
 
-func TestOnlyTheNextInTheLineLooksSoonAndAtTheHostBeforeIt(t *testing.T) {
+func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	wants := func(v *View, i int, at int64) { v.Hosts[i].Wants, v.Hosts[i].AskedAt = WorkReboot, at }
 	turn := func(v *View, host string) { v.Op = &Op{Kind: KindCycle, Host: host, HostName: host, Phase: PhaseDown} }
@@ -547,22 +552,24 @@ func TestOnlyTheNextInTheLineLooksSoonAndAtTheHostBeforeIt(t *testing.T) {
 		again  time.Duration
 		behind string
 	}{
-		{"the first, in the turn of a host that has told nothing", func(v *View) { turn(v, "n2") }, lookSoon, "n2"},
-		{"the first, in the turn of the one that was asked before", func(v *View) {
+		{
+			"the first, in the operation of a host without a report", func(v *View) { turn(v, "n2") }, lookSoon, "n2",
+		},
+		{"the first, in the operation of the one asked before", func(v *View) {
 			wants(v, 0, 999)
 			turn(v, "n1")
 		}, lookSoon, "n1"},
-		{"the second, in the turn of another", func(v *View) { wants(v, 0, 999); turn(v, "n2") }, 0, ""},
-		{"the third, in the turn of the first", func(v *View) {
+		{"the second, in the operation of another", func(v *View) { wants(v, 0, 999); turn(v, "n2") }, 0, ""},
+		{"the third, in the operation of the first", func(v *View) {
 			wants(v, 0, 998)
 			wants(v, 1, 999)
 			turn(v, "n1")
 		}, 0, ""},
-		{"the one before has ended its turn, and has not told yet", func(v *View) {
+		{"the one before has ended its operation, and has not reported yet", func(v *View) {
 			wants(v, 0, 999)
 		}, lookSoon / 2, "n1"},
 		{"the same, and it rests", func(v *View) { wants(v, 0, 999); v.Resting, v.Looked = true, true }, 0, ""},
-		{"the first, in the pause after a turn", func(v *View) {
+		{"the first, in the pause after an operation", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - 2*time.Second
 		}, 2 * time.Second, ""},
 		{"the first, at the end of the pause", func(v *View) {

@@ -12,7 +12,7 @@ import (
 )
 
 // A voter that has lost its data never comes back as itself: it has forgotten what it acknowledged. Once the work on
-// its host is over and the data is gone, its own host gives the member up: it records that on its disk, ends the
+// its host is over and the data is gone, its own host abandons the member: it records that on disk, ends the
 // operation with MEMBER_LOST, and replaces itself. It removes the member, if the others allow that, and joins as a
 // learner; if a standby is ready, that one votes next. Gone means that the file systems that held the data are mounted,
 // can be read and hold no member, as observed after the work has ended. Not mounted is not gone.
@@ -44,7 +44,7 @@ func worksAlone(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
 }
 
-// givesUp reports whether this host gives up its own member now, which was taken down cleanly: the work is over, and
+// givesUp reports whether this host abandons its own member now, which was taken down cleanly: the work is over, and
 // the data was read since then and is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains

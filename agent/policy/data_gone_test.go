@@ -32,7 +32,7 @@ func lostView() View {
 	return v
 }
 
-// inOwnPlace is the same host while it takes its own place.
+// inOwnPlace is the same host while it replaces its own member.
 func inOwnPlace() View {
 	v := lostView()
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
@@ -50,25 +50,25 @@ func standbyFour(v *View) {
 	v.Cluster.Members, v.Hosts = append(v.Cluster.Members, m), append(v.Hosts, h)
 }
 
-func TestAHostWhoseDataIsGoneAfterItsWorkGivesItsMemberUpOnceItsDiskSaysSo(t *testing.T) {
+func TestAHostThatLostItsDataInItsOperationAbandonsItsMemberOnceRecorded(t *testing.T) {
 	t.Parallel()
 	noted := func(v *View) { v.Self.LostID = 3 }
 	play(t, emptiedView, []scene{
-		{"its disk does not say so yet", nil, StepNone, MemberLost},
-		{"its disk says so", noted, StepEndOp, ""},
+		{"its disk does not record it yet", nil, StepNone, MemberLost},
+		{"its disk records it", noted, StepEndOp, ""},
 		{"no write-ahead log is left", func(v *View) { noted(v); v.Data.State = DataRemains }, StepEndOp, ""},
 		{
-			"the lock is another's",
+			"another host has the lock",
 			func(v *View) { noted(v); v.Lock = Lock{Known: true, Held: true} },
 			StepNone,
 			LockHeld,
 		},
 		{"the lock is free", func(v *View) { noted(v); v.Lock = Lock{Known: true} }, StepTakeLock, ""},
-		{"a person works there still", func(v *View) {
+		{"an operator still works there", func(v *View) {
 			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = false, false, 0
 		}, StepNone, InMaintenance},
 		{"the cluster is paused", func(v *View) { noted(v); v.Pause = &Pause{By: "root"} }, StepNone, Paused},
-		{"it is back with its old disk after that", func(v *View) {
+		{"it is back with its old disk afterwards", func(v *View) {
 			noted(v)
 			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
 		}, StepEndOp, ""},
@@ -83,43 +83,45 @@ func TestAHostWhoseDataIsGoneAfterItsWorkGivesItsMemberUpOnceItsDiskSaysSo(t *te
 	})
 	v := emptiedView()
 	if d := Decide(v); d.Notes.Self.Lost != 3 {
-		t.Errorf("it notes that %x is lost", d.Notes.Self.Lost)
+		t.Errorf("it records that %x is lost", d.Notes.Self.Lost)
 	}
 	noted(&v)
 	d := Decide(v)
 	if d.Step.Outcome != MemberLost || d.Step.Guard != HoldBack || d.Notes.Request.Change != RequestEnding {
-		t.Errorf("it does %+v, and the request %d", d.Step, d.Notes.Request.Change)
+		t.Errorf("it takes step %+v, and the request %d", d.Step, d.Notes.Request.Change)
 	}
 }
 
-func TestDataIsNotTakenForGoneThatCannotBeSeenOrWasLookedAtTooEarly(t *testing.T) {
+func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *View){
-		"it is not known where the data was":      func(v *View) { v.Self.DataMount = "" },
-		"its file system is not mounted":          func(v *View) { v.Data.Mount = "/" },
-		"it cannot be read":                       func(v *View) { v.Data.State = DataUnreadable },
-		"it was not looked at":                    func(v *View) { v.Data.State = DataUnknown },
-		"it was looked at before etcd was down":   func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
-		"it was looked at while somebody worked":  func(v *View) { v.Data.Age = v.Asked.OverFor },
-		"the work has only just ended":            func(v *View) { v.Asked.OverFor = time.Second },
-		"another member's data lies there":        func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
-		"its member answers":                      func(v *View) { v.Cluster.Members[2].Live = true },
-		"its etcd runs":                           func(v *View) { v.Unit.State = UnitActive },
-		"by its disk it is another member":        func(v *View) { v.Self.MemberID = 8 },
-		"the cluster is another one":              func(v *View) { v.Cluster.ID++ },
-		"the program of its command may be begun": func(v *View) { v.Asked.Work, v.Asked.Over = WorkCommand, false },
-		"it is a learner":                         func(v *View) { v.Cluster.Members[2].Learner = true },
+		"it is not known where the data was": func(v *View) { v.Self.DataMount = "" },
+		"its file system is not mounted":     func(v *View) { v.Data.Mount = "/" },
+		"it cannot be read":                  func(v *View) { v.Data.State = DataUnreadable },
+		"it was not read":                    func(v *View) { v.Data.State = DataUnknown },
+		"it was read before etcd was down":   func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
+		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.OverFor },
+		"the work has only just ended":       func(v *View) { v.Asked.OverFor = time.Second },
+		"another member's data is there":     func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
+		"its member answers":                 func(v *View) { v.Cluster.Members[2].Live = true },
+		"its etcd runs":                      func(v *View) { v.Unit.State = UnitActive },
+		"its disk records another member":    func(v *View) { v.Self.MemberID = 8 },
+		"the cluster is another one":         func(v *View) { v.Cluster.ID++ },
+		"the program of its command may have started": func(v *View) {
+			v.Asked.Work, v.Asked.Over = WorkCommand, false
+		},
+		"it is a learner": func(v *View) { v.Cluster.Members[2].Learner = true },
 	} {
 		v := emptiedView()
 		change(&v)
 		v.Data = v.Data.Mounted(v.Self)
 		if d := Decide(v); d.Notes.Self.Lost != 0 || d.Step.Outcome == MemberLost {
-			t.Errorf("%s: it gives its member up: %+v", name, d.Step)
+			t.Errorf("%s: it abandons its member: %+v", name, d.Step)
 		}
 	}
 }
 
-func TestADataDirectoryWhoseFileSystemIsNotMountedIsNotEmpty(t *testing.T) {
+func TestAnUnmountedDataDirectoryDoesNotCountAsEmpty(t *testing.T) {
 	t.Parallel()
 	self := Self{MemberID: 3, DataMount: "/var/lib/etcd"}
 	for _, state := range []DataState{DataEmpty, DataRemains} {
@@ -130,7 +132,7 @@ func TestADataDirectoryWhoseFileSystemIsNotMountedIsNotEmpty(t *testing.T) {
 	}
 	for name, d := range map[string]Data{
 		"on the same one":      {State: DataEmpty, Mount: "/var/lib/etcd"},
-		"on one of no name":    {State: DataEmpty},
+		"on an unnamed one":    {State: DataEmpty},
 		"with a member's data": {State: DataMember, Mount: "/"},
 	} {
 		if got := d.Mounted(self); got != d {
@@ -138,20 +140,20 @@ func TestADataDirectoryWhoseFileSystemIsNotMountedIsNotEmpty(t *testing.T) {
 		}
 	}
 	if d := (Data{State: DataEmpty, Mount: "/"}).Mounted(Self{DataMount: "/x"}); d.State != DataEmpty {
-		t.Error("a host that never was a member waits for a file system")
+		t.Error("a host that was never a member waits for a file system")
 	}
 }
 
-func TestAHostTakesItsOwnPlaceAfterItsMemberWasLost(t *testing.T) {
+func TestAHostReplacesItsOwnLostMember(t *testing.T) {
 	t.Parallel()
 	mine := func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute} }
 	play(t, lostView, []scene{
 		{"the lock is free", nil, StepTakeLock, ""},
-		{"voters are not replaced by themselves", func(v *View) { v.Limits.DeadGrace = 0 }, StepTakeLock, ""},
+		{"repair is off", func(v *View) { v.Limits.DeadGrace = 0 }, StepTakeLock, ""},
 		{"the lock is its own", mine, StepBeginReplace, ""},
 		{"another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, MemberLost},
 		{"its disk is not qualified", func(v *View) { v.Health.Qualified = false }, StepNone, MemberLost},
-		{"nor is it, under the lock", func(v *View) { mine(v); v.Health.Qualified = false }, StepReleaseLock, ""},
+		{"nor is it under the lock", func(v *View) { mine(v); v.Health.Qualified = false }, StepReleaseLock, ""},
 		{"it is not qualified, and a standby is ready", func(v *View) {
 			v.Health.Qualified = false
 			standbyFour(v)
@@ -163,8 +165,8 @@ func TestAHostTakesItsOwnPlaceAfterItsMemberWasLost(t *testing.T) {
 		{"its old disk is back", func(v *View) {
 			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
 		}, StepTakeLock, ""},
-		{"members may differ", func(v *View) { v.Cluster.Intact = false }, StepNone, EtcdCorrupt},
-		{"one votes too many", func(v *View) {
+		{"the members' data may differ", func(v *View) { v.Cluster.Intact = false }, StepNone, EtcdCorrupt},
+		{"there is a surplus voter", func(v *View) {
 			v.Target.Voters = 1
 		}, StepNone, MemberLost},
 	})
@@ -175,7 +177,7 @@ func TestAHostTakesItsOwnPlaceAfterItsMemberWasLost(t *testing.T) {
 	}
 	standbyFour(&v)
 	if d := Decide(v); d.Step.Target != RoleSpare || !strings.Contains(d.Step.Text(), "own member") {
-		t.Errorf("with a standby it begins %+v: %s", d.Step, d.Step.Text())
+		t.Errorf("with a standby it begins with %+v: %s", d.Step, d.Step.Text())
 	}
 }
 
@@ -187,38 +189,38 @@ func TestAHostRemovesItsOwnLostMemberAndJoins(t *testing.T) {
 		v.Cluster.Members = v.Cluster.Members[:2]
 	}
 	play(t, inOwnPlace, []scene{
-		{"nobody was told yet", nil, StepSetPhase, ""},
-		{"it is told", removing, StepRemoveMember, ""},
+		{"etcd was not asked yet", nil, StepSetPhase, ""},
+		{"etcd is asked", removing, StepRemoveMember, ""},
 		{"it answers", func(v *View) { v.Cluster.Members[2].Live = true }, StepEndOp, ""},
-		{"its disk says nothing of a loss", func(v *View) { v.Self.LostID = 0 }, StepEndOp, ""},
+		{"its disk records no loss", func(v *View) { v.Self.LostID = 0 }, StepEndOp, ""},
 		{"that lasts too long", func(v *View) { removing(v); v.Op.Elapsed = time.Hour }, StepRollBack, ""},
 		{"the others cannot spare it now", func(v *View) {
 			removing(v)
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"another one is sick", func(v *View) { v.Hosts[1].Health = health.Failed }, StepEndOp, ""},
-		{"it is gone", gone, StepAddLearner, ""},
-		{"it is gone, and its old disk is back", func(v *View) {
+		{"another one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Failed }, StepEndOp, ""},
+		{"it is removed", gone, StepAddLearner, ""},
+		{"it is removed, and its old disk is back", func(v *View) {
 			gone(v)
 			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
 		}, StepMoveDataAside, ""},
-		{"it is gone, and a standby votes instead", func(v *View) {
+		{"it is removed, and a standby votes instead", func(v *View) {
 			gone(v)
 			v.Op.Target = RoleSpare
 		}, StepEndOp, ""},
 	})
 	v := inOwnPlace()
 	if d := Decide(v); d.Notes.Repair {
-		t.Error("it counts as taken out by another host")
+		t.Error("it counts as ejected by another host")
 	}
 	removing(&v)
 	v.Op.Phase, v.Op.WrittenFor = PhaseRollback, time.Hour
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome == Joined {
-		t.Errorf("given up, it ends with %+v", d.Step)
+		t.Errorf("abandoned, it ends with %+v", d.Step)
 	}
 }
 
-func TestAHostWhoseMemberIsLostKeepsEtcdFromStarting(t *testing.T) {
+func TestAHostWithALostMemberKeepsTheStartGuard(t *testing.T) {
 	t.Parallel()
 	v := lostView()
 	for name, data := range map[string]Data{
@@ -237,14 +239,14 @@ func TestAHostWhoseMemberIsLostKeepsEtcdFromStarting(t *testing.T) {
 	}
 }
 
-func TestTheOthersCallAMemberDeadWhoseHostSaysInItsTurnThatItIsLost(t *testing.T) {
+func TestTheOthersReportAMemberDeadThatItsHostReportsLost(t *testing.T) {
 	t.Parallel()
 	v := lostView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.LostID = "n1", "n1", peerPrefix+"n1", 0
 	v.Op = &Op{Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, MemberID: 3}
 	m := v.Cluster.Members[2]
 	if since, why := v.abandoned(m); since != 0 || !strings.Contains(why, "on purpose") {
-		t.Errorf("in its turn it has been dead for %s: %s", since, why)
+		t.Errorf("in its operation it has been dead for %s: %s", since, why)
 	}
 	v.Hosts[2].MemberLostFor = time.Minute
 	if since, why := v.abandoned(m); since != time.Minute {
@@ -252,19 +254,19 @@ func TestTheOthersCallAMemberDeadWhoseHostSaysInItsTurnThatItIsLost(t *testing.T
 	}
 }
 
-func TestAHostDoesNotSayThatItsMemberIsLostWhileItIsWorkedOn(t *testing.T) {
+func TestAHostReportsNoLostMemberDuringMaintenance(t *testing.T) {
 	t.Parallel()
 	v := emptiedView()
 	if !OwnMemberLost(v) {
-		t.Error("the work is over, and it does not say so")
+		t.Error("the work is over, and it does not report the loss")
 	}
 	v.Asked.Over, v.Asked.Ended = false, false
 	if OwnMemberLost(v) {
-		t.Error("its disk is out, and it says that its member is lost")
+		t.Error("its disk is out, and it reports its member lost")
 	}
 }
 
-func TestAHostWhoseDataIsGoneIsTakenDownForMaintenanceAlone(t *testing.T) {
+func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {
 	t.Parallel()
 	v := lostView()
 	v.Self.LostID = 0
@@ -281,48 +283,48 @@ func TestAHostWhoseDataIsGoneIsTakenDownForMaintenanceAlone(t *testing.T) {
 	v = lostView()
 	v.Asked = &Asked{Work: WorkReboot, Unbegun: true, RebootFor: Never}
 	if d := Decide(v); d.Notes.Request.Change != RequestEnds || d.Notes.Request.Code != MemberLost {
-		t.Errorf("what was asked before: %+v", d.Notes.Request)
+		t.Errorf("an earlier request: %+v", d.Notes.Request)
 	}
 	v.Asked = &Asked{Work: WorkMaintenance, Ended: true, Over: true, Stopped: true, OverFor: time.Minute}
 	if d := Decide(v); d.Notes.Request.Change != RequestEnds || d.Notes.Request.Code != MemberLost {
-		t.Errorf("what has ended, and its disk does not say so: %+v", d.Notes.Request)
+		t.Errorf("an ended request that its disk does not record: %+v", d.Notes.Request)
 	}
 	v.Asked = nil
 	v.Rollout = &Rollout{ID: "r", Work: WorkRestart, Runs: true, Due: true, Waiting: []string{"n3"}}
 	v.Looked = true
 	if d := Decide(v); d.Notes.Request.Change != RequestStays {
-		t.Errorf("a rollout that comes to it: %+v", d.Notes.Request)
+		t.Errorf("a rollout that reaches it: %+v", d.Notes.Request)
 	}
 }
 
-func TestAMemberThatAPersonHasStartedWithItsOldDiskIsLostNoLonger(t *testing.T) {
+func TestALostMemberStartedWithItsOldDiskIsLostNoLonger(t *testing.T) {
 	t.Parallel()
 	v := lostView()
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3, Mount: "/var/lib/etcd"}
 	v.Unit.State, v.Cluster.Members[2].Live = UnitActive, true
 	if n := Decide(v).Notes.Self; !n.Member || n.MemberID != 3 {
-		t.Errorf("it serves, and notes %+v", n)
+		t.Errorf("it serves, and records %+v", n)
 	}
 	v.Unit.State, v.Cluster.Members[2].Live = UnitInactive, false
 	if n := Decide(v).Notes.Self; n.Member {
-		t.Errorf("it does not serve, and notes %+v", n)
+		t.Errorf("it does not serve, and records %+v", n)
 	}
 }
 
-func TestAHostNotesWhereItsDataIsMounted(t *testing.T) {
+func TestAHostRecordsTheMountOfItsData(t *testing.T) {
 	t.Parallel()
 	v := restingVoter()
 	v.Cluster.Listed, v.Cluster.Fresh, v.Data.Mount = true, true, "/data"
 	if n := Decide(v).Notes.Self; n.Mount != "/data" {
-		t.Errorf("it notes %q", n.Mount)
+		t.Errorf("it records %q", n.Mount)
 	}
 	v.Self.DataMount = "/data"
 	if n := Decide(v).Notes.Self; n.Mount != "" {
-		t.Errorf("it notes again %q", n.Mount)
+		t.Errorf("it records %q again", n.Mount)
 	}
 }
 
-func TestARolloutStopsOnAHostWhoseDataIsGone(t *testing.T) {
+func TestARolloutStopsAtAHostWithoutItsData(t *testing.T) {
 	t.Parallel()
 	end := RolloutAfter(RolloutProgress{Host: "n3", Goes: true},
 		Step{Kind: StepEndOp, Outcome: MemberLost, Why: "gone"})
@@ -331,7 +333,7 @@ func TestARolloutStopsOnAHostWhoseDataIsGone(t *testing.T) {
 	}
 }
 
-func TestEtcdIsStartedAfterAMaintenanceOnlyOnDataThatWasReadSince(t *testing.T) {
+func TestEtcdStartsAfterMaintenanceOnlyOnDataReadSince(t *testing.T) {
 	t.Parallel()
 	back := func() View {
 		v := emptiedView()

@@ -19,9 +19,9 @@ type Dead struct {
 	By     []string // the hosts that report it
 	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
 	In time.Duration
-	// StartGuarded is why it is not replaced; empty if it will be.
-	Held string
-	Heir string // the host that is replacing it; empty if none is yet
+	// Held is why it is not replaced; empty if it will be.
+	Held        string
+	Replacement string // the host that is replacing it; empty if none is yet
 	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
 	TooMany bool
 }
@@ -45,7 +45,7 @@ func DeadVoters(v View) []Dead {
 		}
 		slices.Sort(d.By)
 		if d.Held = v.deadHeld(m, d.In == 0); v.Op.takesPlaceOf(m) {
-			d.Held, d.Heir = "", v.Op.HostName
+			d.Held, d.Replacement = "", v.Op.HostName
 		}
 		all = append(all, d)
 	}
@@ -105,8 +105,8 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 	return ""
 }
 
-// nobodyReady explains why no host could replace a voter; empty if one could.
-func (v View) nobodyReady(m Member) string {
+// noReplacement explains why no host could replace a voter; empty if one could.
+func (v View) noReplacement(m Member) string {
 	return v.unready(m, false, func(Host) bool { return true })
 }
 
@@ -139,18 +139,18 @@ const mostNamed = 3
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s, reported by %s", d.Member.label(), durationfmt.Seconds(d.For),
 		strings.Join(d.By, ", "))
-	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
+	return text + fate(d.TooMany, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
 // fate describes what happens to a dead or unhealthy voter: which host replaces it, in how long, or why none does.
 // after is the time it takes once the grace is over. A surplus voter is removed without a replacement.
-func fate(tooMany bool, heir, held string, in, grace time.Duration, after string) string {
+func fate(tooMany bool, replacement, held string, in, grace time.Duration, after string) string {
 	if tooMany {
-		return fateOfSurplus(heir, held, in, grace, after)
+		return fateOfSurplus(replacement, held, in, grace, after)
 	}
 	switch {
-	case heir != "":
-		return "; " + heir + " is replacing it"
+	case replacement != "":
+		return "; " + replacement + " is replacing it"
 	case grace == 0:
 		return "; no host replaces it, because " + held
 	case held != "" && in > 0:
@@ -163,11 +163,11 @@ func fate(tooMany bool, heir, held string, in, grace time.Duration, after string
 	return "; another host is about to replace it"
 }
 
-func fateOfSurplus(heir, held string, in, grace time.Duration, after string) string {
+func fateOfSurplus(replacement, held string, in, grace time.Duration, after string) string {
 	const why = ": surplus voter"
 	switch {
-	case heir != "":
-		return "; " + heir + " removes it" + why
+	case replacement != "":
+		return "; " + replacement + " removes it" + why
 	case grace == 0:
 		return "; no host removes it, because " + held
 	case held != "" && in > 0:

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// toldBy is what the voter n1 sees of the voter n3, which is dead, beside a spare or standby n4.
-func toldBy(base func() View) View {
+// reportedDead is the view of voter n1 of the dead voter n3, next to a spare or standby n4.
+func reportedDead(base func() View) View {
 	v := base()
 	v.Self = Self{
 		ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Drives: true, Etcd: v36(16),
@@ -20,7 +20,7 @@ func toldBy(base func() View) View {
 	return v
 }
 
-func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
+func TestTheReportOfADeadVoterPredictsItsReplacement(t *testing.T) {
 	t.Parallel()
 	soon := func(v *View) { v.Limits.DeadGrace = 11 * time.Minute }
 	for name, c := range map[string]struct {
@@ -33,13 +33,13 @@ func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
 		"a standby lags": {
 			standbyOfDead, func(v *View) { v.Cluster.Members[3].Lag = 5000 }, "standby n4 has not been within 100",
 		},
-		"a standby has caught up just now": {
+		"a standby has just caught up": {
 			standbyOfDead, func(v *View) { v.Cluster.Members[3].SteadyFor = time.Second }, "for 30s",
 		},
 		"a standby may catch up in time": {
 			standbyOfDead, func(v *View) { soon(v); v.Cluster.Members[3].Lag = 5000 }, "",
 		},
-		"a standby is not well, and a spare is": {
+		"a standby is unhealthy, and a spare is ready": {
 			standbyOfDead, func(v *View) {
 				v.Hosts[2].Waiting = HealthBad
 				v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
@@ -48,23 +48,23 @@ func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
 		"the standby's agent is gone, and a spare is ready": {
 			standbyOfDead, func(v *View) { v.Hosts[2] = ready("n5", RoleSpare) }, "n4 is a learner, and etcd allows",
 		},
-		"a spare does not call it dead": {
+		"a spare does not report it dead": {
 			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive },
 			"n4 has not reported it dead for long enough",
 		},
-		"a spare may call it dead in time": {
+		"a spare may report it dead in time": {
 			deadView, func(v *View) { soon(v); v.Hosts[2].Waiting = VoterNotLive }, "",
 		},
-		"one of five, where three are wanted": {deadView, ofFiveWanted(3), "without it 4 would be left"},
-		"one of four, where five are wanted":  {deadView, func(v *View) { ofFour(v, 5) }, ""},
+		"one of five, with three configured": {deadView, ofFiveWanted(3), "without it 4 would be left"},
+		"one of four, with five configured":  {deadView, func(v *View) { ofFour(v, 5) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := toldBy(c.base)
+			v := reportedDead(c.base)
 			c.change(&v)
 			all := DeadVoters(v)
 			if len(all) != 1 || (all[0].Held == "") != (c.want == "") || !strings.Contains(all[0].Held, c.want) {
-				t.Errorf("said is %+v", all)
+				t.Errorf("the reports are %+v", all)
 			}
 		})
 	}

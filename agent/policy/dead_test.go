@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// deadView is what a spare sees 11 min after voter n3 has lost its power, in a cluster of three that n1 leads.
+// deadView is the view of a spare 11 min after voter n3 has lost power, in a cluster of three that n1 leads.
 func deadView() View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n4", "n4", peerPrefix+"n4"
@@ -31,7 +31,7 @@ func deadView() View {
 	return v
 }
 
-func TestAVoterIsDeadByTheWordOfAllLiveVotersForAsLongAsTheLastOfThemHasSaidSo(t *testing.T) {
+func TestAVoterIsDeadForAsLongAsTheLastLiveVoterReportsIt(t *testing.T) {
 	t.Parallel()
 	v := deadView()
 	m, _ := v.memberByID(3)
@@ -40,22 +40,22 @@ func TestAVoterIsDeadByTheWordOfAllLiveVotersForAsLongAsTheLastOfThemHasSaidSo(t
 	}
 }
 
-func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
+func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		why    string
 	}{
 		"a minority decides": {func(v *View) { v.Cluster.Reachable = false }, "not observed in this round"},
-		"the cluster was seen a while ago": {
+		"the cluster was observed a while ago": {
 			func(v *View) { v.Cluster.Fresh = false }, "not observed in this round",
 		},
-		"the records were seen a while ago": {func(v *View) { v.Resting = true }, "not observed in this round"},
+		"the records were read a while ago": {func(v *View) { v.Resting = true }, "not observed in this round"},
 		"it answers this host":              {func(v *View) { v.Cluster.Members[2].Live = true }, "it answers"},
 		"one voter reaches it": {
 			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, "n2 reaches it",
 		},
-		"one voter does not know": {
+		"one voter is not sure": {
 			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot determine",
 		},
 		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
@@ -69,20 +69,20 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 		"the leader's metrics cannot be read": {
 			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, the leader, does not report",
 		},
-		"the leader has not told": {func(v *View) { v.Hosts[0].Sees = nil }, "n1 has not reported yet"},
-		"a follower has not told": {func(v *View) { v.Hosts[1].Sees = nil }, "n2 has not reported yet"},
-		"the leader has no agent": {func(v *View) { v.Hosts = v.Hosts[1:] }, "voter n1 has no quorumd"},
+		"the leader has not reported": {func(v *View) { v.Hosts[0].Sees = nil }, "n1 has not reported yet"},
+		"a follower has not reported": {func(v *View) { v.Hosts[1].Sees = nil }, "n2 has not reported yet"},
+		"the leader has no agent":     {func(v *View) { v.Hosts = v.Hosts[1:] }, "voter n1 has no quorumd"},
 		"a follower has no agent": {
 			func(v *View) { v.Hosts = append(v.Hosts[:1:1], v.Hosts[2]) }, "voter n2 has no quorumd",
 		},
 		"there is no leader": {func(v *View) { v.Cluster.Members[0].Leader = false }, "no live leader"},
-		"the dead one leads still": {
+		"the dead one still leads": {
 			func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }, "no live leader",
 		},
-		"one live voter alone says so": {
+		"only one live voter reports it": {
 			func(v *View) { v.Cluster.Members[1].Live = false }, "only one live voter",
 		},
-		"a voter that this host does not reach itself does": {
+		"a voter that this host does not reach itself reaches it": {
 			func(v *View) {
 				v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 				v.Cluster.Members[3].Live = false
@@ -93,17 +93,17 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 			}, "n5 reaches it",
 		},
 		"the deciding host reaches it": {func(v *View) { v.Hosts[2].Sees = []Sight{{MemberID: 3}} }, "n4 reaches it"},
-		"its agent is there, and etcd is stopped": {
+		"its agent is present, and etcd is stopped": {
 			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "its host record has not expired",
 		},
-		"its agent is there under another URL": {
+		"its agent is present under another URL": {
 			func(v *View) {
 				h := ready("n3", RoleVoter)
 				h.PeerURL, h.MemberLostFor = "http://another", time.Hour
 				v.Hosts = append(v.Hosts, h)
 			}, "its host record has not expired",
 		},
-		"its agent was there a moment ago": {
+		"its agent was present a moment ago": {
 			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 0 }, "has only just expired",
 		},
 		"it is in maintenance": {
@@ -125,7 +125,7 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 	}
 }
 
-func TestASpareThatIsNoMemberHasNoWordInIt(t *testing.T) {
+func TestTheReportOfASpareDoesNotCount(t *testing.T) {
 	t.Parallel()
 	v := deadView()
 	other := ready("n5", RoleSpare)
@@ -137,7 +137,7 @@ func TestASpareThatIsNoMemberHasNoWordInIt(t *testing.T) {
 	}
 }
 
-func TestAMemberWhoseDataIsGoneIsDeadAlthoughItsAgentLives(t *testing.T) {
+func TestAMemberWithoutDataIsDeadThoughItsAgentLives(t *testing.T) {
 	t.Parallel()
 	v := deadView()
 	own := ready("n3", RoleVoter)
@@ -150,7 +150,7 @@ func TestAMemberWhoseDataIsGoneIsDeadAlthoughItsAgentLives(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatHasOnlyJustGoneIsWaitedFor(t *testing.T) {
+func TestTheOthersWaitForAnAgentThatHasJustGone(t *testing.T) {
 	t.Parallel()
 	v := deadView()
 	v.Cluster.Members[2].AgentGoneFor = time.Minute
@@ -160,8 +160,8 @@ func TestAnAgentThatHasOnlyJustGoneIsWaitedFor(t *testing.T) {
 	}
 }
 
-// besideDead is what the leader of that cluster sees.
-func besideDead() View {
+// leaderSeesDead is the view of that cluster's leader.
+func leaderSeesDead() View {
 	v := deadView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
 	v.Hosts[2].Own, v.Hosts[0].Own = false, true
@@ -170,7 +170,7 @@ func besideDead() View {
 	return v
 }
 
-func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
+func TestADeadVoterIsNamedWithItsReportersAndItsReplacement(t *testing.T) {
 	t.Parallel()
 	const down = "voter n3 has not answered for 11m: 2 of 3 voters are live, fault tolerance 0; "
 	const dead = down + "n3 has been dead for 10m, reported by n1, n2; "
@@ -183,12 +183,12 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 			func(v *View) { v.Limits.DeadGrace = 0 }, VoterDead,
 			dead + "no host replaces it, because repair.dead is off",
 		},
-		"a spare waits for the grace": {
+		"a spare waits for the grace period": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute }, VoterDead,
 			dead + "another host replaces it in 2m",
 		},
-		"the grace is over": {func(*View) {}, VoterDead, dead + "another host is about to replace it"},
-		"nobody could": {
+		"the grace period is over": {func(*View) {}, VoterDead, dead + "another host is about to replace it"},
+		"no host could": {
 			func(v *View) { v.Hosts = v.Hosts[:2] }, VoterDead,
 			dead + "another host may replace it after 10m, but: there is no standby and no spare",
 		},
@@ -201,12 +201,12 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 			func(v *View) { v.Hosts[2].Manage = false }, VoterDead,
 			dead + "another host may replace it after 10m, but: no standby or spare is ready: n4 only observes",
 		},
-		"enough were replaced": {
+		"the daily limit is reached": {
 			func(v *View) { v.Repairs = 2 }, VoterDead,
 			dead + "another host may replace it after 10m, but: 2 voters were replaced in the last 24 hours, " +
 				"the limit is 2",
 		},
-		"another voter is sick": {
+		"another voter is unhealthy": {
 			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,
 			dead + "another host may replace it after 10m, but: 2 voters look unhealthy or dead together, " +
 				"in more than one failure domain: n2 is SLOW, n3 does not answer",
@@ -220,7 +220,7 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 			down + "n3 does not count as dead: its host record has not expired, so its own quorumd is still in charge",
 		},
 	} {
-		v := besideDead()
+		v := leaderSeesDead()
 		c.change(&v)
 		d := Decide(v)
 		if len(d.Reasons) == 0 || d.Reasons[0].Code != c.code || d.Reasons[0].Text != c.text {
@@ -229,7 +229,7 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 	}
 }
 
-func TestAVotersHostLooksAgainSoonWhileItsWordOnWhoIsDeadIsWaitedFor(t *testing.T) {
+func TestAVotersHostLooksAgainSoonWhileItsReportIsAwaited(t *testing.T) {
 	t.Parallel()
 	replaced := &Op{Kind: KindReplace, Phase: PhaseRemoving, Host: "n4", HostName: "n4", Replaces: 3}
 	for name, c := range map[string]struct {
@@ -244,14 +244,14 @@ func TestAVotersHostLooksAgainSoonWhileItsWordOnWhoIsDeadIsWaitedFor(t *testing.
 			func(v *View) { v.Cluster.Members[2].DownFor, v.Limits.DeadGrace = time.Second, 0 }, 0,
 		},
 		"another host is replacing it": {func(v *View) { v.Op = replaced }, lookSoon},
-		"that is past its removal": {
+		"the removal is done": {
 			func(v *View) { op := *replaced; op.Phase, v.Op = PhasePromoted, &op }, 0,
 		},
-		"another operation asks nobody of it": {
+		"another operation needs no reports": {
 			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"} }, 0,
 		},
 	} {
-		v := besideDead()
+		v := leaderSeesDead()
 		c.change(&v)
 		if d := rest(v); d.Again != c.want {
 			t.Errorf("%s: looks again in %s, want %s", name, d.Again, c.want)
@@ -259,7 +259,7 @@ func TestAVotersHostLooksAgainSoonWhileItsWordOnWhoIsDeadIsWaitedFor(t *testing.
 	}
 }
 
-func TestAHostLooksAgainWhenTheTimeOfADeadVoterIsOverAndSoonWhileItsHeirIsAwaited(t *testing.T) {
+func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -267,11 +267,13 @@ func TestAHostLooksAgainWhenTheTimeOfADeadVoterIsOverAndSoonWhileItsHeirIsAwaite
 		behind string
 	}{
 		"2 s remain": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 2*time.Second }, 2 * time.Second, ""},
-		"it is over, and the heir's record is awaited": {func(*View) {}, lookSoon, ""},
-		"nobody has come for long":                     {func(v *View) { v.Limits.DeadGrace = 9 * time.Minute }, 0, ""},
-		"dead voters are not replaced":                 {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
-		"the cluster is paused":                        {func(v *View) { v.Pause = &Pause{} }, 0, ""},
-		"it has fallen silent just now, and n2 has not told yet, to a host that does not vote": {func(v *View) {
+		"it is over, and the replacement's record is awaited": {func(*View) {}, lookSoon, ""},
+		"no host has replaced it for long": {
+			func(v *View) { v.Limits.DeadGrace = 9 * time.Minute }, 0, "",
+		},
+		"dead voters are not replaced": {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
+		"the cluster is paused":        {func(v *View) { v.Pause = &Pause{} }, 0, ""},
+		"it has just fallen silent, and n2 has not reported yet, to a non-voter": {func(v *View) {
 			v.Self.PeerURL = peerPrefix + "n4"
 			v.Hosts[0].Own = false
 			v.Hosts[1].Sees = nil
@@ -282,7 +284,7 @@ func TestAHostLooksAgainWhenTheTimeOfADeadVoterIsOverAndSoonWhileItsHeirIsAwaite
 			v.Limits.DeadGrace += 2 * time.Second
 		}, 0, ""},
 	} {
-		v := besideDead()
+		v := leaderSeesDead()
 		c.change(&v)
 		again, behind := v.repairNears()
 		if again != c.again || strings.Join(behind, ",") != c.behind {
@@ -291,9 +293,9 @@ func TestAHostLooksAgainWhenTheTimeOfADeadVoterIsOverAndSoonWhileItsHeirIsAwaite
 	}
 }
 
-func TestADeadVoterWhoseHeirIsAtWorkSaysWhoThatIsAndAnotherOperationEndsFirst(t *testing.T) {
+func TestTheReportOfADeadVoterNamesItsReplacementAndAnOperationThatEndsFirst(t *testing.T) {
 	t.Parallel()
-	v := besideDead()
+	v := leaderSeesDead()
 	v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3}
 	if got, _ := v.deadVoterSummary(); !strings.HasSuffix(got, ", reported by n1, n2; n4 is replacing it") {
 		t.Error(got)
@@ -304,9 +306,9 @@ func TestADeadVoterWhoseHeirIsAtWorkSaysWhoThatIsAndAnotherOperationEndsFirst(t 
 	}
 }
 
-func TestWhatToDoAboutADeadVoterNamesItAndNotAnotherThatDoesNotAnswer(t *testing.T) {
+func TestTheRemedyNamesTheDeadVoterAndNoOtherUnansweringOne(t *testing.T) {
 	t.Parallel()
-	v := besideDead()
+	v := leaderSeesDead()
 	other := voter(0, "n0")
 	other.Live = false
 	v.Cluster.Members = append([]Member{other}, v.Cluster.Members...)
@@ -315,18 +317,18 @@ func TestWhatToDoAboutADeadVoterNamesItAndNotAnotherThatDoesNotAnswer(t *testing
 	}
 }
 
-func TestAHostSaysThatItsMemberIsLostWhenItsDataIsGoneAndNotWhileItServes(t *testing.T) {
+func TestAHostReportsItsMemberLostOnlyIfItsDataIsGoneAndItDoesNotServe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		lost   bool
 	}{
-		"its directory is empty": {func(*View) {}, true},
-		"it serves still":        {func(v *View) { v.Cluster.Members[0].Live = true }, false},
-		"its data is there":      {func(v *View) { v.Data = Data{State: DataMember, MemberID: 1} }, false},
-		"it is another's data":   {func(v *View) { v.Data = Data{State: DataMember, MemberID: 9} }, true},
-		"its data is not known":  {func(v *View) { v.Data = Data{State: DataUnknown} }, false},
-		"it is no member":        {func(v *View) { v.Self.PeerURL = peerPrefix + "n9" }, false},
+		"its directory is empty":       {func(*View) {}, true},
+		"it still serves":              {func(v *View) { v.Cluster.Members[0].Live = true }, false},
+		"its data is there":            {func(v *View) { v.Data = Data{State: DataMember, MemberID: 1} }, false},
+		"the data is another member's": {func(v *View) { v.Data = Data{State: DataMember, MemberID: 9} }, true},
+		"its data is unknown":          {func(v *View) { v.Data = Data{State: DataUnknown} }, false},
+		"it is no member":              {func(v *View) { v.Self.PeerURL = peerPrefix + "n9" }, false},
 	} {
 		v := threeVoters()
 		v.Cluster.Members[0].Live, v.Data, v.Unit.State = false, Data{State: DataEmpty}, UnitInactive

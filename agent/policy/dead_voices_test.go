@@ -5,18 +5,18 @@ package policy
 
 import "testing"
 
-func TestEveryHostThatIsAMemberOrBecomesOneSaysWhoIsLost(t *testing.T) {
+func TestEveryMemberOrJoiningHostReportsDeadVoters(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[Role]bool{
 		RoleVoter: true, RoleStandby: true, RoleJoining: true, RoleSpare: false, RoleUnknown: false,
 	} {
 		if role.ReportsDeadVoters() != want {
-			t.Errorf("%s says who is lost: %t", role, !want)
+			t.Errorf("%s reports dead voters: %t", role, !want)
 		}
 	}
 }
 
-func TestHooksRunBeforeEtcdIsStoppedAndAfterItIsBack(t *testing.T) {
+func TestHooksRunBeforeEtcdStopsAndAfterItIsBack(t *testing.T) {
 	t.Parallel()
 	for phase, want := range map[OpPhase]HookTime{
 		PhaseBegun: HooksBefore, PhaseReady: HooksNever, PhaseDown: HooksNever, PhaseBack: HooksAfter,
@@ -35,13 +35,13 @@ func TestHooksRunBeforeEtcdIsStoppedAndAfterItIsBack(t *testing.T) {
 		}
 	}
 	if (*Asked)(nil).Waives() {
-		t.Error("nothing is asked, and its programs are waived")
+		t.Error("there is no request, and its programs are waived")
 	}
 }
 
-func TestAHostHasHadItsTurnUntilAPersonLetsTheRolloutGoOn(t *testing.T) {
+func TestAHostsTurnIsOverUntilTheRolloutIsResumed(t *testing.T) {
 	t.Parallel()
 	if !CountedInRollout(1, 1) || !CountedInRollout(2, 1) || CountedInRollout(1, 2) {
-		t.Error("a turn is had until the rollout is let go on once more")
+		t.Error("a turn is over until the rollout is resumed")
 	}
 }

@@ -139,10 +139,10 @@ func rest(v View) Decision {
 		}
 		return Decision{Reasons: []Reason{{code, text}}, Again: v.wordAwaited()}
 	}
-	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // a leader that is only WARM is reported as a caution
+	if r, slow := leaderSlow(v); slow && Unhealthy(v.Health.State) { // WARM is only a caution
 		return Decision{Reasons: []Reason{r}}
 	}
-	if r, holds := vetoed(v, vetoVoterSick, vetoSurplus); holds {
+	if r, holds := vetoed(v, vetoVoterUnhealthy, vetoSurplus); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	return wait(AtRest, "this host is a %s; nothing to do", roleOf(v))

@@ -16,13 +16,13 @@ const (
 	peerPrefix = "http://10.0.0."
 )
 
-// spareView is a healthy spare n3 beside two voters, with nothing against its joining.
-// joinView is n3 in the middle of its join: a learner that has caught up and has been steady.
-// A scene is a view, what is changed in it, and what must come of it.
-func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
+// spareView is a healthy spare n3 next to two voters, without a veto against its joining. joinView is n3 in the middle
+// of its join: a learner that has caught up and has been steady. A scene is a view, a change to it, and the expected
+// decision.
+func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
-		{"nothing is", nil, StepTakeLock, ""},
+		{"no veto holds", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginJoin, ""},
@@ -32,28 +32,33 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 		}, StepNone, Paused},
 		{"a step hangs", func(v *View) { v.Stuck = "start-unit has not come back" }, StepNone, StepStuck},
 		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, StepNone, ClusterUnreachable},
-		{"no voter of a cluster answers that was seen", func(v *View) {
+		{"no voter of a known cluster answers", func(v *View) {
 			v.Cluster, v.Bootstrap.Seen = Cluster{Error: "refused"}, clusterID
 		}, StepNone, NoQuorum},
 		{"it belongs to another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, StepNone, ClusterIDMismatch},
 		{"another host has its name", func(v *View) {
 			v.Self.Conflict = "host x has the same name"
 		}, StepNone, HostConflict},
-		{"there are voters and a standby enough", func(v *View) {
+		{"there are enough voters and standbys", func(v *View) {
 			s := voter(4, "n4")
 			s.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), s)
 		}, StepNone, TargetMet},
-		{"there is no verdict", func(v *View) {
+		{"there is no health state", func(v *View) {
 			v.Health = Health{State: health.Unknown, Text: "no data"}
 		}, StepNone, HealthUnknown},
-		{"there is no verdict any more", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
+		{
+			"there is no health state any more",
+			func(v *View) { v.Health.State = health.Unknown },
+			StepNone,
+			HealthUnknown,
+		},
 		{"it is qualifying", func(v *View) {
 			v.Health = Health{State: health.Qualifying, Text: "12 of 3000"}
 		}, StepNone, NotQualified},
 		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
 		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
-		{"its etcd's version is not known", func(v *View) { v.Self.Etcd = Version{} }, StepNone, VersionUnknown},
+		{"its etcd's version is unknown", func(v *View) { v.Self.Etcd = Version{} }, StepNone, VersionUnknown},
 		{"its etcd is below the floor", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
 		{"a voter is below the floor", func(v *View) {
 			v.Cluster.Members[1].Version = Version{3, 5, 30}
@@ -85,20 +90,20 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			v.Cluster.Members[0].Version = Version{3, 4, 23}
 			v.Cluster.Members[1].Version = Version{3, 4, 23}
 		}, StepNone, VersionIncompatible},
-		{"its clock was not compared", func(v *View) { v.Clock = Clock{} }, StepNone, ClockUnknown},
+		{"its clock offset is unknown", func(v *View) { v.Clock = Clock{} }, StepNone, ClockUnknown},
 		{"its clock is behind", func(v *View) { v.Clock.Offset = -6 * time.Second }, StepNone, ClockSkew},
 		{"its clock is ahead", func(v *View) { v.Clock.Offset = 6 * time.Second }, StepNone, ClockSkew},
-		{"less than two databases are free", func(v *View) { v.Data.Free = 2<<30 - 1 }, StepNone, SpaceLow},
+		{"less than two databases of space are free", func(v *View) { v.Data.Free = 2<<30 - 1 }, StepNone, SpaceLow},
 		{"the free space is unknown", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceNotKnown},
-		{"its unit is not known", func(v *View) {
+		{"its unit is unknown", func(v *View) {
 			v.Unit = Unit{Detail: "the bus does not answer"}
 		}, StepNone, UnitNotKnown},
-		{"its data were not looked at", func(v *View) { v.Data.State = DataUnknown }, StepNone, DataNotKnown},
+		{"its data was not read", func(v *View) { v.Data.State = DataUnknown }, StepNone, DataNotKnown},
 		{"its unit is not installed", func(v *View) {
 			v.Unit = Unit{State: UnitMissing, Detail: "etcd.service is not-found"}
 		}, StepNone, UnitUnusable},
-		{"its unit runs something else", func(v *View) { v.Unit.State = UnitActive }, StepNone, UnitBusy},
-		{"its data is of another cluster", func(v *View) {
+		{"its unit runs another program", func(v *View) { v.Unit.State = UnitActive }, StepNone, UnitBusy},
+		{"its data belongs to another cluster", func(v *View) {
 			v.Data = Data{State: DataMember, ClusterID: 9, MemberID: 9, Free: 1 << 40, FreeKnown: true}
 		}, StepNone, DataUnusable},
 		{"its data cannot be read", func(v *View) {
@@ -110,10 +115,10 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded}
 		}, StepNone, OperationInFlight},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n9" }, StepNone, LockHeld},
-		{"two members look sick", func(v *View) {
+		{"two members look unhealthy", func(v *View) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Stalled
 		}, StepNone, CommonCause},
-		{"one member looks sick", func(v *View) { v.Hosts[0].Health = health.Slow }, StepTakeLock, ""},
+		{"one member looks unhealthy", func(v *View) { v.Hosts[0].Health = health.Slow }, StepTakeLock, ""},
 		{"a voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
 		{"there is a learner", func(v *View) {
 			m := voter(4, "n4")
@@ -124,37 +129,37 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			v.Cluster.StableFor = 5 * time.Second
 		}, StepNone, Settling},
 		{"an operation has just ended", func(v *View) { v.IdleFor = 59 * time.Second }, StepNone, Settling},
-		{"a quicker host is ready too", func(v *View) {
+		{"a faster host is ready too", func(v *View) {
 			v.Hosts[2].P99 = 2 * time.Millisecond
 			n0 := ready("n9", RoleSpare)
 			n0.P99 = time.Millisecond
 			v.Hosts = append(v.Hosts, n0)
 		}, StepNone, NotMyTurn},
-		{"a quicker host has not acted for long", func(v *View) {
+		{"a faster host has not acted for long", func(v *View) {
 			v.Hosts = append([]Host{ready("n0", RoleSpare)}, v.Hosts...)
 			v.FreeFor = 3 * time.Minute
 		}, StepTakeLock, ""},
-		{"a quicker host cannot reach a voter", func(v *View) {
+		{"a faster host cannot reach a voter", func(v *View) {
 			n0 := ready("n0", RoleSpare)
 			n0.Waiting = VoterNotLive
 			v.Hosts = append([]Host{n0}, v.Hosts...)
 		}, StepTakeLock, ""},
-		{"a quicker host is not ready", func(v *View) {
+		{"a faster host is not ready", func(v *View) {
 			n0 := ready("n0", RoleSpare)
 			n0.Waiting = NotQualified
 			v.Hosts = append([]Host{n0}, v.Hosts...)
 		}, StepTakeLock, ""},
-		{"two voters would come of one, with nobody to follow", func(v *View) {
+		{"one voter would become two, and no other host is ready", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:1]
 		}, StepNone, EvenVoters},
-		{"two voters would come of one, and the next stands ready", func(v *View) {
+		{"one voter would become two, and the next host is ready", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:1]
 			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
 		}, StepTakeLock, ""},
 		{"only the standby is missing", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 		}, StepTakeLock, ""},
-		{"it has the lock, but something has come up", func(v *View) {
+		{"it has the lock, but a veto holds", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 			v.Cluster.Members[1].Live = false
 		}, StepReleaseLock, ""},
@@ -165,7 +170,7 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 	})
 }
 
-func TestAJoinGoesFromStepToStep(t *testing.T) {
+func TestAJoinGoesStepByStep(t *testing.T) {
 	t.Parallel()
 	begun := func(v *View) { // before the learner is added
 		v.Cluster.Members = v.Cluster.Members[:2]
@@ -188,16 +193,16 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 	}
 	play(t, joinView, []scene{
 		{"the learner is added", begun, StepAddLearner, ""},
-		{"old data goes aside first", with(begun, func(v *View) {
+		{"old data is moved aside first", with(begun, func(v *View) {
 			v.Data.State, v.Data.MemberID = DataMember, 99
 		}), StepMoveDataAside, ""},
-		{"another cluster's data is left alone", with(begun, func(v *View) {
+		{"another cluster's data is not touched", with(begun, func(v *View) {
 			v.Data.State, v.Data.ClusterID = DataMember, 99
 		}), StepNone, DataUnusable},
 		{"not while a voter is down", with(begun, func(v *View) {
 			v.Cluster.Members[0].Live = false
 		}), StepNone, VoterNotLive},
-		{"not while several members look sick", with(begun, func(v *View) {
+		{"not while several members look unhealthy", with(begun, func(v *View) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow
 		}), StepNone, CommonCause},
 		{"not while etcd still runs here", with(begun, func(v *View) {
@@ -206,7 +211,7 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		{"its member ID is recorded", with(added, func(v *View) { v.Op.MemberID = 0 }), StepSetPhase, ""},
 		{"its environment is written", added, StepWriteEnv, ""},
 		{"it is started", with(added, func(v *View) { v.Unit.EnvReady = true }), StepStartUnit, ""},
-		{"not while a command of an operation that a person has released runs still", with(added, func(v *View) {
+		{"not while a command of a released operation still runs", with(added, func(v *View) {
 			v.Unit.EnvReady, v.Asked = true, &Asked{
 				Work: WorkCommand, Released: true,
 				Command: Hooks{State: HooksRunning, Text: "upgrade"},
@@ -215,35 +220,40 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		{"it is started again, but not at once", with(added, func(v *View) {
 			v.Unit.EnvReady, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, time.Second
 		}), StepNone, Starting},
-		{"a version that cannot join is never started", with(added, func(v *View) {
+		{"an incompatible version is never started", with(added, func(v *View) {
 			v.Unit.EnvReady = true
 			v.Self.Etcd = Version{3, 8, 0}
 		}), StepNone, VersionIncompatible},
-		{"it is waited for", with(added, func(v *View) { v.Unit.State = UnitActive }), StepNone, LearnerNotStarted},
+		{
+			"the host waits for it",
+			with(added, func(v *View) { v.Unit.State = UnitActive }),
+			StepNone,
+			LearnerNotStarted,
+		},
 		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, LearnerBehind},
-		{"how far behind is not known", func(v *View) {
+		{"how far behind is unknown", func(v *View) {
 			v.Cluster.Members[2].LagKnown = false
 		}, StepNone, LearnerBehind},
 		{"it has not been steady", func(v *View) {
 			v.Cluster.Members[2].SteadyFor = 29 * time.Second
 		}, StepNone, LearnerNotSteady},
-		{"it has not been up", func(v *View) {
+		{"it has not been up for long enough", func(v *View) {
 			v.Cluster.Members[2].LiveFor = 59 * time.Second
 		}, StepNone, LearnerNotSteady},
-		{"it was killed after it had caught up", func(v *View) {
+		{"it was killed after catching up", func(v *View) {
 			v.Cluster.Members[2].Live = false
 		}, StepNone, LearnerNotStarted},
-		{"its verdict is not known", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
+		{"its health state is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
 		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
 		{"a voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
-		{"nobody would follow to an odd number", func(v *View) {
+		{"no other host would make the number odd", func(v *View) {
 			v.Target.Voters = 5
 			v.Cluster.Members = []Member{voter(1, "n1"), v.Cluster.Members[2]}
 		}, StepNone, EvenVoters},
 		{"it is promoted", nil, StepPromote, ""},
 		{"as a standby it is done", func(v *View) { v.Op.Target = RoleStandby }, StepEndOp, ""},
 		{"the promotion is recorded", func(v *View) { v.Cluster.Members[2].Learner = false }, StepSetPhase, ""},
-		{"the new voter does not know yet", func(v *View) {
+		{"the new voter has not noticed yet", func(v *View) {
 			v.Cluster.Members[2].Learner = false
 			v.Op.Phase = PhasePromoted
 		}, StepNone, Starting},
@@ -251,19 +261,19 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].ThinksLearner = false, false
 			v.Op.Phase = PhasePromoted
 		}, StepEndOp, ""},
-		{"the target was met meanwhile", func(v *View) {
+		{"the target has been met meanwhile", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 		}, StepEndOp, ""},
-		{"its unit is not known", func(v *View) {
+		{"its unit is unknown", func(v *View) {
 			begun(v)
 			v.Unit.State = UnitUnknown
 			v.Data.State, v.Data.MemberID = DataMember, 99
 		}, StepNone, UnitNotKnown},
-		{"what a failed first start left goes aside", func(v *View) {
+		{"the remains of a failed first start are moved aside", func(v *View) {
 			begun(v)
 			v.Data.State = DataRemains
 		}, StepMoveDataAside, ""},
-		{"its version is not known at the start", func(v *View) {
+		{"its version is unknown at the start", func(v *View) {
 			added(v)
 			v.Unit.EnvReady, v.Self.Etcd = true, Version{}
 		}, StepNone, VersionUnknown},
@@ -275,38 +285,43 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live = false, false
 			v.Unit.State = UnitFailed
 		}, StepStartUnit, ""},
-		{"the new voter's etcd was stopped by somebody", func(v *View) {
+		{"an operator has stopped the new voter's etcd", func(v *View) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live = false, false
 			v.Unit.State = UnitInactive
 		}, StepNone, UnitStopped},
-		{"and is not waited for without end", func(v *View) {
+		{"and the wait for it is limited", func(v *View) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false,
 				6*time.Minute
 			v.Unit.State = UnitInactive
 		}, StepEndOp, ""},
-		{"a clone of this host is about", func(v *View) {
+		{"a clone of this host is running", func(v *View) {
 			v.Self.Conflict = "another agent runs with this host's ID"
 		}, StepNone, HostConflict},
 		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
-		{"another took it", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} }, StepNone, LockHeld},
-		{"the record is of an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
+		{
+			"another agent took it",
+			func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} },
+			StepNone,
+			LockHeld,
+		},
+		{"the record has an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
 		{"the cluster is gone", func(v *View) { v.Cluster = Cluster{} }, StepNone, NoQuorum},
 		{"an operation of a newer agent", func(v *View) { v.Op.Kind = "dance" }, StepNone, OperationInFlight},
 	})
 }
 
-func TestAJoinIsGivenUp(t *testing.T) {
+func TestAJoinIsRolledBack(t *testing.T) {
 	t.Parallel()
 	play(t, joinView, []scene{
 		{"without progress", func(v *View) {
 			v.Cluster.Members[2].StalledFor, v.Cluster.Members[2].Lag = 6*time.Minute, 5000
 		}, StepRollBack, ""},
-		{"not for want of progress when it is caught up", func(v *View) {
+		{"not for lack of progress once caught up", func(v *View) {
 			v.Cluster.Members[2].StalledFor = time.Hour
 		}, StepPromote, ""},
 		{"when it lasts too long", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
 		{"when its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepRollBack, ""},
-		{"not for its disk when others are slow too", func(v *View) {
+		{"not for its disk if others are slow too", func(v *View) {
 			v.Health.State, v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow, health.Slow
 		}, StepNone, HealthBad},
 		{"not while its promotion may still land", func(v *View) {
@@ -314,7 +329,7 @@ func TestAJoinIsGivenUp(t *testing.T) {
 			v.PromotionPending = true
 		}, StepNone, HealthBad},
 		{"after a reboot", func(v *View) { v.Op.SameBoot = false }, StepRollBack, ""},
-		{"when somebody removed the learner", func(v *View) {
+		{"if an operator removed the learner", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, StepRollBack, ""},
 		{"never once it votes", func(v *View) {
@@ -329,7 +344,7 @@ func TestAJoinIsGivenUp(t *testing.T) {
 	}
 	play(t, back, []scene{
 		{"the learner goes first", nil, StepRemoveLearner, ""},
-		{"also one that could be promoted: nobody does that any more", func(v *View) {
+		{"even one that could be promoted: no agent promotes it any more", func(v *View) {
 			v.Op.Outcome, v.Op.Reason = Orphaned, "ORPHANED: the agent of n3 is gone"
 			v.Self.MemberID = v.Cluster.Members[2].ID
 		}, StepRemoveLearner, ""},
@@ -339,11 +354,11 @@ func TestAJoinIsGivenUp(t *testing.T) {
 			v.Unit.State = UnitFailed
 		}, StepEndOp, ""},
 		{"a late promotion is no failure", func(v *View) { v.Cluster.Members[2].Learner = false }, StepEndOp, ""},
-		{"another voter is not touched", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 1, "" }, StepEndOp, ""},
+		{"another voter stays", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 1, "" }, StepEndOp, ""},
 	})
 }
 
-func TestARollBackEndsWithTheCodeOfItsRecordWhateverItsTextSays(t *testing.T) {
+func TestARollbackEndsWithTheCodeOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		said, want ReasonCode
@@ -363,7 +378,7 @@ func TestARollBackEndsWithTheCodeOfItsRecordWhateverItsTextSays(t *testing.T) {
 }
 
 // voterView is n1, a voter, while n3 joins.
-func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
+func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 	t.Parallel()
 	gone := func(after time.Duration) func(*View) {
 		return func(v *View) { v.Lock, v.Op.OrphanedFor = Lock{Known: true}, after }
@@ -374,9 +389,9 @@ func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
 	}
 	play(t, voterView, []scene{
 		{"not while its agent holds the lock", nil, StepNone, OperationInFlight},
-		{"not before the grace is over", gone(64 * time.Second), StepNone, OperationInFlight},
-		{"after the grace", gone(66 * time.Second), StepTakeLock, ""},
-		{"with the lock it turns the join back", adopted, StepRollBack, ""},
+		{"not before the grace period is over", gone(64 * time.Second), StepNone, OperationInFlight},
+		{"after the grace period", gone(66 * time.Second), StepTakeLock, ""},
+		{"with the lock it rolls the join back", adopted, StepRollBack, ""},
 		{"and removes the learner", func(v *View) {
 			adopted(v)
 			v.Op.Token, v.Op.Phase = 9, PhaseRollback
@@ -390,7 +405,7 @@ func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
 			gone(66 * time.Second)(v)
 			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
 		}, StepNone, OperationInFlight},
-		{"but not for ever", func(v *View) {
+		{"but not forever", func(v *View) {
 			gone(96 * time.Second)(v)
 			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
 		}, StepTakeLock, ""},
@@ -398,7 +413,7 @@ func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
 			gone(time.Hour)(v)
 			v.Op.Kind = "cycle"
 		}, StepNone, OperationInFlight},
-		{"a learner that no join stands for goes", func(v *View) {
+		{"a leftover learner is removed", func(v *View) {
 			v.Op, v.Lock = nil, Lock{Known: true}
 			v.Cluster.Members[2] = Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: 6 * time.Minute}
 		}, StepTakeLock, ""},
@@ -428,7 +443,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 		{"but not in a tight loop", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
 		}, StepNone, Starting},
-		{"and when the start was refused, that is why", func(v *View) {
+		{"and a refused start is the reason", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
 			v.Failed = FailedStep{Kind: StepStartUnit, Text: "not permitted"}
 		}, StepNone, StepFailed},
@@ -437,49 +452,49 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Self.MemberID = 1
 		}, StepStartUnit, ""},
-		{"but not when it may have been removed", func(v *View) {
+		{"but not if it may have been removed", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Self.MemberID = 0
 		}, StepNone, NoQuorum},
-		{"nor with a version that is not known", func(v *View) {
+		{"nor with an unknown version", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Self.Etcd = Version{}
 		}, StepNone, VersionUnknown},
-		{"one that somebody stopped stays stopped", func(v *View) {
+		{"one that an operator stopped stays stopped", func(v *View) {
 			v.Unit.State = UnitInactive
 		}, StepNone, UnitStopped},
-		{"one that was removed is stopped", func(v *View) {
+		{"a removed member's etcd is stopped", func(v *View) {
 			v.Cluster.Members, v.Unit.Since = v.Cluster.Members[1:], time.Hour
 		}, StepStopUnit, ""},
-		{"but not on a look at its data from before the change", func(v *View) {
+		{"but not on an outdated reading of its data", func(v *View) {
 			v.Cluster.Members, v.Unit.Since, v.Cluster.StableFor = v.Cluster.Members[1:], time.Hour, time.Second
 			v.Data.Age = 2 * time.Second
 		}, StepNone, UnitBusy},
-		{"one that is listed under another URL is left alone", func(v *View) {
+		{"a member with another URL is left alone", func(v *View) {
 			v.Cluster.Members[0].PeerURL = "http://other"
 			v.Self.Conflict = "member 1 is registered with http://other"
 			v.Unit.Since = time.Hour
 		}, StepNone, HostConflict},
-		{"one that does not answer is no rest", func(v *View) {
+		{"an unanswering member is not at rest", func(v *View) {
 			v.Cluster.Members[0].Live = false
 		}, StepNone, MemberDown},
-		{"nor is another one that does not", func(v *View) {
+		{"nor is another unanswering one", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, VoterNotLive},
-		{"one whose data is gone never comes back", func(v *View) {
+		{"a member without data never comes back", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitMissing}, Data{State: DataEmpty}
 		}, StepNone, MemberLost},
-		{"nor one that has only begun anew", func(v *View) {
+		{"nor one that has only just begun again", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitInactive}, Data{State: DataRemains}
 		}, StepNone, MemberLost},
-		{"which is not said of data that was not looked at", func(v *View) {
+		{"unread data does not count as lost", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitInactive}, Data{}
 		}, StepNone, DataNotKnown},
-		{"a lost data directory is no rest", func(v *View) {
+		{"with a lost data directory it is not at rest", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Data = Data{State: DataUnreadable, Detail: "I/O error"}
@@ -489,7 +504,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Data.ClusterID = 9
 		}, StepNone, NoQuorum},
-		{"a lock with nothing to do under it is given back", func(v *View) {
+		{"a lock without purpose is released", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 		}, StepReleaseLock, ""},
 	})
@@ -503,7 +518,7 @@ func TestEveryReasonAndStepIsDeclaredOnce(t *testing.T) {
 			t.Errorf("reason %s is declared twice", info.Code)
 		}
 		if info.Meaning == "" {
-			t.Errorf("reason %s does not say what it means", info.Code)
+			t.Errorf("reason %s has no meaning", info.Code)
 		}
 		codes = append(codes, info.Code)
 	}

@@ -23,8 +23,8 @@ func hasDefaultData(member, cluster uint64) bool {
 	return member == defaultMemberID && cluster == defaultClusterID
 }
 
-// strayDefault reports whether etcd has created a cluster of its own here that no configured URL leads to. A cluster
-// that quorumd has known as this host's is not meant, nor one whose etcd lists it at another peer URL.
+// strayDefault reports whether etcd has created a cluster of its own here that no configured URL leads to. It ignores a
+// cluster that quorumd knows as this host's, and one whose etcd lists the member at another peer URL.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {

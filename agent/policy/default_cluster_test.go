@@ -14,7 +14,7 @@ const (
 	strayURL     = "http://localhost:2380"
 )
 
-// strayView is a spare on which etcd has made a cluster of its own, beside the cluster that there is.
+// strayView is a spare on which etcd has created a cluster of its own, next to the existing cluster.
 func strayView() View {
 	v := spareView()
 	v.Unit.State = UnitActive
@@ -22,7 +22,7 @@ func strayView() View {
 	return v
 }
 
-func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
+func TestAClusterThatEtcdCreatedByDefaultIsNamed(t *testing.T) {
 	t.Parallel()
 	silent := func(v *View) { v.Cluster = Cluster{Fresh: true} }
 	itself := func(v *View) {
@@ -33,19 +33,19 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 		change func(v *View)
 		stray  bool
 	}{
-		"beside a cluster":     {func(*View) {}, true},
+		"next to a cluster":    {func(*View) {}, true},
 		"while etcd is down":   {func(v *View) { v.Unit.State = UnitFailed }, true},
 		"without a cluster":    {silent, true},
 		"the endpoints are it": {itself, true},
-		"its host is meant to be on localhost": {func(v *View) {
+		"its host is configured with localhost": {func(v *View) {
 			itself(v)
 			v.Self.PeerURL = strayURL
 		}, false},
-		"it has grown into this cluster": {func(v *View) {
+		"this cluster has grown from it": {func(v *View) {
 			itself(v)
 			v.Cluster.Members[0].PeerURL = v.Self.PeerURL
 		}, false},
-		"this host has belonged to it, and it is silent": {func(v *View) {
+		"this host has belonged to it, and it does not answer": {func(v *View) {
 			silent(v)
 			v.Cluster.ExpectedID = strayCluster
 		}, false},
@@ -60,13 +60,13 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 		}
 		if c.stray && (d.Step.Kind != StepNone || d.Notes.StartGuard == HoldBack || what == "the endpoints are it" &&
 			(d.Notes.Self.Met || d.Notes.Self.Member)) {
-			t.Errorf("%s: it does %v and notes %+v", what, d.Step, d.Notes)
+			t.Errorf("%s: it takes step %v and records %+v", what, d.Step, d.Notes)
 		}
 		if r := AgainstBootstrap(
 			v,
 			"/data",
 			"/seen",
-		); c.stray && what != "beside a cluster" && what != "while etcd is "+
+		); c.stray && what != "next to a cluster" && what != "while etcd is "+
 			"down" && what != "the endpoints are it" &&
 			(r == nil || r.Code != DefaultCluster) {
 			t.Errorf("%s: against a bootstrap is %+v", what, r)
@@ -74,7 +74,7 @@ func TestAClusterThatEtcdMadeByDefaultIsNamed(t *testing.T) {
 	}
 }
 
-func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
+func TestClustersThatEtcdCreatedByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 	t.Parallel()
 	const byDefault = "clusters that etcd made by default"
 	stray := func(name string) HostRemains {
@@ -83,7 +83,7 @@ func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 			MemberID: strayMember, InData: []ListedMember{{ID: strayMember, Name: "default", PeerURL: strayURL}},
 		}
 	}
-	running := func(r HostRemains) HostRemains { // its database is open, so that nothing says who is listed
+	running := func(r HostRemains) HostRemains { // its database is open, so the member list cannot be read
 		r.InData = nil
 		return r
 	}
@@ -97,11 +97,11 @@ func TestClustersThatEtcdMadeByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 		all  []HostRemains
 		name string // of the doubt
 	}{
-		"on all hosts":                  {[]HostRemains{stray("n1"), stray("n2"), stray("n3")}, byDefault},
-		"on all hosts, and they run":    {[]HostRemains{running(stray("n1")), running(stray("n2"))}, byDefault},
-		"on one, beside a survivor":     {[]HostRemains{real, stray("n1")}, byDefault},
-		"a member of before and a copy": {[]HostRemains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
-		"one that runs, alone":          {[]HostRemains{running(stray("n1"))}, "the voters are not known"},
+		"on all hosts":               {[]HostRemains{stray("n1"), stray("n2"), stray("n3")}, byDefault},
+		"on all hosts, and they run": {[]HostRemains{running(stray("n1")), running(stray("n2"))}, byDefault},
+		"on one, next to a survivor": {[]HostRemains{real, stray("n1")}, byDefault},
+		"a former member and a copy": {[]HostRemains{grown(stray("n1")), grown(stray("n2"))}, "the same data twice"},
+		"one that runs, alone":       {[]HostRemains{running(stray("n1"))}, "the voters are unknown"},
 	} {
 		p := PlanRecovery(c.all, RecoveryChoice{Cluster: "prod"})
 		if p.Doubt == nil || p.Doubt.Name != c.name {

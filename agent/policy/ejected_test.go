@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// outView is a spare that was taken out once, while a voter's place is free.
+// outView is a spare that was ejected once, while a voter is missing.
 func outView() View {
 	v := spareView()
 	v.Limits.CleanFor = 10 * time.Minute
@@ -18,19 +18,19 @@ func outView() View {
 	return v
 }
 
-func TestAHostThatWasTakenOutJoinsWhenItHasBeenWellForLongEnough(t *testing.T) {
+func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 	t.Parallel()
 	play(t, outView, []scene{
 		{"it waits", nil, StepNone, Ejected},
-		{"it is not well now", func(v *View) { v.Ejections.WellFor = 0 }, StepNone, Ejected},
-		{"it is sick, which is told first", func(v *View) {
+		{"it is unhealthy now", func(v *View) { v.Ejections.WellFor = 0 }, StepNone, Ejected},
+		{"it is unhealthy, which is reported first", func(v *View) {
 			v.Ejections.WellFor, v.Health.State = 0, health.Slow
 		}, StepNone, HealthBad},
-		{"it has been well for just long enough", func(v *View) {
+		{"it has been healthy for just long enough", func(v *View) {
 			v.Ejections.WellFor = 10 * time.Minute
 		}, StepTakeLock, ""},
 		{"not yet", func(v *View) { v.Ejections.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
-		{"it was never taken out", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
+		{"it was never ejected", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
 		{"the second time it is twice as long", func(v *View) {
 			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}
 		}, StepNone, Ejected},
@@ -43,27 +43,27 @@ func TestAHostThatWasTakenOutJoinsWhenItHasBeenWellForLongEnough(t *testing.T) {
 		{"and no further", func(v *View) {
 			v.Ejections = Ejections{Times: 16, WellFor: 24 * time.Hour}
 		}, StepTakeLock, ""},
-		{"by its configuration nobody waits", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
+		{"its configuration disables the wait", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
 		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
-		{"the repairs cannot be read", func(v *View) {
+		{"the ejections cannot be read", func(v *View) {
 			v.Ejections = Ejections{} // as the agent sees it then
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepTakeLock, ""},
 	})
 	play(t, deadView, []scene{
-		{"it does not take a dead voter's place", func(v *View) {
+		{"it does not replace a dead voter", func(v *View) {
 			v.Limits.CleanFor, v.Ejections = 10*time.Minute, Ejections{Times: 1}
 		}, StepNone, Ejected},
 	})
 	play(t, joinView, []scene{
-		{"one that is joining goes on, also when its agent has just started", func(v *View) {
+		{"a joining host continues, even if its agent has just started", func(v *View) {
 			v.Limits.CleanFor, v.Ejections = 10*time.Minute, Ejections{Times: 3}
 			v.Cluster.Members[2].SteadyFor, v.Cluster.Members[2].LiveFor = 0, 0
 		}, StepNone, LearnerNotSteady},
 	})
 }
 
-func TestTheTextOfAHostThatWasTakenOutSaysHowOftenAndForHowLongItWaits(t *testing.T) {
+func TestTheReasonOfAnEjectedHostNamesTheCountAndTheRemainingTime(t *testing.T) {
 	t.Parallel()
 	v := outView()
 	for times, want := range map[int]string{
@@ -78,12 +78,12 @@ func TestTheTextOfAHostThatWasTakenOutSaysHowOftenAndForHowLongItWaits(t *testin
 	}
 }
 
-func TestAHostThatWasTakenOutIsNotReadyForTheOthers(t *testing.T) {
+func TestAnEjectedHostIsNotReady(t *testing.T) {
 	t.Parallel()
 	v := outView()
 	d := Decide(v)
 	if d.Waiting != Ejected || d.First {
-		t.Errorf("it says that it waits for %q, and goes first: %t", d.Waiting, d.First)
+		t.Errorf("it publishes that it waits for %q, and goes first: %t", d.Waiting, d.First)
 	}
 	v.Hosts[2].Waiting = d.Waiting
 	v.Hosts = append(v.Hosts, ready("n9", RoleSpare))
@@ -98,46 +98,50 @@ func TestAHostThatWasTakenOutIsNotReadyForTheOthers(t *testing.T) {
 	}
 }
 
-func TestOnlyAVerdictThatIsGoodLeavesAStretchClean(t *testing.T) {
+func TestOnlyAGoodHealthStateKeepsAPeriodHealthy(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[health.State]bool{
 		health.OK: true, health.Warm: true, health.Unknown: false, health.Qualifying: false, health.Slow: false,
 		health.Stalled: false, health.Failed: false,
 	} {
 		if got := (Health{State: state}).Well(); got != want {
-			t.Errorf("%s: well %t, want %t", state, got, want)
+			t.Errorf("%s: healthy %t, want %t", state, got, want)
 		}
 	}
 }
 
-func TestForHowLongAHostHasBeenWellIsNotedAsItGoesOnAndForgottenWhenItEnds(t *testing.T) {
+func TestAHealthyPeriodIsRecordedAsItGrowsAndForgottenWhenItEnds(t *testing.T) {
 	t.Parallel()
 	const well = 5 * time.Minute
 	for name, c := range map[string]struct {
 		change func(v *View)
 		want   bool
 	}{
-		"the disk says so":            {func(*View) {}, false},
-		"the disk says nothing":       {func(v *View) { v.Ejections.NotedFor = 0 }, true},
-		"the disk says so of before":  {func(v *View) { v.Ejections.NotedAgo = time.Minute }, true},
-		"the disk says it of another": {func(v *View) { v.Ejections.NotedFor = time.Hour }, true},
-		"it has just begun":           {func(v *View) { v.Ejections.WellFor, v.Ejections.NotedFor = 1, 0 }, false},
-		"it is not well":              {func(v *View) { v.Ejections.WellFor, v.Health.State = 0, health.Slow }, true},
-		"it is not known to be well": {func(v *View) {
+		"the disk records it":                      {func(*View) {}, false},
+		"the disk records nothing":                 {func(v *View) { v.Ejections.NotedFor = 0 }, true},
+		"the disk records an earlier period":       {func(v *View) { v.Ejections.NotedAgo = time.Minute }, true},
+		"the disk records it for another ejection": {func(v *View) { v.Ejections.NotedFor = time.Hour }, true},
+		"it has just begun": {
+			func(v *View) { v.Ejections.WellFor, v.Ejections.NotedFor = 1, 0 }, false,
+		},
+		"it is unhealthy": {
+			func(v *View) { v.Ejections.WellFor, v.Health.State = 0, health.Slow }, true,
+		},
+		"its health is unknown": {func(v *View) {
 			v.Ejections.WellFor, v.Health.State = 0, health.Unknown
 		}, false},
-		"it has never been taken out": {func(v *View) { v.Ejections = Ejections{} }, false},
-		"nobody knows": {func(v *View) {
+		"it was never ejected": {func(v *View) { v.Ejections = Ejections{} }, false},
+		"it is unknown": {func(v *View) {
 			v.Cluster.Fresh, v.Ejections.NotedAgo = false, time.Hour
 		}, false},
-		"it is not well, as is noted": {func(v *View) {
+		"it is unhealthy, as recorded": {func(v *View) {
 			v.Ejections.WellFor, v.Ejections.NotedFor, v.Health.State = 0, 0, health.Slow
 		}, false},
 	} {
 		v := outView()
 		v.Cluster.Listed, v.Cluster.Fresh, v.Ejections.WellFor, v.Ejections.NotedFor = true, true, well, well
 		if c.change(&v); Decide(v).Notes.Self.Clean != c.want {
-			t.Errorf("%s: noted %t, want %t", name, !c.want, c.want)
+			t.Errorf("%s: recorded %t, want %t", name, !c.want, c.want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestANewClusterIsMadeOnlyAtAWordAndWhileNoneAnswers(t *testing.T) {
+func TestAClusterIsBootstrappedOnlyOnRequestAndWhileNoneAnswers(t *testing.T) {
 	t.Parallel()
 	asked := Bootstrap{Requested: true}
 	for name, c := range map[string]struct {
@@ -18,29 +18,33 @@ func TestANewClusterIsMadeOnlyAtAWordAndWhileNoneAnswers(t *testing.T) {
 		want  Environment
 		alone bool
 	}{
-		"nobody asks":                  {View{}, EnvironmentListed, false},
-		"nobody asks, and one answers": {View{Cluster: Cluster{Listed: true}}, EnvironmentListed, false},
-		"one is asked for":             {View{Bootstrap: asked}, EnvironmentNew, true},
-		"it answers, and cannot be read yet": {
+		"there is no request":                        {View{}, EnvironmentListed, false},
+		"there is no request, and a cluster answers": {View{Cluster: Cluster{Listed: true}}, EnvironmentListed, false},
+		"a bootstrap is requested":                   {View{Bootstrap: asked}, EnvironmentNew, true},
+		"a cluster answers, and cannot be read yet": {
 			View{Bootstrap: asked, Cluster: Cluster{Listed: true}}, EnvironmentNew, false,
 		},
-		"one answers": {
+		"a cluster answers": {
 			View{Bootstrap: asked, Cluster: Cluster{Listed: true, Reachable: true}}, EnvironmentListed, false,
 		},
-		"the host goes on with its own data": {View{Recovery: &Recovery{Survivor: true}}, EnvironmentListed, false},
-		"it goes on with a snapshot":         {View{Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false},
-		// a host that was to make a cluster, and could not yet, may be the one that does
-		"it goes on with a snapshot, and one was asked for": {
+		"the host continues alone with its own data": {
+			View{Recovery: &Recovery{Survivor: true}}, EnvironmentListed, false,
+		},
+		"it continues with a snapshot": {
+			View{Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,
+		},
+		// a host that was about to bootstrap, and could not yet, may be the one that does
+		"it continues with a snapshot, and a bootstrap was requested": {
 			View{Bootstrap: asked, Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,
 		},
 	} {
 		if got, alone := EnvironmentOf(c.view), MakesNewCluster(c.view); got != c.want || alone != c.alone {
-			t.Errorf("%s: environment %d, and others are asked: %t", name, got, alone)
+			t.Errorf("%s: environment %d, and other hosts are asked: %t", name, got, alone)
 		}
 	}
 }
 
-func TestOnlyAHostThatRefusesConnectionsRunsNoEtcdForCertain(t *testing.T) {
+func TestOnlyAHostThatRefusesConnectionsCertainlyRunsNoEtcd(t *testing.T) {
 	t.Parallel()
 	refused, mute := errors.New("refused"), errors.New("no route")
 	for name, c := range map[string]struct {
@@ -50,10 +54,10 @@ func TestOnlyAHostThatRefusesConnectionsRunsNoEtcdForCertain(t *testing.T) {
 	}{
 		"there is no other":        {},
 		"all refuse":               {meets: []error{refused, refused}},
-		"one answers":              {meets: []error{refused, nil}, says: "something answers at n1"},
-		"one says nothing":         {meets: []error{refused, mute}, says: "whether a cluster runs at n1: no route"},
-		"some may not be known":    {missing: mute, meets: []error{refused}, says: "may be missing: no route"},
-		"the first speaks for all": {meets: []error{nil, mute}, says: "at n0"},
+		"a cluster answers":        {meets: []error{refused, nil}, says: "something answers at n1"},
+		"one does not answer":      {meets: []error{refused, mute}, says: "whether a cluster runs at n1: no route"},
+		"some may be unknown":      {missing: mute, meets: []error{refused}, says: "may be missing: no route"},
+		"the first counts for all": {meets: []error{nil, mute}, says: "at n0"},
 	} {
 		asked := 0
 		others := func(yield func(string, error) bool) {

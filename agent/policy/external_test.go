@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// external is a host whose etcd others run.
+// external is a host with an externally managed etcd.
 func external(base func() View, change ...func(v *View)) func() View {
 	return func() View {
 		v := base()
@@ -23,15 +23,15 @@ func external(base func() View, change ...func(v *View)) func() View {
 
 func unreadable(v *View) { v.Data = Data{Detail: "permission denied"} }
 
-func TestAHostWhoseEtcdOthersRunIsWatchedAndSaysSoOnce(t *testing.T) {
+func TestAnExternallyManagedEtcdIsOnlyWatched(t *testing.T) {
 	t.Parallel()
 	play(t, external(restingVoter, unreadable), []scene{
-		{"it rests", nil, StepNone, AtRest},
+		{"it is idle", nil, StepNone, AtRest},
 		{"its etcd is down", func(v *View) {
 			v.Unit.State, v.Cluster.Members[0].Live = UnitInactive, false
 		}, StepNone, MemberDown},
 	})
-	play(t, external(slowLeader), []scene{{"a leader that is not well steps aside", nil, StepGiveWay, ""}})
+	play(t, external(slowLeader), []scene{{"an unhealthy leader transfers leadership", nil, StepGiveWay, ""}})
 	spare := external(spareView)()
 	for work, want := range map[Work]bool{
 		WorkMaintenance: true, WorkReboot: true, WorkRestart: false, WorkCommand: false,
@@ -43,32 +43,32 @@ func TestAHostWhoseEtcdOthersRunIsWatchedAndSaysSoOnce(t *testing.T) {
 	}
 	d := Decide(external(restingVoter)())
 	if list := d.Cautions(); len(list) != 1 || list[0].Code != EtcdExternal || EtcdExternal.Info().Remedy == "" {
-		t.Errorf("what is told beside is %v", list)
+		t.Errorf("the cautions are %v", list)
 	}
 	if list := Decide(restingVoter()).Cautions(); len(list) != 0 {
-		t.Errorf("what is told of one that this agent runs is %v", list)
+		t.Errorf("the cautions for an etcd that this agent runs are %v", list)
 	}
 }
 
-func TestAHostWhoseEtcdNobodyHereCanStartJoinsNothing(t *testing.T) {
+func TestAHostThatCannotStartItsEtcdDoesNotJoin(t *testing.T) {
 	t.Parallel()
 	play(t, external(spareView), []scene{
 		{"it does not begin a join", nil, StepNone, EtcdExternal},
-		{"nor does its quorumd that only observes say that it would", func(v *View) {
+		{"nor does its observing quorumd report that it would", func(v *View) {
 			v.Self.Mode = Observe
 		}, StepNone, EtcdExternal},
-		{"how its etcd is, is not known", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
+		{"the state of its etcd is unknown", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
 	})
 	play(t, external(joinView), []scene{
-		{"a join that had begun waits", func(v *View) { v.Unit.State = UnitInactive }, StepNone, EtcdExternal},
-		{"and is rolled back to its end where etcd does not run", func(v *View) {
+		{"a join that has begun waits", func(v *View) { v.Unit.State = UnitInactive }, StepNone, EtcdExternal},
+		{"and is rolled back completely if etcd does not run", func(v *View) {
 			v.Op.Phase, v.Unit.State = PhaseRollback, UnitInactive
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, StepEndOp, ""},
 	})
 }
 
-func TestAHostWhoseEtcdOthersRunHasItsTurn(t *testing.T) {
+func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 	t.Parallel()
 	play(t, external(askedView, unreadable), []scene{
 		{"it takes the lock", nil, StepTakeLock, ""},
@@ -78,34 +78,34 @@ func TestAHostWhoseEtcdOthersRunHasItsTurn(t *testing.T) {
 		}, StepNone, QuorumAtRisk},
 		{"not for a restart", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, EtcdExternal},
 		{"not for a command", func(v *View) { v.Asked.Work = WorkCommand }, StepNone, EtcdExternal},
-		{"not while nobody knows how its etcd is", func(v *View) {
+		{"not while the state of its etcd is unknown", func(v *View) {
 			v.Unit.State = UnitUnknown
 		}, StepNone, UnitNotKnown},
 	})
 	play(t, external(turnView, unreadable), []scene{
 		{"it is safe to touch, and runs", nil, StepSetPhase, ""},
-		{"not before it has handed the leadership over", func(v *View) {
+		{"not before it has transferred leadership", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepMoveLeader, ""},
 		{
-			"not before the others have told how they are", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
+			"not before the others have reported", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
 			VerdictAwaited,
 		},
-		{"somebody has stopped it before", func(v *View) { v.Unit.State = UnitInactive }, StepSetPhase, ""},
+		{"an operator has stopped it before", func(v *View) { v.Unit.State = UnitInactive }, StepSetPhase, ""},
 	})
 	play(t, external(downView, unreadable, func(v *View) { v.Asked.Stopped = false }), []scene{
-		{"others have stopped it", nil, StepNone, InMaintenance},
-		{"it runs still", running(nil), StepNone, InMaintenance},
-		{"it runs still, and another voter falls", running(func(v *View) {
+		{"the external manager has stopped it", nil, StepNone, InMaintenance},
+		{"it still runs", running(nil), StepNone, InMaintenance},
+		{"it still runs, and another voter fails", running(func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}), StepSetPhase, ""},
-		{"it runs still, and was elected", running(func(v *View) {
+		{"it still runs, and was elected", running(func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}), StepMoveLeader, ""},
-		{"it runs still, and the machine is to reboot", running(func(v *View) {
+		{"it still runs, and the machine is to reboot", running(func(v *View) {
 			v.Asked.Work = WorkReboot
 		}), StepReboot, ""},
-		{"the work is over, and nobody has started it", func(v *View) { v.Asked.Over = true }, StepNone, EtcdExternal},
+		{"the work is over, and it was not started", func(v *View) { v.Asked.Over = true }, StepNone, EtcdExternal},
 		{"and for long", func(v *View) {
 			v.Asked.Over, v.Op.WrittenFor = true, time.Hour
 		}, StepNone, NotBack},
@@ -117,7 +117,7 @@ func TestAHostWhoseEtcdOthersRunHasItsTurn(t *testing.T) {
 	})
 }
 
-// running is a host in its turn whose etcd others have not stopped.
+// running is a host in its operation whose etcd the external manager has not stopped.
 func running(change func(v *View)) func(v *View) {
 	return func(v *View) {
 		v.Unit.State, v.Cluster.Members[2] = UnitActive, voter(3, "n3")
@@ -128,7 +128,7 @@ func running(change func(v *View)) func(v *View) {
 	}
 }
 
-func TestNoStepStartsOrStopsAnEtcdThatOthersRun(t *testing.T) {
+func TestNoStepStartsOrStopsAnExternallyManagedEtcd(t *testing.T) {
 	t.Parallel()
 	bases := map[string]func() View{
 		"spare": spareView, "join": joinView, "resting": restingVoter, "asked": askedView, "turn": turnView,
@@ -154,6 +154,6 @@ func TestNoStepStartsOrStopsAnEtcdThatOthersRun(t *testing.T) {
 		}
 	}
 	if drives < 20 || !slices.ContainsFunc(Steps(), func(s StepInfo) bool { return s.Drives }) {
-		t.Errorf("only %d of these views lead to such a step where the agent runs etcd", drives)
+		t.Errorf("only %d of these views lead to such a step if the agent runs etcd", drives)
 	}
 }

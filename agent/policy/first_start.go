@@ -11,14 +11,14 @@ type FirstStart struct {
 	AgentStarts bool
 	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
 	Decided bool
-	// NoMember reports that none of the directories that etcd may use holds a member, and that each of them could be
-	// looked at and is on a mounted file system. It is false when that is not known.
+	// NoMember reports that none of the directories that etcd may use holds a member, and that each of them was
+	// readable and is on a mounted file system. It is false if that is unknown.
 	NoMember bool
 }
 
-// StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would make a
-// cluster of one on localhost. Whatever is not known lets it start: an etcd that has data never depends on quorumd (P4,
-// P6).
+// StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would create a
+// single-member cluster on localhost. If anything is unknown it may start: an etcd with data never depends on quorumd
+// (P4, P6).
 func (f FirstStart) StartGuarded() bool {
 	return f.Manages && f.AgentStarts && !f.Decided && f.NoMember
 }

@@ -9,7 +9,7 @@ import (
 	. "github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestEtcdIsHeldBackOnlyIfAllOfItIsKnown(t *testing.T) {
+func TestTheStartGuardNeedsCompleteKnowledge(t *testing.T) {
 	t.Parallel()
 	for i := range 1 << 4 {
 		f := FirstStart{Manages: i&1 != 0, AgentStarts: i&2 != 0, Decided: i&4 != 0, NoMember: i&8 != 0}

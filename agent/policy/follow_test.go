@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestALearnerIsPromotedOnlyWhenItHasJustFollowedTheLeader(t *testing.T) {
+func TestALearnerIsPromotedOnlyIfItHasJustFollowedTheLeader(t *testing.T) {
 	t.Parallel()
 	still := func(still, written time.Duration) func(*View) {
 		return func(v *View) {
@@ -17,13 +17,13 @@ func TestALearnerIsPromotedOnlyWhenItHasJustFollowedTheLeader(t *testing.T) {
 	}
 	play(t, joinView, []scene{
 		{"it has applied something in this round", still(0, time.Hour), StepPromote, ""},
-		{"nothing was written for it to follow", still(time.Minute, time.Minute), StepSetPhase, ""},
+		{"nothing was written that it could follow", still(time.Minute, time.Minute), StepSetPhase, ""},
 		{"it has not followed yet", still(time.Minute, 0), StepNone, LearnerNotSteady},
-		{"it still has not", still(time.Minute, 59*time.Second), StepNone, LearnerNotSteady},
-		{"it is given up when it never does", still(6*time.Minute, 5*time.Minute), StepRollBack, ""},
-		{"it is not given up over a write of this moment", still(6*time.Minute, 0), StepNone, LearnerNotSteady},
-		{"it is not given up for want of writes", still(6*time.Minute, 6*time.Minute), StepSetPhase, ""},
-		{"nothing is written while something else is in the way", func(v *View) {
+		{"it still has not followed", still(time.Minute, 59*time.Second), StepNone, LearnerNotSteady},
+		{"it is rolled back if it never does", still(6*time.Minute, 5*time.Minute), StepRollBack, ""},
+		{"it is not rolled back over a write of this moment", still(6*time.Minute, 0), StepNone, LearnerNotSteady},
+		{"it is not rolled back for lack of writes", still(6*time.Minute, 6*time.Minute), StepSetPhase, ""},
+		{"nothing is written while a veto holds", func(v *View) {
 			still(time.Minute, time.Minute)(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, VoterNotLive},
@@ -31,19 +31,19 @@ func TestALearnerIsPromotedOnlyWhenItHasJustFollowedTheLeader(t *testing.T) {
 			still(time.Minute, time.Minute)(v)
 			v.Op.Target = RoleStandby
 		}, StepSetPhase, ""},
-		{"nor once the write is on its way", func(v *View) {
+		{"nor once the write is in flight", func(v *View) {
 			still(time.Minute, time.Second)(v)
 			v.Op.Target = RoleStandby
 		}, StepNone, LearnerNotSteady},
 	})
 }
 
-func TestALearnerIsPromotedOnlyWhenItsHostCanStartItWithoutAQuorum(t *testing.T) {
+func TestALearnerIsPromotedOnlyIfItsHostCanStartItWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	noted := func(id uint64) func(*View) { return func(v *View) { v.Self.MemberID = id } }
 	play(t, joinView, []scene{
-		{"its host has noted which member it is", noted(3), StepPromote, ""},
-		{"it has not", noted(0), StepNone, LearnerNotSteady},
-		{"it has noted another one", noted(2), StepNone, LearnerNotSteady},
+		{"its host has recorded its member", noted(3), StepPromote, ""},
+		{"it has recorded none", noted(0), StepNone, LearnerNotSteady},
+		{"it has recorded another one", noted(2), StepNone, LearnerNotSteady},
 	})
 }

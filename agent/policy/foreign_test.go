@@ -5,9 +5,8 @@ package policy
 
 import "testing"
 
-// TestInAnotherClusterNothingIsDoneAndNothingCountsAsWell is about a host whose endpoints lead to another cluster than
-// its own.
-func TestInAnotherClusterNothingIsDoneAndNothingCountsAsWell(t *testing.T) {
+// The endpoints of this host lead to another cluster than its own.
+func TestNothingIsDoneAndNothingCountsAsHealthyInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(change func(v *View)) func(v *View) {
 		return func(v *View) {

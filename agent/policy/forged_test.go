@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// forgedView is n3, a standby, in whose name somebody has written a join that is to be taken back.
+// forgedView is the standby n3, for which someone has written a join to be rolled back.
 func forgedView() View {
 	v := joinView()
 	v.Cluster.Members[2].Standby = true
@@ -17,23 +17,23 @@ func forgedView() View {
 	return v
 }
 
-func TestAStandbyIsNotTakenBackForAJoinThatItsHostHasNotBegun(t *testing.T) {
+func TestAStandbyIsNotRolledBackForAJoinThatItsHostHasNotBegun(t *testing.T) {
 	t.Parallel()
 	play(t, forgedView, []scene{
 		{"the record goes, the learner stays", nil, StepEndOp, ""},
 		{"also in any other phase", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
-		{"also where the record names no member", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 0, "" }, StepEndOp, ""},
+		{"also if the record names no member", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 0, "" }, StepEndOp, ""},
 		{"under the lock", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
-		{"a learner that joins is taken back", func(v *View) {
+		{"a joining learner is rolled back", func(v *View) {
 			v.Cluster.Members[2].Standby = false
 		}, StepRemoveLearner, ""},
 	})
 	if d := Decide(forgedView()); d.Step.Outcome != Disowned || d.Role != RoleStandby {
-		t.Errorf("it ends as %s, and the host calls itself a %s", d.Step.Outcome, d.Role)
+		t.Errorf("it ends as %s, and the host's role is %s", d.Step.Outcome, d.Role)
 	}
 }
 
-func TestNoOtherHostTakesAStandbyBack(t *testing.T) {
+func TestNoOtherHostRollsBackAStandby(t *testing.T) {
 	t.Parallel()
 	play(t, func() View {
 		v := forgedView()
@@ -46,16 +46,16 @@ func TestNoOtherHostTakesAStandbyBack(t *testing.T) {
 	}, []scene{
 		{"the record goes, the learner stays", nil, StepEndOp, ""},
 		{"whichever host the record names", func(v *View) { v.Op.Host = "n9" }, StepEndOp, ""},
-		{"a learner that joins is taken back", func(v *View) {
+		{"a joining learner is rolled back", func(v *View) {
 			v.Cluster.Members[2].Standby = false
 		}, StepRemoveLearner, ""},
-		{"nothing is taken over that is written while another host holds the lock", func(v *View) {
+		{"a record written while another host holds the lock is not adopted", func(v *View) {
 			v.Op.Token, v.Op.OrphanedFor = 3, 0
 		}, StepReleaseLock, ""},
 	})
 }
 
-func TestTheEtcdOfAVoterIsNotStoppedForAJoinThatNamesItsHost(t *testing.T) {
+func TestAVotersEtcdIsNotStoppedForAForgedJoin(t *testing.T) {
 	t.Parallel()
 	play(t, func() View {
 		v := joinView()

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestAHostWhoseDiskHangsTakesNoLock: it would not renew it, and take it again whenever it has run out.
-func TestAHostWhoseDiskHangsTakesNoLock(t *testing.T) {
+// Such a host could not renew the lock, and would take it again whenever it expires.
+func TestAHostWithAHungDiskTakesNoLock(t *testing.T) {
 	t.Parallel()
 	hanging := func(change func(v *View)) func(v *View) {
 		return func(v *View) {
@@ -21,14 +21,14 @@ func TestAHostWhoseDiskHangsTakesNoLock(t *testing.T) {
 	}
 	free := func(v *View) { v.Lock = Lock{Known: true} }
 	play(t, joinView, []scene{
-		{"to go on with its join", hanging(free), StepNone, HealthBad},
-		{"to take its join back", hanging(func(v *View) { free(v); v.Op.Phase = PhaseRollback }), StepNone, HealthBad},
-		{"to take another's join back", hanging(func(v *View) {
+		{"to continue its join", hanging(free), StepNone, HealthBad},
+		{"to roll its join back", hanging(func(v *View) { free(v); v.Op.Phase = PhaseRollback }), StepNone, HealthBad},
+		{"to roll another host's join back", hanging(func(v *View) {
 			free(v)
 			v.Self.ID, v.Self.PeerURL, v.Op.OrphanedFor = "n1", peerPrefix+"n1", time.Hour
 		}), StepNone, HealthBad},
 		{"while it has the lock it uses it", hanging(func(*View) {}), StepRollBack, ""},
-		{"once the disk has answered, it takes its join back", func(v *View) {
+		{"once the disk has answered, it rolls its join back", func(v *View) {
 			free(v)
 			v.Health.State, v.Op.Phase = health.Slow, PhaseRollback
 		}, StepTakeLock, ""},

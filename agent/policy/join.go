@@ -90,7 +90,7 @@ func takeBack(v View) Decision {
 	return do(Step{Kind: StepSetPhase, Phase: PhaseRollback, MemberID: v.Op.MemberID, Why: "under a new lock"})
 }
 
-// giveUp returns why a join must be rolled back. It never gives up a voter.
+// giveUp returns why a join must be rolled back. A voter is never rolled back.
 func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	if listed && !m.Learner {
 		return "", ""

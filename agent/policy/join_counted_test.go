@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestATryToJoinCountsAndNothingElse(t *testing.T) {
+func TestOnlyAJoinAttemptCounts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, kind, host string
@@ -17,15 +17,15 @@ func TestATryToJoinCountsAndNothingElse(t *testing.T) {
 		want             JoinNote
 	}{
 		{"a join", KindJoin, "n3", PhaseAdded, LearnerStalled, JoinFailed},
-		{"a join that went well", KindJoin, "n3", PhasePromoted, Joined, JoinWorked},
-		{"one that never got to it", KindJoin, "n3", PhaseBegun, HealthLost, JoinFailed},
+		{"a successful join", KindJoin, "n3", PhasePromoted, Joined, JoinWorked},
+		{"one that never began", KindJoin, "n3", PhaseBegun, HealthLost, JoinFailed},
 		{"another host's join", KindJoin, "n1", PhaseAdded, LearnerStalled, JoinUncounted},
-		{"a join that it has not begun", KindJoin, "n3", PhaseAdded, Disowned, JoinUncounted},
-		{"a replacement of one that came back", KindReplace, "n3", PhaseBegun, MemberLive, JoinUncounted},
+		{"a join that this host has not begun", KindJoin, "n3", PhaseAdded, Disowned, JoinUncounted},
+		{"a replacement of a voter that came back", KindReplace, "n3", PhaseBegun, MemberLive, JoinUncounted},
 		{"one that took too long", KindReplace, "n3", PhaseBegun, JoinTooLong, JoinFailed},
 		{"another host's", KindReplace, "n1", PhaseBegun, JoinTooLong, JoinUncounted},
-		{"one of which etcd was told", KindReplace, "n3", PhaseRollback, MemberLive, JoinFailed},
-		{"a cycle", KindCycle, "n3", PhaseBack, Cycled, JoinUncounted},
+		{"one that etcd was asked for", KindReplace, "n3", PhaseRollback, MemberLive, JoinFailed},
+		{"a host operation", KindCycle, "n3", PhaseBack, Cycled, JoinUncounted},
 		{"a removal", KindRemove, "n3", PhaseRemoving, Removed, JoinUncounted},
 	} {
 		v := spareView()
@@ -37,23 +37,23 @@ func TestATryToJoinCountsAndNothingElse(t *testing.T) {
 			t.Errorf("%s counts as %d, want %d", c.name, got, c.want)
 		}
 		if got := noteJoin(v, Step{Kind: StepSetPhase, Outcome: c.outcome}); got != JoinUncounted {
-			t.Errorf("%s counts as %d though it does not end", c.name, got)
+			t.Errorf("%s counts as %d although it does not end", c.name, got)
 		}
 	}
 }
 
-func TestTheNextJoinWaitsLongerTheMoreHaveFailedAtMostAnHour(t *testing.T) {
+func TestJoinsBackOffUpToAnHour(t *testing.T) {
 	t.Parallel()
 	for failed, want := range map[int]time.Duration{
 		0: 0, 1: 7 * time.Minute, 2: 14 * time.Minute, 4: 56 * time.Minute, 5: time.Hour, 90: time.Hour,
 	} {
 		if got := JoinBackoff(failed, 7*time.Minute); got != want {
-			t.Errorf("after %d that failed it waits for %s, want %s", failed, got, want)
+			t.Errorf("after %d failures it waits for %s, want %s", failed, got, want)
 		}
 	}
 }
 
-func TestARepairIsWrittenWithThePhaseInWhichEtcdMayBeToldOnce(t *testing.T) {
+func TestAReplacementIsCountedOnceWithThePhaseThatAsksEtcd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -62,12 +62,12 @@ func TestARepairIsWrittenWithThePhaseInWhichEtcdMayBeToldOnce(t *testing.T) {
 		replaces uint64
 		want     bool
 	}{
-		{"a member is about to go", Step{Kind: StepSetPhase, Phase: PhaseRemoving}, PhaseBegun, 7, true},
+		{"a member is about to be removed", Step{Kind: StepSetPhase, Phase: PhaseRemoving}, PhaseBegun, 7, true},
 		{"after the join", Step{Kind: StepSetPhase, Phase: PhaseRemoving}, PhasePromoted, 7, true},
 		{"under a new lock", Step{Kind: StepSetPhase, Phase: PhaseRemoving}, PhaseRemoving, 7, false},
-		{"at a person's word", Step{Kind: StepSetPhase, Phase: PhaseRemoving}, PhaseBegun, 0, false},
-		{"nobody goes yet", Step{Kind: StepSetPhase, Phase: PhaseAdded}, PhaseBegun, 7, false},
-		{"it goes", Step{Kind: StepRemoveMember}, PhaseRemoving, 7, false},
+		{"on an operator's request", Step{Kind: StepSetPhase, Phase: PhaseRemoving}, PhaseBegun, 0, false},
+		{"no member is removed yet", Step{Kind: StepSetPhase, Phase: PhaseAdded}, PhaseBegun, 7, false},
+		{"the member is removed", Step{Kind: StepRemoveMember}, PhaseRemoving, 7, false},
 	} {
 		v := spareView()
 		v.Op = &Op{Kind: KindReplace, Host: "n3", Phase: c.seen, Replaces: c.replaces}
@@ -76,6 +76,6 @@ func TestARepairIsWrittenWithThePhaseInWhichEtcdMayBeToldOnce(t *testing.T) {
 		}
 	}
 	if v := spareView(); countsRepair(v, Step{Kind: StepTakeLock}) {
-		t.Error("it is written with no operation in flight")
+		t.Error("it is written without an operation in flight")
 	}
 }

@@ -100,7 +100,7 @@ func giveWayVetoes() []veto {
 		vetoHostConflict(),
 		vetoOwnTurn(),
 		vetoNotFollowed(),
-		vetoAllSick(),
+		vetoAllUnhealthy(),
 		vetoNoneBetter(),
 		vetoGaveWay(),
 	}
@@ -111,7 +111,7 @@ func leaderSlow(v View) (Reason, bool) {
 	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
 	}
-	return vetoed(v, vetoNotFollowed, vetoAllSick, vetoNoneBetter, vetoGaveWay)
+	return vetoed(v, vetoNotFollowed, vetoAllUnhealthy, vetoNoneBetter, vetoGaveWay)
 }
 
 // dueIn returns how long it takes until leadership may be transferred, if nothing else speaks against it; 0 if it may
@@ -157,7 +157,7 @@ func leadsBadly(v View) bool {
 
 // UnfitToLead reports whether a host with that health state should not lead.
 func UnfitToLead(h Health) bool {
-	return (h.State == health.Warm || sick(h.State)) && h.gates(health.Leadership)
+	return (h.State == health.Warm || Unhealthy(h.State)) && h.gates(health.Leadership)
 }
 
 // leads describes this host as a leader.
@@ -172,20 +172,20 @@ func ownTurn(v View) (string, bool) {
 		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.Noted || v.Asked.Stopped)
 }
 
-// allSick reports whether all voters are unhealthy together: the cause is shared, and a transfer would not help.
-func allSick(v View) (string, bool) {
+// allUnhealthy reports whether all voters are unhealthy together: the cause is shared, and a transfer would not help.
+func allUnhealthy(v View) (string, bool) {
 	others := 0
 	for m := range v.Cluster.voters() {
 		if m.PeerURL == v.Self.PeerURL {
 			continue
 		}
-		if h, present := v.hostOf(m); !m.Live || !present || !sick(h.Health) {
+		if h, present := v.hostOf(m); !m.Live || !present || !Unhealthy(h.Health) {
 			return "", false
 		}
 		others++
 	}
 	return v.leads() + ", and all other voters are unhealthy as well: leadership stays here",
-		others > 0 && sick(v.Health.State)
+		others > 0 && Unhealthy(v.Health.State)
 }
 
 // noneBetter reports that there is no voter to transfer leadership to, and why.
@@ -314,7 +314,7 @@ func PublishesWrites(v View) bool {
 	}
 	for other := range v.Cluster.voters() {
 		h, present := v.hostOf(other)
-		if other.Leader && present && (h.Health == health.Warm || sick(h.Health)) {
+		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) {
 			return gates(h.Health, h.Spares, health.Leadership)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowLeader is n1 of three voters: it leads, its disk is slow, and the others are well.
+// slowLeader is n1 of three voters: it leads, its disk is slow, and the others are healthy.
 func slowLeader() View {
 	v := restingVoter()
 	v.Hosts[2].Role = RoleVoter
@@ -57,7 +57,7 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},
 				{"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepGiveWay, ""},
 				{"its own measurement is unknown", func(v *View) { v.Health.Writes = 0 }, StepNone, none},
-				{"it is so for another reason", func(v *View) {
+				{"it is SLOW for another reason", func(v *View) {
 					both(Writes{})(v)
 					v.Health.SlowWrites = false
 				}, StepGiveWay, ""},
@@ -69,10 +69,10 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 		{"the leader's disk has failed", hung(health.Failed), StepGiveWay, ""},
 	})
 	v := slowLeader()
-	v.Hosts[1].Writes = Writes{} // although its p99 were the better one
+	v.Hosts[1].Writes = Writes{} // although its p99 would be better
 	v.Hosts[1].P99 = ms
 	if d := Decide(v); d.Step.MemberID != 3 {
-		t.Errorf("leadership goes to member %d, want n3, which alone is known to be better", d.Step.MemberID)
+		t.Errorf("leadership is transferred to member %d, want n3, the only one known to be better", d.Step.MemberID)
 	}
 	v.Hosts[2].Writes.Mean = 7 * ms
 	d := Decide(v)
@@ -83,7 +83,7 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 	}
 }
 
-func TestAVoterPublishesItsWritesWhileTheLeaderShouldNotLead(t *testing.T) {
+func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	base := func() View { // n1 follows n2
 		v := slowLeader()
@@ -113,38 +113,38 @@ func TestAVoterPublishesItsWritesWhileTheLeaderShouldNotLead(t *testing.T) {
 	}
 }
 
-func TestALeaderThatIsNotWellHandsOver(t *testing.T) {
+func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	play(t, slowLeader, []scene{
 		{"to the best of the others", nil, StepGiveWay, ""},
-		{"already when it is only warm", func(v *View) { v.Health.State = health.Warm }, StepGiveWay, ""},
-		{"not when it is well", func(v *View) { v.Health.State = health.OK }, StepNone, AtRest},
-		{"not when nothing is known of it", func(v *View) { v.Health.State = health.Unknown }, StepNone, AtRest},
+		{"already if it is only WARM", func(v *View) { v.Health.State = health.Warm }, StepGiveWay, ""},
+		{"not if it is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, AtRest},
+		{"not if its health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, AtRest},
 		{"not for a finding that spares the leadership", func(v *View) {
 			v.Health.Spares = health.Leadership
 		}, StepNone, AtRest},
-		{"not when another leads", func(v *View) {
+		{"not if another voter leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
 		}, StepNone, AtRest},
-		{"to the other when the better disk is sick", func(v *View) {
+		{"to the other one if the one with the better disk is unhealthy", func(v *View) {
 			v.Hosts[2].Health = health.Slow
 		}, StepGiveWay, ""},
 		{"also while a voter is down", func(v *View) {
 			v.Cluster.Members[2].Live = false
 		}, StepGiveWay, ""},
-		{"also during the join of another host", func(v *View) {
+		{"also during another host's join", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", MemberID: 4, PeerURL: peerPrefix + "n4"}
 		}, StepGiveWay, ""},
 		{"not in a pause", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, StepNone, Paused},
-		{"only in word where it observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
+		{"not in mode observe, which only reports it", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
 		{"not under its own lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7}
 		}, StepReleaseLock, ""},
-		{"not in a cluster that is another's", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{"not in another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
 	})
 }
 
-func TestALeaderHandsOverToNobodyWhoIsNotBetter(t *testing.T) {
+func TestALeaderTransfersLeadershipOnlyToABetterVoter(t *testing.T) {
 	t.Parallel()
 	both := func(change func(v *View, m *Member, h *Host)) func(v *View) {
 		return func(v *View) {
@@ -154,42 +154,42 @@ func TestALeaderHandsOverToNobodyWhoIsNotBetter(t *testing.T) {
 		}
 	}
 	play(t, slowLeader, []scene{
-		{"it is only warm, and so are they", func(v *View) {
+		{"it is only WARM, and so are they", func(v *View) {
 			v.Health.State, v.Hosts[1].Health, v.Hosts[2].Health = health.Warm, health.Warm, health.Warm
 		}, StepNone, AtRest},
 		{"they are warm", both(func(_ *View, _ *Member, h *Host) { h.Health = health.Warm }), StepNone, LeaderSlow},
-		{"nothing is known of them", both(func(_ *View, _ *Member, h *Host) {
+		{"their health is unknown", both(func(_ *View, _ *Member, h *Host) {
 			h.Health = health.Unknown
 		}), StepNone, LeaderSlow},
-		{"all are sick together", both(func(_ *View, _ *Member, h *Host) {
+		{"all are unhealthy", both(func(_ *View, _ *Member, h *Host) {
 			h.Health = health.Stalled
 		}), StepNone, CommonCause},
-		{"one is sick and the other is not known", func(v *View) {
+		{"one is unhealthy and the other unknown", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Unknown
 		}, StepNone, LeaderSlow},
-		{"one is down and the other sick", func(v *View) {
+		{"one is down and the other unhealthy", func(v *View) {
 			v.Cluster.Members[1].Live, v.Hosts[2].Health = false, health.Slow
 		}, StepNone, VoterNotLive},
 		{"they report errors", both(func(_ *View, m *Member, _ *Host) { m.Errors = true }), StepNone, LeaderSlow},
 		{"their agents are gone", func(v *View) { v.Hosts = v.Hosts[:1] }, StepNone, LeaderSlow},
-		{"they are to be taken down", both(func(_ *View, _ *Member, h *Host) {
+		{"they have requests", both(func(_ *View, _ *Member, h *Host) {
 			h.Wants, h.Waiting = WorkReboot, CycleQueued
 		}), StepNone, LeaderSlow},
-		{"one is in a turn without a record, the other waits", func(v *View) {
+		{"one is in an operation without a record, the other is queued", func(v *View) {
 			v.Hosts[1].Turn, v.Hosts[2].Waiting = true, InMaintenance
 		}, StepNone, LeaderSlow},
-		{"one is called next, the other is next in a rollout", func(v *View) {
+		{"one is next in the queue, the other next in a rollout", func(v *View) {
 			v.Queue = &Queue{Down: []string{"n2"}}
 			v.Rollout = &Rollout{Runs: true, Waiting: []string{"n3"}}
 		}, StepNone, LeaderSlow},
-		{"one is in an operation, the other sick", func(v *View) {
+		{"one is in an operation, the other unhealthy", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
 			v.Hosts[2].Health = health.Slow
 		}, StepNone, OperationInFlight},
 		{"one is being removed by the other", func(v *View) {
 			v.Op = &Op{Kind: KindRemove, Host: "n3", HostName: "n3", MemberID: 2, Phase: PhaseRemoving}
 		}, StepNone, OperationInFlight},
-		{"one is being replaced, the other sick", func(v *View) {
+		{"one is being replaced, the other unhealthy", func(v *View) {
 			v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 2, Phase: PhaseBegun}
 			v.Hosts[2].Health = health.Slow
 		}, StepNone, OperationInFlight},
@@ -199,7 +199,7 @@ func TestALeaderHandsOverToNobodyWhoIsNotBetter(t *testing.T) {
 	})
 }
 
-func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
+func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		inRow int
@@ -227,10 +227,10 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 		{"it has only just become the leader", func(v *View) {
 			v.LeadershipTransfers.LeadsFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
-		{"its verdict is so new that the others may not have told theirs", func(v *View) {
+		{"its health state is so new that the others may not have published theirs", func(v *View) {
 			v.LeadershipTransfers.BadFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
-		{"its verdict has stood for long enough", func(v *View) {
+		{"its health state has lasted for long enough", func(v *View) {
 			v.LeadershipTransfers.BadFor = v.Limits.Settle
 		}, StepGiveWay, ""},
 		{
@@ -244,7 +244,7 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 	})
 }
 
-func TestALeaderThatCouldNotHandOverTriesAgainSoonerButTwiceAsLateEachTime(t *testing.T) {
+func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testing.T) {
 	t.Parallel()
 	for inRow, pace := range map[int]time.Duration{
 		1: 6 * time.Second, 2: 12 * time.Second, 5: 96 * time.Second, 9: 1536 * time.Second, 10: 32 * time.Minute,
@@ -267,7 +267,7 @@ func TestALeaderThatCouldNotHandOverTriesAgainSoonerButTwiceAsLateEachTime(t *te
 	}
 }
 
-// unread is n1 of slowLeader while no linearizable read comes back in time: what it sees is what its own member says.
+// unread is n1 of slowLeader while no linearizable read returns in time: it sees only its own member's status.
 func unread() View {
 	led := slowLeader()
 	led.Cluster.Led, led.Cluster.Unread, led.Limits.Word = true, true, 10*time.Second
@@ -277,44 +277,44 @@ func unread() View {
 	return v
 }
 
-func TestALeaderThroughWhichNothingCanBeReadInTimeGivesWay(t *testing.T) {
+func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	play(t, unread, []scene{
-		{"by its own member's word and the others' published verdicts", nil, StepGiveWay, ""},
-		{"although no voter's measurement can be known", func(v *View) {
+		{"by its own member's status and the others' published health states", nil, StepGiveWay, ""},
+		{"although no voter's measurement is known", func(v *View) {
 			v.Led.Hosts[1].Writes, v.Led.Hosts[2].Writes, v.Led.Health.Writes = Writes{}, Writes{}, 0
 		}, StepGiveWay, ""},
-		{"not by what was read before alone", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
-		{"not before the others can have told theirs", func(v *View) {
+		{"not only by earlier reads", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
+		{"not before the others can have published theirs", func(v *View) {
 			v.Led.LeadershipTransfers.BadFor = v.Led.Limits.Word - time.Second
 		}, StepNone, LeaderSlow},
-		{"already then where all can be read", func(v *View) {
+		{"already then if all can be read", func(v *View) {
 			v.Led.LeadershipTransfers.BadFor, v.Led.Cluster.Unread = v.Led.Limits.Word-time.Second, false
 		}, StepGiveWay, ""},
-		{"not while too few follow it", func(v *View) {
+		{"not while too few voters follow it", func(v *View) {
 			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false
 		}, StepNone, LeaderSlow},
-		{"to the one that follows", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepGiveWay, ""},
-		{"not to one that stays behind", func(v *View) {
+		{"to the voter that follows", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepGiveWay, ""},
+		{"not to a voter that lags", func(v *View) {
 			v.Led.Cluster.Members[1].BehindFor, v.Led.Cluster.Members[2].BehindFor = time.Minute, time.Minute
 		}, StepNone, LeaderSlow},
-		{"not when all are sick together", func(v *View) {
+		{"not if all are unhealthy", func(v *View) {
 			v.Led.Hosts[1].Health, v.Led.Hosts[2].Health = health.Slow, health.Slow
 		}, StepNone, CommonCause},
-		{"not to one whose operation its member knows", func(v *View) {
+		{"not to a voter in an operation that this host's member knows", func(v *View) {
 			v.Led.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
 			v.Led.Hosts[2].Health = health.Slow
 		}, StepNone, LeaderSlow},
-		{"not in a pause that its member knows", func(v *View) {
+		{"not in a pause that this host's member knows", func(v *View) {
 			v.Led.Pause = &Pause{By: "root", Reason: "testing"}
 		}, StepNone, Paused},
-		{"not where a record of the cluster cannot be read", func(v *View) {
+		{"not if a record in etcd is unreadable", func(v *View) {
 			v.Led.Unreadable = []Unreadable{{Kind: RecordPause, Key: "/quorumd/c/pause", Why: "bad"}}
 		}, StepNone, RecordUnreadable},
 	})
 }
 
-func TestHowOftenALeaderHasHandedOverIsForgottenInTime(t *testing.T) {
+func TestTheCountOfLeadershipTransfersIsForgottenInTime(t *testing.T) {
 	t.Parallel()
 	limits := Limits{GiveWay: time.Minute}
 	for last, want := range map[time.Duration]int{0: 4, 64 * time.Minute: 4, 64*time.Minute + 1: 1, Never: 1} {
@@ -324,7 +324,7 @@ func TestHowOftenALeaderHasHandedOverIsForgottenInTime(t *testing.T) {
 	}
 }
 
-func TestASlowLeaderIsToldBesideWhatElseThereIs(t *testing.T) {
+func TestASlowLeaderIsReportedAlongWithOtherReasons(t *testing.T) {
 	t.Parallel()
 	v := slowLeader()
 	v.Hosts[1].Health = health.Slow
@@ -332,6 +332,6 @@ func TestASlowLeaderIsToldBesideWhatElseThereIs(t *testing.T) {
 	d := Decide(v)
 	if len(d.Reasons) != 2 || d.Reasons[0].Code != VoterNotLive || d.Reasons[1].Code != LeaderSlow ||
 		len(d.Cautions()) != 1 {
-		t.Errorf("told is %v", d.Reasons)
+		t.Errorf("the reasons are %v", d.Reasons)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAVoterIsTakenDownAtTheVeryLimits(t *testing.T) {
+func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	learner := func(change func(m *Member)) func(*View) {
 		return func(v *View) {
@@ -31,43 +31,43 @@ func TestAVoterIsTakenDownAtTheVeryLimits(t *testing.T) {
 		{"another voter is warm", func(v *View) { v.Hosts[1].Health = health.Warm }, StepTakeLock, ""},
 		{"another voter has failed", func(v *View) { v.Hosts[1].Health = health.Failed }, StepNone, QuorumAtRisk},
 		{"another voter is stalled", func(v *View) { v.Hosts[1].Health = health.Stalled }, StepNone, QuorumAtRisk},
-		{"another voter's host qualifies", func(v *View) {
+		{"another voter's host is qualifying", func(v *View) {
 			v.Hosts[1].Health = health.Qualifying
 		}, StepNone, QuorumAtRisk},
-		{"a learner is filled, and as far behind as it may be", learner(func(m *Member) { m.Lag-- }), StepTakeLock, ""},
-		{"a learner is filled, and further behind", learner(func(*Member) {}), StepNone, LearnerUnsettled},
+		{"a learner is catching up, exactly at the limit", learner(func(m *Member) { m.Lag-- }), StepTakeLock, ""},
+		{"a learner is catching up, beyond the limit", learner(func(*Member) {}), StepNone, LearnerUnsettled},
 		{"a learner is dead", learner(func(m *Member) { m.Live = false }), StepTakeLock, ""},
-		{"a learner's lag is not known", learner(func(m *Member) { m.LagKnown = false }), StepTakeLock, ""},
+		{"a learner's lag is unknown", learner(func(m *Member) { m.LagKnown = false }), StepTakeLock, ""},
 		{"a learner has never started", learner(func(m *Member) { m.Name = "" }), StepNone, LearnerUnsettled},
-		{"its own learner is filled", func(v *View) {
+		{"its own learner is catching up", func(v *View) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Lag = true, 5000
 		}, StepTakeLock, ""},
 		{"its own learner has never started", func(v *View) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Name = true, ""
 		}, StepNone, LearnerUnsettled},
-		{"it has just waited long enough for the one before", earlier(func(v *View) {
+		{"it has waited just long enough for the host before it", earlier(func(v *View) {
 			v.Asked.WaitedFor = v.Limits.Cooldown + 2*v.Limits.LockTTL
 		}), StepTakeLock, ""},
-		{"it waits for the one before", earlier(func(v *View) {
+		{"it waits for the host before it", earlier(func(v *View) {
 			v.Asked.WaitedFor = v.Limits.Cooldown + 2*v.Limits.LockTTL - 1
 		}), StepNone, CycleQueued},
-		{"it waits for two before, twice as long for the second", earlier(func(v *View) {
+		{"it waits for two hosts before it, twice as long as the second", earlier(func(v *View) {
 			v.Hosts[1].Wants, v.Hosts[1].AskedAt = WorkReboot, 998
 			v.Asked.WaitedFor = v.Limits.Cooldown + 4*v.Limits.LockTTL - 1
 		}), StepNone, CycleQueued},
-		{"it has not published its wish", earlier(func(v *View) {
+		{"it has not published its request", earlier(func(v *View) {
 			v.Hosts[2].Wants, v.Asked.WaitedFor = "", 0
 		}), StepNone, CycleQueued},
-		{"it has not published its wish, and has waited", earlier(func(v *View) {
+		{"it has not published its request, and has waited", earlier(func(v *View) {
 			v.Hosts[2].Wants = ""
 		}), StepTakeLock, ""},
-		{"it has not published its wish, and nobody else has one", func(v *View) {
+		{"it has not published its request, and no other host has one", func(v *View) {
 			v.Hosts[2].Wants = ""
 		}, StepTakeLock, ""},
-		{"it rests, and has not looked", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
-		{"it rests, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
-		{"its unit is not known", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
-		{"its unit is not known, and only its turn is wanted", func(v *View) {
+		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
+		{"it is resting, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
+		{"its unit is unknown", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
+		{"its unit is unknown, and only the permission is wanted", func(v *View) {
 			v.Unit, v.Asked.KeepRunning = Unit{Detail: "no bus"}, true
 		}, StepTakeLock, ""},
 		{"its unit is missing, and it is no member", func(v *View) {
@@ -75,29 +75,29 @@ func TestAVoterIsTakenDownAtTheVeryLimits(t *testing.T) {
 			v.Unit, v.Data = Unit{State: UnitMissing, Detail: "no unit"}, Data{State: DataEmpty}
 		}, StepTakeLock, ""},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, HostConflict},
-		{"a spare, under its lock, has something against it", func(v *View) {
+		{"a spare has a veto under its lock", func(v *View) {
 			v.Cluster.Members, v.Data = v.Cluster.Members[:2], Data{State: DataEmpty}
 			v.Unit.State, v.IdleFor = UnitInactive, 0
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepReleaseLock, ""},
-		{"a learner that never started is taken out meanwhile", func(v *View) {
+		{"a learner that never started is removed meanwhile", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members,
 				Member{ID: 4, PeerURL: "http://n4", Learner: true, DownFor: time.Hour})
 		}, StepTakeLock, ""},
-		{"a join whose agent is gone is taken back meanwhile", func(v *View) {
+		{"an orphaned join is rolled back meanwhile", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 		}, StepTakeLock, ""},
-		{"under the lock it is taken back", func(v *View) {
+		{"under the lock it is rolled back", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepRollBack, ""},
-		{"its etcd has failed, and it may be taken down now", func(v *View) {
+		{"its etcd has failed, and its operation may begin now", func(v *View) {
 			v.Unit.State = UnitFailed
 		}, StepTakeLock, ""},
-		{"the first in line sees another in its turn without a record", func(v *View) {
+		{"the first in the queue sees another host in an operation without a record", func(v *View) {
 			v.Hosts[1].Turn = true
 		}, StepNone, OperationInFlight},
-		{"the second sees the same", func(v *View) {
+		{"the second in the queue sees the same", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Hosts[1].Turn = WorkReboot, 999, true
 		}, StepNone, OperationInFlight},
 		{"the first, and the lock is held", func(v *View) {
@@ -112,7 +112,7 @@ func TestAVoterIsTakenDownAtTheVeryLimits(t *testing.T) {
 	})
 }
 
-func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
+func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	leads := func(change func(*View)) func(*View) {
 		return func(v *View) {
@@ -128,62 +128,62 @@ func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
 		}
 	}
 	play(t, turnView, []scene{
-		{"the others have told as long ago as they may have", func(v *View) {
+		{"the others' reports are just recent enough", func(v *View) {
 			v.Op.WrittenFor = v.Limits.HandOver
 		}, StepTakeDown, ""},
-		{"the others have told longer ago", func(v *View) {
+		{"the others' reports are too old", func(v *View) {
 			v.Op.WrittenFor = v.Limits.HandOver + 1
 		}, StepSetPhase, ""},
-		{"moves fail for just as long as they may", leads(func(v *View) {
+		{"transfers have failed for just as long as they may", leads(func(v *View) {
 			v.Op.WrittenFor = v.Limits.HandOver
 		}), StepMoveLeader, ""},
-		{"moves fail for longer", leads(func(v *View) {
+		{"transfers have failed for longer", leads(func(v *View) {
 			v.Op.WrittenFor = v.Limits.HandOver + 1
 		}), StepNone, LeaderStays},
-		{"moves have failed for twice as long", leads(func(v *View) {
+		{"transfers have failed for twice as long", leads(func(v *View) {
 			v.Op.WrittenFor = 2 * v.Limits.HandOver
 		}), StepNone, LeaderStays},
-		{"moves have failed for longer than twice", leads(func(v *View) {
+		{"transfers have failed for more than twice as long", leads(func(v *View) {
 			v.Op.WrittenFor = 2*v.Limits.HandOver + 1
 		}), StepSetPhase, ""},
 		{"the same, and the machine goes down within seconds", leads(func(v *View) {
 			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.HandOver+1, true
 		}), StepSetPhase, ""},
-		{"twice, and it goes down within seconds", leads(func(v *View) {
+		{"twice as long, and the machine goes down within seconds", leads(func(v *View) {
 			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.HandOver, true
 		}), StepNone, LeaderStays},
-		{"the first voter's quorumd has not told how it is", func(v *View) {
+		{"the first voter's quorumd has not reported", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, VerdictAwaited},
 		{"nor has the second", func(v *View) {
 			v.Hosts[0].Answered, v.Hosts[1].Answered = false, false
 		}, StepNone, VerdictAwaited},
-		{"it has not told itself", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
-		{"it leads, and the first is to stop next", leads(func(v *View) {
+		{"this host itself has not reported", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
+		{"it leads, and the first stops next", leads(func(v *View) {
 			v.Hosts[0].Wants = WorkReboot
 		}), StepMoveLeader, ""},
 		{"another voter has failed before, and hooks run", begun(func(v *View) {
 			v.Cluster.Members[1].Live, v.Asked.Before = false, Hooks{State: HooksRunning, Text: "drain"}
 		}), StepNone, QuorumAtRisk},
-		{"a hook says what has failed", begun(func(v *View) {
+		{"a hook reports its failure", begun(func(v *View) {
 			v.Asked.Before = Hooks{State: HooksFailed, Text: "drain: exit status 1"}
 		}), StepEndOp, ""},
-		{"hooks say that they run", begun(func(v *View) {
+		{"hooks report that they run", begun(func(v *View) {
 			v.Asked.Before = Hooks{State: HooksRunning, Text: "drain"}
 		}), StepNone, HookRunning},
-		{"another host is in its turn without a record", begun(func(v *View) {
+		{"another host is in an operation without a record", begun(func(v *View) {
 			v.Hosts[1].Turn = true
 		}), StepEndOp, ""},
-		{"another host is in its turn without a record, and this one is ready", func(v *View) {
+		{"another host is in an operation without a record, and this one is ready", func(v *View) {
 			v.Hosts[1].Turn = true
 		}, StepSetPhase, ""},
-		{"another host is in its turn without a record, and this one is going down", func(v *View) {
+		{"another host is in an operation without a record, and this one is going down", func(v *View) {
 			v.Hosts[1].Turn, v.Asked.Stopped = true, true
 		}, StepNone, OperationInFlight},
-		{"two look sick, and this one is ready", func(v *View) {
+		{"two look unhealthy, and this one is ready", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Failed, health.Failed
 		}, StepNone, CommonCause},
-		{"two look sick", begun(func(v *View) {
+		{"two look unhealthy", begun(func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Failed, health.Failed
 		}), StepEndOp, ""},
 		{"a learner is catching up", begun(func(v *View) {
@@ -191,34 +191,34 @@ func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
 			m.Learner, m.Lag = true, 5000
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}), StepEndOp, ""},
-		{"the membership has changed just now", func(v *View) { v.Cluster.StableFor = 0 }, StepTakeDown, ""},
-		{"its unit is not known", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
+		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = 0 }, StepTakeDown, ""},
+		{"its unit is unknown", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
 		{"it goes up", func(v *View) { v.Unit.State = UnitActivating }, StepNone, Starting},
 	})
 	play(t, downView, []scene{
-		{"a reboot was asked for just as long ago as is waited", func(v *View) {
+		{"a reboot was requested exactly at the limit", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver
 		}, StepNone, RebootAwaited},
-		{"a reboot was asked for longer ago", func(v *View) {
+		{"a reboot was requested beyond the limit", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver+1
 		}, StepReboot, ""},
-		{"its end is another one", func(v *View) { v.Asked.Retimed = true }, StepSetPhase, ""},
-		{"it is over, and the data are another member's", func(v *View) {
+		{"its end has a different outcome", func(v *View) { v.Asked.Retimed = true }, StepSetPhase, ""},
+		{"it is over, and the data is another member's", func(v *View) {
 			v.Asked.Over, v.Data.MemberID = true, 9
 		}, StepNone, DataUnusable},
-		{"it is over, and what lies there is not known", func(v *View) {
+		{"it is over, and the data is unknown", func(v *View) {
 			v.Asked.Over, v.Data = true, Data{}
 		}, StepNone, DataUnusable},
-		{"it is over, and the version is not known", func(v *View) {
+		{"it is over, and the version is unknown", func(v *View) {
 			v.Asked.Over, v.Self.Etcd = true, Version{}
 		}, StepNone, VersionUnknown},
-		{"it is over, and its start has failed just now", func(v *View) {
+		{"it is over, and its start has just failed", func(v *View) {
 			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry-1
 		}, StepNone, Starting},
 		{"it is over, and its start has failed just long enough ago", func(v *View) {
 			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
 		}, StepStartUnit, ""},
-		{"it is over, and only its turn was wanted", func(v *View) {
+		{"it is over, and only the permission was wanted", func(v *View) {
 			v.Asked.Over, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
 		}, StepEndOp, ""},
 	})
@@ -226,23 +226,23 @@ func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
 		{"it has served for just long enough", func(v *View) {
 			v.Cluster.Members[2].LiveFor, v.Cluster.Members[2].SteadyFor = v.Limits.ReturnStable, v.Limits.ReturnStable
 		}, StepEndOp, ""},
-		{"it has been steady for too short", func(v *View) {
+		{"it has not been steady for long enough", func(v *View) {
 			v.Cluster.Members[2].SteadyFor = v.Limits.ReturnStable - 1
 		}, StepNone, Returning},
-		{"it is as far behind as it may be", func(v *View) { v.Cluster.Members[2].Lag = 100 }, StepEndOp, ""},
-		{"it has not come back for just as long as it may", func(v *View) {
+		{"it is behind exactly by the limit", func(v *View) { v.Cluster.Members[2].Lag = 100 }, StepEndOp, ""},
+		{"it has not come back within exactly the limit", func(v *View) {
 			v.Health.State, v.Op.WrittenFor = health.Failed, v.Limits.ReturnMax
 		}, StepNone, Returning},
-		{"it has not come back for longer", func(v *View) {
+		{"it has not come back beyond the limit", func(v *View) {
 			v.Health.State, v.Op.WrittenFor = health.Failed, v.Limits.ReturnMax+1
 		}, StepNone, NotBack},
-		{"a hook says that it runs", func(v *View) {
+		{"a hook reports that it runs", func(v *View) {
 			v.Asked.After = Hooks{State: HooksRunning, Text: "fill"}
 		}, StepNone, HookRunning},
 	})
 }
 
-func TestAMembersEtcdIsStartedAtTheVeryLimits(t *testing.T) {
+func TestAMembersEtcdIsStartedExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	failed := func() View {
 		v := restingVoter()
@@ -251,36 +251,41 @@ func TestAMembersEtcdIsStartedAtTheVeryLimits(t *testing.T) {
 	}
 	play(t, failed, []scene{
 		{"its last start is just long enough ago", nil, StepStartUnit, ""},
-		{"its last start is not", func(v *View) { v.Unit.SinceStart-- }, StepNone, Starting},
-		{"it is told how long", func(v *View) { v.Unit.SinceStart = 1740 * time.Millisecond }, StepNone, Starting},
+		{"its last start is too recent", func(v *View) { v.Unit.SinceStart-- }, StepNone, Starting},
+		{
+			"the remaining time is reported",
+			func(v *View) { v.Unit.SinceStart = 1740 * time.Millisecond },
+			StepNone,
+			Starting,
+		},
 		{"its version is too old for the others", func(v *View) {
 			v.Self.Etcd = Version{3, 5, 35}
 		}, StepNone, VersionIncompatible},
 		{"it is starting", func(v *View) { v.Unit.State = UnitActivating }, StepNone, Starting},
-		{"somebody has stopped it, and nobody answers", func(v *View) {
+		{"an operator has stopped it, and no voter answers", func(v *View) {
 			v.Unit.State, v.Cluster = UnitInactive, Cluster{ExpectedID: clusterID, Error: "refused"}
 		}, StepNone, UnitStopped},
-		{"nobody answers, and nobody knows whether it is a member", func(v *View) {
+		{"no voter answers, and its membership is unknown", func(v *View) {
 			v.Cluster, v.Self.MemberID = Cluster{ExpectedID: clusterID, Error: "refused"}, 9
 		}, StepNone, NoQuorum},
 		{"it was removed, and runs", func(v *View) {
 			v.Unit.State, v.Unit.Since, v.Cluster.Members = UnitActivating, time.Hour, v.Cluster.Members[1:]
 		}, StepStopUnit, ""},
-		{"it was removed, and its data were looked at just then", func(v *View) {
+		{"it was removed, and its data was read at the same time", func(v *View) {
 			v.Unit.State, v.Unit.Since, v.Cluster.Members = UnitActive, time.Hour, v.Cluster.Members[1:]
 			v.Data.Age, v.Cluster.StableFor = time.Minute, time.Minute
 		}, StepNone, UnitBusy},
-		{"it was removed, and was started when its data were looked at", func(v *View) {
+		{"it was removed, and was starting when its data was read", func(v *View) {
 			v.Unit.State, v.Unit.Since, v.Cluster.Members = UnitActive, time.Minute, v.Cluster.Members[1:]
 			v.Data.Age = time.Minute
 		}, StepNone, UnitBusy},
-		{"it does not answer, and its unit is not known", func(v *View) {
+		{"it does not answer, and its unit is unknown", func(v *View) {
 			v.Unit, v.Cluster.Members[0].Live = Unit{Detail: "no bus"}, false
 		}, StepNone, UnitNotKnown},
-		{"it does not answer, and its data are another member's", func(v *View) {
+		{"it does not answer, and its data is another member's", func(v *View) {
 			v.Unit.State, v.Cluster.Members[0].Live, v.Data.MemberID = UnitInactive, false, 2
 		}, StepNone, UnitStopped},
-		{"its learner does not answer, and its data are gone", func(v *View) {
+		{"its learner does not answer, and its data is gone", func(v *View) {
 			v.Target.Voters, v.Target.Standbys = 2, 1
 			v.Unit.State, v.Data = UnitInactive, Data{State: DataEmpty}
 			v.Cluster.Members[0].Learner, v.Cluster.Members[0].Live = true, false
@@ -288,7 +293,7 @@ func TestAMembersEtcdIsStartedAtTheVeryLimits(t *testing.T) {
 	})
 }
 
-func TestANewClusterIsMadeAtTheVeryLimits(t *testing.T) {
+func TestAClusterIsBootstrappedExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	asked := func() View {
 		v := spareView()
@@ -304,50 +309,55 @@ func TestANewClusterIsMadeAtTheVeryLimits(t *testing.T) {
 	}
 	play(t, asked, []scene{
 		{"its first start has failed", func(v *View) { v.Unit.State = UnitFailed }, StepWriteEnv, ""},
-		{"it is on its way down", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Starting},
+		{"it is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Starting},
 		{"its etcd has failed just long enough ago", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, EnvReady: true, SinceStart: v.Limits.StartRetry}
 		}, StepStartUnit, ""},
-		{"its etcd has failed just now", func(v *View) {
+		{"its etcd has just failed", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, EnvReady: true, SinceStart: v.Limits.StartRetry - 1, Detail: "exit 1"}
 		}, StepNone, Starting},
 		{"its unit is missing", func(v *View) {
 			v.Unit = Unit{State: UnitMissing, EnvReady: true, Detail: "no unit"}
 		}, StepNone, UnitUnusable},
-		{"it was made, and the version is not known any more", made(func(v *View) {
+		{"it was created, and the version is unknown", made(func(v *View) {
 			v.Self.Etcd = Version{}
 		}), StepNone, VersionUnknown},
-		{"it was made, and the version is too old", made(func(v *View) {
+		{"it was created, and the version is too old", made(func(v *View) {
 			v.Self.Etcd = v36(11)
 		}), StepNone, VersionUnsafe},
-		{"it was made, and has crashed", made(func(v *View) {
+		{"it was created, and has crashed", made(func(v *View) {
 			v.Unit.State, v.Unit.Ran = UnitFailed, true
 		}), StepStartUnit, ""},
-		{"it was made, and answers", made(func(v *View) {
+		{"it was created, and answers", made(func(v *View) {
 			v.Cluster = Cluster{Reachable: true, ID: 1, Members: []Member{voter(1, "n3")}}
 		}), StepFinishBootstrap, ""},
-		{"it was made, has failed, and the members answer without their records", made(func(v *View) {
+		{"it was created, has failed, and the members answer without their records", made(func(v *View) {
 			v.Unit.State, v.Self.MemberID = UnitFailed, 1
 			v.Cluster.Listed, v.Cluster.ExpectedID = true, 1
 		}), StepNone, NoQuorum},
-		{"another answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
+		{"another cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
 	})
 }
 
-func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
+func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	play(t, removalView, []scene{
-		{"it is asked for", nil, StepTakeLock, ""},
+		{"it is requested", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true} }, StepBeginRemoval, ""},
 		{"the voter is silent for just long enough", func(v *View) {
 			v.Cluster.Members[2].DownFor = v.Limits.LockTTL
 		}, StepTakeLock, ""},
-		{"the voter is not", func(v *View) {
+		{"the voter is not silent for long enough", func(v *View) {
 			v.Cluster.Members[2].DownFor = 12340 * time.Millisecond
 		}, StepNone, MemberLive},
-		{"the list is settled just now", func(v *View) { v.Cluster.StableFor = v.Limits.Settle }, StepTakeLock, ""},
-		{"the list is not", func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 }, StepNone, Settling},
-		{"the list is not, and it is told how long", func(v *View) {
+		{"the member list has just settled", func(v *View) { v.Cluster.StableFor = v.Limits.Settle }, StepTakeLock, ""},
+		{
+			"the member list has not settled",
+			func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 },
+			StepNone,
+			Settling,
+		},
+		{"the member list has not settled, and the remaining time is reported", func(v *View) {
 			v.Cluster.StableFor = 5270 * time.Millisecond
 		}, StepNone, Settling},
 		{"too few are left", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
@@ -359,13 +369,13 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 			aliveAgain(v)
 			v.Removal.Live, v.Cluster.Members = true, v.Cluster.Members[2:]
 		}, StepNone, QuorumAtRisk},
-		{"its time is over", func(v *View) { v.Removal.Over = true }, StepNone, VoterNotLive},
-		{"it is gone", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepTakeLock, ""},
+		{"its request has expired", func(v *View) { v.Removal.Over = true }, StepNone, VoterNotLive},
+		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepTakeLock, ""},
 		{"no quorum answers", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed = false, true
 		}, StepNone, NoQuorum},
-		{"the cluster is another's", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
-		{"under the lock, something is against it", func(v *View) {
+		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{"a veto holds under its lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 			v.Cluster.Members[1].Live = false
 		}, StepReleaseLock, ""},
@@ -374,7 +384,7 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 			v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3}
 			v.Unit.State, v.Cluster.StableFor = UnitFailed, 0
 		}, StepStartUnit, ""},
-		{"the join of another is orphaned meanwhile", func(v *View) {
+		{"another host's join is orphaned meanwhile", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 		}, StepTakeLock, ""},
@@ -383,7 +393,7 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 				Member{ID: 8, PeerURL: "http://n8", Learner: true, DownFor: time.Hour})
 			v.Cluster.StableFor = 0
 		}, StepTakeLock, ""},
-		{"it is to be taken down meanwhile", func(v *View) {
+		{"it has a request meanwhile", func(v *View) {
 			aliveAgain(v)
 			v.Asked = &Asked{Work: WorkRestart, By: "root", Reason: "new", RebootFor: Never}
 		}, StepTakeLock, ""},
@@ -403,23 +413,23 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 6 }, StepSetPhase, ""},
 		{"the voter answers again", aliveAgain, StepEndOp, ""},
 		{"it leads", leads, StepMoveLeader, ""},
-		{"it leads, and moves fail for just as long as they may", func(v *View) {
+		{"it leads, and transfers have failed for just as long as they may", func(v *View) {
 			leads(v)
 			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver
 		}, StepMoveLeader, ""},
-		{"it leads, and moves fail for longer", func(v *View) {
+		{"it leads, and transfers have failed for longer", func(v *View) {
 			leads(v)
 			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver+1
 		}, StepEndOp, ""},
-		{"it leads, and has for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour }, StepMoveLeader, ""},
-		{"etcd may be told", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},
-		{"etcd may be told, it answers, and another is slow", func(v *View) {
+		{"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour }, StepMoveLeader, ""},
+		{"etcd may be asked", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},
+		{"etcd may be asked, it answers, and another is slow", func(v *View) {
 			aliveAgain(v)
 			v.Op.Phase, v.Hosts[1].Health = PhaseRemoving, health.Slow
 		}, StepRemoveMember, ""},
-		{"it is gone", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
-		{"nobody has asked for it", func(v *View) { v.Removal = nil }, StepEndOp, ""},
-		{"its time is over", func(v *View) { v.Removal.Over = true }, StepEndOp, ""},
+		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
+		{"it was not requested", func(v *View) { v.Removal = nil }, StepEndOp, ""},
+		{"its request has expired", func(v *View) { v.Removal.Over = true }, StepEndOp, ""},
 	})
 	for _, c := range []struct {
 		name    string
@@ -432,12 +442,12 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 			v.Cluster.Members[2].DownFor = 1
 		}, ""},
 		{"a live one", Removal{MemberID: 9}, aliveAgain, MemberLive},
-		{"a live one that may go", Removal{MemberID: 9, Live: true}, aliveAgain, ""},
+		{"a live one that may be removed", Removal{MemberID: 9, Live: true}, aliveAgain, ""},
 		{"a dead one that is needed", Removal{MemberID: 9}, func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, QuorumAtRisk},
 		{"a dead learner", Removal{MemberID: 9}, func(v *View) { v.Cluster.Members[2].Learner = true }, ""},
-		{"another one than was asked for before", Removal{MemberID: 1}, func(*View) {}, MemberLive},
+		{"another one than requested before", Removal{MemberID: 1}, func(*View) {}, MemberLive},
 	} {
 		v := removalView()
 		c.change(&v)

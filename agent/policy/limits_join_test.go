@@ -10,46 +10,46 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// What holds at the very limit of each duration and count, and just beyond it.
+// The decisions exactly at the limit of each duration and count, and just beyond it.
 
-func TestASpareJoinsAtTheVeryLimits(t *testing.T) {
+func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
-		{"the membership has been as it is for just long enough", func(v *View) {
+		{"the membership has been stable for just long enough", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle
 		}, StepTakeLock, ""},
 		{"not yet", func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 }, StepNone, Settling},
-		{"not yet, and it is told how long", func(v *View) {
+		{"not yet, and the remaining time is reported", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle - 730*time.Millisecond
 		}, StepNone, Settling},
-		{"the last operation is over for just long enough", func(v *View) {
+		{"the last operation has ended just long enough ago", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown
 		}, StepTakeLock, ""},
 		{"its clock is off by the limit", func(v *View) { v.Clock.Offset = -v.Limits.ClockOffset }, StepTakeLock, ""},
 		{"its clock is off by more", func(v *View) { v.Clock.Offset = 6260 * time.Millisecond }, StepNone, ClockSkew},
 		{"two databases just fit", func(v *View) { v.Data.Free = 2 << 30 }, StepTakeLock, ""},
 		{"two databases do not fit", func(v *View) { v.Data.Free = 1<<30 + 1 }, StepNone, SpaceLow},
-		{"its next try is a moment away", func(v *View) { v.Backoff = 1 }, StepNone, BackingOff},
-		{"a live voter's version is not known", func(v *View) {
+		{"its next attempt is a moment away", func(v *View) { v.Backoff = 1 }, StepNone, BackingOff},
+		{"a live voter's version is unknown", func(v *View) {
 			v.Cluster.Members[1].Version = Version{}
 		}, StepNone, VersionUnknown},
-		{"a voter that is down has not told its version", func(v *View) {
+		{"the version of a voter that is down is unknown", func(v *View) {
 			v.Cluster.Members[1].Version, v.Cluster.Members[1].Live = Version{}, false
 		}, StepNone, VoterNotLive},
 		{"there is no voter", func(v *View) { v.Cluster.Members = nil }, StepNone, VoterNotLive},
-		{"a learner without a name is there", func(v *View) {
+		{"there is a learner without a name", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 9, PeerURL: "http://n9", Learner: true})
 		}, StepNone, LearnerPresent},
-		{"a voter and a spare look sick", func(v *View) {
+		{"a voter and a spare look unhealthy", func(v *View) {
 			v.Hosts[0].Health = health.Failed
 			v.Hosts = append(v.Hosts, ready("n9", RoleSpare))
 			v.Hosts[3].Health = health.Failed
 		}, StepTakeLock, ""},
-		{"two spares look sick", func(v *View) {
+		{"two spares look unhealthy", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n8", RoleSpare), ready("n9", RoleSpare))
 			v.Hosts[3].Health, v.Hosts[4].Health = health.Slow, health.Slow
 		}, StepTakeLock, ""},
-		{"a voter and a standby look sick", func(v *View) {
+		{"a voter and a standby look unhealthy", func(v *View) {
 			v.Hosts[0].Health = health.Failed
 			v.Hosts = append(v.Hosts, ready("n9", RoleStandby))
 			v.Hosts[3].Health = health.Stalled
@@ -57,37 +57,37 @@ func TestASpareJoinsAtTheVeryLimits(t *testing.T) {
 		{"two have failed", func(v *View) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Failed, health.Failed
 		}, StepNone, CommonCause},
-		{"nobody knows who holds the lock", func(v *View) { v.Lock.Known = false }, StepNone, LockHeld},
-		{"it rests, and has not looked", func(v *View) { v.Resting = true }, StepNone, NotMyTurn},
-		{"it rests, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
-		{"it rests, and a voter is down", func(v *View) {
+		{"the lock's holder is unknown", func(v *View) { v.Lock.Known = false }, StepNone, LockHeld},
+		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, NotMyTurn},
+		{"it is resting, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
+		{"it is resting, and a voter is down", func(v *View) {
 			v.Resting, v.Looked, v.Cluster.Members[1].Live = true, true, false
 		}, StepNone, VoterNotLive},
-		{"it rests, and has no verdict", func(v *View) {
+		{"it is resting, and has no health state", func(v *View) {
 			v.Resting, v.Looked, v.Health.State = true, true, health.Unknown
 		}, StepNone, HealthUnknown},
-		{"it has just waited long enough for the one that goes first", func(v *View) {
+		{"it has waited just long enough for the host that goes first", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 			v.FreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL
 		}, StepTakeLock, ""},
-		{"it waits for the one that goes first", func(v *View) {
+		{"it waits for the host that goes first", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 			v.FreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL - 1
 		}, StepNone, NotMyTurn},
-		{"it is asked into maintenance too", func(v *View) {
+		{"it has a maintenance request, too", func(v *View) {
 			v.Asked, v.IdleFor = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk"}, 0
 		}, StepNone, Settling},
 		{"nothing starts its etcd after a boot", func(v *View) { v.Unit.NotAtBoot = true }, StepTakeLock, ""},
-		{"a cluster answers, but not its records", func(v *View) {
+		{"a cluster answers, but its records are unreadable", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.Error = false, true, "no leader"
 		}, StepNone, NoQuorum},
-		{"etcd forbids, and something else is in the way", func(v *View) {
+		{"etcd denies access, and another veto holds", func(v *View) {
 			v.Cluster.Denied, v.Health.State = true, health.Slow
 		}, StepNone, HealthBad},
 	})
 }
 
-func TestAJoinGoesOnAtTheVeryLimits(t *testing.T) {
+func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	begun := func(change func(*View)) func(*View) { // before the learner is added
 		return func(v *View) {
@@ -115,40 +115,45 @@ func TestAJoinGoesOnAtTheVeryLimits(t *testing.T) {
 		return func(v *View) { change(&v.Cluster.Members[2]) }
 	}
 	play(t, joinView, []scene{
-		{"it is as far behind as it may be", learner(func(m *Member) { m.Lag = 100 }), StepPromote, ""},
+		{"it is behind exactly by the limit", learner(func(m *Member) { m.Lag = 100 }), StepPromote, ""},
 		{"it has been steady and up for just long enough", learner(func(m *Member) {
 			m.SteadyFor, m.LiveFor = 30*time.Second, time.Minute
 		}), StepPromote, ""},
-		{"it has not moved for just as long as it may", learner(func(m *Member) {
+		{"it has made no progress for exactly the limit", learner(func(m *Member) {
 			m.StalledFor, m.Lag = 5*time.Minute, 5000
 		}), StepNone, LearnerBehind},
-		{"it has lasted just as long as it may", func(v *View) { v.Op.Elapsed = 2 * time.Hour }, StepPromote, ""},
-		{"it has lasted longer than an addition may", func(v *View) { v.Op.Elapsed = time.Hour }, StepPromote, ""},
-		{"it is not added for just as long as it may", begun(func(v *View) {
+		{"it has lasted exactly as long as it may", func(v *View) { v.Op.Elapsed = 2 * time.Hour }, StepPromote, ""},
+		{"it has lasted longer than adding may", func(v *View) { v.Op.Elapsed = time.Hour }, StepPromote, ""},
+		{"it has not been added for exactly the limit", begun(func(v *View) {
 			v.Op.Elapsed = 5 * time.Minute
 		}), StepAddLearner, ""},
-		{"it is not added for longer", begun(func(v *View) { v.Op.Elapsed = 5*time.Minute + 1 }), StepRollBack, ""},
-		{"a write is just old enough to have settled", func(v *View) {
+		{
+			"it has not been added beyond the limit",
+			begun(func(v *View) { v.Op.Elapsed = 5*time.Minute + 1 }),
+			StepRollBack,
+			"",
+		},
+		{"a write is just old enough to be settled", func(v *View) {
 			m := &v.Cluster.Members[2]
 			m.StillFor, m.StalledFor, v.Op.WrittenFor = 6*time.Minute, 6*time.Minute, v.Limits.Settle
 		}, StepNone, LearnerNotSteady},
 		{"a write of a moment ago was not followed", func(v *View) {
 			v.Cluster.Members[2].StillFor, v.Op.WrittenFor = time.Minute, 1260*time.Millisecond
 		}, StepNone, LearnerNotSteady},
-		{"others have become voters before it was added", begun(func(v *View) {
+		{"other hosts have become voters before it was added", begun(func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 		}), StepEndOp, ""},
-		{"others have become voters before the standby was added", begun(func(v *View) {
+		{"other hosts have become voters before the standby was added", begun(func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 			v.Op.Target = RoleStandby
 		}), StepAddLearner, ""},
-		{"the membership has settled just now", begun(func(v *View) {
+		{"the membership has just settled", begun(func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle
 		}), StepAddLearner, ""},
 		{"the membership has not settled", begun(func(v *View) {
 			v.Cluster.StableFor = 5260 * time.Millisecond
 		}), StepNone, Settling},
-		{"the membership has settled just now, before its promotion", func(v *View) {
+		{"the membership has just settled, before its promotion", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle
 		}, StepPromote, ""},
 		{"the membership has not settled, before its promotion", func(v *View) {
@@ -156,52 +161,57 @@ func TestAJoinGoesOnAtTheVeryLimits(t *testing.T) {
 		}, StepNone, Settling},
 		{"it reports errors", learner(func(m *Member) { m.Errors = true }), StepNone, LearnerNotSteady},
 		{"it serves for the first time", func(v *View) { v.Op.Phase = PhaseAdded }, StepSetPhase, ""},
-		{"its data are of another member", added(func(v *View) { v.Data.MemberID = 9 }), StepMoveDataAside, ""},
-		{"its data are of a start that failed", added(func(v *View) {
+		{"its data is another member's", added(func(v *View) { v.Data.MemberID = 9 }), StepMoveDataAside, ""},
+		{"its data is of a failed start", added(func(v *View) {
 			v.Data.State = DataRemains
 		}), StepMoveDataAside, ""},
-		{"its data are its own", added(func(*View) {}), StepStartUnit, ""},
-		{"its data were not looked at", added(func(v *View) { v.Data.State = DataUnknown }), StepNone, DataNotKnown},
+		{"its data is its own", added(func(*View) {}), StepStartUnit, ""},
+		{"its data was not read", added(func(v *View) { v.Data.State = DataUnknown }), StepNone, DataNotKnown},
 		{"its data cannot be read", added(func(v *View) { v.Data.State = DataUnreadable }), StepNone, DataUnusable},
-		{"it is started again at the very time", added(func(v *View) {
+		{"it is started again exactly in time", added(func(v *View) {
 			v.Unit.State, v.Unit.SinceStart = UnitFailed, v.Limits.StartRetry
 		}), StepStartUnit, ""},
-		{"its data are its own, and the environment is not", added(func(v *View) {
+		{"its data is its own, and the environment is not", added(func(v *View) {
 			v.Unit.EnvReady = false
 		}), StepStartUnit, ""},
-		{"it votes, and its etcd has failed with a version that is not known", votes(func(v *View) {
+		{"it votes, and its etcd has failed with an unknown version", votes(func(v *View) {
 			v.Unit.State, v.Self.Etcd = UnitFailed, Version{}
 		}), StepNone, VersionUnknown},
-		{"it votes, and its data were not looked at", votes(func(v *View) {
+		{"it votes, and its data was not read", votes(func(v *View) {
 			v.Unit.State, v.Data.State = UnitFailed, DataUnknown
 		}), StepNone, DataUnusable},
-		{"it votes, and its data are another's", votes(func(v *View) {
+		{"it votes, and its data is another member's", votes(func(v *View) {
 			v.Unit.State, v.Data.MemberID = UnitFailed, 9
 		}), StepNone, DataUnusable},
-		{"it votes, and has been silent for just as long as it may", votes(func(v *View) {
+		{"it votes, and has been silent for exactly the limit", votes(func(v *View) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 5*time.Minute
 		}), StepNone, Starting},
-		{"it votes, and has been silent for longer", votes(func(v *View) {
+		{"it votes, and has been silent beyond the limit", votes(func(v *View) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 5*time.Minute+1
 		}), StepEndOp, ""},
-		{"it votes, and somebody has stopped it for just as long", votes(func(v *View) {
+		{"it votes, and an operator stopped it exactly at the limit", votes(func(v *View) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 5*time.Minute
 			v.Unit.State = UnitInactive
 		}), StepNone, UnitStopped},
-		{"it votes, does not know that yet, and answers", votes(func(v *View) {
+		{"it votes, has not noticed that yet, and answers", votes(func(v *View) {
 			v.Cluster.Members[2].ThinksLearner = true
 		}), StepNone, Starting},
-		{"it is asked into maintenance", func(v *View) {
+		{"it has a maintenance request", func(v *View) {
 			v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk"}
 		}, StepPromote, ""},
-		{"its cluster answers, but not its records", func(v *View) {
+		{"its cluster answers, but its records are unreadable", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.Error = false, true, "no leader"
 		}, StepNone, NoQuorum},
-		{"its cluster is another's", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{
+			"its endpoints lead to another cluster",
+			func(v *View) { v.Cluster.ExpectedID = 9 },
+			StepNone,
+			ClusterIDMismatch,
+		},
 	})
 }
 
-func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
+func TestAJoinIsRolledBackExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	back := func() View {
 		v := joinView()
@@ -216,9 +226,9 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 	}
 	play(t, back, []scene{
 		{"the code alone is written", gone(func(v *View) { v.Op.Reason = "" }), StepEndOp, ""},
-		{"nothing is written", gone(func(v *View) { v.Op.Outcome = "" }), StepEndOp, ""},
-		{"nothing that is known", gone(func(v *View) { v.Op.Outcome = "LEARNER_STALL" }), StepEndOp, ""},
-		{"its unit is not known", gone(func(v *View) { v.Unit.State = UnitUnknown }), StepNone, UnitNotKnown},
+		{"no reason is recorded", gone(func(v *View) { v.Op.Outcome = "" }), StepEndOp, ""},
+		{"an unknown code is recorded", gone(func(v *View) { v.Op.Outcome = "LEARNER_STALL" }), StepEndOp, ""},
+		{"its unit is unknown", gone(func(v *View) { v.Unit.State = UnitUnknown }), StepNone, UnitNotKnown},
 		{"its etcd is stopping", gone(func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
 		{"its etcd is starting", gone(func(v *View) { v.Unit.State = UnitActivating }), StepStopUnit, ""},
 	})
@@ -233,10 +243,10 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 		{"only its peer URL is recorded", func(v *View) { v.Op.MemberID = 0 }, StepRemoveLearner, ""},
 		{"only its member is recorded", func(v *View) { v.Op.PeerURL = "" }, StepRemoveLearner, ""},
 		{"neither is recorded", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 0, "" }, StepEndOp, ""},
-		{"the own unit is not known", func(v *View) {
+		{"its own unit is unknown", func(v *View) {
 			v.Cluster.Members, v.Unit.State = v.Cluster.Members[:2], UnitUnknown
 		}, StepEndOp, ""},
-		{"it was recorded meanwhile, and its agent is there", func(v *View) {
+		{"it was recorded meanwhile, and its agent is present", func(v *View) {
 			v.Op.Token, v.Op.OrphanedFor = 7, 65*time.Second-1
 		}, StepReleaseLock, ""},
 		{"it was recorded meanwhile, and its agent is just gone", func(v *View) {
@@ -245,7 +255,7 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 	})
 }
 
-func TestAVoterTakesBackWhatIsLeftAtTheVeryLimits(t *testing.T) {
+func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	orphaned := func() View {
 		v := voterView()
@@ -254,28 +264,28 @@ func TestAVoterTakesBackWhatIsLeftAtTheVeryLimits(t *testing.T) {
 	}
 	second := func(v *View) { v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2 }
 	play(t, orphaned, []scene{
-		{"the grace is just over", nil, StepTakeLock, ""},
-		{"the grace is not over", func(v *View) { v.Op.OrphanedFor-- }, StepNone, OperationInFlight},
-		{"the second waits for one lock's time more", func(v *View) {
+		{"the grace period is just over", nil, StepTakeLock, ""},
+		{"the grace period is not over", func(v *View) { v.Op.OrphanedFor-- }, StepNone, OperationInFlight},
+		{"the second waits for one more lock TTL", func(v *View) {
 			second(v)
 			v.Op.OrphanedFor += v.Limits.LockTTL - 1
 		}, StepNone, OperationInFlight},
 		{"the second has waited", func(v *View) { second(v); v.Op.OrphanedFor += v.Limits.LockTTL }, StepTakeLock, ""},
-		{"the second, when the first is down, does not wait", func(v *View) {
+		{"the second does not wait if the first is down", func(v *View) {
 			second(v)
 			v.Cluster.Members[0].Live = false
 		}, StepTakeLock, ""},
-		{"the lock is not known", func(v *View) { v.Lock.Known = false }, StepNone, OperationInFlight},
-		{"another holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, OperationInFlight},
+		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, OperationInFlight},
+		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, OperationInFlight},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, OperationInFlight},
-		{"a spare leaves it alone", func(v *View) {
+		{"a spare does not touch it", func(v *View) {
 			v.Self.ID, v.Self.PeerURL = "n9", peerPrefix+"n9"
 			v.Data = Data{State: DataEmpty, FreeKnown: true, Free: 1 << 40}
 			v.Unit.State = UnitInactive
 			v.Op.OrphanedFor = time.Hour
 		}, StepNone, OperationInFlight},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},
-		{"the cluster is another's", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
 	})
 	left := func() View {
 		v := orphaned()
@@ -285,9 +295,9 @@ func TestAVoterTakesBackWhatIsLeftAtTheVeryLimits(t *testing.T) {
 	}
 	mine := func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 9} }
 	play(t, left, []scene{
-		{"a learner has just never started for too long", nil, StepTakeLock, ""},
+		{"a learner has never started for just too long", nil, StepTakeLock, ""},
 		{"a learner has never started", func(v *View) { v.Cluster.Members[2].DownFor-- }, StepNone, AtRest},
-		{"it is taken out under the lock", mine, StepRollBack, ""},
+		{"it is removed under the lock", mine, StepRollBack, ""},
 		{"the second waits", func(v *View) {
 			second(v)
 			v.Cluster.Members[2].DownFor += v.Limits.LockTTL - 1
@@ -296,11 +306,11 @@ func TestAVoterTakesBackWhatIsLeftAtTheVeryLimits(t *testing.T) {
 			second(v)
 			v.Cluster.Members[2].DownFor += v.Limits.LockTTL
 		}, StepTakeLock, ""},
-		{"the lock is not known", func(v *View) { v.Lock.Known = false }, StepNone, AtRest},
-		{"another holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, AtRest},
+		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, AtRest},
+		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, AtRest},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, AtRest},
-		{"another host is in its turn", func(v *View) { v.Hosts[1].Turn = true }, StepNone, AtRest},
-		{"the cluster is another's", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{"another host is in its operation", func(v *View) { v.Hosts[1].Turn = true }, StepNone, AtRest},
+		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},
 		{"a voter that does not answer leaves it to others", func(v *View) {
 			v.Cluster.Members[0].Live, v.Cluster.Members[2].DownFor = false, time.Hour

@@ -18,9 +18,9 @@ type RoundNeeds struct {
 	Operated   bool // the operation in flight is its own
 }
 
-// LooksEveryRound tells whether a host may have to act, and looks in every round: it is a member or becomes one, holds
-// the lock, was told to make a cluster, is called, or has seen for itself that it goes first. While nobody says how the
-// cluster is, it goes on as before: in a small fleet it looks in every round anyway.
+// LooksEveryRound reports whether a host may have to act, so that it looks in every round: it is a member or becomes
+// one, holds the lock, has a request to bootstrap, is called, or has observed itself that it goes first. While the
+// cluster state is unknown, it continues as before: in a small fleet it looks in every round anyway.
 func LooksEveryRound(a RoundNeeds) bool {
 	switch {
 	case a.Bootstraps, a.Removes, a.HoldsLock, a.Steps:
@@ -31,8 +31,8 @@ func LooksEveryRound(a RoundNeeds) bool {
 	return a.Listed || a.Called || a.GoesFirst || a.Operated
 }
 
-// goesFirst tells whether a decision has found that nobody else goes first. It matters when nobody keeps the queue, or
-// keeps it badly.
+// goesFirst reports whether a decision has found that no other host goes first. It matters if no host keeps the queue,
+// or the queue is wrong.
 func goesFirst(v View, d Decision) bool {
 	if !v.Cluster.Reachable || v.Self.Mode != Manage || d.Role != RoleSpare || d.Waiting != "" ||
 		(v.Resting && !v.Looked) {

@@ -5,27 +5,27 @@ package policy
 
 import "testing"
 
-func TestAHostLooksInEveryTurnWhenItMayHaveToAct(t *testing.T) {
+func TestAHostLooksEveryRoundIfItMayHaveToAct(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		knows RoundNeeds
 		want  bool
 	}{
-		"a spare that others go before":                {RoundNeeds{}, false},
-		"one that was attentive until now":             {RoundNeeds{Attended: true}, false},
-		"one that was told to make a cluster":          {RoundNeeds{Bootstraps: true}, true},
-		"one that was asked to remove a member":        {RoundNeeds{Removes: true}, true},
-		"one with the lock":                            {RoundNeeds{HoldsLock: true}, true},
-		"one whose step is under way":                  {RoundNeeds{Steps: true}, true},
-		"a member":                                     {RoundNeeds{Listed: true}, true},
-		"one that is called":                           {RoundNeeds{Called: true}, true},
-		"one that goes first":                          {RoundNeeds{GoesFirst: true}, true},
-		"one in its own operation":                     {RoundNeeds{Operated: true}, true},
-		"a spare that is cut off":                      {RoundNeeds{Silent: true}, false},
-		"an attentive host that is cut off":            {RoundNeeds{Silent: true, Attended: true}, true},
-		"one with the lock that is cut off":            {RoundNeeds{Silent: true, HoldsLock: true}, true},
-		"one that makes a cluster where there is none": {RoundNeeds{Silent: true, Bootstraps: true}, true},
-		"one that is cut off, and was listed":          {RoundNeeds{Silent: true, Listed: true}, false},
+		"a spare with others before it":                 {RoundNeeds{}, false},
+		"one that looked every round until now":         {RoundNeeds{Attended: true}, false},
+		"one with a bootstrap request":                  {RoundNeeds{Bootstraps: true}, true},
+		"one with a removal request":                    {RoundNeeds{Removes: true}, true},
+		"one with the lock":                             {RoundNeeds{HoldsLock: true}, true},
+		"one with a step in progress":                   {RoundNeeds{Steps: true}, true},
+		"a member":                                      {RoundNeeds{Listed: true}, true},
+		"one that the queue names":                      {RoundNeeds{Called: true}, true},
+		"one that goes first":                           {RoundNeeds{GoesFirst: true}, true},
+		"one in its own operation":                      {RoundNeeds{Operated: true}, true},
+		"a spare that is cut off":                       {RoundNeeds{Silent: true}, false},
+		"a host that looked every round and is cut off": {RoundNeeds{Silent: true, Attended: true}, true},
+		"one that is cut off and has the lock":          {RoundNeeds{Silent: true, HoldsLock: true}, true},
+		"one that bootstraps a cluster":                 {RoundNeeds{Silent: true, Bootstraps: true}, true},
+		"one that is cut off, and was listed":           {RoundNeeds{Silent: true, Listed: true}, false},
 	} {
 		if got := LooksEveryRound(c.knows); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)
@@ -33,20 +33,20 @@ func TestAHostLooksInEveryTurnWhenItMayHaveToAct(t *testing.T) {
 	}
 }
 
-func TestASpareGoesFirstWhenItHasSeenThatNobodyElseDoes(t *testing.T) {
+func TestASpareGoesFirstIfNoOtherHostDoes(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		edit func(*View)
 		want bool
 	}{
-		"a spare that is ready":          {func(*View) {}, true},
-		"one that only waits to cool":    {func(v *View) { v.IdleFor = 0 }, true},
-		"one that rests, and has looked": {func(v *View) { v.Resting, v.Looked = true, true }, true},
-		"one that rests":                 {func(v *View) { v.Resting = true }, false},
-		"one that is cut off":            {func(v *View) { v.Cluster = Cluster{} }, false},
-		"one that only observes":         {func(v *View) { v.Self.Mode = Observe }, false},
-		"one that backs off":             {func(v *View) { v.Backoff = 1 }, false},
-		"one that another host is before": {func(v *View) {
+		"a spare that is ready":               {func(*View) {}, true},
+		"one that waits for the cool-down":    {func(v *View) { v.IdleFor = 0 }, true},
+		"one that is resting, and has looked": {func(v *View) { v.Resting, v.Looked = true, true }, true},
+		"one that is resting":                 {func(v *View) { v.Resting = true }, false},
+		"one that is cut off":                 {func(v *View) { v.Cluster = Cluster{} }, false},
+		"one that only observes":              {func(v *View) { v.Self.Mode = Observe }, false},
+		"one that backs off":                  {func(v *View) { v.Backoff = 1 }, false},
+		"one with another host before it": {func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 			v.Hosts[len(v.Hosts)-1].P99 = 1
 			v.Hosts[2].P99 = 1 << 30

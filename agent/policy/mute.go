@@ -12,7 +12,7 @@ import (
 // MaxMutes bounds the mutes of a host.
 const MaxMutes = 128
 
-// AgainstMute says why a finding is not to be muted, or gives nil. check is the one that may find it; nil: none does.
+// AgainstMute returns why a finding may not be muted, or nil. check is the check that reports it; nil: none does.
 func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	switch {
 	case check == nil:
@@ -24,7 +24,7 @@ func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	return nil
 }
 
-// AgainstMoreMutes says why none is noted beside so many others, or gives nil.
+// AgainstMoreMutes returns why no mute may be added to that many others, or nil.
 func AgainstMoreMutes(others int) *Refusal {
 	if others < MaxMutes {
 		return nil

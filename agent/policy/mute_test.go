@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestOnlyAFindingThatGatesNothingIsMutedAndOnlySoManyAre(t *testing.T) {
+func TestOnlyALimitedNumberOfFindingsWithoutGateIsMuted(t *testing.T) {
 	t.Parallel()
 	for _, g := range []health.Gate{health.Joins, health.Leadership, health.Maintenance} {
 		r := AgainstMute("X", &health.Check{Gates: g})
@@ -22,7 +22,7 @@ func TestOnlyAFindingThatGatesNothingIsMutedAndOnlySoManyAre(t *testing.T) {
 		t.Errorf("one that gates nothing: %+v", r)
 	}
 	if r := AgainstMute("X", nil); r == nil || r.Kind != NoSuch {
-		t.Errorf("one that nothing finds: %+v", r)
+		t.Errorf("one that no check reports: %+v", r)
 	}
 	if r := AgainstMoreMutes(MaxMutes - 1); r != nil {
 		t.Errorf("the last one: %+v", r)

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// noUnit takes the unit away, and leaves the member: as where a kubelet runs etcd as a static pod.
+// noUnit removes the unit and keeps the member, as if a kubelet ran etcd as a static pod.
 func noUnit(base func() View) func() View {
 	return func() View {
 		v := base()
@@ -14,24 +14,29 @@ func noUnit(base func() View) func() View {
 	}
 }
 
-// TestAMemberThatNoUnitRunsIsWatchedAndTakesTurns holds what contrib/docs/kubernetes.md says.
-func TestAMemberThatNoUnitRunsIsWatchedAndTakesTurns(t *testing.T) {
+// This test holds the promises of contrib/docs/kubernetes.md.
+func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
 	t.Parallel()
 	play(t, noUnit(restingVoter), []scene{
-		{"it rests", nil, StepNone, AtRest},
-		{"it rests where it observes", func(v *View) { v.Self.Mode = Observe }, StepNone, AtRest},
-		{"a voter that is down is told", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{"it is idle", nil, StepNone, AtRest},
+		{"it is idle in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, AtRest},
+		{
+			"a voter that is down is reported",
+			func(v *View) { v.Cluster.Members[1].Live = false },
+			StepNone,
+			VoterNotLive,
+		},
 	})
-	play(t, noUnit(slowLeader), []scene{{"it hands the leadership over", nil, StepGiveWay, ""}})
+	play(t, noUnit(slowLeader), []scene{{"it transfers leadership", nil, StepGiveWay, ""}})
 	play(t, noUnit(askedView), []scene{
 		{"it cannot be stopped", nil, StepNone, UnitUnusable},
 		{"nor restarted", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, UnitUnusable},
 		{"nor rebooted", func(v *View) { v.Asked.Work = WorkReboot }, StepNone, UnitUnusable},
-		{"it may have its turn", func(v *View) { v.Asked.KeepRunning = true }, StepTakeLock, ""},
-		{"also while another voter is down, as nothing is stopped for it", func(v *View) {
+		{"it may have its operation", func(v *View) { v.Asked.KeepRunning = true }, StepTakeLock, ""},
+		{"also while another voter is down, since nothing is stopped for it", func(v *View) {
 			v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false
 		}, StepTakeLock, ""},
-		{"not while another host has its turn", func(v *View) {
+		{"not during another host's operation", func(v *View) {
 			v.Asked.KeepRunning = true
 			v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseDown, MemberID: 1, Token: 5}
 		}, StepNone, OperationInFlight},

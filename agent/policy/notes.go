@@ -17,6 +17,6 @@ type Notes struct {
 
 	// These are written with the step and mean nothing without it.
 	Join     JoinNote
-	Repair   bool // count one more replacement, and whom it replaced, with the step
+	Repair   bool // count one more replacement, and the replaced voter, with the step
 	Recovery RecoveryNote
 }

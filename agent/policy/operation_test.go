@@ -33,11 +33,11 @@ func TestEveryOtherVotersHostAnswersAnOperationThatAsks(t *testing.T) {
 		role Role
 		want bool
 	}{
-		"a voter":             {asks, RoleVoter, true},
-		"a standby":           {asks, RoleStandby, false},
-		"its own host":        {&Op{Kind: KindCycle, Host: "2", Phase: PhaseReady}, RoleVoter, false},
-		"nobody is asked yet": {&Op{Kind: KindCycle, Host: "1", Phase: PhaseBegun}, RoleVoter, false},
-		"there is none":       {nil, RoleVoter, false},
+		"a voter":              {asks, RoleVoter, true},
+		"a standby":            {asks, RoleStandby, false},
+		"its own host":         {&Op{Kind: KindCycle, Host: "2", Phase: PhaseReady}, RoleVoter, false},
+		"no host is asked yet": {&Op{Kind: KindCycle, Host: "1", Phase: PhaseBegun}, RoleVoter, false},
+		"there is none":        {nil, RoleVoter, false},
 	} {
 		v := View{Op: c.op}
 		if v.Self.ID = "2"; Answers(v, c.role) != c.want {
@@ -46,7 +46,7 @@ func TestEveryOtherVotersHostAnswersAnOperationThatAsks(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testing.T) {
+func TestKindsOfOperationsDifferOnlyByTheirDeclarations(t *testing.T) {
 	t.Parallel()
 	op := Op{MemberID: 7, Replaces: 8}
 	titled := OperationTitle{HostName: "n1", Target: "n3", Work: "reboot", Member: "c0ffee"}
@@ -63,7 +63,7 @@ func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testin
 	}
 	for _, kind := range Kinds() {
 		if _, is := differs[kind]; !is {
-			t.Errorf("what is told of a kind of operation is not held for %q", kind)
+			t.Errorf("the properties of a kind of operation are not declared for %q", kind)
 		}
 	}
 	for kind, want := range differs {
@@ -76,6 +76,6 @@ func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testin
 	}
 	var none *Op
 	if none.Out() != 0 || Title(OperationTitle{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
-		t.Error("no operation takes somebody out, or a target that is not named is called otherwise")
+		t.Error("an undefined operation removes no member, and its target is called by its role")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func TestATurnWhoseRecordIsGoneIsRecordedAgain(t *testing.T) {
+func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 	t.Parallel()
-	failed := func(change func(*View)) func(*View) { // its etcd, which is not held back
+	failed := func(change func(*View)) func(*View) { // its etcd, which the start guard does not hold back
 		return func(v *View) {
 			v.Asked.Stopped, v.Unit.State = false, UnitFailed
 			change(v)
@@ -33,18 +33,18 @@ func TestATurnWhoseRecordIsGoneIsRecordedAgain(t *testing.T) {
 			v.Unreadable = []Unreadable{{RecordPause, "/quorumd/pause", "not JSON"}}
 		}, StepNone, InMaintenance},
 		{"its disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, InMaintenance},
-		{"its etcd has failed, and the lock is another's", failed(func(v *View) {
+		{"its etcd has failed, and another host has the lock", failed(func(v *View) {
 			v.Lock.Held, v.Lock.Holder = true, "n1"
 		}), StepStartUnit, ""},
-		{"an orphaned join keeps it from that", failed(func(v *View) {
+		{"an orphaned join prevents that", failed(func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 			v.Cluster.Members[2].Live = true
 		}), StepTakeLock, ""},
 		{"it has nothing else to do, and waits", func(v *View) {
 			v.Data, v.Lock.Held, v.Lock.Holder = Data{State: DataEmpty}, true, "n1"
 		}, StepNone, LockHeld},
-		{"nobody answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, InMaintenance},
-		{"it is asked to remove a member, too", func(v *View) {
+		{"no voter answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, InMaintenance},
+		{"it has a removal request, too", func(v *View) {
 			v.Removal = &Removal{MemberID: 2, By: "root", Reason: "in the bin", Live: true}
 		}, StepTakeLock, ""},
 	})
@@ -54,11 +54,11 @@ func TestATurnWhoseRecordIsGoneIsRecordedAgain(t *testing.T) {
 		op    *Op
 		want  string
 	}{
-		{"nobody says so", []Host{{ID: "n1"}, {ID: "n3"}}, nil, ""},
-		{"this host says so", []Host{{ID: "n3", Turn: true}}, nil, ""},
-		{"another says so", []Host{{ID: "n1"}, {ID: "n2", Turn: true}}, nil, "n2"},
+		{"no host reports it", []Host{{ID: "n1"}, {ID: "n3"}}, nil, ""},
+		{"this host reports it", []Host{{ID: "n3", Turn: true}}, nil, ""},
+		{"another host reports it", []Host{{ID: "n1"}, {ID: "n2", Turn: true}}, nil, "n2"},
 		{"its record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n2"}, ""},
-		{"another's record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n1"}, "n2"},
+		{"another host's record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n1"}, "n2"},
 	} {
 		h, found := turnElsewhere(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
 		if h.ID != c.want || found != (c.want != "") {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestAMaintenanceThatLastsTooLongIsToldToTheOtherHosts(t *testing.T) {
+func TestAnOverdueMaintenanceIsReportedByTheOtherHosts(t *testing.T) {
 	t.Parallel()
 	v := downView()
 	if got := Decide(v).Waiting; got != InMaintenance {
@@ -21,11 +21,11 @@ func TestAMaintenanceThatLastsTooLongIsToldToTheOtherHosts(t *testing.T) {
 	}
 	v.Asked = nil
 	if got := Decide(v).Waiting; got == InMaintenance || got == MaintenanceOverdue {
-		t.Errorf("when nothing is asked it waits for %q", got)
+		t.Errorf("without a request it waits for %q", got)
 	}
 }
 
-func TestAnOperationThatLastsTooLongIsToldByEveryHost(t *testing.T) {
+func TestAnOverdueOperationIsReportedByEveryHost(t *testing.T) {
 	t.Parallel()
 	v := askedView()
 	v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown, OrphanedFor: time.Hour}
@@ -40,7 +40,7 @@ func TestAnOperationThatLastsTooLongIsToldByEveryHost(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsGivenMoreTimeTellsTheOthers(t *testing.T) {
+func TestAHostPublishesAnExtendedTimeLimit(t *testing.T) {
 	t.Parallel()
 	v := downView()
 	v.Asked.Retimed = true
@@ -49,13 +49,13 @@ func TestAHostThatIsGivenMoreTimeTellsTheOthers(t *testing.T) {
 	}
 }
 
-func TestAHostThatWaitsForItsTurnIsNotCalledInMaintenance(t *testing.T) {
+func TestAQueuedHostIsNotReportedInMaintenance(t *testing.T) {
 	t.Parallel()
 	v := askedView()
 	if got := Decide(v).Waiting; got != CycleQueued {
-		t.Errorf("before its turn it waits for %q", got)
+		t.Errorf("before its operation it waits for %q", got)
 	}
 	if text, holds := awaitsTurn(v); !holds || !strings.Contains(text, "queued: ") {
-		t.Errorf("that is told as %q", text)
+		t.Errorf("that is reported as %q", text)
 	}
 }

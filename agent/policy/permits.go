@@ -11,7 +11,7 @@ type Permission struct {
 	Hold bool // a join that has begun may keep waiting
 }
 
-// Permits returns what each health state allows. Unknown never adds a member and never gives one up.
+// Permits returns what each health state allows. Unknown neither adds a member nor rolls one back.
 func Permits(s health.State) Permission {
 	switch s { //exhaustive:enforce
 	case health.OK:
@@ -41,9 +41,6 @@ func gates(s health.State, spares, what health.Gate) bool {
 func (h Health) gates(what health.Gate) bool { return gates(h.State, h.Spares, what) }
 
 // Unhealthy reports whether a health state means that the host harms the cluster.
-func Unhealthy(s health.State) bool { return sick(s) }
-
-// sick reports whether a health state means that the host harms the cluster.
-func sick(s health.State) bool {
+func Unhealthy(s health.State) bool {
 	return s == health.Slow || s == health.Stalled || s == health.Failed
 }

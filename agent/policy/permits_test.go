@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestWhatAVerdictPermits(t *testing.T) {
+func TestPermissionsOfEachHealthState(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[health.State]Permission{
 		health.OK: {Join: true, Hold: true}, health.Warm: {Hold: true}, health.Unknown: {Hold: true},
@@ -24,13 +24,13 @@ func TestWhatAVerdictPermits(t *testing.T) {
 		health.OK: false, health.Warm: false, health.Unknown: false, health.Qualifying: false, health.Slow: true,
 		health.Stalled: true, health.Failed: true,
 	} {
-		if got := sick(state); got != want {
-			t.Errorf("%s is sick: %v", state, got)
+		if got := Unhealthy(state); got != want {
+			t.Errorf("%s is unhealthy: %v", state, got)
 		}
 	}
 }
 
-func TestAFindingKeepsFromHappeningOnlyWhatItGates(t *testing.T) {
+func TestAFindingBlocksOnlyWhatItGates(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[health.State]bool{
 		health.OK: false, health.Warm: false, health.Slow: false, health.Stalled: false, health.Failed: false,
@@ -45,10 +45,10 @@ func TestAFindingKeepsFromHappeningOnlyWhatItGates(t *testing.T) {
 	}
 }
 
-// slow is a host whose disk is SLOW, of which the finding gates all but that.
+// slow makes a host's disk SLOW, with a finding that gates everything except spares.
 func slow(h *Host, spares health.Gate) { h.Health, h.Spares = health.Slow, spares }
 
-func TestAFindingThatSparesJoinsKeepsNoHostFromJoining(t *testing.T) {
+func TestAFindingThatSparesJoinsBlocksNoJoin(t *testing.T) {
 	t.Parallel()
 	for spares, want := range map[health.Gate]StepKind{
 		health.Nothing: StepNone, health.Leadership | health.Maintenance: StepNone, health.Joins: StepTakeLock,
@@ -61,7 +61,7 @@ func TestAFindingThatSparesJoinsKeepsNoHostFromJoining(t *testing.T) {
 	}
 }
 
-func TestAFindingThatSparesJoinsGivesUpNone(t *testing.T) {
+func TestAFindingThatSparesJoinsRollsBackNone(t *testing.T) {
 	t.Parallel()
 	for spares, want := range map[health.Gate]ReasonCode{
 		health.Nothing: HealthLost, health.Leadership | health.Maintenance: HealthLost, health.Joins: "",
@@ -70,12 +70,12 @@ func TestAFindingThatSparesJoinsGivesUpNone(t *testing.T) {
 		v.Health.State, v.Health.Spares = health.Slow, spares
 		m, listed := v.member()
 		if code, text := giveUp(v, m, listed); code != want {
-			t.Errorf("one that spares %v gives %q: %s", spares.Names(), code, text)
+			t.Errorf("one that spares %v returns %q: %s", spares.Names(), code, text)
 		}
 	}
 }
 
-func TestAFindingThatSparesMaintenanceKeepsNoOtherVoterUp(t *testing.T) {
+func TestAFindingThatSparesMaintenanceDoesNotBlockAnotherVoters(t *testing.T) {
 	t.Parallel()
 	for spares, want := range map[health.Gate]string{
 		health.Nothing: "is SLOW", health.Joins | health.Leadership: "is SLOW", health.Maintenance: "",
@@ -88,7 +88,7 @@ func TestAFindingThatSparesMaintenanceKeepsNoOtherVoterUp(t *testing.T) {
 	}
 }
 
-func TestOfTheOtherVotersOnlyWhatGatesMaintenanceKeepsAVoterFromGoingDown(t *testing.T) {
+func TestOnlyFindingsThatGateMaintenanceBlockAnotherVoters(t *testing.T) {
 	t.Parallel()
 	for spares, risk := range map[health.Gate]bool{
 		health.Nothing: true, health.Joins | health.Leadership: true, health.Maintenance: false,
@@ -96,14 +96,14 @@ func TestOfTheOtherVotersOnlyWhatGatesMaintenanceKeepsAVoterFromGoingDown(t *tes
 		v := askedView()
 		slow(&v.Hosts[0], spares)
 		if _, holds := quorumAtRisk(v); holds != risk {
-			t.Errorf("taken down beside one that spares %v: at risk %t", spares.Names(), holds)
+			t.Errorf("taken down next to one that spares %v: at risk %t", spares.Names(), holds)
 		}
 		v = removalView()
 		aliveAgain(&v)
 		v.Removal.Live = true
 		slow(&v.Hosts[0], spares)
 		if _, holds := removalAtRisk(v); holds != risk {
-			t.Errorf("removed beside one that spares %v: at risk %t", spares.Names(), holds)
+			t.Errorf("removed next to one that spares %v: at risk %t", spares.Names(), holds)
 		}
 		v = backView()
 		v.Health.State, v.Health.Spares, v.Health.Text = health.Slow, spares, "slow"
@@ -113,7 +113,7 @@ func TestOfTheOtherVotersOnlyWhatGatesMaintenanceKeepsAVoterFromGoingDown(t *tes
 	}
 }
 
-func TestAFindingThatSparesTheLeadershipLeavesAVoterTheBestLeader(t *testing.T) {
+func TestAFindingThatSparesLeadershipDoesNotDisqualifyALeader(t *testing.T) {
 	t.Parallel()
 	for spares, want := range map[health.Gate]uint64{
 		health.Nothing: 2, health.Joins | health.Maintenance: 2, health.Leadership: 1,

@@ -472,7 +472,7 @@ func commonCause(v View) (string, bool) {
 	}
 	n := 0
 	for _, h := range v.Hosts {
-		if sick(h.Health) && (h.Role == RoleVoter || h.Role == RoleStandby) {
+		if Unhealthy(h.Health) && (h.Role == RoleVoter || h.Role == RoleStandby) {
 			n++
 		}
 	}
@@ -489,7 +489,7 @@ func voterNotLive(v View) (string, bool) {
 	if v.owns(KindReplace) && v.allDead() { // several in one failure domain are replaced one after the other
 		return "", false
 	}
-	if v.owns(KindReplace) && v.besideSlow() {
+	if v.owns(KindReplace) && v.onlySlowIsDown() {
 		return "", false
 	}
 	if text, down := voterDown(v); down {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
+func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		list []veto
@@ -76,7 +76,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{LockHeld, false},
 			{Settling, false},
 		}},
-		"from giving way": {giveWayVetoes(), []own{
+		"from transferring leadership": {giveWayVetoes(), []own{
 			{HostConflict, true},
 			{OperationInFlight, true},
 			{LeaderSlow, true},
@@ -106,7 +106,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			got = append(got, own{v.code, v.own})
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("what keeps a host %s is\n%v\nand shall be\n%v", name, got, c.want)
+			t.Errorf("a host is kept %s by\n%v\nwant\n%v", name, got, c.want)
 		}
 	}
 }

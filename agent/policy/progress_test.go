@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
+func TestAReasonWithACountHasItAsNumbers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		base func() View
@@ -22,35 +22,35 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 			"1200 entries behind the leader, limit 100",
 			CountedWait{1200, 100, CountEntries},
 		},
-		"how far is not known": {
+		"the lag is unknown": {
 			joinView, func(_ *View, m *Member) { m.Lag, m.LagKnown = 1200, false }, LearnerBehind,
 			"1200 entries behind the leader, limit 100",
 			CountedWait{},
 		},
-		"a learner was up for a moment": {
+		"a learner has just come up": {
 			joinView, func(_ *View, m *Member) { m.LiveFor = 20 * time.Second }, LearnerNotSteady,
 			"caught up for 1h of 30s, up for 20s of 1m",
 			CountedWait{20, 60, CountSeconds},
 		},
-		"a learner has caught up a moment ago": {
+		"a learner has just caught up": {
 			joinView, func(_ *View, m *Member) { m.SteadyFor = 3 * time.Second }, LearnerNotSteady,
 			"caught up for 3s of 30s, up for 1h of 1m",
 			CountedWait{3, 30, CountSeconds},
 		},
-		"a member that comes back is behind": {
+		"a returning member is behind": {
 			backView, func(_ *View, m *Member) { m.Lag = 700 }, Returning,
 			"it is 700 entries behind the leader, limit 100",
 			CountedWait{700, 100, CountEntries},
 		},
-		"a member that comes back has served for a moment": {
+		"a returning member has served for a moment": {
 			backView, func(_ *View, m *Member) { m.LiveFor = time.Second }, Returning,
 			"it has served for 1s of 10s",
 			CountedWait{1, 10, CountSeconds},
 		},
-		"a member that comes back does not serve": {
+		"a returning member does not serve": {
 			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", CountedWait{},
 		},
-		"a member that comes back reports errors": {
+		"a returning member reports errors": {
 			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors",
 			CountedWait{},
 		},
@@ -78,6 +78,6 @@ func TestAReasonWithoutACountHasNone(t *testing.T) {
 		}
 	}
 	if _, counted := Progress(View{}, LearnerBehind); counted {
-		t.Error("a host without a member is counted")
+		t.Error("a host without a member has a count")
 	}
 }

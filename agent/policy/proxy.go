@@ -20,7 +20,7 @@ type ProxyTarget struct {
 	Why    string // what speaks against it, even if it is used for lack of a better one; or empty
 }
 
-// forwardBar speaks against sending clients to a voter.
+// forwardBar is a reason not to send clients to a voter.
 type forwardBar struct {
 	grave bool // such a voter is of no use, as far as this host knows
 	holds func(v View, m Member) string
@@ -37,7 +37,7 @@ func forwardBars() []forwardBar {
 		}},
 		{false, leaves},
 		{false, func(v View, m Member) string {
-			if h, present := v.hostOf(m); present && sick(h.Health) {
+			if h, present := v.hostOf(m); present && Unhealthy(h.Health) {
 				return "is " + h.Health.String()
 			}
 			return ""

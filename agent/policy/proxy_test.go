@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// forwardView is a cluster of three voters and a learner, all of them well.
+// forwardView is a cluster of three voters and a learner, all healthy.
 func forwardView() View {
 	v := View{Cluster: Cluster{Reachable: true}}
 	for i, name := range []string{"n1", "n2", "n3", "n4"} {
@@ -21,7 +21,7 @@ func forwardView() View {
 	return v
 }
 
-func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
+func TestTheProxyUsesVotersThatAreLiveAndHealthyAndStay(t *testing.T) {
 	t.Parallel()
 	const used, unused = true, false
 	for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 		want   []bool // n1, n2, n3
 		why    string // of n1
 	}{
-		"all are well": {func(*View) {}, []bool{used, used, used}, ""},
+		"all are healthy": {func(*View) {}, []bool{used, used, used}, ""},
 		"one does not answer": {
 			func(v *View) { v.Cluster.Members[0].Live = false },
 			[]bool{unused, used, used},
@@ -45,8 +45,8 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 			[]bool{unused, used, used},
 			"is STALLED",
 		},
-		"one is WARM":            {func(v *View) { v.Hosts[0].Health = health.Warm }, []bool{used, used, used}, ""},
-		"nothing is known of it": {func(v *View) { v.Hosts = v.Hosts[1:] }, []bool{used, used, used}, ""},
+		"one is WARM":           {func(v *View) { v.Hosts[0].Health = health.Warm }, []bool{used, used, used}, ""},
+		"its health is unknown": {func(v *View) { v.Hosts = v.Hosts[1:] }, []bool{used, used, used}, ""},
 		"one is taken down": {
 			func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "id-n1", Phase: PhaseReady} },
 			[]bool{unused, used, used},
@@ -67,7 +67,7 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 			[]bool{unused, used, used},
 			"is taken out (replace)",
 		},
-		"all are sick": {
+		"all are unhealthy": {
 			func(v *View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.Slow
@@ -76,7 +76,7 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 			[]bool{used, used, used},
 			"is SLOW",
 		},
-		"the others are dead, and it is sick": {
+		"the others are dead, and it is unhealthy": {
 			func(v *View) {
 				v.Cluster.Members[1].Live, v.Cluster.Members[2].Live = false, false
 				v.Hosts[0].Health = health.Slow
@@ -84,7 +84,7 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 			[]bool{used, unused, unused},
 			"is SLOW",
 		},
-		"nobody answers this host": {
+		"no voter answers this host": {
 			func(v *View) {
 				for i := range v.Cluster.Members {
 					v.Cluster.Members[i].Live = false
@@ -108,26 +108,26 @@ func TestClientsAreSentToVotersThatLiveAndAreNotSickAndStay(t *testing.T) {
 				}
 			}
 			if all[0].Why != c.why {
-				t.Errorf("against n1 speaks %q, want %q", all[0].Why, c.why)
+				t.Errorf("the reason against n1 is %q, want %q", all[0].Why, c.why)
 			}
 		})
 	}
 }
 
-func TestNobodyIsSentAnywhereByAClusterThatIsNotReachedOrAnothers(t *testing.T) {
+func TestTheProxyUsesNoMemberOfAnUnreachedOrAnotherCluster(t *testing.T) {
 	t.Parallel()
 	silent, foreign, empty := forwardView(), forwardView(), View{Cluster: Cluster{Reachable: true}}
 	silent.Cluster.Reachable = false
 	foreign.Cluster.ID, foreign.Cluster.ExpectedID = 1, 2
 	for name, v := range map[string]View{"silent": silent, "foreign": foreign, "empty": empty} {
 		if all, ok := ProxyTargets(v); ok {
-			t.Errorf("%s: %v is to be used", name, all)
+			t.Errorf("%s: %v is used", name, all)
 		}
 	}
 }
 
-// TestWhileThereIsAVoterOneIsUsedAndNoneThatIsWorse goes through views at random.
-func TestWhileThereIsAVoterOneIsUsedAndNoneThatIsWorse(t *testing.T) {
+// It goes through views at random.
+func TestTheProxyAlwaysUsesAVoterAndNoWorseOne(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(16, 6))
 	for range 20_000 {

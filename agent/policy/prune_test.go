@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// week are snapshots of each day, the newest first, revision 700 today and 100 six days ago.
+// week returns a snapshot for each day, the newest first, from revision 700 today to 100 six days ago.
 func week() []StoredSnapshot {
 	var all []StoredSnapshot
 	for day := range 7 {
@@ -24,7 +24,7 @@ func week() []StoredSnapshot {
 	return all
 }
 
-func TestSnapshotsThatAreNeitherNewNorYoungAreRemoved(t *testing.T) {
+func TestOnlyOldSnapshotsBeyondTheNewestAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		keep BackupKeep
@@ -44,7 +44,7 @@ func TestSnapshotsThatAreNeitherNewNorYoungAreRemoved(t *testing.T) {
 	}
 }
 
-func TestTheLastSnapshotThatWasVerifiedIsNeverRemoved(t *testing.T) {
+func TestTheLastVerifiedSnapshotIsNeverRemoved(t *testing.T) {
 	t.Parallel()
 	all := week()
 	all[6].Verified, all[6].VerifiedAge = true, 2*time.Hour
@@ -54,7 +54,7 @@ func TestTheLastSnapshotThatWasVerifiedIsNeverRemoved(t *testing.T) {
 	}
 }
 
-func TestTheLastSnapshotThatWasProvenIsNeverRemoved(t *testing.T) {
+func TestTheLastRestoreTestedSnapshotIsNeverRemoved(t *testing.T) {
 	t.Parallel()
 	all := week()
 	all[6].Proven, all[6].ProvenAge = true, time.Hour
@@ -66,15 +66,15 @@ func TestTheLastSnapshotThatWasProvenIsNeverRemoved(t *testing.T) {
 	}
 }
 
-func TestAWrongClockAndAClusterMadeAnewCostNoGoodSnapshot(t *testing.T) {
+func TestWrongClocksAndNewClustersCostNoGoodSnapshot(t *testing.T) {
 	t.Parallel()
 	old := StoredSnapshot{Name: "clock-ahead", ClusterID: "a", Revision: 1, Age: -1000 * time.Hour}
 	if got := Prune(append(week(), old), BackupKeep{Count: 1}); slices.Contains(got, "day-0") {
-		t.Errorf("one of a clock that was ahead stands for the newest: %v", got)
+		t.Errorf("one with a clock that was ahead counts as the newest: %v", got)
 	}
-	anew := StoredSnapshot{Name: "anew", ClusterID: "b", Revision: 1}
-	if got := Prune(append(week(), anew), BackupKeep{Count: 1}); slices.Contains(got, "anew") ||
+	anew := StoredSnapshot{Name: "again", ClusterID: "b", Revision: 1}
+	if got := Prune(append(week(), anew), BackupKeep{Count: 1}); slices.Contains(got, "again") ||
 		slices.Contains(got, "day-0") {
-		t.Errorf("the first of a new cluster stands behind the old one's: %v", got)
+		t.Errorf("the first of a new cluster ranks behind the old one's: %v", got)
 	}
 }

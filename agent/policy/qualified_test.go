@@ -9,16 +9,16 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestALearnerNeedsNoSecondQualifyingRun is about a host that has lost its qualification while it holds a learner, by a
-// reboot or by a disk that was slow for a while. It can never pass another run as long as it is a member, and while it
-// is one that does not become a voter, no other host can join: the cluster would stay below its target for ever.
+// The host has lost its qualification while it holds a learner, by a reboot or by a disk that was slow for a while. It
+// can never pass another qualifying run as long as it has a member, and until that member becomes a voter, no other
+// host can join: the cluster would stay below its target forever.
 func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {
 	t.Parallel()
 	play(t, standbyView, []scene{
 		{"a standby that has rebooted", func(*View) {}, StepTakeLock, ""},
 		{"not while its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
-		{"not before it is quick again", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
-		{"not while nothing is known of its disk", func(v *View) {
+		{"not before it is fast again", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
+		{"not while its disk is unknown", func(v *View) {
 			v.Health.State = health.Unknown
 		}, StepNone, HealthUnknown},
 		{"a spare", func(v *View) {
@@ -39,7 +39,7 @@ func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {
 	})
 }
 
-// standbyView is a standby beside two voters of three, whose host has not passed a qualifying run since it booted.
+// standbyView is a standby next to two voters of three, whose host has not passed a qualifying run since it booted.
 func standbyView() View {
 	v := joinView()
 	v.Op, v.Lock = nil, Lock{Known: true}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// queueView is the voter n1 of three, beside so many spares.
+// queueView is the voter n1 of three, with that many spares.
 func queueView(spares int) View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
@@ -24,7 +24,7 @@ func queueView(spares int) View {
 	return v
 }
 
-func TestTheFirstVoterThatIsPresentKeepsTheQueue(t *testing.T) {
+func TestTheFirstPresentVoterKeepsTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		when   string
@@ -40,11 +40,11 @@ func TestTheFirstVoterThatIsPresentKeepsTheQueue(t *testing.T) {
 			v.Hosts = slices.Insert(v.Hosts, 0, ready("a", RoleSpare))
 		}, true},
 		{"another host claims its name", func(v *View) { v.Self.Conflict = "n9" }, false},
-		{"it is no voter by the member list", func(v *View) { v.Cluster.Members[0].Learner = true }, false},
+		{"the member list has it as a non-voter", func(v *View) { v.Cluster.Members[0].Learner = true }, false},
 		{"no host is present", func(v *View) { v.Hosts = nil }, false},
-		{"the hosts were not looked at in this turn", func(v *View) { v.Looked = false }, false},
+		{"the hosts were not read in this round", func(v *View) { v.Looked = false }, false},
 		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, false},
-		{"nobody answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, false},
+		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, false},
 	} {
 		v := queueView(1)
 		c.change(&v)
@@ -71,19 +71,19 @@ func TestTheQueueIsWrittenOnlyWhenItChanges(t *testing.T) {
 	}{
 		{"nothing has changed", func(*View) {}, false, func(*Queue) {}},
 		{"a host has gone", func(v *View) { v.Hosts = v.Hosts[:7] }, false, func(*Queue) {}},
-		{"one more than the class has come", func(v *View) {
+		{"one host has come", func(v *View) {
 			*v = queueView(6)
 			v.Queue = &first.Queue
 		}, true, func(q *Queue) { q.Hosts = 16 }},
-		{"three of four have gone", func(v *View) { v.Queue.Hosts = 32 }, true, func(*Queue) {}},
-		{"not quite so many have", func(v *View) { v.Queue.Hosts = 16 }, false, func(q *Queue) { q.Hosts = 16 }},
-		{"a spare that was called is not ready any more", func(v *View) {
+		{"three of four hosts have gone", func(v *View) { v.Queue.Hosts = 32 }, true, func(*Queue) {}},
+		{"fewer hosts have gone", func(v *View) { v.Queue.Hosts = 16 }, false, func(q *Queue) { q.Hosts = 16 }},
+		{"a called spare is no longer ready", func(v *View) {
 			v.Hosts[3].Waiting = HealthBad
 		}, true, func(q *Queue) { q.Next = []string{"s01", "s02", "s03"} }},
 		{"and a voter does not answer", func(v *View) {
 			v.Hosts[3].Waiting, v.Cluster.Members[1].Live = HealthBad, false
 		}, false, func(*Queue) {}},
-		{"a spare is to be taken down", down, true, func(q *Queue) { q.Down = []string{"s00"} }},
+		{"a spare has a request", down, true, func(q *Queue) { q.Down = []string{"s00"} }},
 		{"a rollout runs", rolling, true, func(q *Queue) { q.Down = []string{"s04"} }},
 		{"it is paused", func(v *View) { rolling(v); v.Rollout.Runs = false }, false, func(*Queue) {}},
 	} {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// quietView is of the first of three voters, of which each is well.
+// quietView is the first of three healthy voters.
 func quietView() View {
 	v := threeVoters()
 	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleVoter)}
@@ -19,10 +19,10 @@ func quietView() View {
 	return v
 }
 
-func TestAClusterIsQuietOnlyWhileNothingGoesOnInIt(t *testing.T) {
+func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 	t.Parallel()
 	if d := Decide(quietView()); !d.Quiet {
-		t.Fatalf("three voters that are well are not quiet: %v, %+v", d.Reasons, d.Notes)
+		t.Fatalf("three healthy voters are not quiet: %v, %+v", d.Reasons, d.Notes)
 	}
 	goesOn := map[string][]func(*View){
 		"this host is unhealthy": {func(v *View) { v.Health.State = health.Warm }},
@@ -72,13 +72,13 @@ func TestAClusterIsQuietOnlyWhileNothingGoesOnInIt(t *testing.T) {
 	}
 }
 
-func TestWhoeverHasSomethingToDoIsNotQuiet(t *testing.T) {
+func TestAHostWithSomethingToDoIsNotQuiet(t *testing.T) {
 	t.Parallel()
 	for what, edit := range map[string]func(*View){
-		"a spare":                             func(v *View) { *v = spareView() },
-		"one that hears of no cluster":        func(v *View) { v.Cluster = Cluster{} },
-		"one whose etcd has failed":           func(v *View) { v.Unit.State = UnitFailed },
-		"one that is to write the queue anew": func(v *View) { v.Queue = nil },
+		"a spare":                           func(v *View) { *v = spareView() },
+		"one that reaches no cluster":       func(v *View) { v.Cluster = Cluster{} },
+		"one whose etcd has failed":         func(v *View) { v.Unit.State = UnitFailed },
+		"one that has to rewrite the queue": func(v *View) { v.Queue = nil },
 	} {
 		v := quietView()
 		edit(&v)

@@ -98,21 +98,21 @@ func mayRemoveSurplus(voters, down, proven, untold int) bool {
 	return down == 1 && proven+untold == voters-1 && proven >= Quorum(voters-1)
 }
 
-// mayJoinBesideSlow reports whether a host may become a voter in place of one that is not live and that is removed
+// mayJoinWithSlow reports whether a host may become a voter in place of one that is not live and that is removed
 // afterwards. All others must be live and a quorum, and together with that host a quorum of one voter more.
-func mayJoinBesideSlow(voters, live int) bool {
+func mayJoinWithSlow(voters, live int) bool {
 	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
 }
 
-// keepsOdd reports whether one of so many voters, of which target are wanted, may be replaced. A replacement keeps
-// their number, even an even one: the dead voter counted before, too. With more voters than wanted, no host replaces
-// it, which is good only if that makes the number odd.
+// keepsOdd reports whether one of that many voters may be replaced if target are configured. A replacement keeps their
+// number, even an even one: the dead voter counted before, too. With more voters than configured, no host replaces it,
+// which is good only if that makes the number odd.
 func keepsOdd(voters, target int) bool { return voters <= target || voters%2 == 0 }
 
-// mayJoinBeside reports whether one of so many voters, of which target are wanted, may vote in addition to the voter it
-// replaces until that one is removed. With an even number, either a place is free and is filled first, or one was
-// filled and the replaced voter is still there.
-func mayJoinBeside(voters, target int) bool { return voters%2 == 1 && voters <= target }
+// mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces, until that one is removed, if
+// there are that many voters and target are configured. With an even number, either a place is free and is filled
+// first, or one was filled and the replaced voter is still there.
+func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <= target }
 
 // isOneTooMany reports whether one voter more than wanted makes the number even: a replaced voter has not been removed
 // yet.
@@ -129,9 +129,9 @@ func spareText(voters int) string {
 	return fmt.Sprintf("%d voters are an even number: wait until it is odd", voters)
 }
 
-// mayGrow reports whether one more voter may be made when there are so many, target are wanted, and ready hosts could
-// become voters, this one included. An even number is worse than staying: its quorum needs one more vote and it
-// tolerates no more failures. So it is allowed only if the next host is ready to make the number odd again.
+// mayGrow reports whether one more voter may be made with that many voters, if target are configured and ready hosts
+// could become voters, this one included. An even number is worse than staying: its quorum needs one more vote, and its
+// fault tolerance stays the same. So it is allowed only if the next host is ready to make the number odd again.
 func mayGrow(voters, target, ready int) bool {
 	if voters >= target {
 		return false

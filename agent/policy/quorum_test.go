@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func TestHowManyVotersMayStopOrGo(t *testing.T) {
+func TestHowManyVotersMayStopOrBeRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		voters, others           int
-		change, stop, dead, gone bool // with all others but one live where fewer are
+		change, stop, dead, gone bool // with all others but one live, where only some are
 	}{
 		{0, 0, false, false, false, false},
 		{1, 0, false, false, false, false},
@@ -42,7 +42,7 @@ func TestHowManyVotersMayStopOrGo(t *testing.T) {
 	}
 }
 
-func TestWhyVotersCanSpareNone(t *testing.T) {
+func TestWhyVotersTolerateNoFailure(t *testing.T) {
 	t.Parallel()
 	for voters, want := range map[int]string{
 		1: "it is the only voter: without it there is no cluster",
@@ -50,7 +50,7 @@ func TestWhyVotersCanSpareNone(t *testing.T) {
 		4: "4 voters are an even number: wait until it is odd",
 	} {
 		if got := spareText(voters); got != want {
-			t.Errorf("of %d it is said %q, want %q", voters, got, want)
+			t.Errorf("the text for %d voters is %q, want %q", voters, got, want)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestWhichLearnersAreStandbys(t *testing.T) {
 		{"without an operation", nil, 1},
 		{"it joins by its member", &Op{Kind: KindJoin, MemberID: 9}, 0},
 		{"it joins by its peer URL", &Op{Kind: KindJoin, PeerURL: peerPrefix + "n9"}, 0},
-		{"another joins", &Op{Kind: KindJoin, MemberID: 7, PeerURL: "http://n7"}, 1},
+		{"another host joins", &Op{Kind: KindJoin, MemberID: 7, PeerURL: "http://n7"}, 1},
 		{"it is taken down", &Op{Kind: KindCycle, MemberID: 9, PeerURL: peerPrefix + "n9"}, 1},
 	} {
 		v.Op = c.op
@@ -104,24 +104,24 @@ func rankView() View {
 	return v
 }
 
-func TestAPlaceIsFreeOnlyWhereTheClusterAnswers(t *testing.T) {
+func TestAPlaceIsFreeOnlyIfTheClusterAnswers(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	if !PlaceFree(v) {
-		t.Error("a third voter is wanted, and no place is free")
+		t.Error("a third voter is missing, and no place is free")
 	}
 	v.Cluster.Reachable = false
 	if PlaceFree(v) {
-		t.Error("a place is free though nobody answers")
+		t.Error("a place is free although no voter answers")
 	}
 	v = spareView()
 	v.Target = Target{Voters: 2}
 	if PlaceFree(v) {
-		t.Error("a place is free though nobody is wanted")
+		t.Error("a place is free although no voter is missing")
 	}
 }
 
-func TestASurplusVoterGoesOnlyWhereThoseThatAreKnownToBeWellAreAQuorumWithoutIt(t *testing.T) {
+func TestASurplusVoterIsRemovedOnlyIfTheHealthyOthersAreAQuorum(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		voters, down, proven, untold int
@@ -130,7 +130,7 @@ func TestASurplusVoterGoesOnlyWhereThoseThatAreKnownToBeWellAreAQuorumWithoutIt(
 		{4, 1, 3, 0, true},
 		{4, 1, 2, 1, true},
 		{4, 1, 1, 2, false},
-		{4, 1, 2, 0, false}, // of one more it is known that it is not well
+		{4, 1, 2, 0, false}, // one more is known to be unhealthy
 		{4, 0, 3, 1, false},
 		{4, 2, 2, 0, false},
 		{6, 1, 3, 2, true},
@@ -144,7 +144,7 @@ func TestASurplusVoterGoesOnlyWhereThoseThatAreKnownToBeWellAreAQuorumWithoutIt(
 	}
 }
 
-func TestAHostVotesBesideOneThatIsTooSlowToAnswerOnlyWhereTheOthersAreAQuorumWithIt(t *testing.T) {
+func TestAHostJoinsASlowVoterOnlyIfTheOthersAreAQuorumWithIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		voters, live int
@@ -159,8 +159,8 @@ func TestAHostVotesBesideOneThatIsTooSlowToAnswerOnlyWhereTheOthersAreAQuorumWit
 		{5, 3, false},
 		{7, 6, true},
 	} {
-		if got := mayJoinBesideSlow(c.voters, c.live); got != c.may {
-			t.Errorf("beside one of %d voters, of which %d are live: %v", c.voters, c.live, got)
+		if got := mayJoinWithSlow(c.voters, c.live); got != c.may {
+			t.Errorf("next to one of %d voters, %d of them live: %v", c.voters, c.live, got)
 		}
 	}
 }

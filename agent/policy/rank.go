@@ -48,7 +48,7 @@ func (v View) goes(h Host) bool {
 			continue
 		}
 		dead, _ := v.calledDead(m)
-		s, well := v.calledSick(m)
+		s, well := v.reportedUnhealthy(m)
 		return v.Op.takesPlaceOf(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
 			v.Limits.SickGrace > 0 && well == "" && s.In == 0
 	}
@@ -124,7 +124,7 @@ func patience(v View, position int) time.Duration {
 	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*turnShare*v.Limits.LockTTL
 }
 
-// turnShare is how many lock TTLs each host in the queue is waited for.
+// turnShare is for how many lock TTLs the others wait for each host in the queue.
 const turnShare = 2
 
 // NextInRollout returns the IDs of the hosts without a member that are taken down next, in order, at most n; waiting

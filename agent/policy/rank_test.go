@@ -19,29 +19,29 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 		change func(v *View)
 		want   []string
 	}{
-		{"for a voter the standby goes first", RoleVoter, nil, []string{"s1", "c1", "c2", "a1", "b1"}},
-		{"for a standby no standby", RoleStandby, nil, []string{"c1", "c2", "a1", "b1"}},
-		{"a rack with two voters comes last", RoleStandby, func(v *View) {
+		{"the standby is first to become a voter", RoleVoter, nil, []string{"s1", "c1", "c2", "a1", "b1"}},
+		{"a standby is no candidate for the standby", RoleStandby, nil, []string{"c1", "c2", "a1", "b1"}},
+		{"a failure domain with two voters comes last", RoleStandby, func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
 			v.Hosts[7].Domain = "a"
 		}, []string{"c1", "c2", "b1", "a1"}},
-		{"only voters fill a rack", RoleStandby, func(v *View) {
+		{"only voters count for a failure domain", RoleStandby, func(v *View) {
 			v.Hosts = append(v.Hosts, ready("s3", RoleStandby))
 			v.Hosts[7].Domain = "c"
 		}, []string{"c1", "c2", "a1", "b1"}},
-		{"one that joins is under way", RoleStandby, func(v *View) {
+		{"a joining host comes first", RoleStandby, func(v *View) {
 			v.Hosts[0].Role = RoleJoining
 		}, []string{"a1", "c1", "c2", "b1"}},
-		{"a disk that is not known comes behind", RoleStandby, func(v *View) {
+		{"an unknown disk comes last", RoleStandby, func(v *View) {
 			v.Hosts[2].P99, v.Hosts[3].P99 = 0, time.Hour
 		}, []string{"c2", "c1", "a1", "b1"}},
-		{"a figure of a nanosecond is one", RoleStandby, func(v *View) {
+		{"a measurement of a nanosecond counts", RoleStandby, func(v *View) {
 			v.Hosts[2].P99, v.Hosts[3].P99 = 2, 1
 		}, []string{"c2", "c1", "a1", "b1"}},
-		{"one that is not ready is none", RoleStandby, func(v *View) {
+		{"a host that is not ready is no candidate", RoleStandby, func(v *View) {
 			v.Hosts[2].Waiting = NotQualified
 		}, []string{"c2", "a1", "b1"}},
-		{"one that only observes is none", RoleStandby, func(v *View) {
+		{"a host in mode observe is no candidate", RoleStandby, func(v *View) {
 			v.Hosts[2].Manage = false
 		}, []string{"c2", "a1", "b1"}},
 	} {
@@ -54,28 +54,29 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 		}
 	}
 	v := rankView()
-	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // as it has published, which may be a while ago
+	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // as published, possibly a while ago
 	if got := ids(candidates(v, RoleStandby, true)); !slices.Equal(got, []string{"c1", "c2", "a1", "b1"}) {
-		t.Errorf("ready by what it knows of itself: %v", got)
+		t.Errorf("ready by its own state: %v", got)
 	}
 	v.Hosts[2].Waiting = ""
 	if got := ids(candidates(v, RoleStandby, false)); !slices.Equal(got, []string{"c2", "a1", "b1"}) {
-		t.Errorf("not ready by what it knows of itself: %v", got)
+		t.Errorf("not ready by its own state: %v", got)
 	}
 }
 
-// The spare in the rack of the voter that is to go keeps the voters apart; the one with the quicker disk would not.
-func TestAVoterThatIsToGoFillsNoRack(t *testing.T) {
+// The spare in the failure domain of the voter to be replaced keeps the voters apart; the one with the faster disk
+// would not.
+func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		first  string
 	}{
-		"it is sick":                {func(*View) {}, "n5"},
-		"its time is not over":      {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, "n4"},
-		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
-		"nothing else says so":      {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
-		"its place is taken already": {func(v *View) {
+		"it is unhealthy":                   {func(*View) {}, "n5"},
+		"its grace period is not over":      {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, "n4"},
+		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
+		"it has no witness":                 {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
+		"it has been replaced already": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{}
 			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}
 		}, "n5"},
@@ -88,19 +89,19 @@ func TestAVoterThatIsToGoFillsNoRack(t *testing.T) {
 			v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true, For: 11 * time.Minute}}
 		}, "n5"},
 	} {
-		v := sickView()
+		v := unhealthyView()
 		v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
 		for i, domain := range []string{"a", "b", "c", "a", "c"} {
 			v.Hosts[i].Domain, v.Hosts[i].P99 = domain, time.Duration(i)*time.Millisecond
 		}
 		c.change(&v)
 		if got := ids(candidates(v, RoleVoter, true)); len(got) != 2 || got[0] != c.first {
-			t.Errorf("%s: %v go in this order, and %s should go first", name, got, c.first)
+			t.Errorf("%s: the order is %v, and %s should be first", name, got, c.first)
 		}
 	}
 }
 
-func TestWhoIsCalledWhenAPlaceIsFree(t *testing.T) {
+func TestWhichHostIsCalledIfAPlaceIsFree(t *testing.T) {
 	t.Parallel()
 	v := rankView()
 	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
@@ -114,16 +115,16 @@ func TestWhoIsCalledWhenAPlaceIsFree(t *testing.T) {
 	}
 	v.Self.ID = "c1"
 	if got := Next(v, 2); !slices.Equal(got, []string{"c2", "a1"}) {
-		t.Errorf("a spare calls itself: %v", got)
+		t.Errorf("a spare names itself: %v", got)
 	}
 	v.Self.ID = "n1"
 	v.Hosts[6].Role, v.Hosts[6].Wants = RoleJoining, WorkReboot
 	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
-		t.Errorf("beside one that joins: %v", got)
+		t.Errorf("next to a joining one: %v", got)
 	}
 }
 
-func TestWhoIsTakenDownNext(t *testing.T) {
+func TestWhichHostIsTakenDownNext(t *testing.T) {
 	t.Parallel()
 	v := rankView()
 	asked := func(i int, at int64) { v.Hosts[i].Wants, v.Hosts[i].AskedAt = WorkReboot, at }
@@ -136,24 +137,24 @@ func TestWhoIsTakenDownNext(t *testing.T) {
 	asked(3, 20)
 	asked(2, 30)
 	asked(0, 10)
-	asked(4, 5) // a voter looks closely in any case
+	asked(4, 5) // a voter watches closely anyway
 	for n, want := range [][]string{nil, {"a1"}, {"a1", "c2"}, {"a1", "c2", "c1"}} {
 		if got := NextInRollout(v, nil, n); !slices.Equal(got, want) {
-			t.Errorf("%d of those that were asked: %v, want %v", n, got, want)
+			t.Errorf("%d of the requested hosts: %v, want %v", n, got, want)
 		}
 	}
 	if got := NextInRollout(v, []string{"b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1", "b1"}) {
-		t.Errorf("those that were asked, and one of a rollout: %v", got)
+		t.Errorf("the requested hosts, and one of a rollout: %v", got)
 	}
 	if got := NextInRollout(v, []string{"b1"}, 3); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
-		t.Errorf("no more than that many: %v", got)
+		t.Errorf("at most that many: %v", got)
 	}
 	if got := NextInRollout(v, []string{"a1", "b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
-		t.Errorf("one of the rollout was asked already: %v", got)
+		t.Errorf("a host of the rollout has a request already: %v", got)
 	}
 }
 
-func TestWhichPlaceAVoterHasInTheLine(t *testing.T) {
+func TestTheQueuePositionOfAVoter(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	if got := voterTurn(v); got >= 0 {
@@ -165,7 +166,7 @@ func TestWhichPlaceAVoterHasInTheLine(t *testing.T) {
 	}
 	v.Cluster.Members[0].Live, v.Cluster.Members[1].Learner = false, true
 	if got := voterTurn(v); got != 0 {
-		t.Errorf("beside one that is down and a learner: %d", got)
+		t.Errorf("next to one that is down and a learner: %d", got)
 	}
 	v.Cluster.Members[2].Live = false
 	if got := voterTurn(v); got >= 0 {
@@ -173,7 +174,7 @@ func TestWhichPlaceAVoterHasInTheLine(t *testing.T) {
 	}
 }
 
-func TestDistancesAreToldApartFromTwoMillisecondsOn(t *testing.T) {
+func TestDistancesDifferFromTwoMillisecondsOn(t *testing.T) {
 	t.Parallel()
 	for rtt, want := range map[time.Duration]int{
 		1: 0, 2*time.Millisecond - 1: 0, 2 * time.Millisecond: 1, 4*time.Millisecond - 1: 1, 4 * time.Millisecond: 2,
@@ -184,19 +185,19 @@ func TestDistancesAreToldApartFromTwoMillisecondsOn(t *testing.T) {
 		}
 	}
 	if distance(Member{}) <= distance(Member{RTT: time.Hour}) {
-		t.Error("a distance that is not known is nearer than an hour")
+		t.Error("an unknown distance is shorter than an hour")
 	}
 }
 
-func TestTheLineIsThatOfThoseWhoAreReadyToVoteBestFirst(t *testing.T) {
+func TestTheJoinQueueHoldsReadyHostsBestFirst(t *testing.T) {
 	t.Parallel()
 	v := rankView()
-	v.Self.ID = "n1" // a voter, which is in no line
+	v.Self.ID = "n1" // a voter, which is not in the queue
 	if got := JoinQueue(v); !slices.Equal(got, []string{"s1", "c1", "c2", "a1", "b1"}) {
-		t.Errorf("the line is %v", got)
+		t.Errorf("the join queue is %v", got)
 	}
 	v.Hosts[2].Waiting = NotQualified
 	if got := JoinQueue(v); !slices.Equal(got, []string{"s1", "c2", "a1", "b1"}) {
-		t.Errorf("one is not ready, and the line is %v", got)
+		t.Errorf("one is not ready, and the join queue is %v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// own is what a list of vetoes must hold, in this order: each code, and whether it is the host's own affair.
+// own is an expected veto, in the order of the list: its code, and whether it concerns only this host.
 type own struct {
 	code ReasonCode
 	own  bool
@@ -40,17 +40,17 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		}
 	}
 	if len(Reasons()) != len(all) {
-		t.Errorf("%d reasons are declared, and %d known here", len(Reasons()), len(all))
+		t.Errorf("%d reasons are declared, and %d are known here", len(Reasons()), len(all))
 	}
 	if got := ReasonCode("DANCE").Info(); got != (ReasonInfo{Code: "DANCE"}) {
-		t.Errorf("a code that nobody has declared gives %+v", got)
+		t.Errorf("an undeclared code returns %+v", got)
 	}
 	if got := because(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
-		t.Errorf("a veto that does not hold any more is told as %+v", got)
+		t.Errorf("a veto that no longer holds is reported as %+v", got)
 	}
 }
 
-// forgotten is a host in its turn, the record of which somebody has deleted.
+// forgotten is a host in its operation, whose record was deleted.
 func forgotten() View {
 	v := downView()
 	v.Op, v.Asked.Noted = nil, true

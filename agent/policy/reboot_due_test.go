@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
+func TestARebootIsRequestedOnlyIfEverythingAllowsIt(t *testing.T) {
 	t.Parallel()
 	tuesday := time.Date(2026, 11, 24, 2, 0, 0, 0, time.UTC)
 	own := func(s *RebootableHost) { s.Asked, s.Own, s.Waiting = true, true, true }
@@ -18,8 +18,8 @@ func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 		want   RebootMove
 		why    string
 	}{
-		"all is well":  {func(*RebootableHost) {}, RebootAsk, ""},
-		"not required": {func(s *RebootableHost) { s.Required = "" }, RebootNone, ""},
+		"everything allows it": {func(*RebootableHost) {}, RebootAsk, ""},
+		"not required":         {func(s *RebootableHost) { s.Required = "" }, RebootNone, ""},
 		"a veto": {
 			func(s *RebootableHost) { s.Veto = "backup: runs" }, RebootWait, "there is a veto: backup: runs",
 		},
@@ -29,14 +29,18 @@ func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 		"not the hour": {
 			func(s *RebootableHost) { s.Open, s.Opens = false, tuesday }, RebootWait, "Tue 2026-11-24 02:00 UTC",
 		},
-		"no window":   {func(s *RebootableHost) { s.Open = false }, RebootWait, "no window is open"},
-		"it is asked": {own, RebootBeside, ""},
-		"its turn came": {
+		"no window":               {func(s *RebootableHost) { s.Open = false }, RebootWait, "no window is open"},
+		"it is requested already": {own, RebootBeside, ""},
+		"its operation has begun": {
 			func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside,
 			"no window",
 		},
-		"another asks": {func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window"},
-		"too late":     {func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open"},
+		"another host has a request": {
+			func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window",
+		},
+		"too late": {
+			func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open",
+		},
 		"vetoed since": {func(s *RebootableHost) { own(s); s.Veto = "x" }, RebootWithdraw, "veto: x"},
 		"done by hand": {func(s *RebootableHost) { own(s); s.Required = "" }, RebootWithdraw, ""},
 	} {

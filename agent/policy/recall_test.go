@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write down anew what the policy decides in each scene")
+var update = flag.Bool("update", false, "rewrite the golden files with the policy's decisions")
 
-// recall compares all that is decided in these scenes, to the last word, with what stands in testdata.
+// recall compares the complete decisions of these scenes with the golden file in testdata.
 func recall(t *testing.T, base func() View, scenes []scene) {
 	t.Helper()
 	var got bytes.Buffer
@@ -25,7 +25,7 @@ func recall(t *testing.T, base func() View, scenes []scene) {
 		if s.change != nil {
 			s.change(&v)
 		}
-		fmt.Fprintf(&got, "%s\n%s", s.name, told(Decide(v)))
+		fmt.Fprintf(&got, "%s\n%s", s.name, textOf(Decide(v)))
 	}
 	path := filepath.Join("testdata", t.Name(), strings.NewReplacer(" ", "-", ",", "", "'", "", ":", "").
 		Replace(scenes[0].name)+".golden")
@@ -42,13 +42,13 @@ func recall(t *testing.T, base func() View, scenes []scene) {
 		t.Fatalf("%v: go test ./agent/policy -update writes it", err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the scenes of %s end otherwise; go test ./agent/policy -update, and read what git diff shows. "+
+		t.Errorf("the decisions of %s have changed; go test ./agent/policy -update, and read git diff. "+
 			"Now:\n%s", path, &got)
 	}
 }
 
-// told returns everything that a decision says, a line for each part that is set.
-func told(d Decision) string {
+// textOf returns all of a decision, with a line for each part that is set.
+func textOf(d Decision) string {
 	var out strings.Builder
 	step := func(word string, s Step) {
 		if s != (Step{}) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestAPlanIsAppliedAndGivenUpOnlyWhereItMayBe(t *testing.T) {
+func TestAPlanIsAppliedAndAbandonedOnlyIfAllowed(t *testing.T) {
 	t.Parallel()
 	v := View{Self: Self{Mode: Manage}}
 	stands := &Recovery{Plan: "x", By: "bob"}
@@ -34,13 +34,13 @@ func TestAPlanIsAppliedAndGivenUpOnlyWhereItMayBe(t *testing.T) {
 	}
 }
 
-func TestOnlyASnapshotThatHasToBeFetchedNeedsAPlaceToFetchItFrom(t *testing.T) {
+func TestOnlyASnapshotToBeFetchedNeedsASource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ fetched, placed, refused bool }{
 		{false, false, false}, {false, true, false}, {true, true, false}, {true, false, true},
 	} {
 		if r := AgainstSnapshot(c.fetched, c.placed); (r != nil) != c.refused {
-			t.Errorf("fetched %t, with a place %t: %+v", c.fetched, c.placed, r)
+			t.Errorf("fetched %t, with a source %t: %+v", c.fetched, c.placed, r)
 		}
 	}
 }

@@ -69,18 +69,22 @@ func recoveryDoubts() []recoveryDoubt {
 				"data, there is nothing to recover: quorumctl bootstrap on one host, or quorumctl recover plan with " +
 				"--from-snapshot",
 		},
-		{"the same data twice", dataTwice, "leave the facts of the copy out"},
+		{"the same data twice", dataTwice, "omit the facts of the copy"},
 		{"another cluster's name", otherName, "plan for one cluster at a time"},
-		{"another cluster's data", otherData, "leave the facts of the other cluster out"},
+		{"another cluster's data", otherData, "omit the facts of the other cluster"},
 		{"too old", each(factsTooOld), "collect them again with quorumctl recover collect"},
-		{"who was named is not there", namedUnknown, "collect the facts there, or name another with --survivor"},
-		{"who was named cannot", namedUnable, "name another with --survivor, or none for the most advanced"},
+		{"the named survivor is missing", namedUnknown, "collect the facts there, or name another with --survivor"},
 		{
-			"data are left", dataLeft, "plan without --from-snapshot to lose less; if this data is unusable, name " +
+			"the named survivor cannot continue",
+			namedUnable,
+			"name another with --survivor, or none for the most advanced",
+		},
+		{
+			"data is left", dataLeft, "plan without --from-snapshot to lose less; if this data is unusable, name " +
 				"the host that restores the snapshot: --survivor {}",
 		},
 		{
-			"no host can continue", nobodyAble,
+			"no host can continue", noSurvivor,
 			"collect facts from other hosts, or plan with a snapshot: --from-snapshot",
 		},
 		{
@@ -88,7 +92,7 @@ func recoveryDoubts() []recoveryDoubt {
 				"started, name the survivor with --survivor",
 		},
 		{
-			"the voters are not known", votersUnknown,
+			"the voters are unknown", votersUnknown,
 			"stop etcd on one of them (systemctl stop etcd) and collect its facts again",
 		},
 		{
@@ -176,8 +180,8 @@ func otherData(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		case id == 0:
 			id = r.ClusterID
 		case r.ClusterID != id:
-			return fmt.Sprintf("the data of %s are of the cluster with the ID %x, others of %x", r.Host, r.ClusterID,
-				id), ""
+			return fmt.Sprintf("the data of %s belongs to the cluster with the ID %x, other data to %x", r.Host,
+				r.ClusterID, id), ""
 		}
 	}
 	return "", ""
@@ -189,7 +193,7 @@ func factsTooOld(r HostRemains) string {
 		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, durationfmt.Seconds(r.Age),
 			durationfmt.Text(MaxFactsAge))
 	case r.Age < -MaxClockAhead:
-		return fmt.Sprintf("the facts of %s are of a clock that is %s ahead, the limit is %s", r.Host,
+		return fmt.Sprintf("the facts of %s were taken with a clock that is %s ahead, the limit is %s", r.Host,
 			durationfmt.Seconds(-r.Age), durationfmt.Text(MaxClockAhead))
 	}
 	return ""
@@ -230,7 +234,7 @@ func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-func nobodyAble(all []HostRemains, w RecoveryChoice) (text, about string) {
+func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Snapshot || slices.ContainsFunc(RankHosts(all), able) {
 		return "", ""
 	}

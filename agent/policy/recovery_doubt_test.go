@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// left is what two of five hosts have left, n1 with the longer log, and what a person says of the others.
+// left is what is left of five hosts: two, n1 with the longer log, and what the operator states about the others.
 type left struct {
-	all  []HostRemains
-	wish RecoveryChoice
+	all    []HostRemains
+	choice RecoveryChoice
 }
 
 func twoOfFive() left {
@@ -22,7 +22,7 @@ func twoOfFive() left {
 		name := fmt.Sprintf("n%d", i+1)
 		list = append(list, ListedMember{ID: uint64(i + 1), Name: name, PeerURL: "http://" + name})
 	}
-	l := left{wish: RecoveryChoice{Cluster: "demo", Gone: []string{"n3", "n4", "5"}}}
+	l := left{choice: RecoveryChoice{Cluster: "demo", Gone: []string{"n3", "n4", "5"}}}
 	for i := range 2 {
 		l.all = append(l.all, HostRemains{
 			HostID: "id-" + list[i].Name, Host: list[i].Name, Cluster: "demo", PeerURL: list[i].PeerURL,
@@ -32,7 +32,7 @@ func twoOfFive() left {
 	return l
 }
 
-// doubted gives for every declared doubt what raises it, and what a person then does to end it.
+// doubted returns for every declared doubt what raises it, and what the operator then does to resolve it.
 func doubted() map[string]struct{ raise, end func(l *left) } {
 	return map[string]struct{ raise, end func(l *left) }{
 		"no facts, or too many": {
@@ -49,35 +49,35 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 				l.all[1].MemberID, l.all[1].ClusterID = defaultMemberID, defaultClusterID
 				l.all[1].InData = []ListedMember{{ID: defaultMemberID, Name: "default", PeerURL: defaultPeerURL}}
 			},
-			func(l *left) { l.all[1].Empty, l.wish.Gone = true, append(l.wish.Gone, "n2") },
+			func(l *left) { l.all[1].Empty, l.choice.Gone = true, append(l.choice.Gone, "n2") },
 		},
 		"the same data twice": {
 			func(l *left) { l.all[1].MemberID = 1 },
-			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },
+			func(l *left) { l.all, l.choice.Gone = l.all[:1], append(l.choice.Gone, "n2") },
 		},
 		"another cluster's name": {
 			func(l *left) { l.all[1].Cluster = "other" },
-			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },
+			func(l *left) { l.all, l.choice.Gone = l.all[:1], append(l.choice.Gone, "n2") },
 		},
 		"another cluster's data": {
 			func(l *left) { l.all[1].ClusterID = thirdOne },
-			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },
+			func(l *left) { l.all, l.choice.Gone = l.all[:1], append(l.choice.Gone, "n2") },
 		},
 		"too old": {
 			func(l *left) { l.all[0].Age = MaxFactsAge + time.Second }, func(l *left) { l.all[0].Age = MaxFactsAge },
 		},
-		"who was named is not there": {
-			func(l *left) { l.wish.Survivor = "n9" }, func(l *left) { l.wish.Survivor = "n1" },
+		"the named survivor is missing": {
+			func(l *left) { l.choice.Survivor = "n9" }, func(l *left) { l.choice.Survivor = "n1" },
 		},
-		"who was named cannot": {
-			func(l *left) { l.wish.Survivor, l.all[1].Empty = "n2", true }, func(l *left) { l.wish.Survivor = "" },
+		"the named survivor cannot continue": {
+			func(l *left) { l.choice.Survivor, l.all[1].Empty = "n2", true }, func(l *left) { l.choice.Survivor = "" },
 		},
-		"data are left": {
-			func(l *left) { l.wish.Snapshot = true }, func(l *left) { l.wish.Snapshot = false },
+		"data is left": {
+			func(l *left) { l.choice.Snapshot = true }, func(l *left) { l.choice.Snapshot = false },
 		},
 		"no host can continue": {
 			func(l *left) { l.all[0].Empty, l.all[1].Empty = true, true },
-			func(l *left) { l.wish.Snapshot, l.wish.Gone = true, []string{"n1", "n2", "n3", "n4", "n5"} },
+			func(l *left) { l.choice.Snapshot, l.choice.Gone = true, []string{"n1", "n2", "n3", "n4", "n5"} },
 		},
 		"a quorum could come back": {
 			func(l *left) {
@@ -85,9 +85,9 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 				third.HostID, third.Host, third.MemberID, third.Index = "id-n3", "n3", 3, 100
 				l.all = append(l.all, third)
 			},
-			func(l *left) { l.wish.Survivor = "n1" },
+			func(l *left) { l.choice.Survivor = "n1" },
 		},
-		"the voters are not known": {
+		"the voters are unknown": {
 			func(l *left) { l.all[0].InData, l.all[1].InData = nil, nil },
 			func(l *left) { l.all[1].InData = twoOfFive().all[1].InData },
 		},
@@ -102,19 +102,19 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 					{ID: "p1", Survivor: "n3"}, {ID: "p2", Survivor: "n1", GivenUp: true, Age: time.Hour},
 				}
 			},
-			func(l *left) { l.wish.KeptOff = []string{"n3"} },
+			func(l *left) { l.choice.KeptOff = []string{"n3"} },
 		},
 		"a voter is missing": {
-			func(l *left) { l.wish.Gone = []string{"n3", "n5"} },
-			func(l *left) { l.wish.Gone = append(l.wish.Gone, "n4") },
+			func(l *left) { l.choice.Gone = []string{"n3", "n5"} },
+			func(l *left) { l.choice.Gone = append(l.choice.Gone, "n4") },
 		},
 		"not the name": {
-			func(l *left) { l.wish.Cluster = "demi" }, func(l *left) { l.wish.Cluster = "demo" },
+			func(l *left) { l.choice.Cluster = "demi" }, func(l *left) { l.choice.Cluster = "demo" },
 		},
 	}
 }
 
-func TestEveryDoubtKeepsAPlanFromBeingMadeUntilItIsEnded(t *testing.T) {
+func TestEveryDoubtBlocksAPlanUntilResolved(t *testing.T) {
 	t.Parallel()
 	table := doubted()
 	for _, d := range recoveryDoubts() {
@@ -126,13 +126,13 @@ func TestEveryDoubtKeepsAPlanFromBeingMadeUntilItIsEnded(t *testing.T) {
 		delete(table, d.name)
 		l := twoOfFive()
 		row.raise(&l)
-		got := PlanRecovery(l.all, l.wish)
+		got := PlanRecovery(l.all, l.choice)
 		if got.Doubt == nil || got.Doubt.Name != d.name || got.Doubt.Text == "" || got.Doubt.Ends == "" {
 			t.Errorf("%s: %+v", d.name, got.Doubt)
 		}
 		row.end(&l)
-		if got := PlanRecovery(l.all, l.wish); got.Doubt != nil {
-			t.Errorf("%s: it was ended, and now: %s", d.name, got.Doubt)
+		if got := PlanRecovery(l.all, l.choice); got.Doubt != nil {
+			t.Errorf("%s: it was resolved, and now: %s", d.name, got.Doubt)
 		}
 	}
 	for name := range table {
@@ -140,34 +140,34 @@ func TestEveryDoubtKeepsAPlanFromBeingMadeUntilItIsEnded(t *testing.T) {
 	}
 }
 
-func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
+func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	t.Parallel()
 	l := twoOfFive()
-	l.wish.Gone = []string{"n3"}
+	l.choice.Gone = []string{"n3"}
 	const missing = "facts are missing from n4 and n5: collect them there if the host is reachable; otherwise " +
 		"make sure that it never comes back as it is, and confirm that: --gone n3,n4,n5"
-	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != missing {
+	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != missing {
 		t.Errorf("%s", got.Doubt)
 	}
 	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
-	l.wish.KeptOff = []string{"n4"}
+	l.choice.KeptOff = []string{"n4"}
 	const abroad = "n2 received plan p1, by which n5 continues alone, and nothing says that n5 has given it up: " +
 		"start " +
 		"that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
 		"that it never starts again as it is, and confirm that: --kept-off n4,n5"
-	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != abroad {
+	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != abroad {
 		t.Errorf("%s", got.Doubt)
 	}
 	l.all[1].Plans = nil
-	l.wish.Snapshot = true
+	l.choice.Snapshot = true
 	const data = "n1 has the data of a voter, up to entry 200: plan without --from-snapshot to lose less; if this " +
 		"data is unusable, name the host that restores the snapshot: --survivor n1"
-	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != data {
+	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != data {
 		t.Errorf("%s", got.Doubt)
 	}
 }
 
-func TestWhoGoesOnAloneIsTheMostAdvancedOrWhoWasNamed(t *testing.T) {
+func TestTheSurvivorIsTheMostAdvancedOrTheNamedHost(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		change func(l *left)
@@ -178,19 +178,19 @@ func TestWhoGoesOnAloneIsTheMostAdvancedOrWhoWasNamed(t *testing.T) {
 		"the commit":      {func(l *left) { l.all[1].Index, l.all[1].Commit = 200, 7 }, "n2"},
 		"the name":        {func(l *left) { l.all[1].Index = 200 }, "n1"},
 		"a learner never": {func(l *left) { l.all[0].InData[0].Learner = true }, "n2"},
-		"who was removed never": {func(l *left) {
-			l.all[0].InData = l.all[0].InData[1:] // and has the longest log, as nobody else was left to write one
+		"a removed member never": {func(l *left) {
+			l.all[0].InData = l.all[0].InData[1:] // and has the longest log, since no other host was left to write one
 		}, "n2"},
-		"named": {func(l *left) { l.wish.Survivor = "n2" }, "n2"},
+		"named": {func(l *left) { l.choice.Survivor = "n2" }, "n2"},
 		"an empty one, with a snapshot": {func(l *left) {
 			l.all[1].Empty, l.all[0].InData[0].Learner = true, true
-			l.wish.Snapshot, l.wish.Gone = true, append(l.wish.Gone, "n2")
+			l.choice.Snapshot, l.choice.Gone = true, append(l.choice.Gone, "n2")
 		}, "n2"},
-		"who is named, with a snapshot": {func(l *left) { l.wish.Snapshot, l.wish.Survivor = true, "n2" }, "n2"},
+		"the named host, with a snapshot": {func(l *left) { l.choice.Snapshot, l.choice.Survivor = true, "n2" }, "n2"},
 	} {
 		l := twoOfFive()
 		c.change(&l)
-		if got := PlanRecovery(l.all, l.wish); got.Doubt != nil || l.all[got.Survivor].Host != c.want {
+		if got := PlanRecovery(l.all, l.choice); got.Doubt != nil || l.all[got.Survivor].Host != c.want {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
@@ -200,7 +200,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	t.Parallel()
 	table := map[string]func(p *OfferedPlan){
 		"another cluster's plan":  func(p *OfferedPlan) { p.Now.Cluster = "other" },
-		"no part of it":           func(p *OfferedPlan) { p.Own = nil },
+		"a host outside the plan": func(p *OfferedPlan) { p.Own = nil },
 		"a quorum is seen":        func(p *OfferedPlan) { p.Now.Quorum = true },
 		"too old":                 func(p *OfferedPlan) { p.Age = MaxPlanAge + time.Second },
 		"another host":            func(p *OfferedPlan) { p.Now.HostID = "id-n9" },
@@ -217,7 +217,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 		return OfferedPlan{Cluster: "demo", Age: time.Hour, Own: &l.all[0], Now: twoOfFive().all[0]}
 	}
 	if text := PlanRefused(shown()); text != "" {
-		t.Errorf("it is refused: %s", text)
+		t.Errorf("the plan is refused: %s", text)
 	}
 	for _, r := range planRefusals() {
 		change := table[r.name]
@@ -236,10 +236,10 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	}
 }
 
-func TestFactsOfASurvivorThatWereTakenBeforeItsPlanWasToldDoNotShowThatItGaveItUp(t *testing.T) {
+func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		older time.Duration // the survivor's facts than the word of the plan
+		older time.Duration // the age of the survivor's facts, compared with the plan's report
 		plans []KnownPlan
 		doubt bool
 	}{
@@ -251,11 +251,11 @@ func TestFactsOfASurvivorThatWereTakenBeforeItsPlanWasToldDoNotShowThatItGaveItU
 		},
 	} {
 		l := twoOfFive()
-		l.wish.Gone = []string{"n3", "n4", "n5"}
+		l.choice.Gone = []string{"n3", "n4", "n5"}
 		l.all[0].Age = 0 // its facts are taken last
 		l.all[0].Plans = []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
 		l.all[1].Age, l.all[1].Plans = l.all[0].Plans[0].Age+c.older, c.plans
-		text, about := planAbroad(l.all, l.wish)
+		text, about := planAbroad(l.all, l.choice)
 		if (text != "") != c.doubt || c.doubt && about != "n2" {
 			t.Errorf("%s: %q about %q", name, text, about)
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fleet is what is left of a cluster of five voters of which two are lost for good: the survivor, another host that is
-// in the plan, and one that is away and may come back late, with its old data. Every agent decides for itself.
+// fleet is what is left of a cluster of five voters, two of them lost for good: the survivor, another host in the plan,
+// and one that is away and may come back late, with its old data. Every agent decides for itself.
 type fleet struct {
 	hosts [3]site
 	away  bool // the third
@@ -17,8 +17,8 @@ type fleet struct {
 
 const oldQuorum = 3 // of five
 
-// serving returns the cluster that answers: the old one when all three have their old data up, the new one when the
-// survivor has it up.
+// serving returns which cluster answers: the old one if all three hosts run with their old data, the new one if the
+// survivor does.
 func (f fleet) serving() (old, made bool) {
 	n := 0
 	for i, s := range f.hosts {
@@ -29,7 +29,7 @@ func (f fleet) serving() (old, made bool) {
 	return n >= oldQuorum, f.hosts[0].data == newCluster && f.hosts[0].unit == UnitActive
 }
 
-// seen gives a host with what it reaches of the others.
+// seen returns a host with what it reaches of the others.
 func (f fleet) seen(i int) site {
 	s := f.hosts[i]
 	old, made := f.serving()
@@ -44,20 +44,20 @@ func (f fleet) seen(i int) site {
 	return s
 }
 
-// late tells whether the cluster that answers says to this host that it goes on in the old one's place.
+// late reports whether the answering cluster publishes that it replaces this host's old one.
 func (f fleet) late(i int) bool {
 	s := f.seen(i)
-	return !s.planned && s.serves == newCluster && f.hosts[0].told && !s.noted && (i < 2 || !f.away)
+	return !s.planned && s.serves == newCluster && f.hosts[0].announced && !s.noted && (i < 2 || !f.away)
 }
 
-// with gives the fleet with another state of one host. What it reaches is no state of its own.
+// with returns the fleet with another state of one host. What that host reaches is not part of its state.
 func (f fleet) with(i int, s site) fleet {
 	s.serves = 0
 	f.hosts[i] = s
 	return f
 }
 
-// people gives what people may do: the plan is applied where no quorum is seen, and the third host is switched on.
+// people returns what operators may do: apply the plan where no quorum is seen, and switch on the third host.
 func (f fleet) people() []fleet {
 	var all []fleet
 	for i := range 2 {
@@ -73,13 +73,13 @@ func (f fleet) people() []fleet {
 	return all
 }
 
-// agents gives what the agents do next, and an error when that must not be.
+// agents returns what the agents do next, and an error if that is not allowed.
 func (f fleet) agents(decide func(View) Decision) ([]fleet, error) {
 	var all []fleet
 	for i := range f.hosts {
 		s := f.seen(i)
 		if !s.planned && !f.late(i) {
-			continue // it waits for people, or is done: see the model of the package model
+			continue // it waits for operators, or is done: see package model
 		}
 		v := s.view()
 		if !s.planned {
@@ -101,22 +101,22 @@ func (f fleet) agents(decide func(View) Decision) ([]fleet, error) {
 	return all, nil
 }
 
-// ended tells what is wrong with a fleet in which nobody does anything any more.
+// ended returns what is wrong with a fleet in which nothing happens any more.
 func (f fleet) ended() error {
 	_, made := f.serving()
 	for i, s := range f.hosts {
 		switch {
 		case made && s.old():
-			return fmt.Errorf("host %d keeps its old data for ever: %+v", i, f)
+			return fmt.Errorf("host %d keeps its old data forever: %+v", i, f)
 		case s.planned && s.survivor, s.planned && made:
-			return fmt.Errorf("host %d never comes to its end: %+v", i, f)
+			return fmt.Errorf("host %d never completes its plan: %+v", i, f)
 		}
 	}
 	return nil
 }
 
-// exploreFleet walks through all that may become of a fleet: agents and hosts crash at any moment, the plan is applied
-// in any order and given up anywhere, and the third host comes back whenever it likes.
+// exploreFleet explores every course of a fleet: agents and hosts crash at any moment, the plan is applied in any order
+// and may be abandoned on any host, and the third host comes back at any time.
 func exploreFleet(decide func(View) Decision) (states int, err error) {
 	begin := fleet{away: true}
 	for i := range begin.hosts {
@@ -157,14 +157,14 @@ func exploreFleet(decide func(View) Decision) (states int, err error) {
 	return len(seen), nil
 }
 
-func TestAFleetUnderAPlanComesToItsEndInWhateverOrder(t *testing.T) {
+func TestAFleetCompletesItsPlanInAnyOrder(t *testing.T) {
 	t.Parallel()
 	states, err := exploreFleet(Decide)
 	if err != nil {
 		t.Error(err)
 	}
 	if states < 500 {
-		t.Errorf("only %d states were met", states)
+		t.Errorf("only %d states were found", states)
 	}
 	t.Logf("%d states", states)
 }
@@ -172,19 +172,19 @@ func TestAFleetUnderAPlanComesToItsEndInWhateverOrder(t *testing.T) {
 func TestAMistakeInTheRecoveryOfAFleetIsFound(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]func(View, Decision) Step{
-		"the survivor tells nobody that it goes on": func(v View, d Decision) Step {
+		"the survivor does not publish that it continues alone": func(v View, d Decision) Step {
 			if v.Recovery.Survivor && d.Step.Outcome == Recovered {
 				return Step{Kind: StepEndRecovery, Outcome: QuorumBack}
 			}
 			return d.Step
 		},
-		"who is late keeps his data": func(v View, d Decision) Step {
+		"a late host keeps its data": func(v View, d Decision) Step {
 			if v.Recovery.Late && d.Step.Kind == StepLayAside {
 				return Step{}
 			}
 			return d.Step
 		},
-		"another host parts with its data before the survivor serves": func(v View, d Decision) Step {
+		"another host moves its data aside before the survivor serves": func(v View, d Decision) Step {
 			if !v.Recovery.Survivor && d.Step.Kind == StepNone && v.Unit.State == UnitInactive {
 				return Step{Kind: StepLayAside}
 			}
@@ -196,7 +196,7 @@ func TestAMistakeInTheRecoveryOfAFleetIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
-		"who is late joins with his old data": func(v View, d Decision) Step {
+		"a late host joins with its old data": func(v View, d Decision) Step {
 			if v.Recovery.Late && d.Step.Kind == StepLayAside {
 				return Step{Kind: StepStartUnit}
 			}
@@ -207,7 +207,7 @@ func TestAMistakeInTheRecoveryOfAFleetIsFound(t *testing.T) {
 			t.Parallel()
 			_, err := exploreFleet(func(v View) Decision { d := Decide(v); d.Step = wrong(v, d); return d })
 			if err == nil {
-				t.Error("nothing is found")
+				t.Error("no mistake is found")
 			}
 		})
 	}

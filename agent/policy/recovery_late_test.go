@@ -5,24 +5,24 @@ package policy
 
 import "testing"
 
-func TestAHostIsLateOnlyWhereTheClusterThatAnswersTakesThePlaceOfItsOwn(t *testing.T) {
+func TestAHostIsLateOnlyIfTheAnsweringClusterReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *Successor)
 		late   bool
 	}{
-		"it does":                       {func(*Successor) {}, true},
-		"nobody answers":                {func(s *Successor) { s.Answers = 0 }, false},
-		"another cluster answers":       {func(s *Successor) { s.Answers = 9 }, false},
-		"its own answers":               {func(s *Successor) { s.Answers = s.Old }, false},
-		"it says nothing":               {func(s *Successor) { s.Old, s.New = 0, 0 }, false},
-		"nobody answers, nor says so":   {func(s *Successor) { s.Answers, s.New = 0, 0 }, false},
-		"it follows another":            {func(s *Successor) { s.Old = 9 }, false},
-		"the host belongs to none":      {func(s *Successor) { s.Noted = 0 }, false},
-		"it belongs to none, as is old": {func(s *Successor) { s.Noted, s.Old = 0, 0 }, false},
-		"it belongs to the new one":     {func(s *Successor) { s.Noted = s.New }, false},
-		"a plan is in force":            {func(s *Successor) { s.Planned = true }, false},
-		"the configuration names one":   {func(s *Successor) { s.Pinned = true }, false},
+		"it replaces this host's cluster":                 {func(*Successor) {}, true},
+		"no voter answers":                                {func(s *Successor) { s.Answers = 0 }, false},
+		"another cluster answers":                         {func(s *Successor) { s.Answers = 9 }, false},
+		"its own cluster answers":                         {func(s *Successor) { s.Answers = s.Old }, false},
+		"it publishes no recovery":                        {func(s *Successor) { s.Old, s.New = 0, 0 }, false},
+		"no voter answers, and none publishes a recovery": {func(s *Successor) { s.Answers, s.New = 0, 0 }, false},
+		"it replaces another cluster":                     {func(s *Successor) { s.Old = 9 }, false},
+		"the host belongs to no cluster":                  {func(s *Successor) { s.Noted = 0 }, false},
+		"it belongs to no cluster, and has old data":      {func(s *Successor) { s.Noted, s.Old = 0, 0 }, false},
+		"it belongs to the new cluster":                   {func(s *Successor) { s.Noted = s.New }, false},
+		"a plan is in force":                              {func(s *Successor) { s.Planned = true }, false},
+		"the configuration names a cluster":               {func(s *Successor) { s.Pinned = true }, false},
 	} {
 		s := Successor{Old: oldCluster, New: newCluster, Answers: newCluster, Noted: oldCluster}
 		if c.change(&s); s.Late() != c.late {

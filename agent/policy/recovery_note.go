@@ -9,7 +9,7 @@ type RecoveryNote uint8
 // The records. The zero value is none: the plan was not carried out.
 const (
 	RecoveryLeavesNothing RecoveryNote = iota
-	RecoveryTold                       // etcd records for late hosts that this cluster replaced the old one
+	RecoveryAnnounced                  // etcd records for late hosts that this cluster replaced the old one
 	RecoveryJoins                      // this host belongs to the new cluster, though not yet as a member
 )
 
@@ -19,7 +19,7 @@ func noteRecovery(v View, s Step) RecoveryNote {
 	case s.Kind != StepEndRecovery || s.Outcome != Recovered:
 		return RecoveryLeavesNothing
 	case v.Recovery.Survivor:
-		return RecoveryTold
+		return RecoveryAnnounced
 	}
 	return RecoveryJoins
 }

@@ -5,25 +5,29 @@ package policy
 
 import "testing"
 
-func TestOnlyAPlanThatWasCarriedOutLeavesSomethingBehind(t *testing.T) {
+func TestOnlyACompletedPlanLeavesARecord(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		step     Step
 		survivor bool
 		want     RecoveryNote
 	}{
-		"the survivor goes on":  {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryTold},
-		"another host joins":    {Step{Kind: StepEndRecovery, Outcome: Recovered}, false, RecoveryJoins},
-		"the quorum is back":    {Step{Kind: StepEndRecovery, Outcome: QuorumBack}, true, RecoveryLeavesNothing},
-		"the plan was given up": {Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, true, RecoveryLeavesNothing},
-		"it goes on":            {Step{Kind: StepPlaceCopy}, true, RecoveryLeavesNothing},
+		"the survivor continues alone": {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryAnnounced},
+		"another host joins":           {Step{Kind: StepEndRecovery, Outcome: Recovered}, false, RecoveryJoins},
+		"the quorum is back": {
+			Step{Kind: StepEndRecovery, Outcome: QuorumBack}, true, RecoveryLeavesNothing,
+		},
+		"the plan was abandoned": {
+			Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, true, RecoveryLeavesNothing,
+		},
+		"it continues with its own data": {Step{Kind: StepPlaceCopy}, true, RecoveryLeavesNothing},
 	} {
 		v := View{Recovery: &Recovery{Survivor: c.survivor}}
 		if got := noteRecovery(v, c.step); got != c.want {
-			t.Errorf("%s: left behind is %d, want %d", name, got, c.want)
+			t.Errorf("%s: the record is %d, want %d", name, got, c.want)
 		}
 	}
 	if got := noteRecovery(View{}, Step{}); got != RecoveryLeavesNothing {
-		t.Errorf("with no plan, left behind is %d", got)
+		t.Errorf("without a plan, the record is %d", got)
 	}
 }

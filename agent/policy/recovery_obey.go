@@ -46,7 +46,7 @@ func planRefusals() []planRefusal {
 			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host is of %q", p.Cluster,
 				p.Now.Cluster)
 		}},
-		{"no part of it", func(p OfferedPlan) string {
+		{"a host outside the plan", func(p OfferedPlan) string {
 			return unless(p.Own != nil, "it was made without facts of %s", p.Now.Host)
 		}},
 		{"a quorum is seen", func(p OfferedPlan) string {
@@ -75,11 +75,11 @@ func planRefusals() []planRefusal {
 		}},
 		// made from the same facts as this one, it may be carried out on another host
 		{"another plan since", func(p OfferedPlan) string {
-			for _, told := range p.Now.Plans {
-				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == told.ID })
-				if told.ID != p.ID && !before {
+			for _, known := range p.Now.Plans {
+				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == known.ID })
+				if known.ID != p.ID && !before {
 					return fmt.Sprintf("since its facts were taken %s received plan %s, by which %s continues alone",
-						p.Now.Host, told.ID, told.Survivor)
+						p.Now.Host, known.ID, known.Survivor)
 				}
 			}
 			return ""

@@ -97,7 +97,7 @@ func byLog(all []HostRemains) []RankedHost {
 	return out
 }
 
-// is reports whether the data are that member's.
+// is reports whether the data is that member's.
 func (r HostRemains) is(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
 
 func able(s RankedHost) bool { return s.No == "" }

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-func TestOnlyWhoVotesByTheLongestLogMayBeTheSurvivor(t *testing.T) {
+func TestOnlyAVoterOfTheLongestLogMayBeTheSurvivor(t *testing.T) {
 	t.Parallel()
 	list := []ListedMember{{ID: 1, Name: "n1"}}
 	all := []HostRemains{
@@ -14,10 +14,10 @@ func TestOnlyWhoVotesByTheLongestLogMayBeTheSurvivor(t *testing.T) {
 	}
 	got := RankHosts(all)
 	if !got[0].Chosen || got[0].Place != 0 || got[1].Chosen || got[1].No != "it is no voter any more" {
-		t.Errorf("one votes by the data of both, and they stand as %+v", got)
+		t.Errorf("one votes by the data of both, and they rank as %+v", got)
 	}
-	all[0].InData, all[1].InData = nil, nil // nobody remembers a list: nothing is held against anybody
+	all[0].InData, all[1].InData = nil, nil // no host has a member list: no host is excluded
 	if got := RankHosts(all); got[1].No != "" || got[1].Behind != 1 {
-		t.Errorf("no list is known, and they stand as %+v", got)
+		t.Errorf("no member list is known, and they rank as %+v", got)
 	}
 }

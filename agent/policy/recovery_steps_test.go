@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-func TestASurvivorCopiesItsDataOnceItsUnitIsOfUse(t *testing.T) {
+func TestASurvivorCopiesItsDataOnceItsUnitIsUsable(t *testing.T) {
 	t.Parallel()
 	failedCopy := func(ago time.Duration) func(*View) {
-		return func(v *View) { v.Recovery.Copy, v.CopiedFor = Copy{State: CopyFailed, Text: "no room"}, ago }
+		return func(v *View) { v.Recovery.Copy, v.CopiedFor = Copy{State: CopyFailed, Text: "no free space"}, ago }
 	}
 	play(t, func() View {
 		v := site{survivor: true, data: oldCluster, unit: UnitInactive, planned: true, env: true}.view()
@@ -20,7 +20,7 @@ func TestASurvivorCopiesItsDataOnceItsUnitIsOfUse(t *testing.T) {
 	}, []scene{
 		{"its etcd is stopped", nil, StepCopyData, ""},
 		{"the unit is missing", func(v *View) { v.Unit.State = UnitMissing }, StepNone, UnitUnusable},
-		{"nobody knows of the unit", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
+		{"the unit is unknown", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
 		{"the copy has just failed", failedCopy(time.Second), StepNone, Recovering},
 		{"it has failed a while ago", failedCopy(time.Hour), StepCopyData, ""},
 	})

@@ -14,22 +14,22 @@ const (
 	thirdOne   = 0x3
 )
 
-// site is a host under a plan, as small as it can be said. A zero data is an empty directory.
+// site is the smallest description of a host under a plan. A zero data is an empty directory.
 type site struct {
 	survivor  bool
-	data      uint64 // of which cluster
+	data      uint64 // its cluster
 	unit      UnitState
 	copy      CopyState
-	made      bool   // the copy lies on the disk, whole
-	noted     bool   // the disk says that this host belongs to the new cluster
-	planned   bool   // the plan stands
-	givenUp   bool   // by a person, before the copy was put in place
-	snapshot  bool   // it goes on with a snapshot
+	made      bool   // the copy on disk is complete
+	noted     bool   // the disk records that this host belongs to the new cluster
+	planned   bool   // the plan is in force
+	givenUp   bool   // by an operator, before the copy was put in place
+	snapshot  bool   // it continues with a snapshot
 	env       bool   // etcd's environment is written
-	told      bool   // the recovered cluster says that it goes on in the old one's place
-	serves    uint64 // the cluster that is reached from here by itself, whatever this host does
+	announced bool   // the recovered cluster publishes that it replaces the old one
+	serves    uint64 // the cluster that is reached from here, whatever this host does
 	outcome   ReasonCode
-	both, dup bool // what must not be: a start on the wrong data; a copy of what an etcd has open
+	both, dup bool // forbidden: a start on the wrong data; a copy of data that an etcd has open
 }
 
 func (s site) view() View {
@@ -62,7 +62,7 @@ func (s site) view() View {
 	return v
 }
 
-// after gives what a step may lead to: all of it, or what a crash in the middle has left.
+// after returns the outcomes of a step: completed, or cut short by a crash.
 func (s site) after(step Step) []site {
 	done := s
 	switch step.Kind {
@@ -97,13 +97,13 @@ func (s site) after(step Step) []site {
 	case StepEndRecovery:
 		done.planned, done.givenUp, done.outcome = false, false, step.Outcome
 		if step.Outcome == Recovered {
-			done.noted, done.told = true, s.survivor
+			done.noted, done.announced = true, s.survivor
 		}
 		noted := s
 		noted.noted = done.noted
 		return []site{noted, done}
 	case StepNone:
-		if s.copy == CopyRuns { // it goes on by itself
+		if s.copy == CopyRuns { // it continues by itself
 			whole, failed := s, s
 			whole.copy, whole.made, failed.copy = CopyWhole, true, CopyFailed
 			return []site{whole, failed}
@@ -112,13 +112,13 @@ func (s site) after(step Step) []site {
 	return []site{done}
 }
 
-// failed tells of an etcd that was started a moment ago, and has failed.
+// failed reports whether etcd was started a moment ago and has failed.
 func (s site) failed() bool { return s.unit == UnitFailed }
 
 func (s site) old() bool { return s.data == oldCluster }
 
-// crashes are what may happen between any two steps: the agent dies and has begun nothing, the host reboots as well and
-// etcd is held, or not if it is not.
+// crashes returns what may happen between any two steps: the agent dies before it begins anything, or the host reboots
+// as well, and etcd starts unless the start guard holds it back.
 func (s site) crashes() []site {
 	agent, host := s, s
 	agent.copy, host.copy = CopyNone, CopyNone
@@ -134,7 +134,7 @@ func (s site) crashes() []site {
 	return []site{agent, host}
 }
 
-// explore walks through all that may become of a host under a plan, and gives what is wrong with it.
+// explore explores every course of a host under a plan, and returns what is wrong with it.
 func explore(decide func(View) Decision, begin site) error {
 	seen, next := map[site]bool{begin: true}, []site{begin}
 	ended := false
@@ -144,7 +144,7 @@ func explore(decide func(View) Decision, begin site) error {
 		if !s.planned {
 			if s.outcome == RecoveryGivenUp {
 				if s.data == newCluster || s.data == oldCluster && s.unit != UnitActive && !s.failed() {
-					return fmt.Errorf("given up, and not as it was before: %+v", s)
+					return fmt.Errorf("abandoned, and not in its former state: %+v", s)
 				}
 				continue
 			}
@@ -178,12 +178,12 @@ func explore(decide func(View) Decision, begin site) error {
 	return nil
 }
 
-// allowed holds the steps to those of a plan.
+// allowed checks the steps against those of a plan.
 func (s site) allowed(step Step) error {
 	switch step.Kind {
 	case StepNone, StepStopForRecovery, StepStartUnit:
 		return nil
-	case StepEndRecovery: // nobody belongs to a cluster that may never be made
+	case StepEndRecovery: // no host belongs to a cluster that may never be created
 		if step.Outcome != Recovered || s.survivor || s.serves == newCluster {
 			return nil
 		}
@@ -214,7 +214,7 @@ func begins() []site {
 					one.snapshot = true
 					all = append(all, one)
 				}
-				if unit != UnitActive { // with no data either
+				if unit != UnitActive { // even without data
 					one.data = 0
 					all = append(all, one)
 				}
@@ -224,11 +224,11 @@ func begins() []site {
 	return all
 }
 
-func TestAHostUnderAPlanComesToItsEndWhereverItCrashes(t *testing.T) {
+func TestAHostCompletesItsPlanWhereverItCrashes(t *testing.T) {
 	t.Parallel()
 	for _, begin := range begins() {
 		if begin.survivor && begin.serves == newCluster {
-			continue // which is then not reached before this host has made it
+			continue // which no host reaches before this one has created it
 		}
 		if err := explore(Decide, begin); err != nil {
 			t.Errorf("%+v: %v", begin, err)
@@ -239,7 +239,7 @@ func TestAHostUnderAPlanComesToItsEndWhereverItCrashes(t *testing.T) {
 func TestAMistakeInARecoveryIsFound(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]func(View, Decision) Step{
-		"the old data are started again": func(v View, d Decision) Step {
+		"the old data is started again": func(v View, d Decision) Step {
 			if d.Step.Kind == StepCopyData {
 				return Step{Kind: StepStartUnit}
 			}
@@ -257,38 +257,38 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
-		"another host goes on with its old data": func(_ View, d Decision) Step {
+		"another host continues with its old data": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepLayAside {
 				return Step{Kind: StepEndRecovery, Outcome: Recovered}
 			}
 			return d.Step
 		},
-		"another host parts with its data before the survivor has succeeded": func(v View, d Decision) Step {
+		"another host moves its data aside before the survivor has succeeded": func(v View, d Decision) Step {
 			if d.Step.Kind == StepNone && !v.Recovery.Survivor && v.Unit.State != UnitActive {
 				return Step{Kind: StepLayAside}
 			}
 			return d.Step
 		},
-		"etcd is started on a snapshot as it was started before": func(_ View, d Decision) Step {
+		"etcd is started on a snapshot with its former environment": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepWriteEnv {
 				return Step{Kind: StepStartUnit}
 			}
 			return d.Step
 		},
-		"what was given up goes on": func(v View, d Decision) Step {
+		"an abandoned plan continues": func(v View, d Decision) Step {
 			if v.Recovery.GivenUp {
 				v.Recovery.GivenUp = false
 				return Decide(v).Step
 			}
 			return d.Step
 		},
-		"what was given up leaves etcd down": func(v View, d Decision) Step {
+		"an abandoned plan leaves etcd down": func(v View, d Decision) Step {
 			if v.Recovery.GivenUp && d.Step.Kind == StepStartUnit {
 				return Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}
 			}
 			return d.Step
 		},
-		"a join goes on meanwhile": func(_ View, d Decision) Step {
+		"a join continues meanwhile": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepEndRecovery {
 				return Step{Kind: StepAddLearner}
 			}
@@ -303,29 +303,29 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 					return
 				}
 			}
-			t.Error("nothing is found")
+			t.Error("no mistake is found")
 		})
 	}
 }
 
-func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootBesideTheRecoveredCluster(t *testing.T) {
+func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootNextToTheRecoveredCluster(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		change func(*View)
 		want   StartGuard
 	}{
 		"old data":                  {func(*View) {}, HoldBack},
-		"whose unit has failed":     {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
+		"with a failed unit":        {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
 		"no data":                   {func(v *View) { v.Data = Data{State: DataEmpty} }, HoldBack},
 		"old data, on the survivor": {func(v *View) { v.Recovery.Survivor = true }, HoldBack},
 		"the new cluster's data":    {func(v *View) { v.Data.ClusterID = newCluster }, HoldAsIs},
-		"data that are not known":   {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
+		"unknown data":              {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
 		"and the old cluster answers": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ID = true, oldCluster
 		}, HoldAsIs},
-		"and the plan is given up":    {func(v *View) { v.Recovery.GivenUp = true }, HoldAsIs},
-		"and it only observes":        {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
-		"and it runs: a step does it": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
+		"and the plan is abandoned":    {func(v *View) { v.Recovery.GivenUp = true }, HoldAsIs},
+		"and it only observes":         {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
+		"and it runs: a step stops it": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
 		"and the recovered cluster is up": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ID = true, newCluster
 		}, HoldBack},
@@ -339,7 +339,7 @@ func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootBesideTheRecoveredClus
 	}
 }
 
-func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
+func TestAPlanPrecedesEveryRequestAndOperation(t *testing.T) {
 	t.Parallel()
 	for _, begin := range begins() {
 		v := begin.view()
@@ -359,11 +359,11 @@ func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
 	}
 }
 
-func TestAHostThatComesLateToARecoveredClusterLaysItsDataAside(t *testing.T) {
+func TestALateHostOfARecoveredClusterMovesItsDataAside(t *testing.T) {
 	t.Parallel()
 	v := site{data: oldCluster, unit: UnitActive, serves: newCluster}.view()
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
-		t.Errorf("without a word of the cluster: %+v", d)
+		t.Errorf("without an answer of the cluster: %+v", d)
 	}
 	v.Recovery = &Recovery{Old: oldCluster, New: newCluster, Late: true}
 	if d := Decide(v); d.Step.Kind != StepStopForRecovery {
@@ -373,16 +373,16 @@ func TestAHostThatComesLateToARecoveredClusterLaysItsDataAside(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
 		t.Errorf("etcd serves the old cluster, with a quorum: %+v", d)
 	}
-	v.Unit.State = UnitInactive // by a person's hand
+	v.Unit.State = UnitInactive // by an operator
 	if d := Decide(v); d.Step.Kind != StepLayAside {
 		t.Errorf("etcd is down: %+v", d)
 	}
 	v.Data = Data{State: DataEmpty}
 	if d := Decide(v); d.Step.Kind != StepEndRecovery {
-		t.Errorf("the data are aside: %+v", d)
+		t.Errorf("the data is aside: %+v", d)
 	}
 	v.Pause = &Pause{By: "root"}
 	if d := Decide(v); d.Step.Kind != StepNone {
-		t.Errorf("a pause holds no late host: %+v", d)
+		t.Errorf("a pause does not hold a late host back: %+v", d)
 	}
 }

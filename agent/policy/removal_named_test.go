@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAMemberIsNamedByItsNameOrItsIDAndNeverGuessed(t *testing.T) {
+func TestAMemberIsIdentifiedByNameOrIDAndNeverGuessed(t *testing.T) {
 	t.Parallel()
 	v := View{Cluster: Cluster{Members: []Member{
 		{ID: 0xa1, Name: "n1"}, {ID: 0xa2, Name: "twin"}, {ID: 0xa3, Name: "twin"}, {ID: 0xa4},

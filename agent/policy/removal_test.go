@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// removalView is the spare n3, which was asked to remove the voter v3 of three, which has been silent for an hour.
+// removalView is the spare n3 with a request to remove v3, one of three voters, which has been silent for an hour.
 func removalView() View {
 	v := spareView()
 	v.Target.Standbys = 0 // it has nothing else to do
@@ -54,7 +54,7 @@ func TestAMemberIsRemovedStepByStep(t *testing.T) {
 	}
 	inRemoval(&v, PhaseRemoving)
 	if d := Decide(v); d.Step.Kind != StepRemoveMember || d.Step.MemberID != 9 {
-		t.Fatalf("when etcd may be told %+v", d)
+		t.Fatalf("when etcd may be asked %+v", d)
 	}
 	v.Cluster.Members = v.Cluster.Members[:2]
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
@@ -62,7 +62,7 @@ func TestAMemberIsRemovedStepByStep(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsAMemberFromBeingRemoved(t *testing.T) {
+func TestTheVetoesOfARemoval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -73,7 +73,7 @@ func TestWhatKeepsAMemberFromBeingRemoved(t *testing.T) {
 		"it has only just fallen silent": {func(v *View) {
 			v.Cluster.Members[2].DownFor = 3 * time.Second
 		}, MemberLive},
-		"it answers, and may go": {func(v *View) { aliveAgain(v); v.Removal.Live = true }, ""},
+		"it answers, and may be removed": {func(v *View) { aliveAgain(v); v.Removal.Live = true }, ""},
 		"it answers, and another is down": {func(v *View) {
 			aliveAgain(v)
 			v.Removal.Live = true
@@ -104,13 +104,13 @@ func TestWhatKeepsAMemberFromBeingRemoved(t *testing.T) {
 		"an operation is in flight": {func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"}
 		}, OperationInFlight},
-		"another agent holds the lock":      {func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n1" }, LockHeld},
-		"the list has changed just now":     {func(v *View) { v.Cluster.StableFor = time.Second }, Settling},
-		"an operation has ended just now":   {func(v *View) { v.IdleFor = 0 }, ""},
-		"the cluster is paused":             {func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, Paused},
-		"the agent only observes":           {func(v *View) { v.Self.Mode = Observe }, ModeObserve},
-		"another host has this one's name":  {func(v *View) { v.Self.Conflict = "n9" }, HostConflict},
-		"this host is to be taken down too": {func(v *View) { v.Asked = &Asked{Work: WorkRestart} }, ""},
+		"another agent holds the lock":     {func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n1" }, LockHeld},
+		"the member list has just changed": {func(v *View) { v.Cluster.StableFor = time.Second }, Settling},
+		"an operation has just ended":      {func(v *View) { v.IdleFor = 0 }, ""},
+		"the cluster is paused":            {func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, Paused},
+		"the agent only observes":          {func(v *View) { v.Self.Mode = Observe }, ModeObserve},
+		"another host has this one's name": {func(v *View) { v.Self.Conflict = "n9" }, HostConflict},
+		"this host has a request, too":     {func(v *View) { v.Asked = &Asked{Work: WorkRestart} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,18 +133,18 @@ func more(v *View, n uint64) {
 	}
 }
 
-func TestARemovalIsEndedBeforeEtcdIsToldWhenSomethingHasChanged(t *testing.T) {
+func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		want   ReasonCode
 	}{
-		"the voter answers again":  {aliveAgain, MemberLive},
-		"another voter is down":    {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"its time is over":         {func(v *View) { v.Removal.Over = true }, Withdrawn},
-		"another one is asked for": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
-		"nobody has asked for it":  {func(v *View) { v.Removal = nil }, Disowned},
-		"the leadership cannot be moved": {func(v *View) {
+		"the voter answers again":      {aliveAgain, MemberLive},
+		"another voter is down":        {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"its request has expired":      {func(v *View) { v.Removal.Over = true }, Withdrawn},
+		"another removal is requested": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
+		"it was not requested":         {func(v *View) { v.Removal = nil }, Disowned},
+		"leadership cannot be transferred": {func(v *View) {
 			leads(v)
 			v.Failed.Kind, v.Op.WrittenFor = StepMoveLeader, time.Hour
 		}, LeaderStays},
@@ -158,29 +158,29 @@ func TestARemovalIsEndedBeforeEtcdIsToldWhenSomethingHasChanged(t *testing.T) {
 	}
 }
 
-func TestARemovalWaitsForTheSilenceOfAVoterToBeLongEnough(t *testing.T) {
+func TestARemovalWaitsUntilAVoterIsSilentForLongEnough(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	inRemoval(&v, PhaseBegun)
-	v.Cluster.Members[2].DownFor = 3 * time.Second // this agent was started again and counts anew
+	v.Cluster.Members[2].DownFor = 3 * time.Second // this agent has restarted, and its durations start again
 	d := Decide(v)
 	if d.Step.Kind != StepNone || len(d.Reasons) != 1 || d.Reasons[0].Code != MemberLive {
 		t.Fatalf("silent for 3 s: got %+v", d)
 	}
 	v.Cluster.Members[2].DownFor = v.Limits.LockTTL
 	if d := Decide(v); d.Step.Kind != StepSetPhase {
-		t.Fatalf("silent for the time of the lock: got %+v", d)
+		t.Fatalf("silent for the lock's time to live: got %+v", d)
 	}
 }
 
-// leads makes the member that goes a live leader.
+// leads makes the member to be removed a live leader.
 func leads(v *View) {
 	aliveAgain(v)
 	v.Removal.Live = true
 	v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 }
 
-func TestTheLeadershipIsMovedOffAMemberThatGoes(t *testing.T) {
+func TestLeadershipIsTransferredFromAMemberBeforeItsRemoval(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	inRemoval(&v, PhaseBegun)
@@ -190,7 +190,7 @@ func TestTheLeadershipIsMovedOffAMemberThatGoes(t *testing.T) {
 	}
 }
 
-func TestARemovalThatEtcdMayHaveBeenToldOfIsNotGivenUp(t *testing.T) {
+func TestARemovalThatEtcdMayHaveReceivedIsNotAbandoned(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	inRemoval(&v, PhaseRemoving)
@@ -205,17 +205,17 @@ func TestARemovalThatEtcdMayHaveBeenToldOfIsNotGivenUp(t *testing.T) {
 	}
 }
 
-func TestARemovalThatNobodyHasAskedForIsNotCarriedOut(t *testing.T) {
+func TestAnUnrequestedRemovalIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	inRemoval(&v, PhaseRemoving)
 	v.Removal = nil
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Disowned {
-		t.Errorf("its own host, whose disk does not know of it: %+v", d)
+		t.Errorf("its own host, without a record on disk: %+v", d)
 	}
 }
 
-func TestOnlyItsOwnHostCarriesARemovalOnThatEtcdMayHaveBeenToldOf(t *testing.T) {
+func TestOnlyItsOwnHostContinuesARemovalThatEtcdMayHaveReceived(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	inRemoval(&v, PhaseRemoving)
@@ -225,19 +225,19 @@ func TestOnlyItsOwnHostCarriesARemovalOnThatEtcdMayHaveBeenToldOf(t *testing.T) 
 	v.Unit = Unit{State: UnitActive, Since: time.Hour}
 	v.Lock, v.Op.OrphanedFor = Lock{Known: true}, time.Hour
 	if d := Decide(v); d.Step.Kind != StepNone {
-		t.Errorf("etcd may have been told: %+v", d)
+		t.Errorf("etcd may have been asked: %+v", d)
 	}
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 8}
 	if d := Decide(v); d.Step.Kind != StepReleaseLock {
-		t.Errorf("etcd may have been told, and the lock is held for something else: %+v", d)
+		t.Errorf("etcd may have been asked, and the lock is held for something else: %+v", d)
 	}
 	v.Op.Phase = PhaseBegun
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Orphaned {
-		t.Errorf("etcd was not told: %+v", d)
+		t.Errorf("etcd was not asked: %+v", d)
 	}
 	v.Op.Phase, v.Cluster.Members = PhaseRemoving, v.Cluster.Members[:2]
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
-		t.Errorf("it is gone: %+v", d)
+		t.Errorf("it is removed: %+v", d)
 	}
 	v.Lock, v.Op.OrphanedFor = Lock{Known: true}, 0
 	if d := Decide(v); d.Step.Kind != StepNone {
@@ -245,7 +245,7 @@ func TestOnlyItsOwnHostCarriesARemovalOnThatEtcdMayHaveBeenToldOf(t *testing.T) 
 	}
 }
 
-func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *testing.T) {
+func TestARemovalRequestEndsWhenDoneOrReleasedOrExpired(t *testing.T) {
 	t.Parallel()
 	const released = "its operation was released, or deleted, or ended by another host, or etcd did not say whether " +
 		"it had begun"
@@ -256,27 +256,29 @@ func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *tes
 		change []func(v *View)
 		want   RemovalNote
 	}{
-		"it waits":         {nil, RemovalNote{}},
-		"nothing is asked": {[]func(v *View){gone, func(v *View) { v.Removal = nil }}, RemovalNote{}},
-		"it is gone":       {[]func(v *View){gone}, RemovalNote{true, Removed, "it is no longer in the member list"}},
-		"it is gone, and its time is over": {
+		"it waits":            {nil, RemovalNote{}},
+		"there is no request": {[]func(v *View){gone, func(v *View) { v.Removal = nil }}, RemovalNote{}},
+		"it is removed": {
+			[]func(v *View){gone}, RemovalNote{true, Removed, "it is no longer in the member list"},
+		},
+		"it is removed, and its request has expired": {
 			[]func(v *View){gone, over, begun}, RemovalNote{true, Removed, "it is no longer in the member list"},
 		},
-		"its time is over": {
+		"its request has expired": {
 			[]func(v *View){over}, RemovalNote{true, Withdrawn, "it expired before it could begin"},
 		},
-		"its time is over, and something is against it": {
+		"its request has expired, and a veto holds": {
 			[]func(v *View){over, func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }},
 			RemovalNote{true, Withdrawn, "it expired before it could begin; PAUSED: by root: lunch"},
 		},
 		"its operation is gone": {[]func(v *View){begun}, RemovalNote{true, Withdrawn, released}},
-		"its operation is gone, and its time is over": {
+		"its operation is gone, and its request has expired": {
 			[]func(v *View){begun, over}, RemovalNote{true, Withdrawn, released},
 		},
 		"its operation is in flight": {
 			[]func(v *View){begun, over, func(v *View) { inRemoval(v, PhaseBegun) }}, RemovalNote{},
 		},
-		"another host removes something": {
+		"another host removes a member": {
 			[]func(v *View){begun, func(v *View) { inRemoval(v, PhaseBegun); v.Op.Host = "n1" }},
 			RemovalNote{true, Withdrawn, released},
 		},
@@ -284,17 +286,17 @@ func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *tes
 			[]func(v *View){begun, func(v *View) { inRemoval(v, PhaseBegun); v.Op.Kind = KindJoin }},
 			RemovalNote{true, Withdrawn, released},
 		},
-		"nobody answers": {
+		"no voter answers": {
 			[]func(v *View){over, begun, gone, func(v *View) { v.Cluster.Reachable = false }}, RemovalNote{},
 		},
-		"what is seen was carried over": {
+		"the observation was carried over": {
 			[]func(v *View){over, begun, gone, func(v *View) { v.Cluster.Fresh = false }}, RemovalNote{},
 		},
-		"the operation cannot be read": {
+		"the operation is unreadable": {
 			[]func(v *View){over, begun, gone, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} }},
 			RemovalNote{},
 		},
-		"another record cannot be read": {
+		"another record is unreadable": {
 			[]func(v *View){gone, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordHost}} }},
 			RemovalNote{true, Removed, "it is no longer in the member list"},
 		},
@@ -310,13 +312,13 @@ func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *tes
 				change(&v)
 			}
 			if got := Decide(v).Notes.Removal; got != c.want {
-				t.Errorf("what becomes of it is %+v, want %+v", got, c.want)
+				t.Errorf("the note is %+v, want %+v", got, c.want)
 			}
 		})
 	}
 }
 
-func TestARemovalWhoseOperationIsGoneDoesNotBeginAgain(t *testing.T) {
+func TestARemovalWithoutItsOperationDoesNotBeginAgain(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	v.Removal.Begun = true
@@ -325,18 +327,18 @@ func TestARemovalWhoseOperationIsGoneDoesNotBeginAgain(t *testing.T) {
 	}
 }
 
-func TestAHostIsAskedForARemovalOnlyWhereItCouldBegin(t *testing.T) {
+func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		member uint64
 		bare   bool
 		code   ReasonCode
-		says   string // empty: it may be
+		says   string // empty: the removal is accepted
 	}{
 		"a voter that is gone":    {member: 9},
 		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},
-		"nobody answers": {
+		"no voter answers": {
 			func(v *View) { v.Cluster.Reachable = false }, 9, false, ClusterUnreachable, "cannot be",
 		},
 		"another cluster answers": {
@@ -345,9 +347,11 @@ func TestAHostIsAskedForARemovalOnlyWhereItCouldBegin(t *testing.T) {
 		"while the cluster pauses": {
 			func(v *View) { v.Pause = &Pause{"bob", "a move"} }, 9, false, Paused, "by bob: a move",
 		},
-		"this host's own":           {func(v *View) { v.Self.PeerURL = peerPrefix + "v3" }, 9, false, "", "own member"},
-		"of which no snapshot is":   {liveAndStored, 9, false, SnapshotFirst, "no snapshot yet"},
-		"without one, as one wants": {liveAndStored, 9, true, "", ""},
+		"this host's own member": {
+			func(v *View) { v.Self.PeerURL = peerPrefix + "v3" }, 9, false, "", "own member",
+		},
+		"without a snapshot":               {liveAndStored, 9, false, SnapshotFirst, "no snapshot yet"},
+		"without a snapshot, as requested": {liveAndStored, 9, true, "", ""},
 	} {
 		v := removalView()
 		if c.change != nil {
@@ -365,16 +369,16 @@ func TestAHostIsAskedForARemovalOnlyWhereItCouldBegin(t *testing.T) {
 
 func liveAndStored(v *View) { aliveAgain(v); v.Backup.Stored = true }
 
-func TestARemovalMakesWayForAnotherOnlyOutOfTimeAndAtRest(t *testing.T) {
+func TestAnotherRemovalReplacesOnlyAnExpiredIdleOne(t *testing.T) {
 	t.Parallel()
 	for _, over := range []bool{false, true} {
 		for _, runs := range []bool{false, true} {
 			r := Removal{MemberID: 9, Over: over}
 			if r.Against(9, runs) != nil {
-				t.Errorf("asked again with over %t and runs %t it is refused", over, runs)
+				t.Errorf("requested again with over %t and runs %t it is refused", over, runs)
 			}
 			if got := r.Against(2, runs) == nil; got != (over && !runs) {
-				t.Errorf("with over %t and runs %t it makes way: %t", over, runs, got)
+				t.Errorf("with over %t and runs %t it is replaced: %t", over, runs, got)
 			}
 		}
 	}

@@ -120,7 +120,7 @@ const CommonSpan = 30 * time.Minute
 // not count: they do not vote.
 func severalDown(v View) (string, bool) {
 	who, found := v.replaced()
-	alive := found && !v.isDead(who) && (who.Live || v.isSick(who)) // neither dead nor without its data
+	alive := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // neither dead nor without its data
 	return v.severalUnfit(alive && v.strained(who))
 }
 
@@ -148,7 +148,7 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 		switch {
 		case !m.Live:
 			names = append(names, m.label()+" does not answer")
-		case present && sick(h.Health):
+		case present && Unhealthy(h.Health):
 			names = append(names, m.label()+" is "+h.Health.String())
 		case lately && v.strained(m):
 			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), durationfmt.Text(CommonSpan)))
@@ -177,7 +177,7 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 // unhealthy one: it may be the very host that replaced it.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, untold, why := 0, 0, 0, 0, ""
-	goes := func(m Member) bool { return v.isSick(m) || v.Op.takesPlaceOf(m) && v.Op.Host == v.Self.ID }
+	goes := func(m Member) bool { return v.isUnhealthy(m) || v.Op.takesPlaceOf(m) && v.Op.Host == v.Self.ID }
 	for m := range v.Cluster.voters() {
 		voters++
 		_, present := v.hostOf(m)
@@ -279,7 +279,7 @@ func (v View) awaitsRepair() bool {
 			continue
 		}
 		since, _ := v.calledDead(m)
-		_, well := v.calledSick(m)
+		_, well := v.reportedUnhealthy(m)
 		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.SickGrace > 0 && well == "" && !v.silent(m)
 		if !dead && !slow {
 			return false
@@ -363,7 +363,7 @@ func carryReplace(v View) Decision {
 	case code != "":
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
 	case beside:
-		return joinBeside(v, m, listed)
+		return joinAsExtra(v, m, listed)
 	case there:
 		return removeDead(v, who)
 	case !listed:
@@ -402,14 +402,14 @@ func abortReason(v View) (ReasonCode, string) {
 // replacesLive reports whether the voter to be replaced is neither dead nor unhealthy.
 func replacesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
-	if !listed || !m.Learner && (v.isDead(m) || v.isSick(m)) {
+	if !listed || !m.Learner && (v.isDead(m) || v.isUnhealthy(m)) {
 		return "", false
 	}
 	_, why := v.deadFor(m)
 	if m.Learner {
 		why = "it is no voter"
 	}
-	if s, well := v.sickFor(m); m.Live && v.Limits.SickGrace > 0 {
+	if s, well := v.unhealthyFor(m); m.Live && v.Limits.SickGrace > 0 {
 		if well == "" {
 			well = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.In))
 		}
@@ -421,7 +421,7 @@ func replacesLive(v View) (string, bool) {
 // replacesEarly reports whether the voter to be replaced is dead, but not for long enough: its grace has restarted.
 func replacesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
-	if !listed || v.isDead(m) || v.isSick(m) {
+	if !listed || v.isDead(m) || v.isUnhealthy(m) {
 		return "", false
 	}
 	since, _ := v.deadFor(m)
@@ -438,11 +438,11 @@ func removeDead(v View, dead Member) Decision {
 		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}, Again: lookSoon}
 	}
-	return removeTold(v, dead)
+	return removeOnceReported(v, dead)
 }
 
-// removeTold removes a voter once the hosts of all others have reported again.
-func removeTold(v View, who Member) Decision {
+// removeOnceReported removes a voter once the hosts of all others have reported again.
+func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := unheard(v, who.PeerURL); {
 	case asked && len(ids) > 0:
@@ -450,7 +450,7 @@ func removeTold(v View, who Member) Decision {
 			who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
-	case asked && !v.looksAnew():
+	case asked && !v.probedAgain():
 		d := wait(VerdictAwaited, "this host checks %s again", who.label())
 		d.Again = lookSoon
 		return d

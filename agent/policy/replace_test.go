@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfDead is what a standby, n4, sees 11 min after voter n3 has lost its power.
+// standbyOfDead is the view of the standby n4 11 min after voter n3 has lost power.
 func standbyOfDead() View {
 	v := deadView()
 	m := voter(4, "n4")
@@ -25,7 +25,7 @@ func standbyOfDead() View {
 	return v
 }
 
-// replacing puts this host's replacement of n3 in flight, which all voters have seen.
+// replacing puts this host's replacement of n3 in flight; all voters have answered.
 func replacing(base func() View, phase OpPhase) func() View {
 	return func() View {
 		v := base()
@@ -38,7 +38,7 @@ func replacing(base func() View, phase OpPhase) func() View {
 			v.Op.PeerURL = v.Self.PeerURL
 		}
 		for i := range v.Hosts {
-			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // which asks, and answers nobody but others
+			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // this host asks, and only the others answer it
 		}
 		return v
 	}
@@ -95,8 +95,9 @@ func ofFive(domain, other string) func(v *View) {
 	}
 }
 
-// heardOf is a spare that has never heard of two of five that are dead. The other voters name these domains for both.
-func heardOf(domains ...string) func(v *View) {
+// informedOf is a spare that has never seen the domains of two dead voters of five. The other voters report these
+// domains for both.
+func informedOf(domains ...string) func(v *View) {
 	return func(v *View) {
 		ofFive("", "")(v)
 		voters := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Own })
@@ -110,7 +111,7 @@ func heardOf(domains ...string) func(v *View) {
 	}
 }
 
-// knowing is as that, but this host has heard that the dead stood in "rack".
+// knowing is the same, but this host itself knows that the dead voters were in "rack".
 func knowing(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)
@@ -122,7 +123,7 @@ func knowing(others func(v *View)) func(v *View) {
 	}
 }
 
-// ofFour adds a voter, and asks for so many.
+// ofFour adds a voter, and sets the configured number.
 func ofFour(v *View, wanted int) {
 	m, h := voter(5, "n5"), ready("n5", RoleVoter)
 	h.Sees = v.Hosts[1].Sees
@@ -130,7 +131,7 @@ func ofFour(v *View, wanted int) {
 	v.Target.Voters = wanted
 }
 
-// ofFiveWanted has five voters, of which one is dead, where so many are wanted.
+// ofFiveWanted has five voters, one of them dead, and sets the configured number.
 func ofFiveWanted(wanted int) func(v *View) {
 	return func(v *View) {
 		ofFour(v, wanted)
@@ -140,12 +141,12 @@ func ofFiveWanted(wanted int) func(v *View) {
 	}
 }
 
-func TestAReplacementKeepsTheNumberOfVotersAlsoWhereItIsEven(t *testing.T) {
+func TestAReplacementKeepsTheNumberOfVotersEvenIfEven(t *testing.T) {
 	t.Parallel()
 	play(t, deadView, []scene{
 		{"one of four, with one spare", func(v *View) { ofFour(v, 5) }, StepTakeLock, ""},
-		{"one of four where three are wanted, which leaves them", func(v *View) { ofFour(v, 3) }, StepTakeLock, ""},
-		{"one of five where three are wanted, which would leave four", ofFiveWanted(3), StepNone, EvenVoters},
+		{"one of four with three configured, which leaves three", func(v *View) { ofFour(v, 3) }, StepTakeLock, ""},
+		{"one of five with three configured, which would leave four", ofFiveWanted(3), StepNone, EvenVoters},
 		{"one of five", ofFiveWanted(5), StepTakeLock, ""},
 	})
 	gone := func(change func(v *View)) func(v *View) {
@@ -162,26 +163,26 @@ func TestAReplacementKeepsTheNumberOfVotersAlsoWhereItIsEven(t *testing.T) {
 			v.Op.Kind, v.Op.PeerURL, v.Op.MemberID = KindJoin, v.Self.PeerURL, 4
 			v.Cluster.Members[2].Standby = false
 		}), StepNone, EvenVoters},
-		{"where three are wanted it stays what it is", gone(func(v *View) { v.Target.Voters = 3 }), StepEndOp, ""},
+		{"with three configured it stays a spare", gone(func(v *View) { v.Target.Voters = 3 }), StepEndOp, ""},
 	})
 }
 
-func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
+func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	play(t, deadView, []scene{
 		{"a spare that is ready takes the lock", nil, StepTakeLock, ""},
-		{"and records whom it replaces", func(v *View) {
+		{"and records the replaced voter", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"the grace is not over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterNotLive},
-		{"nobody is replaced by default", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterNotLive},
-		{"one voter reaches it still", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepNone, VoterNotLive},
-		{"another voter is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"another voter was WARM lately", func(v *View) {
+		{"the grace period is not over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterNotLive},
+		{"replacement is off by default", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterNotLive},
+		{"one voter still reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepNone, VoterNotLive},
+		{"another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter was WARM recently", func(v *View) {
 			strain(0, 1)(v)
 			v.Hosts[1].Health = health.Warm
 		}, StepTakeLock, ""},
-		{"a standby is sick, which goes first", func(v *View) {
+		{"a standby that goes first is unhealthy", func(v *View) {
 			m := voter(9, "n9")
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
@@ -189,23 +190,33 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 			h.Health, h.Strained, h.Waiting = health.Slow, true, HealthBad
 			v.Hosts = append(v.Hosts, h)
 		}, StepNone, LearnerPresent},
-		{"another voter is not known", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{
+			"another voter's health is unknown",
+			func(v *View) { v.Hosts[1].Health = health.Unknown },
+			StepNone,
+			QuorumAtRisk,
+		},
 		{"the voter that leads reports errors", func(v *View) {
 			v.Cluster.Members[0].Errors = true
 		}, StepNone, QuorumAtRisk},
-		{"this host is sick", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
+		{"this host is unhealthy", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
 		{"this host is not qualified", func(v *View) { v.Health.Qualified = false }, StepNone, NotQualified},
-		{"there is no space", func(v *View) { v.Data.Free = 1 }, StepNone, SpaceLow},
+		{"there is no free space", func(v *View) { v.Data.Free = 1 }, StepNone, SpaceLow},
 		{"the last join has failed", func(v *View) { v.Backoff = time.Minute }, StepNone, BackingOff},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
 		{"the agent only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
 		{"another operation is in flight", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"}
 		}, StepNone, VoterNotLive},
-		{"somebody says that it is in its turn", func(v *View) { v.Hosts[1].Turn = true }, StepNone, OperationInFlight},
+		{
+			"another host publishes that it is in its operation",
+			func(v *View) { v.Hosts[1].Turn = true },
+			StepNone,
+			OperationInFlight,
+		},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, LockHeld},
-		{"the list has changed just now", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
-		{"an operation has ended just now", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
+		{"the member list has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
+		{"an operation has just ended", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
 		{"a better spare goes first", func(v *View) {
 			v.Hosts, v.IdleFor = append(v.Hosts, ready("n0", RoleSpare)), 10*time.Second
 			v.Limits.Cooldown = 0
@@ -215,20 +226,25 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerPresent},
-		{"as many were replaced today as may be", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
-		{"how many were is not known", func(v *View) {
+		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"the number of replacements is unknown", func(v *View) {
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepNone, RecordUnreadable},
 		{"two of five are dead in one failure domain", ofFive("rack", "rack"), StepTakeLock, ""},
-		{"in different ones", ofFive("rack", "shelf"), StepNone, CommonCause},
-		{"in none", ofFive("", ""), StepNone, CommonCause},
-		{"in one in which others vote", ofFive("hall", "hall"), StepNone, CommonCause},
-		{"in one, reported by all others, who have heard of it", heardOf("rack", "rack", "rack"), StepTakeLock, ""},
-		{"one of them has heard of another one", heardOf("rack", "rack", "shelf"), StepNone, CommonCause},
-		{"one of them has heard of none", heardOf("rack", "", "rack"), StepNone, CommonCause},
-		{"they name the one in which they vote", heardOf("hall", "hall", "hall"), StepNone, CommonCause},
-		{"one of them says nothing of the second", func(v *View) {
-			heardOf("rack", "rack", "rack")(v)
+		{"in different failure domains", ofFive("rack", "shelf"), StepNone, CommonCause},
+		{"in no failure domain", ofFive("", ""), StepNone, CommonCause},
+		{"in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
+		{
+			"in one failure domain, as reported by all others, which know it",
+			informedOf("rack", "rack", "rack"),
+			StepTakeLock,
+			"",
+		},
+		{"one of them knows another one", informedOf("rack", "rack", "shelf"), StepNone, CommonCause},
+		{"one of them knows none", informedOf("rack", "", "rack"), StepNone, CommonCause},
+		{"they name their own failure domain", informedOf("hall", "hall", "hall"), StepNone, CommonCause},
+		{"one of them does not report the second voter", func(v *View) {
+			informedOf("rack", "rack", "rack")(v)
 			for i := range v.Hosts {
 				if h := &v.Hosts[i]; h.Name == "n5" {
 					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s Sight) bool { return s.MemberID == 6 })
@@ -236,81 +252,86 @@ func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
 			}
 		}, StepNone, CommonCause},
 		{
-			"this host has heard of one, and another one of them of another",
-			knowing(heardOf("rack", "shelf", "rack")), StepNone, CommonCause,
+			"this host knows one, and another voter knows another one",
+			knowing(informedOf("rack", "shelf", "rack")), StepNone, CommonCause,
 		},
-		{"this host has heard of it, and one of them of none", knowing(heardOf("rack", "", "rack")), StepTakeLock, ""},
-		{"this host has heard otherwise", func(v *View) {
-			heardOf("rack", "rack", "rack")(v)
+		{"this host knows it, and one of them knows none", knowing(informedOf("rack", "", "rack")), StepTakeLock, ""},
+		{"this host knows a different one", func(v *View) {
+			informedOf("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"
 		}, StepNone, CommonCause},
 	})
 }
 
-func TestAStandbyTakesThePlaceOfADeadVoter(t *testing.T) {
+func TestAStandbyReplacesADeadVoter(t *testing.T) {
 	t.Parallel()
 	play(t, standbyOfDead, []scene{
 		{"one that has caught up takes the lock", nil, StepTakeLock, ""},
 		{"one that lags does not", func(v *View) { v.Cluster.Members[3].Lag = 1000 }, StepNone, LearnerNotSteady},
-		{"nor one that does not for long enough", func(v *View) {
+		{"nor one that has caught up only recently", func(v *View) {
 			v.Cluster.Members[3].SteadyFor = time.Second
 		}, StepNone, LearnerNotSteady},
-		{"nor one whose health is not known", func(v *View) {
+		{"nor one with unknown health", func(v *View) {
 			v.Health = Health{State: health.Unknown, Qualified: true}
 		}, StepNone, HealthUnknown},
 	})
 }
 
-func TestADeadVoterIsRemovedOnceAllHaveSaidAnewThatItIsDead(t *testing.T) {
+func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(deadView, PhaseBegun), []scene{
-		{"all have said so", nil, StepSetPhase, ""},
-		{"a voter has not", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
+		{"all have reported it", nil, StepSetPhase, ""},
+		{"a voter has not reported it", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
 		{"it answers again", aliveAgain, StepEndOp, ""},
 		{"a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepEndOp, ""},
-		{"another voter is sick by now", func(v *View) { v.Hosts[1].Health = health.Slow }, StepEndOp, ""},
-		{"nothing is known of this host", func(v *View) {
+		{"another voter is unhealthy by now", func(v *View) { v.Hosts[1].Health = health.Slow }, StepEndOp, ""},
+		{"this host's health is unknown", func(v *View) {
 			v.Health = Health{State: health.Unknown}
 		}, StepNone, HealthUnknown},
-		{"this host is sick by now", func(v *View) { v.Health.State = health.Failed }, StepEndOp, ""},
-		{"nobody is to be replaced", func(v *View) { v.Limits.DeadGrace = 0 }, StepEndOp, ""},
-		{"a voter does not say anything for too long", func(v *View) {
+		{"this host is unhealthy by now", func(v *View) { v.Health.State = health.Failed }, StepEndOp, ""},
+		{"replacement is off by now", func(v *View) { v.Limits.DeadGrace = 0 }, StepEndOp, ""},
+		{"a voter does not report for too long", func(v *View) {
 			v.Hosts[1].Answered, v.Op.Elapsed = false, time.Hour
 		}, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Paused},
 	})
 	play(t, replacing(deadView, PhaseRemoving), []scene{
-		{"etcd is told", nil, StepRemoveMember, ""},
-		{"but not before all have said so once more", func(v *View) {
+		{"etcd is asked", nil, StepRemoveMember, ""},
+		{"but not before all have reported it again", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, VerdictAwaited},
-		{"nor when it answers again, when etcd may have been told", aliveAgain, StepRollBack, ""},
-		{"nor when a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepRollBack, ""},
-		{"nor while another voter is not known to be well", func(v *View) {
+		{"nor if it answers again after etcd may have been asked", aliveAgain, StepRollBack, ""},
+		{"nor if a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepRollBack, ""},
+		{"nor while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"which is not waited for for ever", func(v *View) {
+		{"but only for a limited time", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 		}, StepRollBack, ""},
-		{"nor when another voter is sick, which ends it", func(v *View) {
+		{"nor if another voter is unhealthy, which ends it", func(v *View) {
 			v.Hosts[1].Health = health.Slow
 		}, StepRollBack, ""},
-		{"once it is gone this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
-		{"which is sick by now", func(v *View) { without(v, 3); v.Health.State = health.Failed }, StepRollBack, ""},
+		{"once it is removed this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
+		{
+			"which is unhealthy by now",
+			func(v *View) { without(v, 3); v.Health.State = health.Failed },
+			StepRollBack,
+			"",
+		},
 	})
 	play(t, replacing(standbyOfDead, PhaseRemoving), []scene{
-		{"etcd is told by the standby", nil, StepRemoveMember, ""},
-		{"not by one that has fallen behind, which may catch up", func(v *View) {
+		{"the standby asks etcd", nil, StepRemoveMember, ""},
+		{"not one that has fallen behind and may catch up", func(v *View) {
 			v.Cluster.Members[3].Lag = 1000
 		}, StepNone, LearnerNotSteady},
-		{"but not for ever", func(v *View) {
+		{"but not forever", func(v *View) {
 			v.Cluster.Members[3].Lag, v.Op.Elapsed = 1000, time.Hour
 		}, StepRollBack, ""},
-		{"once it is gone the standby says so", func(v *View) { without(v, 3) }, StepSetPhase, ""},
+		{"once it is removed the standby records that", func(v *View) { without(v, 3) }, StepSetPhase, ""},
 	})
 }
 
-func TestAReplacementOfAVoterThatIsDeadTooShortlyDoesNotEndAsIfItAnswered(t *testing.T) {
+func TestAReplacementBegunTooEarlyDoesNotEndAsIfTheVoterAnswered(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []OpPhase{PhaseBegun, PhaseRemoving} {
 		v := replacing(deadView, phase)()
@@ -326,18 +347,18 @@ func TestAReplacementOfAVoterThatIsDeadTooShortlyDoesNotEndAsIfItAnswered(t *tes
 	}
 }
 
-func TestAStandbyIsPromotedAtOnceWhenTheDeadVoterIsGone(t *testing.T) {
+func TestAStandbyIsPromotedOnceTheDeadVoterIsRemoved(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(standbyOfDead, PhaseStarted), []scene{
 		{"though the list has changed just now", func(v *View) {
 			without(v, 3)
 			v.Cluster.StableFor = 0
 		}, StepPromote, ""},
-		{"but not when another voter is down", func(v *View) {
+		{"but not if another voter is down", func(v *View) {
 			without(v, 3)
 			v.Cluster.Members[0].Live = false
 		}, StepNone, VoterNotLive},
-		{"when it votes the operation is over", func(v *View) {
+		{"once it votes the operation is over", func(v *View) {
 			without(v, 3)
 			m := &v.Cluster.Members[2]
 			m.Learner, m.ThinksLearner, m.Standby, v.Op.Phase = false, false, false, PhasePromoted
@@ -345,13 +366,13 @@ func TestAStandbyIsPromotedAtOnceWhenTheDeadVoterIsGone(t *testing.T) {
 	})
 }
 
-func TestAReplacementThatIsGivenUpEndsWhenNothingCanLandAnyMore(t *testing.T) {
+func TestAnAbandonedReplacementEndsWhenNoCallCanLand(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(deadView, PhaseRollback), []scene{
-		{"what etcd was told may land yet", nil, StepNone, Settling},
-		{"it cannot", func(v *View) { v.Op.WrittenFor = time.Minute }, StepEndOp, ""},
-		{"it has", func(v *View) { without(v, 3) }, StepEndOp, ""},
-		{"the learner that was added goes", func(v *View) {
+		{"etcd may still apply a call", nil, StepNone, Settling},
+		{"it no longer can", func(v *View) { v.Op.WrittenFor = time.Minute }, StepEndOp, ""},
+		{"the call has been applied", func(v *View) { without(v, 3) }, StepEndOp, ""},
+		{"the added learner is removed", func(v *View) {
 			without(v, 3)
 			m := voter(4, "n4")
 			m.Learner = true
@@ -359,26 +380,26 @@ func TestAReplacementThatIsGivenUpEndsWhenNothingCanLandAnyMore(t *testing.T) {
 		}, StepRemoveLearner, ""},
 	})
 	play(t, replacing(standbyOfDead, PhaseRollback), []scene{
-		{"a standby stays one", func(v *View) { without(v, 3) }, StepEndOp, ""},
-		{"also when the dead one is back", func(v *View) {
+		{"a standby stays a standby", func(v *View) { without(v, 3) }, StepEndOp, ""},
+		{"even if the dead one is back", func(v *View) {
 			aliveAgain(v)
 			v.Op.WrittenFor = time.Minute
 		}, StepEndOp, ""},
 	})
 	play(t, orphanOf(PhaseRemoving), []scene{
-		{"a voter's agent gives up what an agent that is gone has begun", nil, StepTakeLock, ""},
+		{"a voter's agent rolls back what a dead agent has begun", nil, StepTakeLock, ""},
 		{"but not at once", func(v *View) { v.Op.OrphanedFor = 10 * time.Second }, StepNone, OperationInFlight},
 		{"under its own lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 9}
 		}, StepRollBack, ""},
 	})
-	play(t, orphanOf(PhaseRollback), []scene{{"it removes nobody", func(v *View) {
+	play(t, orphanOf(PhaseRollback), []scene{{"it removes no member", func(v *View) {
 		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		v.Op.WrittenFor = time.Minute
 	}, StepEndOp, ""}})
 }
 
-// orphanOf is what voter n1 sees of a replacement whose agent is gone.
+// orphanOf is the view of voter n1 of a replacement whose agent is gone.
 func orphanOf(phase OpPhase) func() View {
 	return func() View {
 		v := replacing(standbyOfDead, phase)()
@@ -392,29 +413,29 @@ func orphanOf(phase OpPhase) func() View {
 	}
 }
 
-func TestOfAllThatMayTakeThePlaceOfADeadVoterTheStandbyGoesFirst(t *testing.T) {
+func TestTheStandbyIsTheFirstToReplaceADeadVoter(t *testing.T) {
 	t.Parallel()
 	v := deadView()
 	v.Limits.Cooldown, v.IdleFor = 0, 10*time.Second
 	v.Hosts = append(v.Hosts, ready("n9", RoleStandby))
 	if text, holds := notNext(v); !holds || text != "n9 goes first" {
-		t.Errorf("said is %q", text)
+		t.Errorf("the text is %q", text)
 	}
 	if v.Resting = true; v.Looked {
 		t.Error("it has looked")
 	} else if text, holds := notNext(v); !holds || text != "other hosts go first" {
-		t.Errorf("of one that rests it is said %q", text)
+		t.Errorf("the text about a resting host is %q", text)
 	}
 	v.Resting = false
 	if v.IdleFor = time.Hour; len(v.Hosts[2].Waiting) != 0 {
 		t.Error("n4 is not ready")
 	}
 	if d := Decide(v); d.Waiting != "" {
-		t.Errorf("a spare that is ready tells the others that it waits for %s", d.Waiting)
+		t.Errorf("a ready spare publishes that it waits for %s", d.Waiting)
 	}
 }
 
-func TestADeadVoterIsReplacedOnlyWhenAllOthersAreWellAndHaveAQuorum(t *testing.T) {
+func TestADeadVoterIsReplacedOnlyIfTheOthersAreHealthyAndAQuorum(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		voters, down, proven int
@@ -433,16 +454,16 @@ func TestADeadVoterIsReplacedOnlyWhenAllOthersAreWellAndHaveAQuorum(t *testing.T
 		{4, 2, 2, false},
 	} {
 		if got := mayReplaceDead(c.voters, c.down, c.proven); got != c.want {
-			t.Errorf("%+v gives %t", c, got)
+			t.Errorf("%+v returns %t", c, got)
 		}
 	}
 }
 
-func TestTheRecordOfAReplacementNamesThePeerURLOfAnyHostButAStandby(t *testing.T) {
+func TestTheRecordOfAReplacementNamesThePeerURLExceptAStandbys(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[Role]string{RoleSpare: "http://n4", RoleVoter: "http://n4", RoleStandby: ""} {
 		if got := role.RecordedURL("http://n4"); got != want {
-			t.Errorf("of a %s the record names %q, want %q", role, got, want)
+			t.Errorf("the record of a %s names %q, want %q", role, got, want)
 		}
 	}
 }

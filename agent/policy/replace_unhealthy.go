@@ -31,14 +31,14 @@ func (v View) outgoing() (outgoing, bool) {
 		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + durationfmt.Seconds(since)}, true
 	}
 	voters, _ := v.Cluster.Counts()
-	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinBeside(voters, v.Target.Voters) {
+	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinAsExtra(voters, v.Target.Voters) {
 		return outgoing{}, false
 	}
 	for m := range v.Cluster.voters() {
-		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isSick(m) {
-			s, _ := v.sickFor(m)
-			why := fmt.Sprintf("%s for %s, and %s", s.Verdict, durationfmt.Seconds(s.For), s.Witness)
-			return outgoing{m, -v.verdictAwaits(h), "unhealthy", why}, true
+		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isUnhealthy(m) {
+			s, _ := v.unhealthyFor(m)
+			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Witness)
+			return outgoing{m, -v.graceLeft(h), "unhealthy", why}, true
 		}
 	}
 	return outgoing{}, false
@@ -81,16 +81,16 @@ func completesVetoes() []veto {
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
-	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
+	return counts && (v.isUnhealthy(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
 }
 
-// besideSlow reports whether the only voter that does not answer is the slow one that this host replaces. A slow disk
-// delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost the
-// others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
-func (v View) besideSlow() bool {
+// onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow
+// disk delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost
+// the others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
+func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isSick(who) && !v.silent(who) &&
-		mayJoinBesideSlow(v.Cluster.Counts())
+	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
+		mayJoinWithSlow(v.Cluster.Counts())
 }
 
 // reached reports whether the host of a member, or this one, reaches another member.
@@ -107,15 +107,15 @@ func (v View) reached(m Member) bool {
 // recovered reports that a voter is healthy again by its own report; empty while it is not or that is unknown.
 func (v View) recovered(m Member) string {
 	h, present := v.hostOf(m)
-	if !present || sick(h.Health) || h.Health == health.Unknown {
+	if !present || Unhealthy(h.Health) || h.Health == health.Unknown {
 		return ""
 	}
 	return m.label() + " is " + h.Health.String() + " by its own report"
 }
 
-// joinBeside continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while that
-// voter is known to be unhealthy and the others to be healthy.
-func joinBeside(v View, m Member, listed bool) Decision {
+// joinAsExtra continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while
+// that voter is known to be unhealthy and the others to be healthy.
+func joinAsExtra(v View, m Member, listed bool) Decision {
 	if !listed {
 		return addLearner(v)
 	}
@@ -150,32 +150,32 @@ func complete(v View, m, who Member) Decision {
 	case stays:
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: why})
 	}
-	if text, holds := v.lossAtRisk(who.ID, false); holds && who.Live && !v.isSick(who) {
+	if text, holds := v.lossAtRisk(who.ID, false); holds && who.Live && !v.isUnhealthy(who) {
 		return wait(QuorumAtRisk, "%s", text)
 	}
-	return removeBeside(v, who)
+	return removeAsVoter(v, who)
 }
 
 // otherUnfit returns another voter that is dead or unhealthy while this one is neither.
 func (v View) otherUnfit(than Member) (Member, bool) {
-	if !than.Live || v.isSick(than) {
+	if !than.Live || v.isUnhealthy(than) {
 		return Member{}, false
 	}
 	for m := range v.Cluster.voters() {
-		if m.ID != than.ID && (v.isDead(m) || v.isSick(m)) {
+		if m.ID != than.ID && (v.isDead(m) || v.isUnhealthy(m)) {
 			return m, true
 		}
 	}
 	return Member{}, false
 }
 
-// removeBeside removes a voter from a host that votes, after transferring its leadership.
-func removeBeside(v View, who Member) Decision {
+// removeAsVoter removes a voter from a host that votes, after transferring its leadership.
+func removeAsVoter(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, who.PeerURL); found && who.Leader {
 		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
 	}
-	return removeTold(v, who)
+	return removeOnceReported(v, who)
 }

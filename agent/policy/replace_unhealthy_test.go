@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfSick is what a standby, n4, sees 11 min after the disk of voter n3 has become slow.
-func standbyOfSick() View {
-	v := sickView()
+// standbyOfUnhealthy is the view of the standby n4 11 min after the disk of voter n3 has become slow.
+func standbyOfUnhealthy() View {
+	v := unhealthyView()
 	m := voter(4, "n4")
 	m.Learner, m.ThinksLearner, m.Standby = true, true, true
 	v.Cluster.Members = append(v.Cluster.Members, m)
@@ -24,17 +24,17 @@ func standbyOfSick() View {
 	return v
 }
 
-// promotedBeside is the same once it votes.
-func promotedBeside() View {
-	v := standbyOfSick()
+// promotedExtra is the same once it votes.
+func promotedExtra() View {
+	v := standbyOfUnhealthy()
 	m := &v.Cluster.Members[3]
 	m.Learner, m.ThinksLearner, m.Standby = false, false, false
 	v.Hosts[3].Role, v.Self.StandbyID = RoleVoter, 0
 	return v
 }
 
-// silentSick makes n3 one whose disk hangs, and that answers no linearizable read.
-func silentSick(v *View) {
+// silentUnhealthy makes n3 a voter with a hung disk that answers no linearizable read.
+func silentUnhealthy(v *View) {
 	unreached(v)
 	v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute
 }
@@ -46,7 +46,7 @@ func unreached(v *View) {
 	v.Hosts[0].Sees = []Sight{{MemberID: 3, For: time.Hour}}
 }
 
-// agentGone lets the agents of voters be gone, whose etcds answer.
+// agentGone removes the agents of voters whose etcd answers.
 func agentGone(hosts ...int) func(v *View) {
 	return func(v *View) {
 		v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
@@ -55,7 +55,7 @@ func agentGone(hosts ...int) func(v *View) {
 	}
 }
 
-// strain lets hosts have been WARM or worse lately by their disks, processors or networks.
+// strain makes hosts WARM or worse recently because of their disk, CPU or network.
 func strain(hosts ...int) func(v *View) {
 	return func(v *View) {
 		for _, i := range hosts {
@@ -66,17 +66,17 @@ func strain(hosts ...int) func(v *View) {
 
 func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{} }
 
-func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
+func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	scenes := []scene{
 		{"one that is ready takes the lock", nil, StepTakeLock, ""},
-		{"and records whom it replaces", func(v *View) {
+		{"and records the replaced voter", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"also of one that answers no read", silentSick, StepTakeLock, ""},
-		{"another voter is sick, too", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"another voter was WARM lately, of what they may share", strain(1, 2), StepNone, CommonCause},
-		{"another one was, and this one is sick of something else", strain(1), StepTakeLock, ""},
+		{"even of one that answers no read", silentUnhealthy, StepTakeLock, ""},
+		{"another voter is unhealthy, too", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter was WARM recently, with a cause they may share", strain(1, 2), StepNone, CommonCause},
+		{"another one was, and this one is unhealthy for another cause", strain(1), StepTakeLock, ""},
 		{"both were, in a failure domain of their own", func(v *View) {
 			strain(1, 2)(v)
 			v.Cluster.Members[0].Domain = "r1"
@@ -88,86 +88,96 @@ func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
 			other.Health, other.Strained, other.Waiting = health.Slow, true, HealthBad
 			v.Hosts = append(v.Hosts, other)
 		}, StepTakeLock, ""},
-		{"another voter is not known", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
-		{"this host is sick", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
-		{"as many were replaced today as may be", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
-		{"the list has changed just now", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
-		{"somebody says that it is in its turn", func(v *View) { v.Hosts[1].Turn = true }, StepNone, OperationInFlight},
+		{
+			"another voter's health is unknown",
+			func(v *View) { v.Hosts[1].Health = health.Unknown },
+			StepNone,
+			QuorumAtRisk,
+		},
+		{"this host is unhealthy", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
+		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"the member list has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
+		{
+			"another host publishes that it is in its operation",
+			func(v *View) { v.Hosts[1].Turn = true },
+			StepNone,
+			OperationInFlight,
+		},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
 	}
-	play(t, sickView, append(scenes,
-		scene{"nobody is replaced by default", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, TargetMet},
-		scene{"the grace is not over", func(v *View) { v.Limits.SickGrace = time.Hour }, StepNone, TargetMet},
-		scene{"its own verdict is all that says so", func(v *View) {
+	play(t, unhealthyView, append(scenes,
+		scene{"replacement is off by default", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, TargetMet},
+		scene{"the grace period is not over", func(v *View) { v.Limits.SickGrace = time.Hour }, StepNone, TargetMet},
+		scene{"only its own health state reports it", func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, TargetMet},
-		scene{"its etcd is all that says so", func(v *View) {
+		scene{"only its etcd reports it", func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0
 		}, StepNone, TargetMet},
-		scene{"a standby is there, which goes", func(v *View) {
+		scene{"a standby goes first", func(v *View) {
 			m := voter(9, "n9")
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerPresent},
-		scene{"what is against that keeps it from no other place", func(v *View) {
+		scene{"its veto does not block other joins", func(v *View) {
 			v.Repairs, v.Target.Standbys = 2, 1
 		}, StepTakeLock, ""},
-		scene{"a place is free, and goes first", func(v *View) {
+		scene{"a place is free, and is filled first", func(v *View) {
 			v.Target.Voters, v.Cluster.Members = 5, append(v.Cluster.Members, voter(5, "n5"))
 			v.Hosts = append(v.Hosts, ready("n5", RoleVoter))
 		}, StepTakeLock, ""},
 	))
-	play(t, standbyOfSick, append([]scene{{"a standby that lags does not", func(v *View) {
+	play(t, standbyOfUnhealthy, append([]scene{{"a standby that lags does not", func(v *View) {
 		v.Cluster.Members[3].Lag = 1000
 	}, StepNone, LearnerNotSteady}}, scenes...))
 }
 
-func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
+func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 	t.Parallel()
-	play(t, replacing(sickView, PhaseBegun), []scene{
+	play(t, replacing(unhealthyView, PhaseBegun), []scene{
 		{"a spare is added", nil, StepAddLearner, ""},
-		{"a place beside it is none that it waits for", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
-		{"not when it is well again", well, StepEndOp, ""},
-		{"nor when its time has begun anew", func(v *View) { v.Hosts[2].Ails.For = time.Minute }, StepEndOp, ""},
+		{"it does not wait for a free place", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
+		{"not if it is healthy again", well, StepEndOp, ""},
+		{"nor if its grace period has restarted", func(v *View) { v.Hosts[2].Ails.For = time.Minute }, StepEndOp, ""},
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"one that is too slow to answer counts still", unreached, StepAddLearner, ""},
-		{"not beside one that hangs and does not answer, at first", func(v *View) {
-			silentSick(v)
+		{"one that is too slow to answer still counts", unreached, StepAddLearner, ""},
+		{"not next to one that hangs and does not answer, at first", func(v *View) {
+			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
 		{"nor while a third one does not answer", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"nobody is to be replaced", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
-		{"one that answers no read is removed first", silentSick, StepSetPhase, ""},
-		{"not one that has only just not answered", func(v *View) {
-			silentSick(v)
+		{"replacement is off by now", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
+		{"one that answers no read is removed first", silentUnhealthy, StepSetPhase, ""},
+		{"not one that has only just stopped answering", func(v *View) {
+			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
 	})
-	play(t, replacing(standbyOfSick, PhaseStarted), []scene{
+	play(t, replacing(standbyOfUnhealthy, PhaseStarted), []scene{
 		{"a standby is promoted", nil, StepPromote, ""},
-		{"not when the sick one is well again", well, StepRollBack, ""},
-		{"nor while its etcd says nothing against it", func(v *View) {
+		{"not if the unhealthy one is healthy again", well, StepRollBack, ""},
+		{"nor while its etcd does not confirm it", func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, MemberLive},
-		{"nor while nothing is known of it", func(v *View) {
+		{"nor while its health is unknown", func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0
 		}, StepNone, MemberLive},
-		{"nor while another voter is not known to be well", func(v *View) {
+		{"nor while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"nor with a second sick one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"nor when another one was WARM lately", strain(1, 2), StepNone, CommonCause},
-		{"also when the sick one is too slow to answer", unreached, StepPromote, ""},
-		{"not when it has only just fallen silent: it may have died", func(v *View) {
+		{"nor with a second unhealthy one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"nor if another one was WARM recently", strain(1, 2), StepNone, CommonCause},
+		{"even if the unhealthy one is too slow to answer", unreached, StepPromote, ""},
+		{"not if it has only just fallen silent: it may have died", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].DownFor = 14 * time.Second
 		}, StepNone, VoterNotLive},
-		{"nor when nobody has a connection to it", func(v *View) {
+		{"nor if no voter has a connection to it", func(v *View) {
 			unreached(v)
 			v.Hosts[0].Sees[0].Lost = true
 		}, StepNone, VoterNotLive},
@@ -175,79 +185,79 @@ func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"nor for ever", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
+		{"nor forever", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
 	})
-	play(t, replacing(standbyOfSick, PhaseRemoving), []scene{
-		{"one that answers no read goes", silentSick, StepRemoveMember, ""},
-		{"not before all have told", func(v *View) {
-			silentSick(v)
+	play(t, replacing(standbyOfUnhealthy, PhaseRemoving), []scene{
+		{"one that answers no read is removed", silentUnhealthy, StepRemoveMember, ""},
+		{"not before all have reported", func(v *View) {
+			silentUnhealthy(v)
 			v.Hosts[0].Answered = false
 		}, StepNone, VerdictAwaited},
 		{"not if it answers again", nil, StepSetPhase, ""},
 	})
 }
 
-func TestASickVoterIsRemovedWhenAnotherVotesInItsPlace(t *testing.T) {
+func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 	t.Parallel()
 	leads := func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }
-	play(t, replacing(promotedBeside, PhasePromoted), []scene{
-		{"that etcd may be told is recorded", nil, StepSetPhase, ""},
-		{"its leadership goes first", leads, StepMoveLeader, ""},
-		{"while another voter is not known to be well it waits", func(v *View) {
+	play(t, replacing(promotedExtra, PhasePromoted), []scene{
+		{"it records that etcd may be asked", nil, StepSetPhase, ""},
+		{"its leadership is transferred first", leads, StepMoveLeader, ""},
+		{"it waits while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
 		{"not while the agent of one that answers is gone", agentGone(1), StepSetPhase, ""},
-		{"or a second one is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"but not for ever", func(v *View) {
+		{"or a second one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"but not forever", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Slow, 3*time.Hour
 		}, StepEndOp, ""},
-		{"its own verdict by now is none of that: one is too many", well, StepSetPhase, ""},
-		{"without one too many nobody goes", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
-		{"where nobody is replaced nobody goes", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
+		{"its own health state no longer matters: there is a surplus voter", well, StepSetPhase, ""},
+		{"without a surplus voter none is removed", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
+		{"with replacement off no voter is removed", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
 		{"the new one does not serve yet", func(v *View) {
 			v.Cluster.Members[3].ThinksLearner = true
 		}, StepNone, Starting},
 	})
-	play(t, replacing(promotedBeside, PhaseRemoving), []scene{
-		{"etcd is told", nil, StepRemoveMember, ""},
-		{"but not before all have told how they are", func(v *View) {
+	play(t, replacing(promotedExtra, PhaseRemoving), []scene{
+		{"etcd is asked", nil, StepRemoveMember, ""},
+		{"but not before all have reported", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, VerdictAwaited},
 		{"nor while it leads", leads, StepMoveLeader, ""},
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"once it is gone the operation goes on to its end", func(v *View) { without(v, 3) }, StepSetPhase, ""},
+		{"once it is removed the operation continues to its end", func(v *View) { without(v, 3) }, StepSetPhase, ""},
 	})
 }
 
-func TestAVoterHasASickOneRemovedThatIsOneTooMany(t *testing.T) {
+func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 	t.Parallel()
 	tooMany := func() View {
-		v := promotedBeside()
+		v := promotedExtra()
 		v.Lock = Lock{Known: true}
 		return v
 	}
 	play(t, tooMany, []scene{
-		{"its operation was given up after the promotion", nil, StepTakeLock, ""},
-		{"and begins anew", func(v *View) {
+		{"its operation was abandoned after the promotion", nil, StepTakeLock, ""},
+		{"and begins again", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"not when nobody is sick: that is told", well, StepNone, VotersSurplus},
-		{"nor when sick ones stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterSick},
-		{"nor when none is too many", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterSick},
-		{"nor when another is not known to be well", func(v *View) {
+		{"not if no voter is unhealthy: the surplus is reported", well, StepNone, VotersSurplus},
+		{"nor if unhealthy voters stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterSick},
+		{"nor if there is no surplus", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterSick},
+		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[0].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"but also while the agent of one that answers is gone", agentGone(0), StepTakeLock, ""},
-		{"nor when that one tells of errors of its own", func(v *View) {
+		{"but also while the agent of an answering one is gone", agentGone(0), StepTakeLock, ""},
+		{"nor if that one reports errors", func(v *View) {
 			agentGone(0)(v)
 			v.Cluster.Members[0].Errors = true
 		}, StepNone, QuorumAtRisk},
-		{"nor when those that are known to be well would be no quorum", func(v *View) {
+		{"nor if the healthy ones would be no quorum", func(v *View) {
 			agentGone(0, 1)(v)
 		}, StepNone, QuorumAtRisk},
-		{"nor by itself", func(v *View) {
+		{"nor by the unhealthy one itself", func(v *View) {
 			v.Self = Self{
 				ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Drives: true, Etcd: v36(16),
 				MemberID: 3,
@@ -257,7 +267,7 @@ func TestAVoterHasASickOneRemovedThatIsOneTooMany(t *testing.T) {
 	})
 }
 
-func TestTheReplacementOfASickVoterOfAnAgentThatIsGoneTakesBackALearnerAndNoVoter(t *testing.T) {
+func TestAnOrphanedReplacementOfAnUnhealthyVoterRollsBackALearnerOnly(t *testing.T) {
 	t.Parallel()
 	orphan := func(base func() View, phase OpPhase) func() View {
 		return func() View {
@@ -272,27 +282,27 @@ func TestTheReplacementOfASickVoterOfAnAgentThatIsGoneTakesBackALearnerAndNoVote
 		}
 	}
 	play(t, orphan(func() View {
-		v := standbyOfSick()
+		v := standbyOfUnhealthy()
 		v.Cluster.Members[3].Standby = false
 		return v
-	}, PhaseRollback), []scene{{"a learner is taken back", nil, StepRemoveLearner, ""}})
-	play(t, orphan(standbyOfSick, PhaseRollback), []scene{{"a standby stays", nil, StepEndOp, ""}})
-	play(t, orphan(promotedBeside, PhaseRollback), []scene{{"a voter stays", nil, StepEndOp, ""}})
+	}, PhaseRollback), []scene{{"a learner is rolled back", nil, StepRemoveLearner, ""}})
+	play(t, orphan(standbyOfUnhealthy, PhaseRollback), []scene{{"a standby stays", nil, StepEndOp, ""}})
+	play(t, orphan(promotedExtra, PhaseRollback), []scene{{"a voter stays", nil, StepEndOp, ""}})
 }
 
-func TestAHostIsReadyToTakeThePlaceOfASickVoterThatIsTooSlowToAnswer(t *testing.T) {
+func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
 		waits  ReasonCode
 	}{
 		"it is": {unreached, ""},
-		"not where sick voters stay": {func(v *View) {
+		"not if unhealthy voters stay": {func(v *View) {
 			unreached(v)
 			v.Limits.SickGrace = 0
 		}, VoterNotLive},
-		"nor where it may hang": {silentSick, VoterNotLive},
-		"nor where nothing else speaks against it": {func(v *View) {
+		"nor if it may hang": {silentUnhealthy, VoterNotLive},
+		"nor without a witness": {func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, VoterNotLive},
@@ -301,7 +311,7 @@ func TestAHostIsReadyToTakeThePlaceOfASickVoterThatIsTooSlowToAnswer(t *testing.
 			v.Cluster.Members[1].Live = false
 		}, VoterNotLive},
 	} {
-		v := sickView()
+		v := unhealthyView()
 		c.change(&v)
 		if got := Decide(v).Waiting; got != c.waits {
 			t.Errorf("%s: it waits for %q, want %q", name, got, c.waits)

@@ -8,22 +8,22 @@ package policy
 
 // AgainstAsking returns why this host rejects a request, or nil. reboots reports whether its agent can reboot the
 // machine.
-func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
+func AgainstAsking(v View, asked bool, request Standing, reboots bool) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes",
 			"set mode: manage and restart quorumd; until then, coordinate by hand")
-	case wish.Work == WorkReboot && !wish.External && !reboots:
+	case request.Work == WorkReboot && !request.External && !reboots:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
-	case wish.Work == WorkRestart && wish.KeepRunning:
+	case request.Work == WorkRestart && request.KeepRunning:
 		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "leave one of the two out"}
-	case !MayBeAsked(v, wish.Work):
+	case !MayBeAsked(v, request.Work):
 		return conflicts(EtcdExternal,
-			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(wish.Work),
+			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
 			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
-	case againstLost(v, wish.Work) != nil:
-		return againstLost(v, wish.Work)
+	case againstLost(v, request.Work) != nil:
+		return againstLost(v, request.Work)
 	case !asked && v.owns(KindCycle):
 		return conflicts("", "the last one is just ending", "try again in a few seconds")
 	}
@@ -33,11 +33,11 @@ func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
 // Renewed handles a new request next to a pending one. One for the same work renews it. Any other is refused, and so is
 // one for work that is over, or for a command that has been started: it runs once. That the machine goes down now is
 // recorded anyway if the request allows for that.
-func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
-	same := s.Work == wish.Work && s.Program == wish.Program && s.KeepRunning == wish.KeepRunning &&
-		s.External == wish.External
+func (s Standing) Renewed(request Standing) (Standing, *Refusal) {
+	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
+		s.External == request.External
 	if s.Ended || !same {
-		s.Hurried = s.Hurried || wish.Hurried && s.OutlastsReboot()
+		s.Hurried = s.Hurried || request.Hurried && s.OutlastsReboot()
 	}
 	switch {
 	case s.Ended:
@@ -51,7 +51,7 @@ func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
 			"the command "+s.Program+", requested by "+s.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
 	}
-	s.Hurried, s.Reason = s.Hurried || wish.Hurried, wish.Reason
+	s.Hurried, s.Reason = s.Hurried || request.Hurried, request.Reason
 	return s, nil
 }
 

@@ -5,41 +5,43 @@ package policy
 
 import "testing"
 
-func TestAnOperationThatIsGoneWasReleasedOrItsRecordWasDeleted(t *testing.T) {
+func TestAMissingOperationWasReleasedOrItsRecordDeleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		seen, shown, elsewhere, freed bool
 		released, noted               bool
 	}{
-		"its record was deleted":  {seen: true, noted: true},
-		"a person has said so":    {seen: true, freed: true, released: true},
-		"the cluster is another":  {seen: true, elsewhere: true, released: true},
-		"it is in flight":         {seen: true, shown: true, freed: true},
-		"it was never in flight":  {freed: true, elsewhere: true},
-		"it is in flight, unseen": {shown: true},
+		"its record was deleted":   {seen: true, noted: true},
+		"an operator has ended it": {seen: true, freed: true, released: true},
+		"it is another cluster":    {seen: true, elsewhere: true, released: true},
+		"it is in flight":          {seen: true, shown: true, freed: true},
+		"it was never in flight":   {freed: true, elsewhere: true},
+		"it is in flight, unseen":  {shown: true},
 	} {
 		released, noted := Standing{Seen: c.seen}.Gone(c.shown, c.elsewhere, c.freed)
 		if released != c.released || noted != c.noted {
-			t.Errorf("%s: released %t, noted %t", name, released, noted)
+			t.Errorf("%s: released %t, recorded %t", name, released, noted)
 		}
 	}
 }
 
-func TestARequestIsOverByAPersonsWordOrByTheRebootThatItWasFor(t *testing.T) {
+func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		s                                    Standing
 		done, tooLate, untouched, outlasting bool
 	}{
-		"it waits for its turn": {s: Standing{Work: WorkReboot}, untouched: true, outlasting: true},
-		"the machine reboots before that": {
+		"it is queued": {s: Standing{Work: WorkReboot}, untouched: true, outlasting: true},
+		"the machine reboots before its operation": {
 			s: Standing{Work: WorkReboot, OtherBoot: true}, untouched: true, outlasting: true,
 		},
-		"a restart waits":                   {s: Standing{Work: WorkRestart}, untouched: true},
-		"a command waits":                   {s: Standing{Work: WorkCommand}, untouched: true},
-		"maintenance waits":                 {s: Standing{Work: WorkMaintenance}, untouched: true, outlasting: true},
-		"its operation has begun":           {s: Standing{Work: WorkReboot, Begun: true}, outlasting: true},
-		"etcd was stopped for what is gone": {s: Standing{Work: WorkRestart, Stopped: true}},
+		"a restart waits": {s: Standing{Work: WorkRestart}, untouched: true},
+		"a command waits": {s: Standing{Work: WorkCommand}, untouched: true},
+		"maintenance waits": {
+			s: Standing{Work: WorkMaintenance}, untouched: true, outlasting: true,
+		},
+		"its operation has begun":                  {s: Standing{Work: WorkReboot, Begun: true}, outlasting: true},
+		"etcd was stopped for a missing operation": {s: Standing{Work: WorkRestart, Stopped: true}},
 		"the machine has rebooted": {
 			s: Standing{Work: WorkReboot, Begun: true, OtherBoot: true}, done: true, outlasting: true,
 		},
@@ -48,12 +50,12 @@ func TestARequestIsOverByAPersonsWordOrByTheRebootThatItWasFor(t *testing.T) {
 		"it has rebooted in the middle of maintenance": {
 			s: Standing{Work: WorkMaintenance, Begun: true, OtherBoot: true}, outlasting: true,
 		},
-		"a person has said so": {s: Standing{Work: WorkMaintenance, Begun: true, Ended: true}, done: true},
-		"somebody else was to reboot the machine, and has before its turn": {
+		"an operator has ended it": {s: Standing{Work: WorkMaintenance, Begun: true, Ended: true}, done: true},
+		"an external reboot has happened before its operation": {
 			s:       Standing{Work: WorkReboot, External: true, OtherBoot: true},
 			tooLate: true, untouched: true, outlasting: true,
 		},
-		"somebody else has, in its turn": {
+		"an external reboot has happened in its operation": {
 			s: Standing{Work: WorkReboot, External: true, Begun: true, OtherBoot: true}, done: true, outlasting: true,
 		},
 	} {

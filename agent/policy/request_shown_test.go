@@ -5,23 +5,23 @@ package policy
 
 import "testing"
 
-func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
+func TestAHostIsAtWorkWhileItsCommandMayRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command HookState
-		phase   OpPhase // none when no voter answers
+		phase   OpPhase // none if no voter answers
 		over    bool
 		want    RequestState
 	}{
 		"etcd is being stopped": {HooksDue, PhaseReady, false, RequestStopping},
 		"it is about to begin":  {HooksDue, PhaseDown, false, RequestWorking},
-		"it is about to begin, and a person says that it is over": {
+		"it is about to begin, and an operator ends the request": {
 			HooksDue, PhaseDown, true,
 			RequestReturning,
 		},
-		"it is being started": {HooksStarting, PhaseDown, false, RequestWorking},
-		"it runs":             {HooksRunning, PhaseDown, false, RequestWorking},
-		"it runs, and a person says that it is over": {
+		"it is starting": {HooksStarting, PhaseDown, false, RequestWorking},
+		"it runs":        {HooksRunning, PhaseDown, false, RequestWorking},
+		"it runs, and an operator ends the request": {
 			HooksRunning, PhaseDown, true,
 			RequestWorking,
 		},
@@ -70,30 +70,30 @@ func TestARequestIsSafeOnlyWhileEtcdIsDownForIt(t *testing.T) {
 		edit func(*View)
 		want RequestState
 	}{
-		"nothing is asked":           {func(v *View) { v.Asked = nil }, RequestWaiting},
-		"its turn has not come":      {func(*View) {}, RequestWaiting},
-		"another host is taken down": {func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }, RequestWaiting},
+		"there is no request":         {func(v *View) { v.Asked = nil }, RequestWaiting},
+		"its operation has not begun": {func(*View) {}, RequestWaiting},
+		"another host is taken down":  {func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }, RequestWaiting},
 		"this host joins": {
 			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: v.Self.ID} }, RequestWaiting,
 		},
-		"its turn has begun":             {in(PhaseBegun), RequestStopping},
-		"etcd is down for it":            {taken(in(PhaseDown)), RequestSafe},
-		"etcd is on its way back":        {in(PhaseBack), RequestReturning},
-		"it is over, in its turn":        {func(v *View) { in(PhaseDown)(v); v.Asked.Over = true }, RequestReturning},
-		"it is over, and was stopped":    {taken(func(v *View) { v.Asked.Over = true }), RequestReturning},
-		"it is over before its turn":     {func(v *View) { v.Asked.Over = true }, RequestWaiting},
-		"nobody answers, and it is down": {taken(unreached), RequestSafe},
-		"nobody answers, and it runs yet": {
+		"its operation has begun":          {in(PhaseBegun), RequestStopping},
+		"etcd is down for it":              {taken(in(PhaseDown)), RequestSafe},
+		"etcd is on its way back":          {in(PhaseBack), RequestReturning},
+		"it is over, in its operation":     {func(v *View) { in(PhaseDown)(v); v.Asked.Over = true }, RequestReturning},
+		"it is over, and was stopped":      {taken(func(v *View) { v.Asked.Over = true }), RequestReturning},
+		"it is over before its operation":  {func(v *View) { v.Asked.Over = true }, RequestWaiting},
+		"no voter answers, and it is down": {taken(unreached), RequestSafe},
+		"no voter answers, and it still runs": {
 			taken(func(v *View) { unreached(v); v.Unit.State = UnitActive }), RequestWaiting,
 		},
-		"nobody answers, and it stops": {
+		"no voter answers, and it is stopping": {
 			taken(func(v *View) { unreached(v); v.Unit.State = UnitDeactivating }), RequestWaiting,
 		},
-		"nobody answers, and a person has stopped it": {
+		"no voter answers, and an operator has stopped it": {
 			func(v *View) { unreached(v); v.Unit.State = UnitInactive }, RequestWaiting,
 		},
-		"somebody has deleted its record":   {taken(func(v *View) { v.Asked.Noted = true }), RequestSafe},
-		"it was stopped, and released then": {taken(func(*View) {}), RequestWaiting},
+		"its record was deleted":            {taken(func(v *View) { v.Asked.Noted = true }), RequestSafe},
+		"it was stopped, and then released": {taken(func(*View) {}), RequestWaiting},
 	} {
 		v := threeVoters()
 		v.Asked = &Asked{Work: WorkMaintenance, By: "root"}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// requestView is the voter n2, which was asked for maintenance, and whose turn has not come.
+// requestView is the voter n2 with a maintenance request that has not begun.
 func requestView() View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
@@ -33,12 +33,12 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		change func(v *View)
 		want   RequestNote
 	}{
-		{"its turn has not come", func(*View) {}, RequestNote{}},
+		{"its operation has not begun", func(*View) {}, RequestNote{}},
 		{"its operation is in flight", own, RequestNote{Change: RequestSeen}},
 		{"and was seen", func(v *View) { own(v); began(v) }, RequestNote{}},
-		{"and its end is on its way", func(v *View) { own(v); over(v) }, RequestNote{}},
+		{"and its end is in flight", func(v *View) { own(v); over(v) }, RequestNote{}},
 		{"this host joins meanwhile", func(v *View) { own(v); v.Op.Kind = KindJoin }, RequestNote{}},
-		{"another host is in its turn", func(v *View) { own(v); v.Op.Host = "n1" }, RequestNote{}},
+		{"another host is in its operation", func(v *View) { own(v); v.Op.Host = "n1" }, RequestNote{}},
 		{"its record was deleted", func(v *View) { began(v); v.Asked.Noted = true }, RequestNote{}},
 		{"its operation was released", released, releasedNote()},
 		{"while etcd is down for it", func(v *View) { released(v); down(v) }, RequestNote{}},
@@ -55,7 +55,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			over(v)
 			v.Asked.Seen = true
 		}, overNote()},
-		{"it is over, and etcd runs that was stopped for it", func(v *View) {
+		{"it is over, and the etcd that was stopped for it runs", func(v *View) {
 			over(v)
 			v.Asked.Stopped = true
 		}, overNote()},
@@ -63,12 +63,12 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			over(v)
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 		}, RequestNote{}},
-		{"it is over, and whose the lock is cannot be read", func(v *View) {
+		{"it is over, and the lock's holder is unreadable", func(v *View) {
 			over(v)
 			v.Unreadable = []Unreadable{{Kind: RecordLock}}
 		}, RequestNote{}},
 		{"it is over, and etcd is down for it", func(v *View) { over(v); down(v) }, RequestNote{}},
-		{"it is over on a host that is no member any more", func(v *View) {
+		{"it is over on a host that is no longer a member", func(v *View) {
 			over(v)
 			down(v)
 			v.Cluster.Members = v.Cluster.Members[:1]
@@ -81,7 +81,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			began(v)
 			v.Asked.Seen, v.Asked.Rebooted = false, true
 		}, RequestNote{}},
-		{"somebody has rebooted the machine before its turn", func(v *View) {
+		{"an operator has rebooted the machine before its operation", func(v *View) {
 			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Over = WorkReboot, true, true, true
 		}, ends(Withdrawn, "the machine was rebooted before the operation began")},
 		{"its rollout runs", rolling, RequestNote{}},
@@ -98,7 +98,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			began(v)
 			v.Rollout = nil
 		}, RequestNote{}},
-		{"its rollout has stopped before it had begun, though its disk says that it does", func(v *View) {
+		{"its rollout has stopped before it began, although its disk records the beginning", func(v *View) {
 			rolling(v)
 			v.Asked.Unbegun, v.Rollout = false, nil
 		}, haltedNote()},
@@ -122,9 +122,9 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.when, got, c.want)
 		}
 		for what, unseen := range map[string]func(*View){
-			"nobody answers":                          func(v *View) { v.Cluster.Reachable = false },
-			"etcd was not asked in this turn":         func(v *View) { v.Cluster.Fresh = false },
-			"whose operation there is cannot be read": func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} },
+			"no voter answers":                 func(v *View) { v.Cluster.Reachable = false },
+			"etcd was not asked in this round": func(v *View) { v.Cluster.Fresh = false },
+			"the operation is unreadable":      func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} },
 		} {
 			unsure := v
 			unseen(&unsure)
@@ -147,7 +147,7 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 			t.Errorf("%s: %d, want %d", outcome, got, want)
 		}
 		if v.Op.Kind = KindRemove; noteRequest(v, Step{Kind: StepEndOp, Outcome: outcome}) != (RequestNote{}) {
-			t.Errorf("%s of a removal changes what was asked", outcome)
+			t.Errorf("%s of a removal changes the request", outcome)
 		}
 	}
 	v := requestView()
@@ -155,11 +155,11 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 	v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: v.Limits.LockTTL}
 	v.Asked.Ended, v.Asked.Over = true, true
 	if d := Decide(v); d.Step.Outcome != Withdrawn || d.Notes.Request.Change != RequestEnding {
-		t.Errorf("withdrawn before anything was done: %+v, %+v", d.Step, d.Notes)
+		t.Errorf("cancelled before anything was done: %+v, %+v", d.Step, d.Notes)
 	}
 }
 
-func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
+func TestAHostTakesItsTurnInARollout(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		when   string
@@ -169,24 +169,24 @@ func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
 		{"it has come to this host", func(*View) {}, RequestTurn},
 		{"for a reboot", func(v *View) { v.Rollout.Work = WorkReboot }, RequestTurn},
 		{"for a command", func(v *View) { v.Rollout.Work = WorkCommand }, RequestTurn},
-		{"for a work of a newer quorumd", func(v *View) { v.Rollout.Work = "defragment" }, RequestTooNew},
-		{"for maintenance, which is none of a rollout's", func(v *View) {
+		{"for work of a newer quorumd", func(v *View) { v.Rollout.Work = "defragment" }, RequestTooNew},
+		{"for maintenance, which no rollout requests", func(v *View) {
 			v.Rollout.Work = WorkMaintenance
 		}, RequestTooNew},
 		{"it has had its turn, which is not recorded", func(v *View) { v.Rollout.Due = false }, RequestAgain},
-		{"the leader waits for it, too, and goes last", func(v *View) {
+		{"the leader is waiting, too, and goes last", func(v *View) {
 			v.Rollout.Waiting = []string{"n1", "n2"}
 		}, RequestTurn},
-		{"this host does not wait for it", func(v *View) { v.Rollout.Waiting = []string{"n1"} }, RequestStays},
-		{"another host was asked already", func(v *View) {
+		{"this host is not waiting for it", func(v *View) { v.Rollout.Waiting = []string{"n1"} }, RequestStays},
+		{"another host has a request already", func(v *View) {
 			v.Rollout.Waiting, v.Hosts[0].Wants = []string{"n1", "n2"}, WorkRestart
 		}, RequestStays},
 		{"it does not run", func(v *View) { v.Rollout.Runs = false }, RequestStays},
 		{"there is none", func(v *View) { v.Rollout = nil }, RequestStays},
-		{"the hosts were not looked at in this turn", func(v *View) { v.Looked = false }, RequestStays},
+		{"the hosts were not read in this round", func(v *View) { v.Looked = false }, RequestStays},
 		{"an operation is in flight", func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n3"} }, RequestStays},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, RequestStays},
-		{"whether it is paused cannot be read", func(v *View) {
+		{"the pause is unreadable", func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordPause}}
 		}, RequestStays},
 		{"this host only observes", func(v *View) { v.Self.Mode = Observe }, RequestStays},
@@ -204,14 +204,14 @@ func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
 	}
 }
 
-func TestAHostIsNotTakenDownForARolloutThatDoesNotGoOn(t *testing.T) {
+func TestAHostIsNotTakenDownForAHaltedRollout(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		rollout *Rollout
 		goesOn  bool
 	}{
 		"it runs": {&Rollout{ID: "r1", Runs: true}, true}, "it is paused": {&Rollout{ID: "r1"}, false},
-		"it is over": {nil, false}, "another one runs": {&Rollout{ID: "r2", Runs: true}, false},
+		"it is over": {nil, false}, "another rollout runs": {&Rollout{ID: "r2", Runs: true}, false},
 	} {
 		for _, mine := range []bool{false, true} {
 			v := askedView()
@@ -222,7 +222,7 @@ func TestAHostIsNotTakenDownForARolloutThatDoesNotGoOn(t *testing.T) {
 				want = StepBeginCycle
 			}
 			if d := Decide(v); (d.Step.Kind == want) != c.goesOn {
-				t.Errorf("%s, the lock is ours: %t: %s %+v", what, mine, d.Step, d.Reasons)
+				t.Errorf("%s, this host has the lock: %t: %s %+v", what, mine, d.Step, d.Reasons)
 			}
 		}
 	}

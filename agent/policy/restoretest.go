@@ -41,12 +41,12 @@ type Spool struct {
 }
 
 const (
-	// drillEtcd is what the etcd of a restore test writes beside the database: its log, and what it compacts.
+	// drillEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted data.
 	drillEtcd = 192 << 20
 	// drillFloor is what a running restore test leaves free at least.
 	drillFloor = 64 << 20
-	// drillMargin is what one that shares its file system with a member's data leaves free, beside what a member may
-	// need for itself.
+	// drillMargin is what a restore test leaves free on the file system of a member's data, in addition to what the
+	// member may need for itself.
 	drillMargin = 256 << 20
 )
 
@@ -141,7 +141,7 @@ func (v View) endDueDrill() string {
 	switch {
 	case isMember && m.Leader:
 		return "this host leads the cluster"
-	case sick(v.Health.State), isMember && v.Health.State == health.Warm:
+	case Unhealthy(v.Health.State), isMember && v.Health.State == health.Warm:
 		return "this host is " + v.Health.State.String()
 	}
 	return ""
@@ -182,8 +182,8 @@ func nextDrill(v View) RestoreTestNote {
 	return n
 }
 
-// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the one that would join, and
-// a member carries more than its share while another voter is unfit.
+// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the next to join, and a
+// member carries more load while another voter is unhealthy.
 func (v View) keepsFromDrill(best Host) string {
 	if v.Op != nil {
 		return fmt.Sprintf("%s is in an operation", cmp.Or(v.Op.HostName, v.Op.Host))
@@ -193,15 +193,15 @@ func (v View) keepsFromDrill(best Host) string {
 		switch {
 		case !m.Live:
 			return fmt.Sprintf("voter %s does not answer", m.label())
-		case v.isMember(best.PeerURL) && sick(h.Health):
+		case v.isMember(best.PeerURL) && Unhealthy(h.Health):
 			return fmt.Sprintf("voter %s is %s", m.label(), h.Health)
 		}
 	}
 	return ""
 }
 
-// drillers returns the hosts with that ability on which nothing stands against a restore test, best first. One on which
-// the last one failed goes behind the others: the fault may be its own.
+// drillers returns the hosts with that ability and without a veto against a restore test, best first. A host on which
+// the last one failed comes last: the fault may be its own.
 func (v View) drillers(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return h.Drills != what || v.againstDrill(h) != ""

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// drilling is a cluster of three voters with two spares, as the quicker of those sees it: n5. A restore was proven 10
+// drilling is a cluster of three voters with two spares, as seen by the faster spare, n5. A restore test passed 10
 // hours ago.
 func drilling() View {
 	v := backedUp()
@@ -26,10 +26,10 @@ func drilling() View {
 	return v
 }
 
-// spares gives the spares of that view.
+// spares returns the spares of that view.
 func spares(v View) []Host { return v.Hosts[len(v.Hosts)-2:] }
 
-func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
+func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 	t.Parallel()
 	due := func(v *View) { v.Backup.Drill.Age = 25 * time.Hour }
 	failed := func(host string, age time.Duration) func(*View) {
@@ -57,30 +57,34 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
 		"observing":              {func(v *View) { due(v); v.Self.Mode = Observe }, false, "now, by n5"},
 		"out of reach":           {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
-		"nothing to prove":       {func(v *View) { due(v); v.Backup.Saved = false }, false, "there is no snapshot yet"},
-		"asked for maintenance":  {func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "now, by n6"},
-		"joining":                {joins("n5"), false, "due, and n6 waits: n5 is in an operation"},
-		"another joins":          {joins("n6"), false, "due, and n5 waits: n6 is in an operation"},
+		"no snapshot to test": {
+			func(v *View) { due(v); v.Backup.Saved = false }, false, "there is no snapshot yet",
+		},
+		"maintenance is requested": {
+			func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "now, by n6",
+		},
+		"joining":            {joins("n5"), false, "due, and n6 waits: n5 is in an operation"},
+		"another host joins": {joins("n6"), false, "due, and n5 waits: n6 is in an operation"},
 		"a voter is dead": {func(v *View) {
 			due(v)
 			v.Cluster.Members[1].Live = false
 		}, false, "does not answer"},
-		"sick":             {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
-		"joins":            {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
-		"warm":             {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
-		"no room":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillNoRoom }, false, "now, by n6"},
-		"it cannot":        {func(v *View) { due(v); spares(*v)[0].Drills = "" }, false, "now, by n6"},
-		"it has no key":    {func(v *View) { due(v); spares(*v)[0].Drills = DrillSealed }, false, "now, by n6"},
-		"it observes":      {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
-		"failed there":     {failed("n5", 2*time.Hour), false, "now, by n6"},
-		"failed elsewhere": {failed("n6", 2*time.Hour), true, "now, by n5"},
-		"failed just now":  {failed("n6", time.Minute), false, "in 59m, by n5"},
-		"no key anywhere": {func(v *View) {
+		"unhealthy":              {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
+		"joins":                  {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
+		"warm":                   {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
+		"no free space":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillNoRoom }, false, "now, by n6"},
+		"it no longer can":       {func(v *View) { due(v); spares(*v)[0].Drills = "" }, false, "now, by n6"},
+		"it has no key":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillSealed }, false, "now, by n6"},
+		"it observes":            {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
+		"failed on that host":    {failed("n5", 2*time.Hour), false, "now, by n6"},
+		"failed on another host": {failed("n6", 2*time.Hour), true, "now, by n5"},
+		"failed a moment ago":    {failed("n6", time.Minute), false, "in 59m, by n5"},
+		"no key on any host": {func(v *View) {
 			due(v)
 			spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed
 		}, false, "encrypted to recipients whose key no host has that could run one"},
 		"no spare": {func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false, "quorumctl snapshot test-restore runs one"},
-		"by a clock that was two days ahead": {func(v *View) {
+		"with a clock that was two days ahead": {func(v *View) {
 			v.Backup.Drill.Age = -48 * time.Hour
 		}, true, "now, by n5"},
 	} {
@@ -109,7 +113,7 @@ func drillingMembers(self string) View {
 	return v
 }
 
-func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
+func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	t.Parallel()
 	voters := func(v *View) { // no standby
 		v.Hosts = v.Hosts[:3]
@@ -125,26 +129,30 @@ func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
 		by     string
 		text   string
 	}{
-		"a standby goes first": {func(*View) {}, "n4", "now, by n4"},
-		"then a voter":         {voters, "n3", "now, by n3"},
-		"not one that is warm": {func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2"},
-		"not one without room": {func(v *View) { voters(v); v.Hosts[2].Drills = DrillNoRoom }, "n2", "now, by n2"},
-		"not one that does not answer": {func(v *View) {
+		"a standby is first": {func(*View) {}, "n4", "now, by n4"},
+		"a voter is next":    {voters, "n3", "now, by n3"},
+		"not a WARM one": {
+			func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2",
+		},
+		"not one without free space": {
+			func(v *View) { voters(v); v.Hosts[2].Drills = DrillNoRoom }, "n2", "now, by n2",
+		},
+		"not an unanswering one": {func(v *View) {
 			v.Cluster.Members[3].Live = false
 		}, "n3", "now, by n3"},
-		"not a standby that lags": {func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "now, by n3"},
+		"not a lagging standby": {func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "now, by n3"},
 		"not while a voter is slow": {func(v *View) {
 			voters(v)
 			v.Hosts[0].Health = health.Slow
 		}, "", "due, and n3 waits: voter http://n1 is SLOW"},
-		"not while no leader is known": {func(v *View) {
+		"not without a known leader": {func(v *View) {
 			v.Cluster.Members[0].Leader = false
 		}, "", "is a member, and no leader is known"},
 		"not the leader": {func(v *View) {
 			voters(v)
 			v.Hosts[1].Health, v.Hosts[2].Manage = health.Stalled, false
 		}, "", "n1 leads, n2 is STALLED, n3 is in mode observe"},
-		"room nowhere": {func(v *View) {
+		"no free space on any host": {func(v *View) {
 			voters(v)
 			full(v)
 		}, "", "n1 leads, n2 has too little free space under paths.state, n3 has too little free space"},
@@ -159,8 +167,8 @@ func TestWithoutASpareAMemberTestsTheRestoreAndNeverTheLeader(t *testing.T) {
 	}
 }
 
-// TestNoCombinationHasTwoHostsOrTheLeaderTestARestore goes through all of what is known of three voters and a spare.
-func TestNoCombinationHasTwoHostsOrTheLeaderTestARestore(t *testing.T) {
+// It goes through all combinations of what is known about three voters and a spare.
+func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}
 	abilities := []RestoreTestAbility{DrillReady, DrillNoRoom, DrillSealed, ""}
@@ -202,22 +210,22 @@ func TestNoCombinationHasTwoHostsOrTheLeaderTestARestore(t *testing.T) {
 	}
 }
 
-func TestARestoreTestEndsWhereItsHostIsWantedForSomethingElse(t *testing.T) {
+func TestARestoreTestEndsIfItsHostIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		self     string
 		change   func(*View)
 		end, due string
 	}{
-		"a follower":      {"n2", func(*View) {}, "", ""},
-		"it leads now":    {"n1", func(*View) {}, "", "this host leads the cluster"},
-		"it is warm":      {"n2", func(v *View) { v.Health.State = health.Warm }, "", "this host is WARM"},
-		"it is slow":      {"n4", func(v *View) { v.Health.State = health.Slow }, "", "this host is SLOW"},
-		"nothing is said": {"n2", func(v *View) { v.Health.State = health.Unknown }, "", ""},
-		"no room is left": {"n2", func(v *View) {
+		"a follower":         {"n2", func(*View) {}, "", ""},
+		"it leads now":       {"n1", func(*View) {}, "", "this host leads the cluster"},
+		"it is WARM":         {"n2", func(v *View) { v.Health.State = health.Warm }, "", "this host is WARM"},
+		"it is SLOW":         {"n4", func(v *View) { v.Health.State = health.Slow }, "", "this host is SLOW"},
+		"it reports nothing": {"n2", func(v *View) { v.Health.State = health.Unknown }, "", ""},
+		"no space is left": {"n2", func(v *View) {
 			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 400 << 20}
 		}, "400 MiB are left free", "400 MiB are left free"},
-		"room enough": {"n2", func(v *View) {
+		"enough space": {"n2", func(v *View) {
 			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 500 << 20}
 		}, "", ""},
 	} {
@@ -231,7 +239,7 @@ func TestARestoreTestEndsWhereItsHostIsWantedForSomethingElse(t *testing.T) {
 	}
 }
 
-func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
+func TestARestoreTestNeedsMoreFreeSpaceOnAMemberThanOnASpare(t *testing.T) {
 	t.Parallel()
 	spool := func(mib uint64, shared bool) Spool { return Spool{Known: true, Free: mib << 20, Shared: shared} }
 	for name, c := range map[string]struct {
@@ -240,17 +248,17 @@ func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
 		own   RestoreTestAbility // that it has published
 		want  RestoreTestAbility
 	}{
-		// Of a database of 100 MiB: 392 MiB to begin with, and 456 MiB more beside a member's data.
-		"a spare":                  {"n5", spool(392, true), "", DrillReady},
-		"a spare without room":     {"n5", spool(391, true), "", DrillNoRoom},
-		"a spare, not known":       {"n5", Spool{}, "", DrillReady},
-		"a member":                 {"n2", spool(848, true), "", DrillReady},
-		"a member without room":    {"n2", spool(847, true), "", DrillNoRoom},
-		"a member that had room":   {"n2", spool(847, true), DrillReady, DrillReady},
-		"a member that had enough": {"n2", spool(740, true), DrillReady, DrillNoRoom},
-		"a member, another disk":   {"n2", spool(392, false), "", DrillReady},
-		"a member, not known":      {"n2", Spool{}, DrillReady, DrillNoRoom},
-		"a member, while it is run": {"n2", Spool{
+		// For a database of 100 MiB: 392 MiB to begin with, and 456 MiB more next to a member's data.
+		"a spare":                        {"n5", spool(392, true), "", DrillReady},
+		"a spare without space":          {"n5", spool(391, true), "", DrillNoRoom},
+		"a spare with unknown space":     {"n5", Spool{}, "", DrillReady},
+		"a member":                       {"n2", spool(848, true), "", DrillReady},
+		"a member without space":         {"n2", spool(847, true), "", DrillNoRoom},
+		"a member that had space":        {"n2", spool(847, true), DrillReady, DrillReady},
+		"a member that had enough space": {"n2", spool(740, true), DrillReady, DrillNoRoom},
+		"a member, another disk":         {"n2", spool(392, false), "", DrillReady},
+		"a member with unknown space":    {"n2", Spool{}, DrillReady, DrillNoRoom},
+		"a member, during the test": {"n2", Spool{
 			Known: true, Free: 456 << 20, Shared: true, Testing: true,
 		}, "", DrillReady},
 	} {
@@ -264,18 +272,18 @@ func TestAMemberNeedsMoreRoomForARestoreTestThanASpare(t *testing.T) {
 	}
 }
 
-func TestADrillIsEndedOnAHostThatIsInAnOperation(t *testing.T) {
+func TestARestoreTestEndsOnAHostInAnOperation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		op  *Op
 		end string
 	}{
-		"nobody is in one":   {nil, ""},
-		"another host is":    {&Op{Kind: KindJoin, Host: "n6"}, ""},
-		"this one joins":     {&Op{Kind: KindJoin, Host: "n5"}, "this host is in an operation (join)"},
-		"this one is cycled": {&Op{Kind: KindCycle, Host: "n5"}, "this host is in an operation (cycle)"},
+		"no host is in an operation":        {nil, ""},
+		"another host is in an operation":   {&Op{Kind: KindJoin, Host: "n6"}, ""},
+		"this host joins":                   {&Op{Kind: KindJoin, Host: "n5"}, "this host is in an operation (join)"},
+		"this host is in its own operation": {&Op{Kind: KindCycle, Host: "n5"}, "this host is in an operation (cycle)"},
 	} {
-		for _, every := range []time.Duration{0, 24 * time.Hour} { // one that a person has asked for, too
+		for _, every := range []time.Duration{0, 24 * time.Hour} { // one that an operator has requested, too
 			v := drilling()
 			v.Op, v.Backup.Drill.Every = c.op, every
 			if n := noteDrill(v); n.End != c.end || n.End != "" && n.Run {
@@ -285,7 +293,7 @@ func TestADrillIsEndedOnAHostThatIsInAnOperation(t *testing.T) {
 	}
 }
 
-func TestOneHostAloneProvesARestore(t *testing.T) {
+func TestOnlyOneHostRunsARestoreTest(t *testing.T) {
 	t.Parallel()
 	runs := 0
 	for _, h := range drilling().Hosts {
@@ -296,11 +304,11 @@ func TestOneHostAloneProvesARestore(t *testing.T) {
 		}
 	}
 	if runs != 1 {
-		t.Errorf("%d hosts prove it", runs)
+		t.Errorf("%d hosts run it", runs)
 	}
 }
 
-func TestARestoreThatIsNotProvenIsTold(t *testing.T) {
+func TestAMissingRestoreTestIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*View)
@@ -339,7 +347,7 @@ func TestARestoreThatIsNotProvenIsTold(t *testing.T) {
 // seal takes the key from both spares.
 func seal(v *View) { spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed }
 
-func TestAHostCanDrillWithAStoreAKeyAndAnEtcdThatKnowsTheDatabase(t *testing.T) {
+func TestARestoreTestNeedsAStoreAKeyAndAMatchingEtcd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		etcd       string

@@ -22,7 +22,7 @@ type Rollout struct {
 }
 
 // CountedInRollout reports whether a finished request of a rollout was its host's turn, given how often the rollout had
-// been resumed then and by now: each resume gives every host a turn again. Any end counts: a released operation may
+// been resumed then and by now: with each resume every host has a turn again. Any end counts: a released operation may
 // have had the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
@@ -48,7 +48,7 @@ func RolloutNext(v View, waiting []string) string {
 }
 
 func (v View) rolloutRank(h Host) int {
-	if sick(h.Health) {
+	if Unhealthy(h.Health) {
 		return 0
 	}
 	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
+func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 	t.Parallel()
 	upgrade := RolloutProgress{Host: "n2", Goes: true, Waiting: 1, Member: true, Wants: "3.6.5", Runs: "3.6.5"}
 	for what, c := range map[string]struct {
@@ -22,7 +22,7 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
 		},
-		"it was withdrawn": {
+		"it was cancelled": {
 			func(*RolloutProgress) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2's request was cancelled"},
 		},
 		"its hook has failed": {
@@ -35,8 +35,8 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			Step{Outcome: CommandFailed, Why: "upgrade: exit 2"},
 			RolloutEnd{Stopped: "on n2: upgrade: exit 2"},
 		},
-		"a person had stopped its etcd": {func(*RolloutProgress) {}, Step{Outcome: UnitStopped}, RolloutEnd{}},
-		"it came back with what it had": {
+		"an operator had stopped its etcd": {func(*RolloutProgress) {}, Step{Outcome: UnitStopped}, RolloutEnd{}},
+		"it came back with its former version": {
 			func(r *RolloutProgress) { r.Runs = "3.6.4" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.4, not 3.6.5"},
@@ -46,12 +46,12 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.5-rc.0, not 3.6.5"},
 		},
-		"neither can be read as a version": {
+		"neither is a version": {
 			func(r *RolloutProgress) { r.Wants, r.Runs = "ours", "theirs" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd theirs, not ours"},
 		},
-		"it has not said what it runs": {
+		"its version is unknown": {
 			func(r *RolloutProgress) { r.Runs = "" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestARolloutIsStartedChangedAndStoppedOnlyInTheStatesThatAllowForIt(t *testing.T) {
+func TestARolloutIsStartedChangedAndStoppedOnlyInMatchingStates(t *testing.T) {
 	t.Parallel()
 	own := &Op{Kind: KindCycle, Host: "a"}
 	for state, want := range map[RolloutState]struct{ starts, changes, stops bool }{
@@ -21,7 +21,7 @@ func TestARolloutIsStartedChangedAndStoppedOnlyInTheStatesThatAllowForIt(t *test
 	} {
 		starts, changes := AgainstRollout(state, "bob", "kernel") == nil, state.AgainstChange() == nil
 		if starts != want.starts || changes != want.changes {
-			t.Errorf("beside one that is %s another starts: %t; it is changed: %t", state, starts, changes)
+			t.Errorf("next to one that is %s another one starts: %t; it is changed: %t", state, starts, changes)
 		}
 		if got := state.ReleaseStops(own, []string{"a"}); got != want.stops || state.ReleaseStops(nil, nil) != got {
 			t.Errorf("one that is %s stops with a release: %t", state, got)
@@ -32,12 +32,12 @@ func TestARolloutIsStartedChangedAndStoppedOnlyInTheStatesThatAllowForIt(t *test
 	}
 	for _, op := range []*Op{{Kind: KindJoin, Host: "a"}, {Kind: KindCycle, Host: "b"}} {
 		if RolloutRunning.ReleaseStops(op, []string{"a"}) {
-			t.Errorf("it stops with a %s of %s, which is not in its turn", op.Kind, op.Host)
+			t.Errorf("it stops with a %s of %s, which is not in its operation", op.Kind, op.Host)
 		}
 	}
 }
 
-func TestARolloutIsForTheNamedHostsOrAllThatItConcerns(t *testing.T) {
+func TestARolloutCoversTheNamedHostsOrAllConcerned(t *testing.T) {
 	t.Parallel()
 	all := []RolloutHost{
 		{ID: "1", Name: "a", Manage: true, Member: true, Etcd: "3.6.1"},
@@ -58,11 +58,11 @@ func TestARolloutIsForTheNamedHostsOrAllThatItConcerns(t *testing.T) {
 		"a reboot":             {hosts: all, work: WorkReboot, want: "a b spare"},
 		"an upgrade":           {hosts: all, work: WorkCommand, version: "3.6.1", want: "(a) b spare"},
 		"named by name and ID": {hosts: all, named: []string{"spare", "1"}, work: WorkRestart, want: "a spare"},
-		"one that is not here": {
+		"one that does not exist": {
 			hosts: all, named: []string{"a", "x", "y"}, work: WorkReboot, says: "called x, y", kind: Wrong,
 		},
 		"one that observes": {hosts: observes, work: WorkReboot, says: "quorumd on d only observes"},
-		"all but that":      {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
+		"all except those":  {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
 		"only spares":       {hosts: all[2:], work: WorkRestart, says: "no host is affected"},
 	} {
 		got, refused := RolloutHosts(c.hosts, c.named, c.work, c.version)
@@ -82,7 +82,7 @@ func TestARolloutIsForTheNamedHostsOrAllThatItConcerns(t *testing.T) {
 	}
 }
 
-func TestARolloutOfAllHostsDoesNotStartWhileOneCannotBeRead(t *testing.T) {
+func TestARolloutOfAllHostsDoesNotStartIfAHostRecordIsUnreadable(t *testing.T) {
 	t.Parallel()
 	u := Unreadable{Kind: RecordHost, Key: "/q/hosts/a", Why: "it is cut short"}
 	r := AgainstUnread(u, false)
@@ -95,23 +95,23 @@ func TestARolloutOfAllHostsDoesNotStartWhileOneCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestARolloutForWhichNobodyWaitsIsDoneAtOnce(t *testing.T) {
+func TestARolloutWithoutWaitingHostsIsDoneAtOnce(t *testing.T) {
 	t.Parallel()
 	if state, text := RolloutBegins(1); state != RolloutRunning || text != "" {
 		t.Errorf("one waits: %s, %q", state, text)
 	}
 	if state, text := RolloutBegins(0); state != RolloutDone || text == "" {
-		t.Errorf("nobody waits: %s, %q", state, text)
+		t.Errorf("none waits: %s, %q", state, text)
 	}
 }
 
-func TestAProgramThatCannotBeRunIsNotAskedFor(t *testing.T) {
+func TestAProgramThatCannotRunIsRefused(t *testing.T) {
 	t.Parallel()
 	if r := AgainstProgram("on this host, ", ""); r != nil {
-		t.Errorf("one that can: %+v", r)
+		t.Errorf("one that can run: %+v", r)
 	}
 	r := AgainstProgram("on this host, ", "there is none")
 	if r == nil || r.Kind != Conflicts || r.Text != "on this host, there is none" {
-		t.Errorf("one that cannot: %+v", r)
+		t.Errorf("one that cannot run: %+v", r)
 	}
 }

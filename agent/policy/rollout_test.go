@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *testing.T) {
+func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testing.T) {
 	t.Parallel()
 	host := func(id string, state health.State) Host {
 		return Host{ID: id, Name: id, PeerURL: peerPrefix + id, Manage: true, Stores: true, Health: state}
@@ -18,19 +18,19 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 	v := View{
 		Hosts: []Host{
 			host("leader", health.OK), host("follower-b", health.OK), host("follower-a", health.Warm),
-			host("sick", health.Slow),
+			host("unhealthy", health.Slow),
 			host("standby", health.OK), host("spare", health.OK),
 		},
 		Cluster: Cluster{Members: []Member{
 			{ID: 1, PeerURL: peerPrefix + "leader", Leader: true},
 			{ID: 2, PeerURL: peerPrefix + "follower-a"},
 			{ID: 3, PeerURL: peerPrefix + "follower-b"},
-			{ID: 4, PeerURL: peerPrefix + "sick"},
+			{ID: 4, PeerURL: peerPrefix + "unhealthy"},
 			{ID: 5, PeerURL: peerPrefix + "standby", Learner: true},
 		}},
 	}
-	want := []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}
-	waiting := append([]string{"gone"}, want...) // one that is not present is passed over
+	want := []string{"unhealthy", "spare", "standby", "follower-a", "follower-b", "leader"}
+	waiting := append([]string{"gone"}, want...) // an absent one is skipped
 	var order []string
 	for next := RolloutNext(v, waiting); next != ""; next = RolloutNext(v, waiting) {
 		order = append(order, next)
@@ -40,7 +40,7 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 
-	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // what a host is counts for more than its name
+	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // a host's role counts for more than its name
 		v.Hosts[i].Name = name
 	}
 	waiting, order = slices.Clone(want), nil
@@ -48,16 +48,16 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 		order = append(order, next)
 		waiting = slices.DeleteFunc(waiting, func(id string) bool { return id == next })
 	}
-	if !slices.Equal(order, []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}) {
+	if !slices.Equal(order, []string{"unhealthy", "spare", "standby", "follower-a", "follower-b", "leader"}) {
 		t.Errorf("with names in another order it is %v", order)
 	}
 	v.Hosts[1].Wants = WorkRestart
 	if next := RolloutNext(v, want); next != "" {
-		t.Errorf("%s is next, though one has been asked already", next)
+		t.Errorf("%s is next, although one has a request already", next)
 	}
 	v.Hosts[1].Wants = ""
 	v.Hosts[3].Manage = false
 	if next := RolloutNext(v, want); next != "spare" {
-		t.Errorf("%s is next, and the sick host's quorumd only observes", next)
+		t.Errorf("%s is next, and the unhealthy host's quorumd only observes", next)
 	}
 }

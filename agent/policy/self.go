@@ -13,7 +13,7 @@ type SelfNote struct {
 	MemberID uint64
 	Standby  uint64 // the learner that is its standby, from now on until this host begins a join itself
 	Domains  bool   // the failure domain of each member's host, by the view
-	Lost     uint64 // the listed member that this host gives up: its data is gone, and it never starts again
+	Lost     uint64 // the listed member that this host abandons: its data is gone, and it never starts again
 	Mount    string // where the file systems are mounted that hold the member's data
 	Clean    bool   // for how long it has been healthy since it was ejected, by the view; 0: it is not
 }

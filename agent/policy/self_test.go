@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// metView is the voter n1, whose disk knows nothing yet.
+// metView is the voter n1, whose disk records nothing yet.
 func metView() View {
 	v := voterView()
 	v.Op, v.Lock = nil, Lock{Known: true}
@@ -13,7 +13,7 @@ func metView() View {
 	return v
 }
 
-func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
+func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 	t.Parallel()
 	member := SelfNote{Met: true, Member: true, MemberID: 1}
 	met := SelfNote{Met: true}
@@ -24,43 +24,59 @@ func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
 		change []func(v *View)
 		want   SelfNote
 	}{
-		"nothing is known": {nil, member},
-		"it has been met": {
+		"nothing is recorded": {nil, member},
+		"it is recorded": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Seen = clusterID }}, SelfNote{Member: true, MemberID: 1},
 		},
-		"another has been met": {[]func(v *View){func(v *View) { v.Bootstrap.Seen = 9 }}, member},
-		"it is being made here": {
+		"another one is recorded": {[]func(v *View){func(v *View) { v.Bootstrap.Seen = 9 }}, member},
+		"it is being created here": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Lists = true, true }},
 			SelfNote{Member: true, MemberID: 1},
 		},
-		"another one is to be made here": {[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member},
-		"it lists this host":             {[]func(v *View){func(v *View) { v.Bootstrap.Lists = true }}, member},
-		"what is seen was carried over":  {[]func(v *View){func(v *View) { v.Cluster.Fresh = false }}, SelfNote{}},
-		"nobody gives a list":            {[]func(v *View){func(v *View) { v.Cluster.Listed = false }}, SelfNote{}},
-		"only the list is there":         {[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, met},
-		"the member is known":            {[]func(v *View){known}, met},
-		"as another one":                 {[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member},
-		"as one of another cluster":      {[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member},
-		"it is none any more":            {[]func(v *View){known, gone}, SelfNote{Met: true, Member: true}},
-		"it never was one":               {[]func(v *View){gone}, met},
-		"its data are gone":              {[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met},
-		"its data are another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
-		"the cluster is another's":       {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
-		"a host has told where it stands": {
+		"another one is requested here": {
+			[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member,
+		},
+		"it lists this host": {
+			[]func(v *View){func(v *View) { v.Bootstrap.Lists = true }}, member,
+		},
+		"the observation was carried over": {
+			[]func(v *View){func(v *View) { v.Cluster.Fresh = false }}, SelfNote{},
+		},
+		"no member list was read": {
+			[]func(v *View){func(v *View) { v.Cluster.Listed = false }}, SelfNote{},
+		},
+		"only the member list was read": {
+			[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, met,
+		},
+		"the member is recorded": {[]func(v *View){known}, met},
+		"another member is recorded": {
+			[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member,
+		},
+		"a member of another cluster is recorded": {
+			[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member,
+		},
+		"it is no longer a member": {[]func(v *View){known, gone}, SelfNote{Met: true, Member: true}},
+		"it was never a member":    {[]func(v *View){gone}, met},
+		"its data is gone": {
+			[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met,
+		},
+		"its data is another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
+		"it is another cluster":         {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
+		"a host has published its failure domain": {
 			[]func(v *View){known, func(v *View) { v.Cluster.Members[1].Domain = "a" }},
 			SelfNote{Met: true, Domains: true},
 		},
-		"a host stands where it did": {[]func(v *View){known, func(v *View) {
+		"a host's failure domain is unchanged": {[]func(v *View){known, func(v *View) {
 			v.Cluster.Members[1].Domain, v.Cluster.Members[1].NotedDomain = "a", "a"
 		}}, met},
-		"a host of another's cluster has told where it stands": {[]func(v *View){func(v *View) {
+		"a host of another cluster has published its failure domain": {[]func(v *View){func(v *View) {
 			v.Cluster.ExpectedID, v.Cluster.Members[1].Domain = 9, "a"
 		}}, met},
 		"it is a learner": {[]func(v *View){known, learns}, SelfNote{Met: true, Standby: 1}},
-		"it is a learner that is known": {
+		"it is a recorded learner": {
 			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 1 }}, met,
 		},
-		"it is another learner than before": {
+		"it is a different learner": {
 			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 2 }}, SelfNote{Met: true, Standby: 1},
 		},
 		"it is a learner that has never started": {
@@ -69,7 +85,7 @@ func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
 		"it is a learner, and an operation is in flight": {
 			[]func(v *View){known, learns, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }}, met,
 		},
-		"it is a learner, and the operation cannot be read": {
+		"it is a learner, and the operation is unreadable": {
 			[]func(v *View){known, learns, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} }}, met,
 		},
 	} {
@@ -80,7 +96,7 @@ func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
 				change(&v)
 			}
 			if got := Decide(v).Notes.Self; got != c.want {
-				t.Errorf("what is remembered is %+v, want %+v", got, c.want)
+				t.Errorf("the note is %+v, want %+v", got, c.want)
 			}
 		})
 	}

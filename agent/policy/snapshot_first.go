@@ -55,7 +55,7 @@ func removalWants(v View, r Removal) (string, bool) {
 	m, _ := v.memberByID(r.MemberID)
 	h, _ := v.hostOf(m)
 	fresh := v.Backup.Saved && v.Backup.Age.Abs() <= freshFor
-	if !v.Backup.Stored || fresh || !r.Live || !m.Live || m.Learner || sick(h.Health) {
+	if !v.Backup.Stored || fresh || !r.Live || !m.Live || m.Learner || Unhealthy(h.Health) {
 		return "", false
 	}
 	text := "there is no snapshot yet"

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// upgrading is the cluster of backedUp, as n4 sees it, when a rollout to another etcd is about to come to n4 itself.
-// The last snapshot is of five hours ago.
+// upgrading is the cluster of backedUp as seen by n4, when a rollout of another etcd version is about to reach n4
+// itself. The last snapshot is five hours old.
 func upgrading() View {
 	v := backedUp()
 	v.Looked, v.Self.ID, v.Backup.Stored, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
@@ -24,41 +24,41 @@ func upgrading() View {
 	return v
 }
 
-func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
+func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*View)
 		waits  string
 		take   bool
 	}{
-		"an old one":        {func(*View) {}, "n4 takes a snapshot before etcd on n4 becomes 3.7.3", true},
-		"none at all":       {func(v *View) { v.Backup.Saved = false }, "n4 takes a snapshot", true},
-		"without schedule":  {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
-		"out of its window": {func(v *View) { v.Backup.Open = false }, "n4 takes a snapshot", true},
-		"one of just now":   {func(v *View) { v.Backup.Age = 10 * time.Second }, "", false},
-		"one of an hour before it began": {func(v *View) {
+		"an old one":         {func(*View) {}, "n4 takes a snapshot before etcd on n4 becomes 3.7.3", true},
+		"none at all":        {func(v *View) { v.Backup.Saved = false }, "n4 takes a snapshot", true},
+		"without schedule":   {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
+		"outside its window": {func(v *View) { v.Backup.Open = false }, "n4 takes a snapshot", true},
+		"one from just now":  {func(v *View) { v.Backup.Age = 10 * time.Second }, "", false},
+		"one from an hour before it began": {func(v *View) {
 			v.Backup.Age, v.Rollout.Began = 5*time.Hour, 4*time.Hour
 		}, "", false},
-		"for something else": {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
-		"without one":        {func(v *View) { v.Rollout.Bare = true }, "", false},
-		"no place for any":   {func(v *View) { v.Backup.Stored, v.Backup.Every = false, 0 }, "", false},
-		"paused":             {func(v *View) { v.Rollout.Runs = false }, "", false},
-		"failed just now": {func(v *View) {
+		"for other work":      {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
+		"without a snapshot":  {func(v *View) { v.Rollout.Bare = true }, "", false},
+		"no host has a store": {func(v *View) { v.Backup.Stored, v.Backup.Every = false, 0 }, "", false},
+		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
+		"failed a moment ago": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
 		}, "no snapshot was saved before etcd on n4 becomes 3.7.3, on n4: no space; n4 tries again in 9m", false},
 		"failed a while ago, without schedule": {func(v *View) {
 			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
 		}, "no snapshot was saved", true},
-		"nobody can": {func(v *View) {
+		"no host can take one": {func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Manage = v.Hosts[i].ID == v.Self.ID
 			}
 			v.Cluster.Members[3].Live = false
 		}, "no host can take a snapshot before", false},
-		"no place there": {func(v *View) {
+		"no store on that host": {func(v *View) {
 			v.Hosts[3].Stores = false
 		}, "n3 takes a snapshot before etcd on n4 becomes 3.7.3", false},
-		"no place but here": {func(v *View) {
+		"no store except on this host": {func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Stores = false
 			}
@@ -72,7 +72,7 @@ func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, text, c.waits)
 		}
 		if turn := turnIn(v); waits && turn != RequestStays || !waits && v.Rollout.Runs && turn != RequestTurn {
-			t.Errorf("%s: the turn is %v", name, turn)
+			t.Errorf("%s: the step is %v", name, turn)
 		}
 		if note := noteBackup(v); note.Take != c.take {
 			t.Errorf("%s: %+v, want %t", name, note, c.take)
@@ -80,20 +80,22 @@ func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
 	}
 }
 
-func TestAVoterThatIsWellIsRemovedAfterASnapshotAlone(t *testing.T) {
+func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*View, *Removal)
 		want   string
 	}{
-		"well":                        {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
-		"none at all":                 {func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot"},
-		"one of just now":             {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
-		"no place for any":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},
-		"sick":                        {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
-		"lost":                        {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
-		"not asked as one that lives": {func(_ *View, r *Removal) { r.Live = false }, ""},
-		"a learner":                   {func(v *View, r *Removal) { r.MemberID = v.Cluster.Members[3].ID }, ""},
+		"well": {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
+		"none at all": {
+			func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot",
+		},
+		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
+		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},
+		"unhealthy":                      {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
+		"lost":                           {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
+		"not requested as a live member": {func(_ *View, r *Removal) { r.Live = false }, ""},
+		"a learner":                      {func(v *View, r *Removal) { r.MemberID = v.Cluster.Members[3].ID }, ""},
 	} {
 		v := upgrading()
 		r := Removal{MemberID: v.Cluster.Members[1].ID, Live: true}
@@ -104,7 +106,7 @@ func TestAVoterThatIsWellIsRemovedAfterASnapshotAlone(t *testing.T) {
 	}
 }
 
-func TestWhatARolloutWaitsForIsTheReasonThatIsTold(t *testing.T) {
+func TestTheReasonNamesWhatARolloutWaitsFor(t *testing.T) {
 	t.Parallel()
 	told := func(v View) bool {
 		for _, r := range Decide(v).Reasons {
@@ -120,6 +122,6 @@ func TestWhatARolloutWaitsForIsTheReasonThatIsTold(t *testing.T) {
 	}
 	v.Backup.Age = 0
 	if told(v) {
-		t.Errorf("with one of just now: %+v", Decide(v).Reasons)
+		t.Errorf("with a recent snapshot: %+v", Decide(v).Reasons)
 	}
 }

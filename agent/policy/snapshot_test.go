@@ -29,29 +29,29 @@ func guarded() View {
 	return v
 }
 
-func TestASnapshotIsTakenWhereItCostsLeast(t *testing.T) {
+func TestASnapshotIsTakenOnTheHostWithTheLowestCost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*View)
 		want   uint64
 	}{
-		"of the standby":                    {func(*View) {}, 4},
-		"not of a standby that is behind":   {func(v *View) { v.Cluster.Members[3].Lag = 101 }, 3},
-		"not of a learner that is joining":  {func(v *View) { v.Cluster.Members[3].Standby = false }, 3},
-		"not of a standby that is down":     {func(v *View) { v.Cluster.Members[3].Live = false }, 3},
-		"of the follower with a quick disk": {func(v *View) { v.Cluster.Members = v.Cluster.Members[:3] }, 3},
-		"not of the follower that is sick": {func(v *View) {
+		"on the standby":                       {func(*View) {}, 4},
+		"not on a lagging standby":             {func(v *View) { v.Cluster.Members[3].Lag = 101 }, 3},
+		"not on a joining learner":             {func(v *View) { v.Cluster.Members[3].Standby = false }, 3},
+		"not on a standby that is down":        {func(v *View) { v.Cluster.Members[3].Live = false }, 3},
+		"on the follower with the faster disk": {func(v *View) { v.Cluster.Members = v.Cluster.Members[:3] }, 3},
+		"not on the unhealthy follower": {func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:3]
 			v.Hosts[2].Health = health.Slow
 		}, 2},
-		"of no leader that has followers": {func(v *View) {
+		"not on a leader with followers": {func(v *View) {
 			for i := range 3 {
 				v.Cluster.Members[i+1].Live = false
 			}
 		}, 0},
-		"of a leader that is alone":  {func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, 1},
-		"of none out of reach":       {func(v *View) { v.Cluster.Reachable = false }, 0},
-		"of none of another cluster": {func(v *View) { v.Cluster.ID, v.Cluster.ExpectedID = 1, 2 }, 0},
+		"on a leader without followers":   {func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, 1},
+		"on no unreachable member":        {func(v *View) { v.Cluster.Reachable = false }, 0},
+		"on no member of another cluster": {func(v *View) { v.Cluster.ID, v.Cluster.ExpectedID = 1, 2 }, 0},
 	} {
 		v := guarded()
 		c.change(&v)

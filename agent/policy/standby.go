@@ -43,7 +43,7 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 			durationfmt.Seconds(gone))
 	case present && !h.Manage: // it is managed by hand
 		return 0, ""
-	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
+	case Unhealthy(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
 		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own report, and could not replace a voter",
 			h.Health, durationfmt.Seconds(h.Ails.For))

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lostStandby is what voter n1 sees 6 min after the power of the standby n4 is lost, with a spare that stands ready.
+// lostStandby is the view of voter n1 6 min after the standby n4 has lost power, with a spare that is ready.
 func lostStandby() View {
 	v := spareView()
 	v.Self = Self{
@@ -40,7 +40,7 @@ func underItsLock(v *View) {
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 }
 
-// lags lets the standby answer, behind the leader for so long.
+// lags makes the standby answer, and lag behind the leader for that long.
 func lags(since time.Duration) func(v *View) {
 	return func(v *View) {
 		m := &v.Cluster.Members[3]
@@ -53,8 +53,8 @@ func lags(since time.Duration) func(v *View) {
 	}
 }
 
-// ails lets the standby answer and follow, and be sick by its own report for so long.
-func ails(since time.Duration) func(v *View) {
+// reportsUnhealthy makes the standby answer and follow, and report itself unhealthy for that long.
+func reportsUnhealthy(since time.Duration) func(v *View) {
 	return func(v *View) {
 		lags(0)(v)
 		v.Cluster.Members[3].Lag = 0
@@ -63,7 +63,7 @@ func ails(since time.Duration) func(v *View) {
 	}
 }
 
-func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
+func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 	t.Parallel()
 	play(t, lostStandby, []scene{
 		{"a voter takes the lock", nil, StepTakeLock, ""},
@@ -81,16 +81,16 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 		{"it was taken down on purpose", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
-		{"nobody stands ready", func(v *View) { v.Hosts[3].Waiting = HealthBad }, StepNone, AtRest},
+		{"no other host is ready", func(v *View) { v.Hosts[3].Waiting = HealthBad }, StepNone, AtRest},
 		{"there is no spare", func(v *View) { v.Hosts = v.Hosts[:3] }, StepNone, AtRest},
-		{"several members look sick", func(v *View) {
+		{"several members look unhealthy", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
 		}, StepNone, AtRest},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
-		{"it was seen a while ago", func(v *View) { v.Cluster.Fresh = false }, StepNone, AtRest},
+		{"it was observed a while ago", func(v *View) { v.Cluster.Fresh = false }, StepNone, AtRest},
 		{"it answers, and does not follow", lags(6 * time.Minute), StepTakeLock, ""},
 		{"it does not follow just now", lags(time.Minute), StepNone, AtRest},
-		{"it was away, and has a copy to fetch", func(v *View) {
+		{"it was down, and has to fetch a snapshot", func(v *View) {
 			lags(time.Minute)(v)
 			v.Cluster.Members[3].StalledFor = time.Hour
 		}, StepNone, AtRest},
@@ -98,26 +98,26 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 			lags(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Manage = false
 		}, StepNone, AtRest},
-		{"it is sick by its own report", ails(6 * time.Minute), StepTakeLock, ""},
-		{"it has not been sick for long", ails(4 * time.Minute), StepNone, AtRest},
-		{"it is only warm", func(v *View) {
-			ails(time.Hour)(v)
+		{"it is unhealthy by its own report", reportsUnhealthy(6 * time.Minute), StepTakeLock, ""},
+		{"it has not been unhealthy for long", reportsUnhealthy(4 * time.Minute), StepNone, AtRest},
+		{"it is only WARM", func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Health = health.Warm
 		}, StepNone, AtRest},
-		{"what it is sick of spares joins", func(v *View) {
-			ails(time.Hour)(v)
+		{"its finding spares joins", func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Spares = health.Joins
 		}, StepNone, AtRest},
-		{"it is sick, and so is a voter", func(v *View) {
-			ails(time.Hour)(v)
+		{"it is unhealthy, and so is a voter", func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[1].Health, v.Hosts[1].Ails.For = health.Slow, time.Hour
 		}, StepNone, AtRest},
-		{"it is sick, and a voter is down", func(v *View) {
-			ails(time.Hour)(v)
+		{"it is unhealthy, and a voter is down", func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
 			v.Cluster.Members[2].Live = false
 		}, StepNone, VoterNotLive},
-		{"it is sick, and a voter is dead, whose place the spare could take", func(v *View) {
-			ails(time.Hour)(v)
+		{"it is unhealthy, and the spare could replace a dead voter", func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
 			v.Limits.DeadGrace = 10 * time.Minute
 			m := &v.Cluster.Members[2]
 			m.Live, m.LiveFor, m.DownFor, m.AgentGoneFor = false, 0, time.Hour, time.Hour
@@ -128,8 +128,8 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 				})
 			}
 		}, StepTakeLock, ""},
-		{"it is sick, and nobody stands ready", func(v *View) {
-			ails(time.Hour)(v)
+		{"it is unhealthy, and no other host is ready", func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[3].Waiting = HealthBad
 		}, StepNone, AtRest},
 		{"it answers and follows, though nothing is written", func(v *View) {
@@ -139,28 +139,28 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 	})
 }
 
-// lettingGo is what its voter sees of a standby that is let go.
+// lettingGo is the view of the voter that removes the standby.
 func lettingGo() View {
 	v := lostStandby()
 	underItsLock(&v)
 	v.Op = &Op{
 		Kind: KindJoin, Host: "member-4", HostName: "the standby n4", Phase: PhaseRollback, Token: 7, MemberID: 4,
-		Outcome: StandbyLost, Reason: "STANDBY_LOST: nobody reaches it", WrittenFor: time.Second,
+		Outcome: StandbyLost, Reason: "STANDBY_LOST: no voter reaches it", WrittenFor: time.Second,
 	}
 	return v
 }
 
-func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
+func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 	t.Parallel()
 	play(t, lettingGo, []scene{
-		{"it goes", nil, StepRemoveLearner, ""},
+		{"the member is removed", nil, StepRemoveLearner, ""},
 		{"it is back", lags(0), StepEndOp, ""},
 		{"it has followed since", lags(time.Minute), StepEndOp, ""},
-		{"it goes also when it is behind", lags(6 * time.Minute), StepRemoveLearner, ""},
+		{"it is removed even if it is behind", lags(6 * time.Minute), StepRemoveLearner, ""},
 		{"a voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepEndOp, ""},
-		{"it is gone", func(v *View) { without(v, 4) }, StepEndOp, ""},
-		{"it is no standby that an orphan takes away", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
-		{"the agent that let it go is gone, and another one takes that over as it is", func(v *View) {
+		{"it is removed", func(v *View) { without(v, 4) }, StepEndOp, ""},
+		{"an orphaned operation removes no standby", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
+		{"the agent that removes it is gone, and another one continues the removal", func(v *View) {
 			v.Op.Token, v.Op.OrphanedFor = 3, 2*time.Minute
 		}, StepSetPhase, ""},
 	})
@@ -169,9 +169,9 @@ func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
 		want   ReasonCode
 		why    string
 	}{
-		"it is gone": {func(v *View) { without(v, 4) }, StandbyLost, ""},
-		"it is back": {lags(0), Withdrawn, "the standby n4 is not removed: it answers this host"},
-		"it was back in between": {
+		"it is removed": {func(v *View) { without(v, 4) }, StandbyLost, ""},
+		"it is back":    {lags(0), Withdrawn, "the standby n4 is not removed: it answers this host"},
+		"it answered in between": {
 			func(v *View) { v.Hosts[0].Sees[0].For = 1 }, Withdrawn,
 			"the standby n4 is not removed: it has not been lost for long enough",
 		},
@@ -188,7 +188,7 @@ func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
 	}
 }
 
-func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
+func TestALostStandbyIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -199,7 +199,7 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		"not at all": {
 			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is removed after 5m, but: no spare is ready",
 		},
-		"not while a voter's agent is silent, which could reach it": {
+		"not while a voter's agent is silent": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },
 			"n4, the standby: no quorumd is known on its host, and n1 has had no answer from it for 6m; it is not " +
 				"removed, because voter n2 has no quorumd that reports whether it reaches it",
@@ -214,15 +214,15 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 			v.Hosts = slices.Delete(v.Hosts, 1, 2)
 			v.Cluster.Members[3].DownFor = 2 * time.Minute
 		}, ""},
-		"somebody takes it down": {func(v *View) {
+		"it is taken down": {func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
 		}, ""},
 		"behind": {
 			lags(5 * time.Minute),
 			"n4, the standby: it is 5000 entries behind the leader, and has made no progress",
 		},
-		"hardly": {lags(time.Minute), ""},
-		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
+		"hardly":    {lags(time.Minute), ""},
+		"unhealthy": {reportsUnhealthy(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
 	} {
 		v := lostStandby()
 		c.change(&v)

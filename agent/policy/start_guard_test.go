@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
+func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 	t.Parallel()
 	spare := func() View {
 		var v View
@@ -21,51 +21,51 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		change func(*View)
 		want   StartGuard
 	}{
-		"a spare":                           {func(*View) {}, HoldBack},
-		"whose unit has failed":             {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
-		"whose unit starts again and again": {func(v *View) { v.Unit.State = UnitActivating }, HoldBack},
-		"whose unit starts, and which has not asked etcd in this round": {func(v *View) {
+		"a spare":                {func(*View) {}, HoldBack},
+		"with a failed unit":     {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
+		"with a restarting unit": {func(v *View) { v.Unit.State = UnitActivating }, HoldBack},
+		"with a starting unit, without an answer of etcd in this round": {func(v *View) {
 			v.Unit.State, v.Cluster.Fresh = UnitActivating, false
 		}, HoldAsIs},
-		"whose unit starts for its join": {func(v *View) {
+		"with a unit that starts for its join": {func(v *View) {
 			v.Unit.State, v.Op = UnitActivating, &Op{Kind: KindJoin, Host: "h2"}
 		}, HoldAsIs},
-		"whose unit starts, and which is added": {func(v *View) {
+		"with a starting unit, and added": {func(v *View) {
 			v.Unit.State, v.Self.PeerURL = UnitActivating, "http://p1"
 		}, HoldAsIs},
-		"that knows no cluster, and whose unit starts": {func(v *View) {
+		"without a known cluster, and with a starting unit": {func(v *View) {
 			v.Cluster, v.Unit.State = Cluster{}, UnitActivating
 		}, HoldAsIs},
-		"whose etcd runs, of no member": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
+		"with a running etcd without membership": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
 		"with the data of a former member": {func(v *View) {
 			v.Data.State, v.Data.MemberID = DataMember, 9
 		}, HoldBack},
-		"that only observes":        {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
-		"that never knew a cluster": {func(v *View) { v.Cluster = Cluster{} }, HoldBack},
-		"that is the first of a cluster": {func(v *View) {
+		"that only observes":             {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
+		"that has never known a cluster": {func(v *View) { v.Cluster = Cluster{} }, HoldBack},
+		"that bootstraps a cluster": {func(v *View) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
 		}, HoldNot},
-		"that is asked to be the first of a cluster, and has been a member of one": {func(v *View) {
+		"that has a bootstrap request, and was a member of a cluster": {func(v *View) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
 			v.Data.State, v.Data.MemberID = DataMember, 9
 		}, HoldAsIs},
-		"that has not asked etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, HoldAsIs},
-		"whose etcd was stopped for what was asked": {func(v *View) {
+		"without an answer of etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, HoldAsIs},
+		"whose etcd was stopped for its request": {func(v *View) {
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true}
 		}, HoldAsIs},
-		"whose etcd runs while its maintenance goes on": {func(v *View) {
+		"whose etcd runs during its maintenance": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true}
 		}, HoldAsIs},
-		"whose etcd runs and whose maintenance ends, with its operation released": {func(v *View) {
+		"whose etcd runs and whose released maintenance ends": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 			v.Self.PeerURL = "http://p1"
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true, Over: true, Ended: true}
 		}, HoldNot},
-		"a member of an older look": {func(v *View) {
+		"a member of an older observation": {func(v *View) {
 			v.Cluster.Fresh, v.Data.State, v.Data.MemberID = false, DataMember, 1
 		}, HoldAsIs},
-		"while it is not known who joins": {func(v *View) {
+		"while the joining host is unknown": {func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordOp}}
 		}, HoldAsIs},
 		"that is cut off": {func(v *View) {
@@ -76,14 +76,14 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		}, HoldAsIs},
 		"that reaches another cluster": {func(v *View) { v.Cluster.ExpectedID = 8 }, HoldAsIs},
 		"whose etcd runs":              {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
-		"whose data is not known":      {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
+		"with unknown data":            {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
 		"that joins":                   {func(v *View) { v.Op = &Op{Host: "h2"} }, HoldAsIs},
-		"that makes a cluster":         {func(v *View) { v.Bootstrap.Requested = true }, HoldAsIs},
+		"that creates a cluster":       {func(v *View) { v.Bootstrap.Requested = true }, HoldAsIs},
 		"while another joins":          {func(v *View) { v.Op = &Op{Host: "h3"} }, HoldBack},
 		"a learner that was just added": {func(v *View) {
 			v.Cluster.Members[0].PeerURL = "http://p2"
 		}, HoldAsIs},
-		"a learner beside old data": {func(v *View) {
+		"a learner with old data": {func(v *View) {
 			v.Cluster.Members[0].PeerURL, v.Data.State, v.Data.MemberID = "http://p2", DataMember, 9
 		}, HoldAsIs},
 		"a member by its data": {func(v *View) {
@@ -98,7 +98,7 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 	}
 }
 
-func TestAStepSaysWhatTheStartGuardIsBeforeItBegins(t *testing.T) {
+func TestAStepDeclaresItsStartGuardBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	ours := map[StepKind]StartGuard{
 		StepStartUnit: HoldNot, StepStopForRecovery: HoldBack, StepCopyData: HoldBack, StepLayAside: HoldBack,
@@ -117,7 +117,7 @@ func TestAStepSaysWhatTheStartGuardIsBeforeItBegins(t *testing.T) {
 	}
 }
 
-func TestTheStartGuardGoesBeforeTheStepWithWhichEndsWhatItWasFor(t *testing.T) {
+func TestTheStartGuardIsReleasedBeforeTheStepThatEndsItsPurpose(t *testing.T) {
 	t.Parallel()
 	old := Data{State: DataMember, ClusterID: 7}
 	planned := View{Recovery: &Recovery{Old: 7, New: 8, GivenUp: true}, Data: old}
@@ -129,16 +129,16 @@ func TestTheStartGuardGoesBeforeTheStepWithWhichEndsWhatItWasFor(t *testing.T) {
 		hold    StartGuard
 		want    StartGuard
 	}{
-		"a request, of a member":        {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldNot, HoldNot},
-		"a request, of no member":       {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldBack, HoldAsIs},
-		"a request that is asked still": {View{}, Step{Kind: StepEndOp}, RequestRetried, HoldNot, HoldAsIs},
-		"a plan that was given up": {
+		"a request, of a member":  {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldNot, HoldNot},
+		"a request, of no member": {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldBack, HoldAsIs},
+		"a pending request":       {View{}, Step{Kind: StepEndOp}, RequestRetried, HoldNot, HoldAsIs},
+		"an abandoned plan": {
 			planned, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, HoldAsIs, HoldNot,
 		},
-		"a plan that was given up where no data are": {
+		"an abandoned plan without data": {
 			parted, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, HoldAsIs, HoldAsIs,
 		},
-		"a plan that was carried out": {
+		"a completed plan": {
 			planned, Step{Kind: StepEndRecovery, Outcome: Recovered}, RequestStays, HoldAsIs, HoldAsIs,
 		},
 	} {

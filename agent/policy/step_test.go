@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// declaredSteps is what the table of steps must say: which ones need the lock, and how many calls bound each. It is a
-// list of its own, so that nobody unlocks a step by a slip of one word.
+// declaredSteps is the expected table of steps: which ones need the lock, and how many calls bound each. It is a
+// separate list, so that no slip of one word unlocks a step.
 func declaredSteps() []StepInfo {
 	return []StepInfo{
 		{Kind: StepTakeLock, Calls: 2, Doing: "taking the lock"},
@@ -49,22 +49,22 @@ func declaredSteps() []StepInfo {
 	}
 }
 
-func TestEveryStepNeedsTheLockAndIsBoundAsItShallBe(t *testing.T) {
+func TestEveryStepHasItsLockAndTimeLimit(t *testing.T) {
 	t.Parallel()
 	if !slices.Equal(Steps(), declaredSteps()) {
-		t.Errorf("the steps are declared as\n%+v\nand shall be\n%+v", Steps(), declaredSteps())
+		t.Errorf("the steps are declared as\n%+v\nwant\n%+v", Steps(), declaredSteps())
 	}
 	for _, want := range declaredSteps() {
 		if got := want.Kind.Info(); got != want {
-			t.Errorf("%s gives %+v", want.Kind, got)
+			t.Errorf("%s returns %+v", want.Kind, got)
 		}
 	}
 	if got := StepKind("dance").Info(); got != (StepInfo{Kind: "dance"}) {
-		t.Errorf("a step that nobody has declared gives %+v", got)
+		t.Errorf("an undeclared step returns %+v", got)
 	}
 }
 
-func TestAStepSaysWhatItDoes(t *testing.T) {
+func TestAStepDescribesItself(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		step       Step
@@ -78,9 +78,9 @@ func TestAStepSaysWhatItDoes(t *testing.T) {
 		},
 		{Step{Kind: StepBeginJoin, Target: RoleVoter}, "begin-join", "recording the join as voter"},
 		{
-			Step{Kind: StepSetPhase, Phase: PhaseBack, Why: "anew"},
-			"set-phase (anew)",
-			"recording the operation's phase: back: anew",
+			Step{Kind: StepSetPhase, Phase: PhaseBack, Why: "again"},
+			"set-phase (again)",
+			"recording the operation's phase: back: again",
 		},
 	} {
 		if got := c.step.String(); got != c.line {

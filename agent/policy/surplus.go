@@ -39,7 +39,7 @@ func removeSurplus(v View, who Member, there bool) Decision {
 	case code != "": // the removal may have reached etcd
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
 	}
-	return removeBeside(v, who)
+	return removeAsVoter(v, who)
 }
 
 // surplusStays returns why that voter is not removed, if there is a reason. It is checked in every round.
@@ -63,11 +63,11 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	return "", ""
 }
 
-// looksAnew reports whether this host has probed the voter to be removed since its record was last written, if its
+// probedAgain reports whether this host has probed the voter to be removed since its record was last written, if its
 // report counts: it votes itself, and the other is dead and not unhealthy.
-func (v View) looksAnew() bool {
+func (v View) probedAgain() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isSick(who) {
+	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {
 		return true
 	}
 	m, _ := v.member()

@@ -11,35 +11,37 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// fourVote is what voter n4 sees: n3, whose place it has taken, is well again before anybody has removed it.
+// fourVote is the view of voter n4: n3, which it has replaced, is healthy again before any host has removed it.
 func fourVote() View {
-	v := promotedBeside()
+	v := promotedExtra()
 	v.Lock = Lock{Known: true}
 	well(&v)
 	return v
 }
 
-func TestMoreVotersThanAreWantedAreToldWhenNobodyTakesOneOut(t *testing.T) {
+func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	t.Parallel()
 	const even = "4 voters, 3 wanted; while the count is even, no voter is taken down"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
 	}{
-		"four of three":            {func(*View) {}, even},
-		"where nobody is repaired": {func(v *View) { v.Limits.SickGrace = 0 }, even},
-		"a sick one stays there": {func(v *View) {
-			v.Limits.SickGrace, v.Hosts[2] = 0, sickView().Hosts[2]
+		"four of three":   {func(*View) {}, even},
+		"with repair off": {func(v *View) { v.Limits.SickGrace = 0 }, even},
+		"with repair off for unhealthy ones": {func(v *View) {
+			v.Limits.SickGrace, v.Hosts[2] = 0, unhealthyView().Hosts[2]
 		}, even},
-		"a sick one goes":     {func(v *View) { v.Hosts[2] = sickView().Hosts[2] }, ""},
-		"three of one":        {func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted"},
+		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
+		"three of one": {
+			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted",
+		},
 		"as many as wanted":   {func(v *View) { v.Target.Voters = 5 }, ""},
 		"one does not answer": {unreached, ""},
 		"just now":            {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
 		"an operation is in flight": {func(v *View) {
 			v.Op = &Op{Kind: KindReplace, Host: "n1", HostName: "n1", Replaces: 3, Phase: PhasePromoted}
 		}, ""},
-		"nobody knows": {func(v *View) { v.Cluster.Reachable = false }, ""},
+		"it is unknown": {func(v *View) { v.Cluster.Reachable = false }, ""},
 	} {
 		v := fourVote()
 		c.change(&v)
@@ -55,19 +57,19 @@ func TestMoreVotersThanAreWantedAreToldWhenNobodyTakesOneOut(t *testing.T) {
 		}
 	}
 	if d := Decide(fourVote()); d.Reasons[0].Code != VotersSurplus || d.Step.Kind != StepNone {
-		t.Errorf("at rest it is not what counts: %+v", d)
+		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
-	beside := fourVote() // where something else counts more it is told beside
+	beside := fourVote() // if something else counts more it is reported as a caution
 	beside.Health = Health{State: health.OK}
 	beside.Unit.NotAtBoot = true
 	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == VotersSurplus }) {
-		t.Errorf("it is not told: %+v", d.Reasons)
+		t.Errorf("it is not reported: %+v", d.Reasons)
 	}
 }
 
-// deadOfFour is what voter n1 sees 11 min after n3 has lost its power, of four of which three are wanted.
+// deadOfFour is the view of voter n1 11 min after n3 has lost power, in a cluster of four with three configured.
 func deadOfFour() View {
-	v := besideDead()
+	v := leaderSeesDead()
 	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 	v.Hosts[2] = ready("n4", RoleVoter)
 	v.Hosts[2].Sees = []Sight{{MemberID: 3, Lost: true, For: 11 * time.Minute}}
@@ -80,85 +82,94 @@ func removingSurplus(phase OpPhase) func() View {
 	return func() View {
 		v := replacing(deadOfFour, phase)()
 		v.Op.Host, v.Op.HostName, v.Op.Target, v.Op.PeerURL = "n1", "n1", "", v.Self.PeerURL
-		v.Hosts[0].Answered = true // it has looked itself
+		v.Hosts[0].Answered = true // it has checked itself
 		return v
 	}
 }
 
-// back lets n3 answer again.
+// back makes n3 answer again.
 func back(v *View) {
 	without(v, 3)
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 	v.Hosts = append(v.Hosts, ready("n3", RoleVoter))
 }
 
-func TestAVoterHasADeadOneRemovedThatIsOneTooMany(t *testing.T) {
+func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 	t.Parallel()
 	play(t, deadOfFour, []scene{
-		{"nobody could take its place, and nobody needs to", nil, StepTakeLock, ""},
-		{"it is recorded whom it has removed", func(v *View) {
+		{"no host could replace it, and none needs to", nil, StepTakeLock, ""},
+		{"it records the removed member", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"where sick ones go, too", func(v *View) { v.Limits.SickGrace = time.Hour }, StepTakeLock, ""},
-		{"not where dead ones stay", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterDead},
-		{"nor before the grace is over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
-		{"nor where none is too many", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},
-		{"nor when one voter reaches it", func(v *View) {
+		{"also if unhealthy voters are removed", func(v *View) { v.Limits.SickGrace = time.Hour }, StepTakeLock, ""},
+		{"not if dead voters stay", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterDead},
+		{"nor before the grace period is over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
+		{"nor without a surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},
+		{"nor if one voter reaches it", func(v *View) {
 			v.Hosts[1].Sees[0].Lost = false
 		}, StepNone, VoterNotLive},
-		{"nor when this host does", func(v *View) { v.Hosts[0].Sees[1].Lost = false }, StepNone, VoterNotLive},
-		{"nor when another voter is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"nor when another is not known to be well", func(v *View) {
+		{"nor if this host reaches it", func(v *View) { v.Hosts[0].Sees[1].Lost = false }, StepNone, VoterNotLive},
+		{"nor if another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"nor when as many were replaced today as may be", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"nor if the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
 		{"nor while the cluster is paused", func(v *View) {
 			v.Pause = &Pause{By: "root", Reason: "lunch"}
 		}, StepNone, Paused},
-		{"nor while this host is to be taken down", func(v *View) {
+		{"nor while this host has a request", func(v *View) {
 			v.Asked = &Asked{Work: WorkRestart}
 		}, StepNone, QuorumAtRisk},
 	})
 }
 
-func TestADeadVoterTooManyIsRemovedByTheLastLookAlone(t *testing.T) {
+func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 	t.Parallel()
 	scenes := func(first string, step, gone StepKind) []scene {
 		return []scene{
 			{first, nil, step, ""},
-			{"one has not told", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
-			{"this host has not looked anew", func(v *View) { v.Hosts[0].Answered = false }, StepNone, VerdictAwaited},
-			{"another one is not known to be well", func(v *View) {
+			{"one has not reported", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
+			{
+				"this host has not checked again",
+				func(v *View) { v.Hosts[0].Answered = false },
+				StepNone,
+				VerdictAwaited,
+			},
+			{"another one's health is unknown", func(v *View) {
 				v.Hosts[1].Health = health.Unknown
 			}, StepNone, QuorumAtRisk},
-			{"another one is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+			{"another one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 			{"it is back", back, gone, ""},
 			{"one voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, gone, ""},
-			{"it has been dead for too short a time by now", func(v *View) {
+			{"it has not been dead for long enough by now", func(v *View) {
 				v.Hosts[1].Sees[0].For = time.Minute
 			}, gone, ""},
-			{"none is too many any more", func(v *View) { v.Target.Voters = 5 }, gone, ""},
-			{"not for ever", func(v *View) {
+			{"there is no surplus voter any more", func(v *View) { v.Target.Voters = 5 }, gone, ""},
+			{"not forever", func(v *View) {
 				v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 			}, gone, ""},
-			{"dead ones stay by now", func(v *View) { v.Limits.DeadGrace = 0 }, gone, ""},
-			{"this host votes no more itself", func(v *View) { without(v, v.Self.MemberID) }, gone, ""},
-			{"it is gone", func(v *View) { without(v, 3) }, StepEndOp, ""},
-			{"it is gone, and so is this host", func(v *View) {
+			{"dead voters stay by now", func(v *View) { v.Limits.DeadGrace = 0 }, gone, ""},
+			{"this host no longer votes", func(v *View) { without(v, v.Self.MemberID) }, gone, ""},
+			{"it is removed", func(v *View) { without(v, 3) }, StepEndOp, ""},
+			{"it is removed, and so is this host", func(v *View) {
 				without(v, 3)
 				without(v, v.Self.MemberID)
 			}, StepEndOp, ""},
 		}
 	}
-	play(t, removingSurplus(PhaseBegun), scenes("all have told, and this host has looked", StepSetPhase, StepEndOp))
-	play(t, removingSurplus(PhaseRemoving), scenes("all have told again", StepRemoveMember, StepRollBack))
+	play(
+		t,
+		removingSurplus(PhaseBegun),
+		scenes("all have reported, and this host has checked", StepSetPhase, StepEndOp),
+	)
+	play(t, removingSurplus(PhaseRemoving), scenes("all have reported again", StepRemoveMember, StepRollBack))
 	play(t, removingSurplus(PhaseRollback), []scene{
-		{"what etcd was told lands within the lock's time or not at all", nil, StepNone, Settling},
+		{"a call lands within the lock's time to live or never", nil, StepNone, Settling},
 		{"then it ends", func(v *View) { v.Op.WrittenFor = time.Hour }, StepEndOp, ""},
 	})
 }
 
-func TestTheRemovalOfAVoterTooManyIsNoJoin(t *testing.T) {
+func TestTheRemovalOfASurplusVoterIsNoJoin(t *testing.T) {
 	t.Parallel()
 	v := removingSurplus(PhaseRemoving)()
 	without(&v, 3)
@@ -167,18 +178,18 @@ func TestTheRemovalOfAVoterTooManyIsNoJoin(t *testing.T) {
 	}
 	begins := Step{Kind: StepBeginReplace, Why: "n3 is dead"}
 	if got := begins.Text(); got != "recording the removal of a surplus voter: n3 is dead" {
-		t.Errorf("its beginning is told as %q", got)
+		t.Errorf("its beginning is reported as %q", got)
 	}
 	v = removingSurplus(PhaseBegun)()
 	if d := Decide(v); !d.Notes.Repair {
-		t.Error("it does not count among the repairs of the day")
+		t.Error("it does not count for the daily limit")
 	}
 	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a voter too many by n1" {
 		t.Errorf("it is called %q", got)
 	}
 }
 
-func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
+func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 	t.Parallel()
 	const dead = "n3 has been dead for 10m, reported by n1, n2, n4; "
 	const spent = "2 voters were replaced in the last 24 hours, the limit is 2"
@@ -186,15 +197,15 @@ func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 		change func(v *View)
 		text   string
 	}{
-		"dead ones stay": {
+		"dead voters stay": {
 			func(v *View) { v.Limits.DeadGrace = 0 }, dead + "no host removes it, because repair.dead is off",
 		},
-		"the grace is not over": {
+		"the grace period is not over": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
 			dead + "it is removed in 2m: surplus voter",
 		},
 		"it is": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
-		"all others observe": {
+		"all others only observe": {
 			func(v *View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Manage = false
@@ -209,7 +220,9 @@ func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 			func(v *View) { v.Repairs, v.Limits.DeadGrace = 2, time.Hour },
 			dead + "it may be removed in 50m, but: " + spent,
 		},
-		"enough went": {func(v *View) { v.Repairs = 2 }, dead + "it may be removed after 10m, but: " + spent},
+		"the daily limit is reached": {
+			func(v *View) { v.Repairs = 2 }, dead + "it may be removed after 10m, but: " + spent,
+		},
 	} {
 		v := deadOfFour()
 		c.change(&v)
@@ -220,10 +233,10 @@ func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 	}
 }
 
-// wellOfSix is what n4, which has come to vote in the place of n3, sees of six of which five are wanted: n3 is well
-// again, and n5 is sick.
+// wellOfSix is the view of n4, which has become a voter to replace n3, in a cluster of six with five configured: n3 is
+// healthy again, and n5 is unhealthy.
 func wellOfSix() View {
-	v := promotedBeside()
+	v := promotedExtra()
 	v.Target.Voters = 5
 	v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 	v.Hosts = append(v.Hosts, ready("n5", RoleVoter), ready("n6", RoleVoter))
@@ -233,7 +246,7 @@ func wellOfSix() View {
 	return v
 }
 
-func TestAVoterThatIsWellAgainStaysWhileAnotherOneIsNot(t *testing.T) {
+func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	dead := func(v *View) {
 		v.Limits.DeadGrace = 10 * time.Minute
@@ -248,27 +261,31 @@ func TestAVoterThatIsWellAgainStaysWhileAnotherOneIsNot(t *testing.T) {
 		return []scene{
 			{first, nil, gone, ""},
 			{"or dead", dead, gone, ""},
-			{"it has only just turned sick", func(v *View) {
+			{"it has only just become unhealthy", func(v *View) {
 				v.Hosts[4].Ails.For = time.Minute
 			}, StepNone, QuorumAtRisk},
 			{"it has only just fallen silent", func(v *View) {
 				dead(v)
 				v.Cluster.Members[4].AgentGoneFor = time.Second
 			}, StepNone, QuorumAtRisk},
-			{"all others are well: one is too many", func(v *View) {
+			{"all others are healthy: there is a surplus voter", func(v *View) {
 				v.Hosts[4].Health, v.Hosts[4].Ails = health.OK, UnhealthySince{}
 			}, step, ""},
-			{"both are sick", func(v *View) {
+			{"both are unhealthy", func(v *View) {
 				v.Hosts[2].Health, v.Hosts[2].Ails = v.Hosts[4].Health, v.Hosts[4].Ails
 			}, StepNone, CommonCause},
 		}
 	}
-	play(t, replacing(wellOfSix, PhasePromoted), scenes("the other one is sick, and goes", StepSetPhase, StepEndOp))
-	play(t, replacing(wellOfSix, PhaseRemoving), scenes("so it is after etcd may have been told", StepRemoveMember,
+	play(
+		t,
+		replacing(wellOfSix, PhasePromoted),
+		scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp),
+	)
+	play(t, replacing(wellOfSix, PhaseRemoving), scenes("the same after etcd may have been asked", StepRemoveMember,
 		StepRollBack))
 	play(t, func() View {
 		v := wellOfSix()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		return v
-	}, []scene{{"the sick one is removed after that", nil, StepBeginReplace, ""}})
+	}, []scene{{"the unhealthy one is removed after that", nil, StepBeginReplace, ""}})
 }

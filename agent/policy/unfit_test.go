@@ -22,7 +22,7 @@ func brokenView() View {
 	return v
 }
 
-func TestAHostWhoseDiskStaysFailedGivesItsTurnBackAfterTheLimit(t *testing.T) {
+func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	play(t, brokenView, []scene{
 		{"the limit is over", nil, StepEndOp, ""},
@@ -33,10 +33,10 @@ func TestAHostWhoseDiskStaysFailedGivesItsTurnBackAfterTheLimit(t *testing.T) {
 		{"it has not been so for long", func(v *View) { v.Health.For = time.Hour }, StepNone, NotBack},
 		{"the work has only just ended", func(v *View) { v.Asked.OverFor = time.Hour }, StepNone, NotBack},
 		{"its etcd has only just been started", func(v *View) { v.Op.WrittenFor = time.Minute }, StepNone, Returning},
-		{"it is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, NotBack},
+		{"it is SLOW", func(v *View) { v.Health.State = health.Slow }, StepNone, NotBack},
 		{"it has passed a run", func(v *View) { v.Health.State = health.OK }, StepEndOp, ""},
-		{"no host gives its turn back", func(v *View) { v.Limits.ReturnGiveUp = 0 }, StepNone, NotBack},
-		{"a person works there still", func(v *View) {
+		{"no host releases its operation", func(v *View) { v.Limits.ReturnGiveUp = 0 }, StepNone, NotBack},
+		{"an operator still works there", func(v *View) {
 			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Op.Phase = false, false, 0, PhaseDown
 			v.Unit.State, v.Asked.Stopped = UnitInactive, true
 		}, StepNone, InMaintenance},

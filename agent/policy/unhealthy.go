@@ -13,66 +13,67 @@ import (
 )
 
 // A voter is unhealthy by the health state that its own host reports, and by evidence that the deciding host has
-// measured itself: what that voter's etcd counts of its own fsyncs, its lag, its silence. Either alone may be wrong: a
-// probe that is kept from writing, or a bad network path. Nothing in a host record is evidence: a record may be forged.
+// measured itself: the fsync metrics of that voter's etcd, its lag, its silence. Either alone may be wrong: a probe may
+// be kept from writing, or a network path may be bad. Nothing in a host record is evidence: a record may be forged.
 //
-// Both must be of now. A health state is left slowly, long after writes are fast again: then the record says that the
-// host recovers, and its time starts again. The evidence holds no minute without a slow fsync.
+// Both must be current. A health state improves slowly, long after writes are fast again: then the record reports that
+// the host recovers, and its time starts again. The evidence requires a slow fsync in every minute.
 
-// UnhealthySince is since when a host's own record has said that the host harms the cluster.
+// UnhealthySince is since when a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is since when it has been SLOW or worse without break, by every minute of that time; 0 when it is not.
+	// For is since when it has been SLOW or worse without a break, in every minute of that time; 0 if it is not.
 	For      time.Duration
-	HangsFor time.Duration // the same of STALLED or worse
+	HangsFor time.Duration // the same for STALLED or worse
 }
 
-// Fsyncs is what the deciding host has read of a member's fsyncs in the metrics of that member's etcd.
+// Fsyncs is what the deciding host has read about a member's fsyncs in the metrics of that member's etcd.
 type Fsyncs struct {
 	Known  bool
-	Absent string        // why it is not known; empty when nothing was asked
+	Absent string        // why they are unknown; empty if they were not read
 	Age    time.Duration // of the newest reading
-	// P99 is what 99 of 100 of the last minutes' fsyncs took, if that is beyond what a healthy disk takes; else 0.
+	// P99 is the last minutes' p99 of fsyncs, if it exceeds that of a healthy disk; else 0.
 	P99 time.Duration
-	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 when it is not.
+	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 if it is not.
 	SlowFor time.Duration
 }
 
-// sickStall is after how long a voter may be replaced whose disk hangs or fails, whatever the grace of a slow one.
-const sickStall = time.Minute
+// hangGrace is how long the disk of a voter must hang or fail before another host may replace it, whatever the grace
+// period for a slow one.
+const hangGrace = time.Minute
 
-// healedBy is how soon a host whose writes are fast again reports so: what it reported for the grace and this long was
-// true for the grace.
+// healedBy is how soon a host reports that its writes are fast again: whatever it has reported for the grace period and
+// this long was true for the grace period.
 const healedBy = 90 * time.Second
 
-// unwitnessed is why a voter is not unhealthy that only its own record calls so.
+// unwitnessed is why a voter does not count as unhealthy if only its own record reports it.
 const unwitnessed = "only its own host record reports it"
 
 // UnhealthyVoter is a voter that is unhealthy by its own report and by evidence.
 type UnhealthyVoter struct {
 	Member  Member
-	Verdict health.State
+	State   health.State
 	For     time.Duration
 	Witness string // for people
 	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
 	In time.Duration
-	// StartGuarded is why it is not replaced; empty if it will be.
-	Held string
-	Heir string // the host that is replacing it; empty if none is yet
+	// Held is why it is not replaced; empty if it will be.
+	Held        string
+	Replacement string // the host that is replacing it; empty if none is yet
 	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
 	TooMany bool
 }
 
-// calledSick returns what makes a voter unhealthy by the last observations, or why it is not.
-func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
+// reportedUnhealthy returns what makes a voter unhealthy by the last observations, or why it is not.
+func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	h, present := v.hostOf(m)
 	switch {
 	case m.Learner:
 		return s, "it is no voter"
 	case !present:
 		return s, "no quorumd on its host reports its health state"
-	case sick(h.Health) && h.Recovers:
+	case Unhealthy(h.Health) && h.Recovers:
 		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
-	case !sick(h.Health) || h.Ails.For == 0:
+	case !Unhealthy(h.Health) || h.Ails.For == 0:
 		return s, "it is " + h.Health.String() + " by its own report"
 	case !gates(h.Health, h.Spares, health.Joins):
 		return s, "the findings behind its health state would let it join"
@@ -85,18 +86,18 @@ func (v View) calledSick(m Member) (s UnhealthyVoter, why string) {
 	if witness == "" {
 		return s, unwitnessed
 	}
-	s = UnhealthyVoter{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
+	s = UnhealthyVoter{Member: m, State: h.Health, For: h.Ails.For, Witness: witness}
 	if v.Limits.SickGrace > 0 {
-		s.In = max(0, v.verdictAwaits(h), v.Limits.LockTTL-seen)
+		s.In = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
 	}
 	return s, ""
 }
 
-// verdictAwaits returns for how much longer a health state must last.
-func (v View) verdictAwaits(h Host) time.Duration {
+// graceLeft returns for how much longer a health state must last.
+func (v View) graceLeft(h Host) time.Duration {
 	left := v.Limits.SickGrace + healedBy - h.Ails.For
 	if h.Ails.HangsFor > 0 {
-		left = min(left, sickStall-h.Ails.HangsFor)
+		left = min(left, hangGrace-h.Ails.HangsFor)
 	}
 	return left
 }
@@ -135,17 +136,17 @@ func (f Fsyncs) evidence() string {
 	return "its etcd's metrics have not been read yet"
 }
 
-// sickFor is calledSick for decisions: what was not observed in this round proves nothing.
-func (v View) sickFor(m Member) (UnhealthyVoter, string) {
+// unhealthyFor is reportedUnhealthy for decisions: what was not observed in this round proves nothing.
+func (v View) unhealthyFor(m Member) (UnhealthyVoter, string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
 		return UnhealthyVoter{}, "the cluster was not observed in this round"
 	}
-	return v.calledSick(m)
+	return v.reportedUnhealthy(m)
 }
 
-// isSick reports whether a voter has been unhealthy for so long that another host may replace it.
-func (v View) isSick(m Member) bool {
-	s, why := v.sickFor(m)
+// isUnhealthy reports whether a voter has been unhealthy for so long that another host may replace it.
+func (v View) isUnhealthy(m Member) bool {
+	s, why := v.unhealthyFor(m)
 	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
 }
 
@@ -156,13 +157,13 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 	}
 	var all []UnhealthyVoter
 	for m := range v.Cluster.voters() {
-		s, why := v.calledSick(m)
+		s, why := v.reportedUnhealthy(m)
 		if why != "" {
 			continue
 		}
 		s.TooMany = v.oneTooMany()
-		if s.Held = v.sickHeld(m); v.Op.takesPlaceOf(m) {
-			s.Held, s.Heir = "", v.Op.HostName
+		if s.Held = v.unhealthyHeld(m); v.Op.takesPlaceOf(m) {
+			s.Held, s.Replacement = "", v.Op.HostName
 		}
 		all = append(all, s)
 	}
@@ -171,13 +172,13 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 
 // Text describes it, with what happens when.
 func (s UnhealthyVoter) Text(grace time.Duration) string {
-	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.Verdict,
+	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.State,
 		durationfmt.Seconds(s.For), s.Witness)
-	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
+	return text + fate(s.TooMany, s.Replacement, s.Held, s.In, grace, "")
 }
 
-// sickHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
-func (v View) sickHeld(m Member) string {
+// unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
+func (v View) unhealthyHeld(m Member) string {
 	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
 		return why
 	}
@@ -187,20 +188,20 @@ func (v View) sickHeld(m Member) string {
 	if r, holds := vetoed(v, vetoRepairsUnreadable, vetoRepairsSpent); holds {
 		return r.Text
 	}
-	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isSick(m) {
+	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isUnhealthy(m) {
 		return r.Text
 	}
 	switch voters, _ := v.Cluster.Counts(); {
 	case v.oneTooMany():
 		return ""
-	case !mayJoinBeside(voters, v.Target.Voters):
+	case !mayJoinAsExtra(voters, v.Target.Voters):
 		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
 	}
-	return v.nobodyReady(m)
+	return v.noReplacement(m)
 }
 
-// voterSick reports unhealthy voters.
-func voterSick(v View) (string, bool) {
+// voterUnhealthy reports unhealthy voters.
+func voterUnhealthy(v View) (string, bool) {
 	var all []string
 	for _, s := range UnhealthyVoters(v) {
 		all = append(all, s.Text(v.Limits.SickGrace))
@@ -217,7 +218,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.calledSick(m); why != unwitnessed || v.verdictAwaits(h) > 0 || v.Op.takesPlaceOf(m) {
+		if _, why := v.reportedUnhealthy(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.takesPlaceOf(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+

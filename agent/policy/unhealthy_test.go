@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickView is what a spare, n4, sees 12 min after the disk of voter n3 has become slow, in a cluster of three that n1
-// leads.
-func sickView() View {
+// unhealthyView is the view of the spare n4 12 min after the disk of voter n3 has become slow, in a cluster of three
+// that n1 leads.
+func unhealthyView() View {
 	v := deadView()
 	v.Cluster.ID = clusterID
 	v.Target.Standbys, v.Limits.DeadGrace, v.Limits.SickGrace = 0, 0, 10*time.Minute
@@ -29,9 +29,9 @@ func sickView() View {
 	return v
 }
 
-// besideSick is the same as the leader's host sees it.
-func besideSick() View {
-	v := sickView()
+// leaderSeesUnhealthy is the same as seen by the leader's host.
+func leaderSeesUnhealthy() View {
+	v := unhealthyView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
 	v.Hosts[3].Own, v.Hosts[0].Own = false, true
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
@@ -39,7 +39,7 @@ func besideSick() View {
 	return v
 }
 
-func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *testing.T) {
+func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 	t.Parallel()
 	hangs := func(d time.Duration) func(v *View) {
 		return func(v *View) {
@@ -47,46 +47,47 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(v *View)
-		sick   bool
-		why    string // of one that is not
+		change    func(v *View)
+		unhealthy bool
+		why       string // for one that is not
 	}{
-		"it is slow for the grace":    {func(*View) {}, true, ""},
-		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, false, ""},
-		"its disk hangs for a minute": {hangs(time.Minute), true, ""},
-		"not for so long, it hangs":   {hangs(59 * time.Second), false, ""},
+		"it is slow for the grace period": {func(*View) {}, true, ""},
+		"not for so long":                 {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, false, ""},
+		"its disk hangs for a minute":     {hangs(time.Minute), true, ""},
+		"not for so long, it hangs":       {hangs(59 * time.Second), false, ""},
 		"it was slow before it hung": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, 1 }, true, "",
 		},
-		"it is broken just now": {func(v *View) {
+		"it has just failed": {func(v *View) {
 			hangs(1)(v)
 			v.Hosts[2].Health = health.Failed
 		}, false, ""},
-		"it has been broken for a minute": {func(v *View) {
+		"it has been FAILED for a minute": {func(v *View) {
 			hangs(time.Minute)(v)
 			v.Hosts[2].Health = health.Failed
 		}, true, ""},
 		"its writes are fast again": {
 			func(v *View) { v.Hosts[2].Ails.For, v.Hosts[2].Recovers = 0, true }, false, "are fast again",
 		},
-		"the metrics of its etcd are not read": {
+		"its etcd's metrics were not read": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "only its own host record",
 		},
-		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, false, ""},
-		"its witness is of just now": {
+		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, false, ""},
+		"its witness is too recent": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 29 * time.Second }, false, "",
 		},
-		"its own verdict is all": {
+		"only its own health state reports it": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.P99, v.Cluster.Members[2].Fsyncs.SlowFor = 0, 0 },
 			false, "only its own host record",
 		},
-		"its etcd alone says so": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 }, false, "it is OK by its own",
+		"only its etcd reports it": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 },
+			false, "it is OK by its own report",
 		},
-		"it is only warm": {
+		"it is only WARM": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Warm, 0 }, false, "it is WARM",
 		},
-		"nothing is known of it": {
+		"its health is unknown": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0 }, false, "it is UNKNOWN",
 		},
 		"it is behind the leader": {func(v *View) {
@@ -108,17 +109,17 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 		"its agent only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, false, "only observes",
 		},
-		"it is in its turn": {func(v *View) { v.Hosts[2].Turn = true }, false, "in an operation"},
+		"it is in its operation": {func(v *View) { v.Hosts[2].Turn = true }, false, "in an operation"},
 		"it is taken down": {func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n3", MemberID: 3, Phase: PhaseDown}
 		}, false, "in an operation"},
 		"it has no agent": {
 			func(v *View) { v.Hosts = append(v.Hosts[:2:2], v.Hosts[3]) }, false, "no quorumd",
 		},
-		"the cluster was seen before": {
+		"the cluster was observed earlier": {
 			func(v *View) { v.Cluster.Fresh = false }, false, "not observed in this round",
 		},
-		"the records were seen before": {func(v *View) { v.Resting = true }, false, "not observed in this round"},
+		"the records were read earlier": {func(v *View) { v.Resting = true }, false, "not observed in this round"},
 		"it is a learner": {
 			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is no voter",
 		},
@@ -126,17 +127,17 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 			func(v *View) { v.Cluster.Reachable = false }, false, "not observed in this round",
 		},
 	} {
-		v := sickView()
+		v := unhealthyView()
 		c.change(&v)
 		m, _ := v.memberByID(3)
-		_, why := v.sickFor(m)
-		if v.isSick(m) != c.sick || !strings.Contains(why, c.why) || c.why == "" && why != "" {
-			t.Errorf("%s: sick is %v, why %q, want %q", name, v.isSick(m), why, c.why)
+		_, why := v.unhealthyFor(m)
+		if v.isUnhealthy(m) != c.unhealthy || !strings.Contains(why, c.why) || c.why == "" && why != "" {
+			t.Errorf("%s: unhealthy is %v, why %q, want %q", name, v.isUnhealthy(m), why, c.why)
 		}
 	}
 }
 
-func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
+func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 	t.Parallel()
 	const says = "n3 has been SLOW for 12m by its own report, and 99 of 100 syncs of its etcd's own log take up " +
 		"to 256ms; "
@@ -147,24 +148,24 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 		"repair is off": {
 			func(v *View) { v.Limits.SickGrace = 0 }, says + "no host replaces it, because repair.sick is off",
 		},
-		"it waits for the grace": {
+		"it waits for the grace period": {
 			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",
 		},
-		"the grace is over": {func(*View) {}, says + "another host is about to replace it"},
-		"nobody could": {
+		"the grace period is over": {func(*View) {}, says + "another host is about to replace it"},
+		"no host could": {
 			func(v *View) { v.Hosts = v.Hosts[:3] },
 			says + "another host may replace it, but: there is no standby and no spare",
 		},
-		"nobody could yet": {
+		"no host could yet": {
 			func(v *View) { v.Hosts, v.Limits.SickGrace = v.Hosts[:3], 12*time.Minute },
 			says + "another host may replace it in 1m30s, but: there is no standby and no spare",
 		},
-		"another member is sick": {
+		"another member is unhealthy": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },
 			says + "another host may replace it, but: 2 voters look unhealthy or dead together, in more than " +
 				"one failure domain: n2 is SLOW, n3 is SLOW",
 		},
-		"enough were replaced": {
+		"the daily limit is reached": {
 			func(v *View) { v.Repairs, v.Limits.RepairsPerDay = 2, 2 },
 			says + "another host may replace it, but: 2 voters were replaced in the last 24 hours, the limit is 2",
 		},
@@ -180,12 +181,12 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"} },
 			says + "another host may replace it, but: the join of n5 must end first",
 		},
-		"its heir is at work": {
+		"its replacement is in progress": {
 			func(v *View) { v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3} },
 			says + "n4 is replacing it",
 		},
 	} {
-		v := besideSick()
+		v := leaderSeesUnhealthy()
 		c.change(&v)
 		told := ""
 		for _, r := range Decide(v).Reasons {
@@ -197,12 +198,12 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 			t.Errorf("%s: %q\nwant %q", name, told, c.text)
 		}
 	}
-	if d := Decide(besideSick()); d.Reasons[0].Code != VoterSick {
-		t.Errorf("at rest it is not what counts: %v", d.Reasons)
+	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterSick {
+		t.Errorf("at rest it is not the first reason: %v", d.Reasons)
 	}
 }
 
-func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *testing.T) {
+func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	const (
 		shown  = "5s ago its etcd's metrics showed a minute without a slow fsync"
@@ -214,18 +215,18 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 		change func(v *View)
 		text   string
 	}{
-		"its own verdict is all": {func(*View) {}, says},
-		"it is broken just now": {func(v *View) {
+		"only its own health state reports it": {func(*View) {}, says},
+		"it has just failed": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, UnhealthySince{For: time.Second, HangsFor: time.Second}
 		}, ""},
-		"it has been broken for a minute": {func(v *View) {
+		"it has been FAILED for a minute": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, UnhealthySince{For: time.Minute, HangsFor: time.Minute}
 		}, strings.Replace(says, "SLOW for 12m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
 		"its etcd does not answer": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
 			strings.Replace(says, shown, "its etcd's metrics cannot be read: etcd answers 403", 1),
 		},
-		"its etcd has not been asked": {
+		"its etcd was not asked": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} },
 			strings.Replace(says, shown, "its etcd's metrics have not been read yet", 1),
 		},
@@ -239,17 +240,17 @@ func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *test
 			},
 			"",
 		},
-		"not for so long":           {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
-		"its etcd says so, too":     {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
-		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, ""},
-		"it is well": {func(v *View) {
+		"not for so long":                   {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
+		"its etcd reports it, too":          {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
+		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, ""},
+		"it is healthy": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{}
 		}, ""},
-		"it is another cluster":       {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
-		"no quorum is seen":           {func(v *View) { v.Cluster.Reachable = false }, ""},
-		"its finding would let it be": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},
+		"it is another cluster":         {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
+		"no quorum is observed":         {func(v *View) { v.Cluster.Reachable = false }, ""},
+		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},
 	} {
-		v := besideSick()
+		v := leaderSeesUnhealthy()
 		v.Limits.PromoteLag = 500
 		v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		c.change(&v)

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestWhatWaitsForARecordThatCannotBeRead(t *testing.T) {
+func TestWhatWaitsForAnUnreadableRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		kind  RecordKind
@@ -31,7 +31,7 @@ func TestWhatWaitsForARecordThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.kind, got, c.hint)
 		}
 		if got := (View{Unreadable: []Unreadable{u}}).holdsAll(); got != c.holds {
-			t.Errorf("%s keeps everything back: %v", c.kind, got)
+			t.Errorf("%s blocks everything: %v", c.kind, got)
 		}
 	}
 	host := Unreadable{RecordHost, "/quorumd/hosts/n9", "not JSON"}
@@ -44,32 +44,32 @@ func TestWhatWaitsForARecordThatCannotBeRead(t *testing.T) {
 		}
 	}
 	play(t, spareView, []scene{
-		{"that of a host", of(host), StepTakeLock, ""},
-		{"that of a pause", of(pause), StepNone, RecordUnreadable},
-		{"that of a rollout", of(Unreadable{RecordRollout, "/quorumd/rollout", "no end"}), StepTakeLock, ""},
-		{"that of a new kind", of(Unreadable{"dance", "/quorumd/dance", "new"}), StepNone, RecordUnreadable},
-		{"both, the weightier one is named", of(host, pause), StepNone, RecordUnreadable},
+		{"a host's record", of(host), StepTakeLock, ""},
+		{"a pause's record", of(pause), StepNone, RecordUnreadable},
+		{"a rollout's record", of(Unreadable{RecordRollout, "/quorumd/rollout", "no end"}), StepTakeLock, ""},
+		{"a record of a new kind", of(Unreadable{"dance", "/quorumd/dance", "new"}), StepNone, RecordUnreadable},
+		{"both, and the more important one is named", of(host, pause), StepNone, RecordUnreadable},
 		{"both, the other way around", of(pause, host), StepNone, RecordUnreadable},
-		{"three of hosts", of(host, host, host), StepTakeLock, ""},
-		{"that of a host, with nothing to do", func(v *View) {
+		{"three records of hosts", of(host, host, host), StepTakeLock, ""},
+		{"a host's record, with nothing to do", func(v *View) {
 			of(host)(v)
 			v.Health.State = health.Slow
 		}, StepNone, HealthBad},
-		{"that of a pause, with nothing to do", func(v *View) {
+		{"a pause's record, with nothing to do", func(v *View) {
 			of(pause)(v)
 			v.Health.State = health.Slow
 		}, StepNone, RecordUnreadable},
-		{"under a lock with nothing to do under it", mine(func(v *View) {
+		{"with a lock without purpose", mine(func(v *View) {
 			of(pause)(v)
 			v.Health.State = health.Slow
 		}), StepReleaseLock, ""},
 	})
 	play(t, downView, []scene{
-		{"what was stopped comes back all the same", func(v *View) {
+		{"a stopped etcd comes back anyway", func(v *View) {
 			of(pause)(v)
 			v.Asked.Over = true
 		}, StepStartUnit, ""},
-		{"what comes after does not", func(v *View) {
+		{"what follows does not", func(v *View) {
 			of(pause)(v)
 			v.Asked.Work = WorkReboot
 		}, StepNone, RecordUnreadable},

@@ -66,12 +66,12 @@ func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven
 func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }
 func vetoOwnTurn() veto             { return veto{OperationInFlight, true, ownTurn} }
 func vetoNotFollowed() veto         { return veto{LeaderSlow, true, notFollowed} }
-func vetoAllSick() veto             { return veto{CommonCause, true, allSick} }
+func vetoAllUnhealthy() veto        { return veto{CommonCause, true, allUnhealthy} }
 func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} }
 func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain} }
 func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
-func vetoVoterSick() veto           { return veto{VoterSick, false, voterSick} }
+func vetoVoterUnhealthy() veto      { return veto{VoterSick, false, voterUnhealthy} }
 func vetoVoterSuspect() veto        { return veto{VoterSuspect, false, voterSuspect} }
 func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
 func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }

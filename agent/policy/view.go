@@ -76,12 +76,12 @@ type Self struct {
 	ID, Name string
 	PeerURL  string
 	Mode     Mode
-	Etcd     Version // of the binary that was asked; zero when unknown
+	Etcd     Version // of the configured binary; zero if unknown
 	Binary   string  // its path
 	// Drives reports that this agent may start and stop this host's etcd: itself, or through the operator's hook.
 	// Otherwise something else does, such as a kubelet.
 	Drives   bool
-	Conflict string // another host that claims our ID, name or peer URL; empty when there is none
+	Conflict string // another host that claims our ID, name or peer URL; empty if there is none
 	// From its own disk: the member this host was last known to be, that member's cluster, and the learner that is its
 	// standby; 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
@@ -116,7 +116,7 @@ type Limits struct {
 	GiveWay      time.Duration // between two leadership transfers from an unhealthy leader
 	ReturnStable time.Duration // how long a member that was taken down must have served again
 	ReturnMax    time.Duration // one that has not come back by then is reported
-	ReturnGiveUp time.Duration // one whose disk has been FAILED for so long gives up its operation; 0: never
+	ReturnGiveUp time.Duration // one whose disk has been FAILED for so long releases its operation; 0: never
 	ClockOffset  time.Duration // a host whose clock is further off neither joins nor replaces a voter
 	AllowUnsafe  bool          // etcd below the safe floor, or newer than tested, is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: none does.

@@ -5,8 +5,8 @@ package policy
 
 import "testing"
 
-// It is a list of its own: a slip in the declaration decides what becomes of an etcd that is down.
-func TestEveryKindOfWorkIsWhatItShallBe(t *testing.T) {
+// The list is separate: a slip in the declaration would decide about an etcd that is down.
+func TestEveryKindOfWorkIsDeclaredAsExpected(t *testing.T) {
 	t.Parallel()
 	want := [...]work{
 		{"maintenance", true, false, true, false, false, false, false},
@@ -15,15 +15,15 @@ func TestEveryKindOfWorkIsWhatItShallBe(t *testing.T) {
 		{"command", false, false, false, true, true, false, true},
 	}
 	if workKinds() != want {
-		t.Errorf("work is declared as\n%+v\nand shall be\n%+v", workKinds(), want)
+		t.Errorf("work is declared as\n%+v\nwant\n%+v", workKinds(), want)
 	}
 	for i, w := range Works() {
 		if w != want[i].kind || w.info() != want[i] || w.RunsProgram() != want[i].program ||
 			w.NeedsMember() != want[i].needsMember {
-			t.Errorf("%s gives %+v", w, w.info())
+			t.Errorf("%s returns %+v", w, w.info())
 		}
 	}
 	if got := Work("dance").info(); got != (work{kind: "dance"}) {
-		t.Errorf("work that nobody has declared gives %+v", got)
+		t.Errorf("undeclared work returns %+v", got)
 	}
 }

@@ -5,31 +5,30 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rules are the protocol of lock and agent. The zero value is the real one; every field is a
-// mistake in it.
+// rules are the protocol of lock and agent. The zero value is the real protocol; every field seeds a mistake.
 type rules struct {
-	view func(v *policy.View)     // what the policy is made to see
-	say  func(d *policy.Decision) // what it is made to say
-	calm func(v *policy.View)     // what it is made to see where it says whether all is quiet
-	past []breach                 // promises whose breach is let pass, so that it is seen what follows from it
+	view func(v *policy.View)     // changes what the policy sees
+	say  func(d *policy.Decision) // changes what the policy decides
+	calm func(v *policy.View)     // changes what the policy sees when it checks whether all is quiet
+	past []breach                 // breaches that are ignored, to see what follows from them
 
 	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it
-	noConfirm           bool // a step starts without asking whether the lock is still ours
-	noDeadline          bool // neither does it ask for its validity, nor end with it
+	noConfirm           bool // a step starts without confirming that this agent still holds the lock
+	noDeadline          bool // a step neither checks its validity nor ends with it
 	noTokenFence        bool // a write of the record is not bound to the lock
-	noOpFence           bool // a write of the record is not bound to the record that was seen
-	takeUnfenced        bool // taking the lock is not bound to the record that was seen
+	noOpFence           bool // a write of the record is not bound to the record that was read
+	takeUnfenced        bool // taking the lock is not bound to the record that was read
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
-	// noted changes what the disk says of a request after a transition, given how it stood before. It may be nil.
+	// noted changes what the disk records about a request after a transition, given its state before. It may be nil.
 	noted         func(before, after policy.Standing) policy.Standing
-	keptAlive     bool // a lease that nobody uses is kept alive as long as the process lives
-	renewedAside  bool // the lock of a loop that hangs is renewed beside it
-	removeBlindly bool // what is removed is not looked up first
-	outAfterwards bool // who is taken out is written down after the removal, and not before
-	lockByName    bool // an agent that starts believes a lock that bears its host's name
+	keptAlive     bool // an unused lease is kept alive as long as the process lives
+	renewedAside  bool // the lock of a hung loop is renewed by another goroutine
+	removeBlindly bool // a member is removed without looking it up first
+	outAfterwards bool // the ejected host is recorded after the removal instead of before
+	lockByName    bool // an agent that starts trusts a lock that carries its host's name
 }
 
-// act begins the step that an agent has decided on; a step that is done at once is finished.
+// act begins the step that an agent has decided on, and finishes a step that takes no time.
 func (m *machine) act(w *world, h int) breach {
 	a := &w.hosts[h]
 	step := a.step
@@ -44,7 +43,7 @@ func (m *machine) act(w *world, h int) breach {
 		if m.confirm(w, h) {
 			m.note(w, h)
 			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, false)
-			if step == beginRemoval && !w.removes(h) { // it is not taken
+			if step == beginRemoval && !w.removes(h) { // the lock is not taken
 				w.rmRuns = 0
 			}
 		}
@@ -112,8 +111,7 @@ func (w *world) stop(h int) breach {
 	return found
 }
 
-// confirm is lock.Confirm: the validity covers the step, and a fresh transaction shows that the
-// lock is ours.
+// confirm is lock.Confirm: the validity covers the step, and a fresh transaction shows that this agent holds the lock.
 func (m *machine) confirm(w *world, h int) bool {
 	a := &w.hosts[h]
 	if m.noConfirm {
@@ -129,8 +127,7 @@ func (m *machine) confirm(w *world, h int) bool {
 	return true
 }
 
-// send begins a change of membership: the client has looked at the member list, the call is on
-// its way.
+// send begins a membership change: the client has read the member list, and the call is in flight.
 func (m *machine) send(w *world, h int) breach {
 	a := &w.hosts[h]
 	ok := m.confirm(w, h)
@@ -159,8 +156,7 @@ func (m *machine) send(w *world, h int) breach {
 	return fine
 }
 
-// land lets a change of membership that is on its way reach etcd, which may refuse it without
-// need.
+// land applies a membership change in flight, unless etcd refuses it without need.
 func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step, target, gone, faulted := a.step, int(a.target), a.gone != 0, a.faulted != 0
@@ -181,7 +177,7 @@ func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	return true, w.change(step, target, false, faulted)
 }
 
-// change applies a change of membership and looks what it has done to the quorum.
+// change applies a membership change and judges its effect on the quorum.
 func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	switch step {
 	case addLearner:
@@ -200,8 +196,7 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	return fine
 }
 
-// detach makes a call that is on its way one that may land at any time: its caller does not wait
-// for it any more.
+// detach turns a call in flight into one that may land at any time, because its caller no longer waits for it.
 func (w *world) detach(h int) {
 	a := &w.hosts[h]
 	if a.phase != sent || !changesMembership(a.step) {
@@ -238,8 +233,8 @@ func (m *machine) take(w *world, h int) {
 	}
 }
 
-// unchanged reports whether the record is the one that a transaction expects: the one that was seen,
-// or none if there was none, whatever came and went since.
+// unchanged reports whether a transaction finds the record it expects: the one that was read, or none if there was
+// none. A record that came and went in between does not matter.
 func (w *world) unchanged(fresh, bare uint8) bool { return fresh != 0 || (bare != 0 && w.op == 0) }
 
 func (w *world) lockTaken(h int) {
@@ -247,7 +242,7 @@ func (w *world) lockTaken(h int) {
 	w.lock = int8(h)
 }
 
-// freeLock removes the lock key. Whatever was bound to its token is void.
+// freeLock deletes the lock key, which voids everything bound to its token.
 func (w *world) freeLock() {
 	w.lock, w.ghost, w.opToken = -1, 0, 0
 	for i := range w.n {
@@ -255,8 +250,8 @@ func (w *world) freeLock() {
 	}
 }
 
-// write is one fenced write of the operation record. token and record tell whether lock and
-// record are those that it expects; gone whether the member that it names has left.
+// write is one fenced write of the operation record. token and record report whether lock and record match what the
+// write expects, gone whether the member it names has left.
 func (m *machine) write(w *world, h int, step uint8, token, record, gone, late bool) breach {
 	if (!token && !m.noTokenFence) || (!record && !m.noOpFence) {
 		return fine
@@ -273,7 +268,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		w.opLeft == 0 && w.orphan == 0:
 		found = adoptedEarly
 	}
-	if found == fine && !late { // what was asked may be something else by then
+	if found == fine && !late { // the request may have changed by then
 		found = w.judgeNoted(h, step)
 	}
 	own := w.joining(h)
@@ -290,18 +285,18 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	if a := &w.hosts[h]; step == endCycle && !late {
 		a.cycling = cycling{held: a.held}
 	}
-	if step == endRemoval && int(w.rmBy) == h && !late { // it is over, however it went
+	if step == endRemoval && int(w.rmBy) == h && !late { // the request has ended, whatever the outcome
 		w.rm = 0
 	}
 	w.recordWritten()
-	w.opToken, w.orphan, w.opTold = w.op, 0, 0
+	w.opToken, w.orphan, w.opReported = w.op, 0, 0
 	w.probe = 1
 	w.follows()
 	return found
 }
 
-// recordWritten notes that the record is another one than it was. One that comes and goes again is
-// not noticed by a call that is late, nor by an agent that is paused; all others look again.
+// recordWritten notes that the record has changed. Late calls and paused agents do not notice a record that comes and
+// goes; everyone else reads it again.
 func (w *world) recordWritten() {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -312,7 +307,7 @@ func (w *world) recordWritten() {
 	}
 }
 
-// put is what a write makes of the record.
+// put applies a write to the record.
 func (w *world) put(h int, step uint8, gone bool) {
 	id := 1 + bit(gone || (namesOwn(step) && w.hosts[h].list == unlisted))
 	if w.opCycle != 0 {
@@ -335,7 +330,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case rollBackLeft:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
 			0
-		w.opStandby = w.hosts[w.opHost].named // it was one, and is lost
+		w.opStandby = w.hosts[w.opHost].named // it was a standby, and is lost
 	case beginCycle, beginAgain, setBegun, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:

@@ -5,15 +5,15 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// raise shows the alarm that stands.
+// raise adds the active alarm to the view.
 func (m *machine) raise(s *sight, v *policy.View) {
 	if s.alarm != 0 {
 		v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = !m.Corrupt, m.Corrupt, "A has raised an alarm"
 	}
 }
 
-// judgeAlarm holds a decision against the alarm that stands. What is on its way may be brought to its end, and a
-// learner may be taken back.
+// judgeAlarm checks a decision against the active alarm. A call in flight may complete, and a learner may be rolled
+// back.
 func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	if w.alarm == 0 || !w.reaches(h) {
 		return fine
@@ -25,7 +25,7 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 		if m.Corrupt {
 			return begunInAlarm
 		}
-	case removeMember: // a person's may be on its way
+	case removeMember: // an operator's removal may be in flight
 		if m.Corrupt && w.opReplace != 0 {
 			return begunInAlarm
 		}
@@ -33,7 +33,7 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	return fine
 }
 
-// alarms are the scopes in which etcd raises an alarm, at any time.
+// alarms returns the scopes in which etcd raises an alarm at any time.
 func alarms() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -52,7 +52,7 @@ func alarms() []Scenario {
 	}
 }
 
-// alarmMistakes are mistakes about alarms of etcd's.
+// alarmMistakes returns mistakes about etcd's alarms.
 func alarmMistakes() []Mistake {
 	deaf := seeing(func(v *policy.View) { v.Cluster.Intact, v.Cluster.Roomy = true, true })
 	ofAnOp := seeing(func(v *policy.View) {

@@ -3,7 +3,7 @@
 
 package model
 
-// answer is what etcd says to a change of membership.
+// answer is etcd's answer to a membership change.
 type answer uint8
 
 const (
@@ -18,9 +18,8 @@ const (
 	answers
 )
 
-// refusesAdd returns etcd's answer to a MemberAddAsLearner. The member that is asked looks whether
-// there would be a quorum without the new one; whatever has passed that is checked once more by
-// every member when it applies the entry.
+// refusesAdd returns etcd's answer to a MemberAddAsLearner. The member that receives the call checks whether there
+// would be a quorum without the new member. Every member checks the rest again when it applies the entry.
 func (w *world) refusesAdd(i int, late bool) answer {
 	voters, running := w.votes()
 	switch {
@@ -34,9 +33,8 @@ func (w *world) refusesAdd(i int, late bool) answer {
 	return accepted
 }
 
-// refusesPromote returns etcd's answer to a MemberPromote. etcd asks neither whether the learner is
-// alive nor, but for a tenth of the log, whether it has caught up; only one that has never
-// started is always refused.
+// refusesPromote returns etcd's answer to a MemberPromote. etcd does not check whether the learner is alive, and hardly
+// whether it has caught up: 90 % of the log is enough. It always refuses a learner that has never started.
 func (w *world) refusesPromote(i int) answer {
 	h := &w.hosts[i]
 	switch {
@@ -50,8 +48,8 @@ func (w *world) refusesPromote(i int) answer {
 	return accepted
 }
 
-// refusesRemove returns etcd's answer to a MemberRemove. A learner may always go, and a voter that
-// the member asked does not reach, if of those that stay enough have ever started.
+// refusesRemove returns etcd's answer to a MemberRemove. A learner may always go. So may a voter that the serving
+// member does not reach, if enough of the remaining voters have ever started.
 func (w *world) refusesRemove(i int, late bool) answer {
 	h := &w.hosts[i]
 	voters, running := w.votes()
@@ -66,7 +64,8 @@ func (w *world) refusesRemove(i int, late bool) answer {
 	return accepted
 }
 
-// enoughWithout reports whether of the voters but one a majority has started once: without any there is none.
+// enoughWithout reports whether a majority of the other voters has ever started. Without other voters there is no
+// majority.
 func (w *world) enoughWithout(i int) bool {
 	others, started := 0, 0
 	for g := range w.n {
@@ -88,11 +87,10 @@ func setOf(list ...answer) (s answerSet) {
 	return s
 }
 
-// mayRefuse returns the answers that etcd may give instead of accepting a call, for reasons that no
-// world shows. It calls the cluster unhealthy until the member that it asks has had its
-// connections for 5 s; it gives a member that is added again within a second the ID that was
-// removed; and a leader that has not heard of a member since it was elected, or is far ahead of
-// it, takes it for one that is not in sync.
+// mayRefuse returns the errors that etcd may return instead of accepting a call, for reasons that no world shows. It
+// reports the cluster as unhealthy until the serving member has had its connections for 5 s. A member that is added
+// again within a second gets the removed ID. And a leader that has had no contact with a member since its election, or
+// is far ahead of it, treats that member as not in sync.
 func (w *world) mayRefuse(step uint8, i int) answerSet {
 	h := &w.hosts[i]
 	voters, _ := w.votes()

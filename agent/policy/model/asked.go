@@ -5,25 +5,25 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// cycling is what was asked of a host and what its disk says about that. It outlives agents and boots.
+// cycling is the request of a host and what its disk records about it. It outlives agents and boots.
 type cycling struct {
 	ask     uint8
-	ended   uint8 // a person has said that it is over
-	stopped uint8 // this host's agent has stopped etcd for it, and has not started it since
-	begun   uint8 // the operation was about to be recorded, in this boot or in one before
-	seen    uint8 // and was seen: it is in flight until it has ended here, or was released
-	freed   uint8 // a person has released it
-	did     uint8 // of a command: how its program is doing
-	held    uint8 // what keeps etcd from starting by itself at a boot lies there
+	ended   uint8 // an operator has declared it done
+	stopped uint8 // this host's agent has stopped etcd for it and has not started etcd since
+	begun   uint8 // the operation was about to be recorded, in this boot or an earlier one
+	seen    uint8 // the operation was seen: it is in flight until it ends here or is released
+	freed   uint8 // an operator has released it
+	did     uint8 // of a command: the state of its program
+	held    uint8 // the start guard is set: etcd does not start at a boot
 }
 
-// What a host can be asked for.
+// The requests of a host.
 const (
 	nothing uint8 = iota
 	maintenance
-	keeping // only the turn: etcd goes on
+	keeping // only the operation: etcd keeps running
 	restart
-	rebooted // by its agent
+	rebooted // a reboot by its agent
 	external // an external reboot
 	command
 	works
@@ -36,19 +36,19 @@ func workText(ask uint8) string {
 	}[ask]
 }
 
-// The values of did. One that was started may begin at any moment: the two are one.
+// The values of did. A program that was started may begin at any moment, so that both are one state.
 const (
 	runs     uint8 = iota + 1
-	ranWell        // it has done its work
+	ranWell        // it has succeeded
 	ranBadly       // it has failed
-	lost           // the machine has gone down while it ran
+	lost           // the machine went down while it ran
 )
 
 // The values of begun.
 const (
 	begunNow    uint8 = iota + 1
 	begunBefore       // and the machine has rebooted since
-	tooLate           // it was not, and the machine has rebooted, which was all that was waited for
+	tooLate           // it was not recorded, and the machine has rebooted, which was all that was requested
 )
 
 func (h *host) tidyCycle() {
@@ -60,7 +60,7 @@ func (h *host) tidyCycle() {
 	}
 }
 
-// askEvent is what people say, and the reboot that was waited for.
+// askEvent applies an operator's request, or the reboot it was waiting for.
 func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 	h := &w.hosts[i]
 	if h.agent != up || h.down != 0 {
@@ -71,7 +71,7 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 		if arg == nothing || h.ask != nothing || int(w.asks) >= m.Asks {
 			return false
 		}
-		if m.External && (arg == restart || arg == command) { // it is refused
+		if m.External && (arg == restart || arg == command) { // the request is refused
 			return false
 		}
 		h.ask = arg
@@ -91,12 +91,12 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 	return true
 }
 
-// noteRequest is what an agent writes of its decision about what was asked of its host.
+// noteRequest records an agent's decision about its host's request.
 func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
-	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step: see note
-	case policy.RequestSeen: // and what its record says of it, if it was asked for anew since that was written
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // see note for the last two
+	case policy.RequestSeen: // and what its record states, if the request was renewed since that was written
 		s := h.standing()
 		if !s.Begun {
 			s = s.Begins()
@@ -113,8 +113,8 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	}
 }
 
-// noteHold is what an agent makes of the start guard, by its notes or before a step. Where nothing lies that a boot
-// could start, it is not remembered.
+// noteHold applies an agent's notes, or a step's preparation, to the start guard. If there is nothing that a boot could
+// start, the world does not track it.
 func (w *world) noteHold(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {
@@ -125,15 +125,15 @@ func (w *world) noteHold(i int, want policy.StartGuard) {
 	}
 }
 
-// cover lets what was asked of a host decide about an etcd that a person has stopped there before.
+// cover makes a host's request decide about an etcd that an operator stopped earlier.
 func (w *world) cover(i int) {
 	if h := &w.hosts[i]; h.unit == inactive && h.down == 0 && w.covered(i) {
 		h.unit = taken
 	}
 }
 
-// workDone reports whether what a host was taken down for has been done, but for restarts. With its operation released,
-// a reboot is over; not so a maintenance.
+// workDone reports whether the work for which a host was taken down is done; restarts are not covered. Releasing the
+// operation ends a reboot but not a maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
 	return w.isOver(i) || h.did > runs || (h.forReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
@@ -141,9 +141,8 @@ func (w *world) workDone(i int) bool {
 
 func (c *cycling) forReboot() bool { return c.ask == rebooted || c.ask == external }
 
-// keptDown reports whether etcd has to stay down for what a host was taken down for until it is done. For what its
-// agent does by itself it does not where no voter answers, and nobody has asked for the reboot; nor when it runs
-// already.
+// keptDown reports whether etcd has to stay down until the work is done. Work of the agent itself does not keep it down
+// while no voter answers and the reboot was not requested yet, nor if etcd runs already.
 func (w *world) keptDown(i int) bool {
 	h := &w.hosts[i]
 	switch h.ask {
@@ -157,36 +156,36 @@ func (w *world) keptDown(i int) bool {
 	return true
 }
 
-// awaitsPeople reports whether others than its agent go on with what a host is taken down for.
+// awaitsPeople reports whether someone other than the agent continues the work.
 func (c *cycling) awaitsPeople() bool {
 	return c.ask == maintenance || c.ask == keeping || c.ask == external
 }
 
-// ranAfterReboot reports whether an etcd that is down ran after the reboot that was asked for: it has started by itself
-// then, since it is held back for maintenance only. So it was a person who has stopped it.
+// ranAfterReboot reports whether an etcd that is down ran after the requested reboot. The start guard holds it back
+// only for maintenance, so it started at that boot, and an operator has stopped it since.
 func (h *host) ranAfterReboot() bool {
 	return h.unit == inactive && h.forReboot() && h.begun == begunBefore
 }
 
-// released reports whether a person has released the operation that a host was asked for: it takes no turn any more.
+// released reports whether an operator has released the requested operation: the host does not enter it again.
 func (w *world) released(i int) bool { return w.hosts[i].seen&w.hosts[i].freed != 0 && !w.cycles(i) }
 
-// noted reports whether the operation of a host stands by its disk only: somebody has deleted the record.
+// noted reports whether only the disk still records a host's operation, because its record was deleted.
 func (w *world) noted(i int) bool {
 	h := &w.hosts[i]
 	return h.seen != 0 && h.freed == 0 && !w.cycles(i)
 }
 
-// turn reports whether a host says that it is in its turn.
+// turn reports whether a host publishes that it is in its operation.
 func (c *cycling) turn() bool { return c.seen != 0 && c.freed == 0 }
 
-// isOver reports whether nothing more is taken down for what was asked.
+// isOver reports whether the request takes nothing down any more.
 func (w *world) isOver(i int) bool {
 	s := w.hosts[i].standing()
 	return s.Done() || s.TooLate()
 }
 
-// moves has the disk say what a transition has made of what was asked of a host.
+// moves records a transition of a host's request on its disk.
 func (m *machine) moves(h *host, next policy.Standing) {
 	if m.noted != nil {
 		next = m.noted(h.standing(), next)
@@ -207,7 +206,7 @@ func (h *host) becomes(next policy.Standing) {
 	}
 }
 
-// saidOver is a person's word that what was asked is over.
+// saidOver is an operator declaring the request done.
 func (h *host) saidOver() {
 	next, withdrawn, _ := h.standing().Finished(false, false)
 	if h.becomes(next); withdrawn {
@@ -215,7 +214,7 @@ func (h *host) saidOver() {
 	}
 }
 
-// program is what is known of the program of a command, once its operation has begun.
+// program returns what is known about a command's program once its operation has begun.
 func program(did uint8) policy.Program {
 	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
 	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
@@ -235,7 +234,7 @@ func program(did uint8) policy.Program {
 	return p
 }
 
-// standing is what decides whether what was asked is over.
+// standing returns what decides whether the request is over.
 func (c *cycling) standing() policy.Standing {
 	return policy.Standing{
 		Work: work(c.ask), External: c.ask == external, Ended: c.ended != 0, Stopped: c.stopped != 0,
@@ -249,7 +248,7 @@ func (c *cycling) standing() policy.Standing {
 // inMaintenance reports whether etcd was stopped for maintenance that is not over.
 func (h *host) inMaintenance() bool { return h.ask == maintenance && h.stopped != 0 && h.ended == 0 }
 
-// askedIsOver ends what waits for people.
+// askedIsOver ends requests that wait for an operator.
 func (w *world) askedIsOver() {
 	for i := range w.n {
 		switch h := &w.hosts[i]; h.ask {
@@ -259,9 +258,9 @@ func (w *world) askedIsOver() {
 	}
 }
 
-// covered reports whether what was asked of a host says what becomes of an etcd that a person stops there: the
-// end of the work starts it. So it is until that work is done; and as long as a restart is not known to be, for
-// nobody can tell then who has stopped it.
+// covered reports whether the request decides about an etcd that an operator stops: the end of the work starts it. That
+// holds until the work is done; for a restart, as long as it is not known to be done, because nothing shows who stopped
+// etcd.
 func (w *world) covered(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.ask == nothing || h.ask == keeping || w.released(i) {
@@ -270,7 +269,8 @@ func (w *world) covered(i int) bool {
 	return !w.workDone(i) && (h.ask != restart || !w.cycles(i) || w.opPhase != phaseBack)
 }
 
-// opHosts reports whether an operation of a host, and not of a learner that was left over, is this one's.
+// opHosts reports whether the operation belongs to this host. An operation that removes a leftover learner belongs to
+// no host.
 func (w *world) opHosts(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
 
 // cycles reports whether the operation takes this host down and brings it back.
@@ -288,7 +288,7 @@ func (w *world) starts(i int) {
 	}
 }
 
-// jobDone is the end of a stop. The one that is part of a restart goes on by itself.
+// jobDone ends a stop job. The one of a restart starts the unit again by itself.
 func (w *world) jobDone(i int) bool {
 	h := &w.hosts[i]
 	if h.unit == restarting {
@@ -299,7 +299,7 @@ func (w *world) jobDone(i int) bool {
 	return true
 }
 
-// goesDown ends all that runs on a host.
+// goesDown ends everything that runs on a host.
 func (w *world) goesDown(i int) {
 	h := &w.hosts[i]
 	w.agentDies(i)
@@ -318,7 +318,7 @@ func (w *world) goesDown(i int) {
 	}
 }
 
-// reboots is a reboot that was asked for. It is no fault, unless etcd runs again meanwhile.
+// reboots is a requested reboot. It is no fault unless etcd runs again meanwhile.
 func (w *world) reboots(i int) {
 	runs := w.runs(i)
 	w.goesDown(i)
@@ -327,7 +327,7 @@ func (w *world) reboots(i int) {
 	}
 }
 
-// boots is the boot of a host, with an etcd that starts by itself if it is not held back.
+// boots boots a host. Its etcd starts unless the start guard holds it back.
 func (w *world) boots(i int) breach {
 	h := &w.hosts[i]
 	h.down, h.agent, h.unit = 0, up, inactive
@@ -336,7 +336,7 @@ func (w *world) boots(i int) breach {
 		return startedEmpty
 	case h.data != current && h.data != old:
 		return fine
-	case h.held != 0 && h.data == old: // it is no member any more
+	case h.held != 0 && h.data == old: // it is no longer a member
 		return fine
 	case h.held != 0:
 		h.unit = taken

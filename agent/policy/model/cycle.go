@@ -5,9 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// cycleCall tells the steps of a cycle that are a call which no transaction can fence. It takes effect at any
-// time after it was made as long as its agent lives, also when that agent was paused and has lost its lock
-// since; its agent does nothing else before. With the agent's end it has taken effect, or it never will.
+// cycleCall reports whether a step of a host operation is a call that no transaction can fence. It takes effect at any
+// time after it was made while its agent lives, even if that agent was paused and has lost its lock since; the agent
+// does nothing else before. When the agent ends, the call has taken effect or never will.
 func cycleCall(step uint8) bool {
 	switch step {
 	case handOver, restartUnit, takeDown, takeDownHeld, reboot:
@@ -20,7 +20,7 @@ func takesDown(step uint8) bool { return step == takeDown || step == takeDownHel
 
 func starts(step uint8) bool { return step == startUnit || step == startAsIs }
 
-// call begins such a step. A take-down is noted on the disk before etcd is told.
+// call begins such a step. A take-down is recorded on disk before etcd is stopped.
 func (m *machine) call(w *world, h int) breach {
 	a := &w.hosts[h]
 	if !m.confirm(w, h) {
@@ -43,7 +43,7 @@ func (m *machine) call(w *world, h int) breach {
 	return fine
 }
 
-// callLands lets a call take effect, or fail where it may. A move of leadership changes nothing, since every
+// callLands applies a call, or fails it where that is possible. A leadership transfer changes nothing, since every
 // voter may lead at every moment.
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
@@ -53,12 +53,12 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
-	// a reboot is judged when it is decided: who starts etcd after that has it stopped
+	// a reboot is judged when it is decided: an etcd that is started after that goes down with the machine
 	if !fails && runs && step != handOver && step != reboot {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
-	// by a person, who has let the next one begin: to that one it is a member that fails
+	// an operator released it, which let the next operation begin: for that one, this member fails
 	if released && !fails && step != handOver {
 		w.markFaulted()
 	}
@@ -77,7 +77,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	return true, found
 }
 
-// diesInStep is an agent that dies within a step that is more than one thing.
+// diesInStep kills an agent within a step that consists of several actions.
 func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	switch {
@@ -107,8 +107,8 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 	return true, found
 }
 
-// note is what is written on the disk before the record of a cycle is made or deleted: without it, an agent that
-// dies then would do the work once more.
+// note writes to disk before the record of a host operation is created or deleted. Without it, an agent that crashes
+// then would repeat the work.
 func (m *machine) note(w *world, h int) {
 	a := &w.hosts[h]
 	w.noteRemovalBegins(a.step)
@@ -125,7 +125,7 @@ func (m *machine) note(w *world, h int) {
 	}
 }
 
-// putCycle is what a write makes of the record of a cycle.
+// putCycle applies a write to the record of a host operation.
 func (w *world) putCycle(h int, step uint8) {
 	switch step {
 	case beginCycle:
@@ -149,7 +149,7 @@ func (w *world) putCycle(h int, step uint8) {
 	}
 }
 
-// waits is the passing of time without a write of the record, where it decides something.
+// waits lets time pass without a write of the record, where that decides something.
 func (w *world) waits() bool {
 	most := uint8(1)
 	if w.opPhase == phaseReady {
@@ -176,8 +176,8 @@ func (w *world) mayLead(h int) bool {
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 
-// markReleased remembers that a person has released the operation of a host that is just stopping its etcd:
-// what follows is not that host's fault. What was asked of it stands, and begins anew.
+// markReleased remembers that an operator released the operation of a host while it stops its etcd: what follows is not
+// that host's fault. The request remains queued and begins again.
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -188,7 +188,7 @@ func (w *world) markReleased() {
 	}
 }
 
-// judgeStop asks, at the moment of the view, whether the other voters can spare this one.
+// judgeStop checks, at the time of the view, whether the other voters can spare this one.
 func (w *world) judgeStop(h int, leads bool) breach {
 	a := &w.hosts[h]
 	if a.list != voter || (a.unit != starting && a.unit != active) {
@@ -219,8 +219,8 @@ func (w *world) judgeStop(h int, leads bool) breach {
 	return fine
 }
 
-// judgeLanding asks, at the moment at which an etcd that runs is told to stop, what has become of the others
-// since the view. A fault that came between is not that step's.
+// judgeLanding checks the other voters when a running etcd is stopped. The step is not to blame for faults since its
+// view.
 func (w *world) judgeLanding(h int) breach {
 	if w.hosts[h].list != voter || w.hosts[h].faulted != 0 {
 		return fine
@@ -241,7 +241,7 @@ func (w *world) judgeLanding(h int) breach {
 	return fine
 }
 
-// judgeEnd asks whether a host is back whose operation is to end.
+// judgeEnd checks whether a host is back when its operation is about to end.
 func (w *world) judgeEnd(h int, c choice) breach {
 	a := &w.hosts[h]
 	switch {

@@ -13,8 +13,8 @@
 //     first, that one is ignored.
 //   - Every step and every reason of the policy is listed in known.go with how it is modelled.
 //   - The model of etcd matches etcd: every pair of an etcd state and an operation that an exploration meets, every
-//     change that etcd could reject there, and every write under the lock is tried on real members. A table of lies
-//     proves that differences are reported.
+//     change that etcd could reject there, and every write under the lock is tried on real members. A table of
+//     false claims proves that differences are reported.
 //
 // A world (world.go) takes a few bytes per host: its agent, its unit, its data and its calls in flight. A few more
 // describe etcd: the lock, the operation, and elapsed times. An agent's round is split where another event may come

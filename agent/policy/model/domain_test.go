@@ -12,14 +12,15 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lastWord is what the third of three voters says of where two dead ones stood, the other two having said "rack".
+// lastWord is the failure domain of two dead voters as reported by the last of three voters; the other two have
+// reported "rack".
 type lastWord struct {
 	domain string
-	ofBoth bool // and not of the first alone
+	ofBoth bool // the last voter reports both, and not only the first
 }
 
-// ofFive makes of what a spare sees of three voters, one of them dead, what it would see of five of which two are:
-// worlds have no room for so many. It tells whether it could.
+// ofFive turns the view of a spare with three voters, one of them dead, into one with five voters, two of them dead:
+// worlds have no room for so many. It reports whether it could.
 func ofFive(v *policy.View, last lastWord) bool {
 	const other, second = 6, 7
 	c := &v.Cluster
@@ -64,8 +65,8 @@ func ofFive(v *policy.View, last lastWord) bool {
 	return voters == 3
 }
 
-// TestWhereTwoDeadStoodCountsByTheWordOfAllAlone is about a spare that has never heard of them itself.
-func TestWhereTwoDeadStoodCountsByTheWordOfAllAlone(t *testing.T) {
+// TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree is about a spare that has never seen the domains itself.
+func TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree(t *testing.T) {
 	t.Parallel()
 	sc := smallReplacements()[0]
 	x := newExplorer(sc, rules{}, 1)
@@ -81,14 +82,14 @@ func TestWhereTwoDeadStoodCountsByTheWordOfAllAlone(t *testing.T) {
 			v := s.view(sc.Target, byNumber)
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 			if !ofFive(&v, last) {
-				return "not to be made of five"
+				return "the view cannot be turned into one of five voters"
 			}
 			return policy.Decide(v).Step.Kind
 		}
 		unknown := does(lastWord{"", true})
-		for name, last := range map[string]lastWord{"silent": {"rack", false}, "of another word": {"shelf", true}} {
+		for name, last := range map[string]lastWord{"silent": {"rack", false}, "reporting another": {"shelf", true}} {
 			if got := does(last); got != unknown {
-				t.Errorf("while one voter's host is %s, it does %q, and not %q\n%s", name, got, unknown, s.text())
+				t.Errorf("while one voter's host is %s, the step is %q, not %q\n%s", name, got, unknown, s.text())
 			}
 		}
 		if does(lastWord{"rack", true}) != unknown {
@@ -96,6 +97,6 @@ func TestWhereTwoDeadStoodCountsByTheWordOfAllAlone(t *testing.T) {
 		}
 	}
 	if decided == 0 {
-		t.Error("the word of all decides nothing")
+		t.Error("the reports of all voters decide nothing")
 	}
 }

@@ -5,23 +5,23 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Whose member was taken out by a replacement stands in a record that is written with the phase in which etcd may be
-// told. Its host joins again when its agent has seen it well for long enough, and forgets that when it dies: how often
-// it was taken out is no part of the model, only that it takes a while. Of a voter the record matters as long as its
-// removal may land; one that comes back and is replaced later is written down anew.
+// An ejected member's host is recorded in the phase in which etcd may be asked to remove it. The host joins again once
+// its agent has seen it healthy for long enough; the agent's death restarts that time. The model leaves out how often a
+// host was ejected: it only knows that rejoining takes a while. The record of a voter matters as long as its removal
+// may land. A voter that comes back and is replaced later is recorded again.
 const (
-	soiled uint8 = 1 + iota // it was taken out, and has not been well for long enough
-	clean                   // it has
+	soiled uint8 = 1 + iota // it was ejected, and has not been healthy for long enough
+	clean                   // it has been healthy for long enough
 )
 
-// tidyOut forgets what is written of a member that is not taken out after all, and of one that has joined again.
+// tidyOut forgets the record of a member that stays after all, or has joined again.
 func (w *world) tidyOut(i int) {
 	if h := &w.hosts[i]; h.list == learner || h.list == voter && h.out != 0 && !w.mayBeTakenOut(i) {
 		h.out = 0
 	}
 }
 
-// mayBeTakenOut reports whether a removal of a voter is recorded, or on its way.
+// mayBeTakenOut reports whether the removal of a voter is recorded or in flight.
 func (w *world) mayBeTakenOut(i int) bool {
 	if w.op != 0 && w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i || w.hosts[i].lateRemove != 0 {
 		return true
@@ -34,26 +34,26 @@ func (w *world) mayBeTakenOut(i int) bool {
 	return false
 }
 
-// putOut is what is written beside the record of a replacement: whose member goes.
+// putOut records the member that a replacement ejects.
 func (w *world) putOut(step uint8) {
 	if step == setRemoving && w.opReplace != 0 && w.rpGone == 0 && !w.replacesItself() {
 		w.hosts[w.rpWho].out = soiled
 	}
 }
 
-// unwritten reports whether a voter is replaced of which nothing is written.
+// unwritten reports whether a voter is being replaced without a record of its ejection.
 func (w *world) unwritten(i int) bool {
 	h := &w.hosts[i]
 	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0 &&
 		!w.replacesItself()
 }
 
-// ejected reports whether a host has been taken out, and must wait.
+// ejected reports whether a host was ejected and has to wait.
 func (w *world) ejected(i int) bool {
 	return w.hosts[i].out == soiled && w.hosts[i].list == unlisted && w.spare(i)
 }
 
-// cleans lets a host have been well for long enough.
+// cleans lets an ejected host have been healthy for long enough.
 func (w *world) cleans(i int) bool {
 	h := &w.hosts[i]
 	if h.list != unlisted || !w.present(i) || !w.quorum() || h.fit == slow || h.fit == unknown {
@@ -62,14 +62,14 @@ func (w *world) cleans(i int) bool {
 	return take(&h.out, soiled, clean)
 }
 
-// soils has a host's time begin anew.
+// soils restarts the time for which an ejected host must be healthy.
 func (h *host) soils() {
 	if h.out == clean {
 		h.out = soiled
 	}
 }
 
-// ejectedMistakes are mistakes about hosts that were taken out.
+// ejectedMistakes returns mistakes about ejected hosts.
 func ejectedMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -89,7 +89,7 @@ func ejectedMistakes() []Mistake {
 			rules: rules{say: func(d *policy.Decision) { d.Notes.Repair = false }},
 		},
 		{
-			Name: "a failed join is not counted", breach: joinUncounted, scope: of(3, 2, 1, VerdictChange),
+			Name: "a failed join is not counted", breach: joinUncounted, scope: of(3, 2, 1, HealthChange),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Notes.Join == policy.JoinFailed {
 					d.Notes.Join = policy.JoinUncounted

@@ -3,8 +3,8 @@
 
 package model
 
-// runs reports whether a listed member takes part in raft. One that is the only voter needs nobody,
-// so that nothing stops it but its own end.
+// runs reports whether a listed member takes part in raft. The only voter needs no other member: it stops only when its
+// process ends.
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
 	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) &&
@@ -21,7 +21,7 @@ func (w *world) alone(i int) bool {
 	return true
 }
 
-// votes counts the voters and those of them that take part.
+// votes returns the number of voters and how many of them take part.
 func (w *world) votes() (voters, running int) {
 	for i := range w.n {
 		if w.hosts[i].list == voter {
@@ -34,24 +34,24 @@ func (w *world) votes() (voters, running int) {
 	return voters, running
 }
 
-// majority is etcd's own arithmetic, which what it judges must not lend it.
+// majority is etcd's own arithmetic. It must not be shared with the policy under test.
 func majority(members int) int { return members/2 + 1 }
 
-// quorum reports whether etcd answers at all. Which member leads is left out: it is open at every look
-// where something depends on it, and a change of leader only lengthens leases, whose end is open anyway.
+// quorum reports whether etcd answers at all. The leader is not modelled: it is open in every view that depends on it.
+// A change of leader only lengthens leases, whose end is open anyway.
 func (w *world) quorum() bool {
 	voters, running := w.votes()
 	return voters > 0 && running >= majority(voters)
 }
 
-// serves reports whether a member answers for itself: a voter also a linearizable read. A learner
-// needs a voter that it hears.
+// serves reports whether a member serves requests: a voter also serves linearizable reads. A learner needs a reachable
+// voter.
 func (w *world) serves(i int) bool {
 	h := &w.hosts[i]
 	return w.runs(i) && h.unit == active && w.quorum() && (h.list == voter || w.hears(i))
 }
 
-// hears reports whether a host's etcd reaches another member that runs.
+// hears reports whether a host's etcd reaches another running member.
 func (w *world) hears(i int) bool {
 	for g := range w.n {
 		if g != i && w.hosts[i].apart == 0 && w.hosts[g].apart == 0 && w.runs(g) {
@@ -61,9 +61,8 @@ func (w *world) hears(i int) bool {
 	return false
 }
 
-// answers reports whether a member looks live. A voter that reaches no other has no linearizable
-// read to give. A learner that is cut off goes on answering for itself, and never notices that
-// its leader is gone.
+// answers reports whether a member looks live. A voter that reaches no other voter cannot serve a linearizable read. A
+// learner that is cut off keeps answering for itself and never notices that its leader is gone.
 func (w *world) answers(i int) bool {
 	h := &w.hosts[i]
 	if h.list != learner {
@@ -92,31 +91,31 @@ func (w *world) allServe() bool {
 // reaches reports whether an agent's calls get to etcd and back.
 func (w *world) reaches(h int) bool { return w.hosts[h].cutOff == 0 && w.quorum() }
 
-// owns reports whether the lock is the one that this agent has the token of.
+// owns reports whether this agent has the token of the current lock.
 func (w *world) owns(h int) bool {
 	return int(w.lock) == h && w.ghost == 0 && w.hosts[h].belief != 0
 }
 
-// present reports whether the others find a host's record: its agent runs and reaches etcd.
+// present reports whether the other hosts find a host's record: its agent runs and reaches etcd.
 func (w *world) present(i int) bool {
 	h := &w.hosts[i]
 	return h.agent == up && h.down == 0 && h.cutOff == 0
 }
 
-// joining reports whether the operation is this host's join. A standby knows which it has not begun itself.
+// joining reports whether the operation is this host's join. A standby recognises a join that it has not begun itself.
 func (w *world) joining(i int) bool {
 	h := &w.hosts[i]
 	return w.opHosts(i) && w.opCycle|w.opRemove == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
 }
 
-// spare reports whether a host is no member that counts.
+// spare reports whether a host has no member that counts.
 func (w *world) spare(i int) bool {
 	h := &w.hosts[i]
 	return !w.joining(i) && (h.list == unlisted || (h.list == learner && h.named == 0))
 }
 
-// ready reports whether nothing of its own keeps a host from joining. A voter has joined, and waits for what was asked
-// of it.
+// ready reports whether nothing on the host itself prevents it from joining. A voter has joined already and waits for
+// its own request.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
 	if h.list == voter {
@@ -127,7 +126,7 @@ func (w *world) ready(i int) bool {
 		(w.seesAll(i) || w.awaitsRepair(i))
 }
 
-// seesAll reports whether an agent finds every voter live.
+// seesAll reports whether an agent sees every voter live.
 func (w *world) seesAll(i int) bool {
 	others := 0
 	for g := range w.n {
@@ -138,7 +137,7 @@ func (w *world) seesAll(i int) bool {
 	return w.allServe() && (others == 0 || w.hosts[i].blind == 0)
 }
 
-// learnerAt returns the host of the learner, or -1. etcd has one at most.
+// learnerAt returns the host of the learner, or -1. etcd has at most one.
 func (w *world) learnerAt() int {
 	for i := range w.n {
 		if w.hosts[i].list == learner {
@@ -148,8 +147,8 @@ func (w *world) learnerAt() int {
 	return -1
 }
 
-// add applies a MemberAddAsLearner. What is late has passed etcd's checks long ago, all but those
-// that every member makes when it applies the entry.
+// add applies a MemberAddAsLearner. A late call has passed all of etcd's checks except those that every member makes
+// when it applies the entry.
 func (w *world) add(i int, late bool) {
 	if w.refusesAdd(i, late) != accepted {
 		return
@@ -157,7 +156,7 @@ func (w *world) add(i int, late bool) {
 	w.hosts[i].list, w.hosts[i].named = learner, 0
 	w.stall = 0
 	w.listChanged()
-	for g := range w.n { // what every environment lists has changed
+	for g := range w.n { // the list in every environment is outdated
 		w.hosts[g].env = dropJoinEnv(w.hosts[g].env)
 	}
 }

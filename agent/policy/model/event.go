@@ -9,19 +9,19 @@ import "slices"
 type kind uint8
 
 const (
-	// What agents do.
-	evRound kind = iota // look and decide; arg 1: it ranks after hosts as good as itself
-	evAct               // begin the step, and end it if it is done at once
-	// a change of membership takes effect and is answered; arg 1: it is refused, though it need not be
+	// Agents.
+	evRound kind = iota // look and decide; arg 1: it ranks after equally good hosts
+	evAct               // begin the step, and end it if it takes no time
+	// a membership change takes effect and is answered; arg 1: etcd refuses it without need
 	evLand
-	evTimeout // it is not answered in time, and may land later
+	evTimeout // it is not answered in time and may land later
 	evLateAdd // a change that was not answered in time lands
 	evLatePromote
 	evLateRemove
 	evLateWrite
 
-	// What etcd, systemd and time do.
-	evUp // arg 1: where its end is open, the other one; see comeUp
+	// etcd, systemd and time.
+	evUp // arg 1: the other outcome, if it is open; see comeUp
 	evProgress
 	evMissed
 	evTriedOver
@@ -29,17 +29,17 @@ const (
 	evCooled
 	evStalled
 	evBackoffOver
-	evClean // a host that was taken out has been well for long enough
+	evClean // an ejected host has been healthy for long enough
 	evOrphaned
 	evWaits
 	evServed
 	evCommandEnds // arg 1: it has failed
 	evValidityOver
-	evGraceOver // a voter has been dead for the grace
-	evTold      // every voter's agent has reported again
+	evGraceOver // a voter has been dead for the grace period
+	evReported  // every voter's agent has reported again
 	evLeaseOver
 
-	// What heals.
+	// Recovery from faults.
 	evAgentStarts
 	evAgentResumes
 	evHostBoots
@@ -52,14 +52,14 @@ const (
 	evOperatorStarts
 	evOver
 	evReboots
-	evOthersStop // others stop the etcd that they run, as its host is safe to touch
+	evOthersStop // an external manager stops the etcd that it runs, since the host is safe to touch
 
-	// What people ask for: a budget of its own.
+	// Operators' requests, which have a budget of their own.
 	evAsk       // arg: the work, from 1 on
-	evAskRemove // arg: whose member is to be removed, and one more for one that may be live: see askRemoval
+	evAskRemove // arg: the host whose member is to be removed, plus one if it may be live: see askRemoval
 	evRemoveOver
 
-	// Faults, and what people do.
+	// Faults and operators' actions.
 	evAgentDies
 	evAgentPauses
 	evEtcdDies
@@ -67,20 +67,20 @@ const (
 	evLinkCut
 	evMemberCut
 	evSightLost
-	evUnfit // arg: the new verdict
+	evUnfit // arg: the new health state
 	evTooLong
 	evFallsBehind
 	evOperatorPauses
 	evOperatorReleases
 	evOperatorStops
-	evAlarm   // etcd raises the alarm that the scenario has
-	evForged  // somebody writes the record of a join that its host has not begun
-	evDeleted // somebody deletes the record of the operation
-	evSwapped // the disk of a host that is in maintenance is replaced by an empty one
+	evAlarm   // etcd raises the alarm of the scenario
+	evForged  // someone writes the record of a join that its host has not begun
+	evDeleted // someone deletes the operation's record
+	evSwapped // the disk of a host in maintenance is replaced by an empty one
 	kinds
 )
 
-// event is one thing that happens, at one host where it has one.
+// event is one event, at one host unless it is global.
 type event struct {
 	kind kind
 	host uint8
@@ -95,24 +95,24 @@ const (
 	AgentCrash      Faults = 1 << iota // the agent's process dies
 	AgentPause                         // it is stopped for longer than its lock is valid
 	EtcdCrash                          // the etcd process dies
-	HostCrash                          // the host goes down, and boots anew
+	HostCrash                          // the host goes down and boots again
 	AgentCutOff                        // the agent reaches no endpoint
 	MemberCutOff                       // the member reaches no other, in either or both directions
 	AgentBlind                         // the agent sees no other member, though it reads the list
-	VerdictChange                      // a verdict becomes SLOW or UNKNOWN
+	HealthChange                       // a health state becomes SLOW or UNKNOWN
 	ClockChange                        // a clock is off
-	LateCall                           // a call is not answered in time and lands later or never
+	LateCall                           // a call is not answered in time, and lands later or never
 	Slowness                           // a join lasts too long, a learner falls behind
 	OperatorPause                      // an operator pauses the cluster
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
-	Forgery                            // somebody writes or deletes the record of an operation
+	Forgery                            // someone writes or deletes the record of an operation
 	AllFaults              = 1<<iota - 1
-	Alarm           Faults = AllFaults + 1 // etcd raises an alarm: no class of all scopes
-	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced: no class of all scopes
+	Alarm           Faults = AllFaults + 1 // etcd raises an alarm; not part of AllFaults
+	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced; not part of AllFaults
 )
 
-// class returns the class of faults that an event belongs to; 0 for none.
+// class returns the fault class of an event, or 0.
 func (e event) class() Faults {
 	switch e.kind {
 	case evAgentDies:
@@ -133,7 +133,7 @@ func (e event) class() Faults {
 		if e.arg == off {
 			return ClockChange
 		}
-		return VerdictChange
+		return HealthChange
 	case evTooLong, evFallsBehind:
 		return Slowness
 	case evOperatorPauses:
@@ -155,7 +155,7 @@ func (e event) class() Faults {
 // global reports whether the event belongs to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evTold, evLeaseOver,
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evReported, evLeaseOver,
 		evOperatorResumes, evAlarm, evAlarmEnds,
 		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
 		return true
@@ -182,7 +182,7 @@ func (k kind) args() uint8 {
 	return 1
 }
 
-// args leaves out the variants that only cycles have, and leaders that are not well, where there are none.
+// args leaves out the variants of host operations and of unhealthy leaders in scopes without them.
 func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evAskRemove && m.Removals == 0:
@@ -190,14 +190,14 @@ func (m *machine) args(k kind) uint8 {
 	case m.Asks+m.Removals > 0:
 	case k == evAsk:
 		return 0
-	case k == evRound && m.faults&VerdictChange != 0: // a leader that is not well gives way
+	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
 	case k.args() > 2 && k != evUnfit:
 		return 2
 	}
 	return k.args()
 }
 
-// expand gives every event that may come next, with the world after it, which is only lent.
+// expand emits every possible next event with the world after it. That world is valid only during the call.
 func (m *machine) expand(w *world, emit func(e event, next *world, found breach)) {
 	for k := range kinds {
 		hosts := w.n
@@ -274,7 +274,7 @@ func (w *world) possible(k kind, i int) bool {
 		return h.ask == command && h.did <= runs
 	case evGraceOver:
 		return w.dead == 0 && w.mayBeDead(i)
-	case evTold:
+	case evReported:
 		return w.dead|w.opReplace != 0
 	case evWaits, evServed:
 		return w.opCycle != 0
@@ -294,7 +294,7 @@ func (w *world) possible(k kind, i int) bool {
 	return true
 }
 
-// apply lets an event happen, if it can, and judges it.
+// apply applies an event, if it is possible, and judges it.
 func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	h := int(e.host)
 	switch {
@@ -330,7 +330,7 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	return true, found
 }
 
-// passed lets a breach pass that is not looked for.
+// passed ignores a breach that is not looked for.
 func (m *machine) passed(found breach) breach {
 	if slices.Contains(m.past, found) {
 		return fine
@@ -338,7 +338,7 @@ func (m *machine) passed(found breach) breach {
 	return found
 }
 
-// dropWrites forgets the late writes that can never be committed.
+// dropWrites forgets late writes that can never be committed.
 func (w *world) dropWrites(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -354,9 +354,8 @@ func (w *world) dropWrites(r rules) {
 	}
 }
 
-// dropSteps takes back what can only come to nothing: a step that was decided on under a lock or for a record that is
-// another's by now, a take-down for what was withdrawn, and a call for a member that is gone. The next look is all that
-// follows.
+// dropSteps takes back decisions that can have no effect: a step under a lock or for a record that has changed owner, a
+// take-down for a cancelled request, and a call for a removed member. The agent only looks again.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -367,7 +366,7 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == decided {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
-			_, stands := h.standing().StopsEtcd() // its disk is asked once more
+			_, stands := h.standing().StopsEtcd() // the disk is read once more
 			void = void || ((takesDown(h.step) || h.step == runCommand) && (h.ask == nothing || !stands))
 			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
 				(bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
@@ -378,7 +377,7 @@ func (w *world) dropSteps(r rules) {
 	}
 }
 
-// agentEvent is what an agent or a call of it does.
+// agentEvent applies an event of an agent or of one of its calls.
 func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	switch k {
@@ -410,7 +409,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 	return w.lateChange(k, h)
 }
 
-// spend takes one fault of that class from what is left.
+// spend takes one fault of that class from the budget.
 func (m *machine) spend(w *world, class Faults) bool {
 	if m.faults&class == 0 || int(w.faults) >= m.budget {
 		return false
@@ -419,8 +418,8 @@ func (m *machine) spend(w *world, class Faults) bool {
 	return true
 }
 
-// actEvent begins a step. In the second variant it is a call to etcd that is not answered in
-// time; a change of membership has an event of its own for that.
+// actEvent begins a step. In the second variant it is a call to etcd that is not answered in time; a membership change
+// has an event of its own for that.
 func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	if a.phase != decided || a.agent != up {
@@ -449,7 +448,7 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	return true, fine
 }
 
-// lateWrite lands a write that was not answered in time, or lets it be lost for ever.
+// lateWrite lands a write that was not answered in time, or loses it for good.
 func (m *machine) lateWrite(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.lateWrite
@@ -488,7 +487,7 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 	return true, w.change(step, h, true, a.faulted != 0)
 }
 
-// round is one look of an agent, with the renewal of its lock before it and its decision after.
+// round is one round of an agent: it renews its lock, looks and decides.
 func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	leads, unread := how != follows, how == crawls
@@ -511,7 +510,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	c := &choices[r]
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
-		return false, fine // how it ranks decides nothing
+		return false, fine // its rank decides nothing
 	}
 	if found = judgeComparison(&s, *c); found == fine {
 		found = w.judgeDecision(h, *c, leads)
@@ -541,7 +540,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
-	if !m.External { // there is no unit that a start guard could hold
+	if !m.External { // there is no unit that a start guard could hold back
 		w.noteHold(h, c.hold)
 	}
 	m.noteRequest(w, h, *c)

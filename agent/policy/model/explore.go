@@ -19,46 +19,46 @@ import (
 type Scenario struct {
 	Name      string
 	Hosts     int // at most 5
-	Voters    int // hosts that are live voters when it begins; with 0 a bootstrap is asked for
+	Voters    int // hosts that are live voters at the start; with 0 a bootstrap is requested
 	Target    policy.Target
 	Faults    Faults
-	Budget    int  // so many faults in one story
-	MaxStates int  // the exploration stops at so many; 0 for none
-	Asks      int  // so many times a host is asked to be taken down
-	Removals  int  // so many times a host is asked to remove a member
+	Budget    int  // most faults in one story
+	MaxStates int  // the exploration stops at this number; 0 for no limit
+	Asks      int  // how often a host is asked to be taken down
+	Removals  int  // how often a host is asked to remove a member
 	Repair    bool // dead voters are replaced
-	Sick      bool // sick voters are replaced
-	Tardy     bool // one that does not answer does not hang, but is too slow to
+	Sick      bool // unhealthy voters are replaced
+	Tardy     bool // a voter that does not answer is too slow instead of hung
 	Corrupt   bool // the alarm of its worlds is CORRUPT; NOSPACE otherwise
-	External  bool // others run etcd, on every host, and stop it where that is safe
-	Founders  int  // so many hosts are asked to bootstrap, where there are no voters; 0 is one
-	// Liveness looks from every state whether the cluster comes to rest at its target.
+	External  bool // an external manager runs etcd on every host, and stops it where that is safe
+	Founders  int  // how many hosts are asked to bootstrap without voters; 0 is one
+	// Liveness checks from every state whether the cluster comes to rest at its target.
 	Liveness bool
-	// Long says that it takes minutes, or most of the memory of a usual machine: not every change explores it.
+	// Long marks a scope that takes minutes, or most of a usual machine's memory: not every change explores it.
 	Long bool
 }
 
-// Result is what an exploration has found.
+// Result is the result of an exploration.
 type Result struct {
 	Scenario    Scenario
 	States      int
 	Transitions int
 	Depth       int
-	Complete    bool // a fixpoint: there is no state more
+	Complete    bool // a fixpoint: there are no further states
 	Breach      *Breach
 	Steps       map[policy.StepKind]bool   // that were decided on
 	Reasons     map[policy.ReasonCode]bool // that were given
-	Phases      map[Phase]bool             // that operations were seen in
+	Phases      map[Phase]bool             // in which operations were seen
 	Took        time.Duration
 }
 
-// Phase is one of a kind of operation.
+// Phase is a phase of a kind of operation.
 type Phase struct {
 	Kind  string
 	Phase policy.OpPhase
 }
 
-// Breach is a promise that does not hold, with the shortest story in which it breaks.
+// Breach is a broken promise, with the shortest story in which it breaks.
 type Breach struct {
 	Promise string // its number in the design, or "liveness"
 	Text    string
@@ -72,15 +72,15 @@ type machine struct {
 	faults  Faults
 	budget  int
 	inOrder bool             // hosts rank by number, as in a run to rest
-	boots   bool             // hosts that are down boot, as in a run to rest that is healed
-	mute    bool             // a sick voter does not come to answer: a run to rest in which it is too slow for good
-	cache   map[sight]uint32 // what is decided for a sight: one of choices, of which there are few
+	boots   bool             // hosts that are down boot, as in a healed run to rest
+	mute    bool             // an unhealthy voter stays too slow to answer, as in a run to rest with mute
+	cache   map[sight]uint32 // the decision for a sight: an index into choices, which are few
 	choices []*[ranks]choice
 	numbers map[[ranks]choice]uint32
-	rest    map[uint64]struct{} // worlds from which the agents come to rest as they shall
+	rest    map[uint64]struct{} // worlds from which the agents come to rest as required
 	seen    *Result
 	scratch world
-	watch   func(e event, before, after *world) // is shown every transition; may be nil
+	watch   func(e event, before, after *world) // is called with every transition; may be nil
 }
 
 func newMachine(sc Scenario, r rules) *machine {
@@ -93,7 +93,7 @@ func newMachine(sc Scenario, r rules) *machine {
 	}
 }
 
-// decide asks the real policy, once for every sight and rank.
+// decide asks the real policy once for every sight and rank.
 func (m *machine) decide(s *sight) *[ranks]choice {
 	if n, ok := m.cache[*s]; ok {
 		return m.choices[n]
@@ -136,7 +136,7 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 	return m.choices[n]
 }
 
-// first is the world in which a scenario begins.
+// first returns the initial world of a scenario.
 func (sc Scenario) first() world {
 	w := world{n: sc.Hosts, lock: -1, stable: 1, cool: 1}
 	for i := range sc.Voters {
@@ -159,7 +159,7 @@ func refTo(shard, index int) ref { return ref(index*shards + shard) }
 func (r ref) shard() int { return int(r % shards) }
 func (r ref) index() int { return int(r / shards) }
 
-// node is a state that was found, with the one that it was found from.
+// node is a state that was found, and its predecessor.
 type node struct {
 	key    key
 	parent ref
@@ -172,7 +172,7 @@ type find struct {
 	found breach
 }
 
-// before orders breaches, so that the one that is told does not depend on the number of workers.
+// before orders breaches, so that the reported one does not depend on the number of workers.
 func (f find) before(g find) bool {
 	if f.found != g.found {
 		return f.found < g.found
@@ -180,20 +180,20 @@ func (f find) before(g find) bool {
 	return slices.Compare(f.key[:], g.key[:]) < 0
 }
 
-// shard is a part of the table: states in the order of their discovery, and open addressing.
+// shard is a part of the table: states in the order of their discovery, with open addressing.
 type shard struct {
 	nodes []node
 	table []uint32 // index into nodes plus 1
 }
 
-// worker expands states and puts their successors, by shard, where they wait for the table.
+// worker expands states and queues their successors for the table, by shard.
 type worker struct {
 	*machine
 	out         [shards][]find
 	transitions int
 }
 
-// explorer is one exploration: level by level the search through the table.
+// explorer is one exploration: a breadth-first search through the table.
 type explorer struct {
 	sc       Scenario
 	workers  []*worker
@@ -203,7 +203,7 @@ type explorer struct {
 	broken   bool
 }
 
-// explore searches breadth first from the first world.
+// explore searches breadth-first from the first world.
 func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 	return newExplorer(sc, r, workers).run(ctx)
 }
@@ -277,7 +277,7 @@ func (x *explorer) search(ctx context.Context) {
 	x.result.Complete = !x.broken
 }
 
-// ends returns where the shards end.
+// ends returns the current length of each shard.
 func (x *explorer) ends() (ends [shards]int) {
 	for i := range x.shards {
 		ends[i] = len(x.shards[i].nodes)
@@ -285,8 +285,7 @@ func (x *explorer) ends() (ends [shards]int) {
 	return ends
 }
 
-// expandBatch expands some states of every shard and moves from on. The first breach of a level
-// is the one that is told.
+// expandBatch expands some states of every shard and advances from. It reports the first breach of a level.
 func (x *explorer) expandBatch(from *[shards]int, to [shards]int) {
 	var list []ref
 	for s := range from {
@@ -387,7 +386,7 @@ func (s *shard) grow(size int) {
 	}
 }
 
-// hash mixes a key. States are told apart by their whole keys; the hash only finds them.
+// hash mixes a key. States are compared by their whole keys; the hash only finds them.
 func hash(k *key) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, v := range k {
@@ -397,13 +396,13 @@ func hash(k *key) uint64 {
 	return h
 }
 
-// Explore explores a scenario of the real policy and protocol with so many workers. It ends with
-// the fixpoint, with the first breach, at the scenario's bound or with its context.
+// Explore explores a scenario of the real policy and protocol. It ends at the fixpoint, at the first breach, at the
+// scenario's bound or with its context.
 func Explore(ctx context.Context, sc Scenario, workers int) Result {
 	return explore(ctx, sc, rules{}, workers)
 }
 
-// Explore looks for the mistake in the smallest scope in which it shows.
+// Explore explores the smallest scope in which the mistake shows.
 func (m Mistake) Explore(ctx context.Context) Result { return explore(ctx, m.Scenario(), m.rules, 1) }
 
 // String returns the figures on one line.

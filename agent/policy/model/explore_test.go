@@ -15,15 +15,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // what is explored is kept: to look for garbage more seldom spares a fifth
+	debug.SetGCPercent(400) // the states stay in memory: less garbage collection saves a fifth of the time
 	goleak.VerifyTestMain(m)
 }
 
-func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
+func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(small(), smallCycles(), externals(), alarms(), smallRemovals(),
-		smallReplacements(), smallSickness()) {
+		smallReplacements(), smallUnhealthy()) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
@@ -43,16 +43,16 @@ func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 		}
 	}
 	if !maps.Equal(phases, declared) {
-		t.Errorf("operations were seen in the phases %v; declared are %v", phases, declared)
+		t.Errorf("operations were in the phases %v; the declared ones are %v", phases, declared)
 	}
 	for kind, how := range Steps() {
 		if how == Explored && !steps[kind] {
-			t.Errorf("step %s is said to be explored and was never decided on", kind)
+			t.Errorf("step %s should be explored and was never decided on", kind)
 		}
 	}
 	for code, how := range Reasons() {
 		if (how == Explored) != reasons[code] {
-			t.Errorf("reason %s: how it is modelled is given as %q; seen in the exploration: %t", code, how,
+			t.Errorf("reason %s: it is modelled as %q; seen in the exploration: %t", code, how,
 				reasons[code])
 		}
 	}
@@ -62,22 +62,22 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 	t.Parallel()
 	for _, info := range policy.Steps() {
 		if Steps()[info.Kind] == "" {
-			t.Errorf("step %s is not modelled: teach package model what it does, and list it in known.go", info.Kind)
+			t.Errorf("step %s is not modelled: add its effect to package model, and list it in known.go", info.Kind)
 		}
 	}
 	for _, info := range policy.Reasons() {
 		if Reasons()[info.Code] == "" {
-			t.Errorf("reason %s is not modelled: let the explored worlds lead to it, or say in known.go why not",
+			t.Errorf("reason %s is not modelled: let a world lead to it, or give the reason why not in known.go",
 				info.Code)
 		}
 	}
 }
 
-func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
+func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []Scenario{
-		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallSickness()[1],
-		smallSickness()[2],
+		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallUnhealthy()[1],
+		smallUnhealthy()[2],
 	} {
 		sameAfterPacking(t, sc)
 	}
@@ -106,12 +106,12 @@ func sameAfterPacking(t *testing.T, sc Scenario) {
 	}
 }
 
-func TestWorldsThatDifferOnlyInWhichHostIsWhichAreOne(t *testing.T) {
+func TestWorldsThatDifferOnlyInHostOrderAreOne(t *testing.T) {
 	t.Parallel()
 	sc := small()[0]
 	m := newMachine(sc, rules{})
 	w := sc.first()
-	for range 60 { // a walk, and every world on it with its hosts turned round
+	for range 60 { // a random walk, where every world is also checked with its hosts permuted
 		turned := w.permuted([maxHosts]uint8{1, 2, 0})
 		if w.canonical() != turned.canonical() {
 			t.Fatalf("%s\nand\n%s are not one", w.text(), turned.text())
@@ -122,7 +122,7 @@ func TestWorldsThatDifferOnlyInWhichHostIsWhichAreOne(t *testing.T) {
 	}
 }
 
-func TestAnExplorationIsTheSameWithMoreWorkers(t *testing.T) {
+func TestAnExplorationDoesNotDependOnTheNumberOfWorkers(t *testing.T) {
 	t.Parallel()
 	sc := small()[0]
 	one, three := Explore(t.Context(), sc, 1), Explore(t.Context(), sc, 3)

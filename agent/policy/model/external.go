@@ -5,10 +5,11 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Where others run etcd, they start it whenever it is down, unless they work on it: evOperatorStarts. They stop it
-// where its host is safe to touch, by the record of its operation, and look at nothing else.
+// An external manager starts the etcd it runs whenever that is down, unless it works on it: evOperatorStarts. It stops
+// etcd only where the operation's record shows that the host is safe to touch, and looks at nothing else.
 
-// lent reports whether others may stop the etcd of a host: it is its turn, and it is said to be safe to touch.
+// lent reports whether an external manager may stop a host's etcd: the host is in its operation and is published as
+// safe to touch.
 func (w *world) lent(i int) bool {
 	h := &w.hosts[i]
 	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.ask == maintenance
@@ -27,7 +28,7 @@ func (m *machine) othersStop(w *world, h int) (ok bool, found breach) {
 	return true, found
 }
 
-// judgeExternal holds a decision against what others do: from when a host is safe to touch, they may stop its etcd.
+// judgeExternal checks a decision against the external manager: once a host is safe to touch, its etcd may be stopped.
 func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	a := &w.hosts[h]
 	runs := a.unit == starting || a.unit == active
@@ -48,7 +49,7 @@ func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// othersRun is a scope in which one of three voters is asked to be taken down whose etcd others run.
+// othersRun is a scope with three externally managed voters; one is asked to be taken down.
 func othersRun(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		asking(3, n, class)(sc)
@@ -56,7 +57,7 @@ func othersRun(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// externals are the scopes of hosts whose etcd others run.
+// externals returns the scopes with an externally managed etcd.
 func externals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -71,7 +72,7 @@ func externals() []Scenario {
 	}
 }
 
-// externalMistakes are mistakes about an etcd that others run.
+// externalMistakes returns mistakes about an externally managed etcd.
 func externalMistakes() []Mistake {
 	return []Mistake{
 		{

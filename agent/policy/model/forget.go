@@ -3,23 +3,24 @@
 
 package model
 
-// What no decision, no event and no judge can read any more, or tell apart, is forgotten, so that worlds which differ
-// in nothing else are explored once. Each says here why that hides nothing; forget_test.go asks the policy about every
-// sight of some scopes whether it decides alike. Some more of it stands in tidy, where it is plain.
+// A world forgets what no decision, event or judge can read or tell apart any more, so that worlds without any other
+// difference are explored once. Each function states why that hides nothing. forget_test.go checks for every sight of
+// some scopes that the policy decides alike. Obvious cases are in tidy.
 
-// tidyUnit takes a unit that has ended for one that was stopped, where what lies there is of no member and known to be
-// of none. Which of the two it is decides only whether etcd is started again on a member's data, also while nobody can
-// be asked whose they are; everywhere else both are down, and such data never become a member's again. While something
-// is asked of the host, a person's stop of it is told apart.
+// tidyUnit treats a unit that has failed as one that was stopped, if its data belongs to no member and is known not to.
+// The difference only decides whether etcd is started again on a member's data, also while no voter can report whose
+// data it is. Everywhere else both are down, and such data never becomes a member's again. While the host has a
+// request, an operator's stop remains distinct.
 func (h *host) tidyUnit() {
 	if h.unit == failed && !h.bereft() && h.data != current && h.known == 0 && h.ask == nothing {
 		h.unit = inactive
 	}
 }
 
-// settlesLater reports whether nobody asks now whether the last change of the member list has settled: a learner has
-// been added and has not started, or is taken back. Before anybody asks again the list changes anew or the record does,
-// and time may pass after that as well as before. An etcd of a removed member is stopped only then, so none may run.
+// settlesLater reports whether no decision depends on the settle time of the member list at the moment: a learner was
+// added and has not started, or is being rolled back. Before a decision depends on it again, the list or the record
+// changes, and time may pass after that as well as before. An etcd of a removed member is stopped only after that time,
+// so none may run.
 func (w *world) settlesLater() bool {
 	if w.op == 0 || w.opPhase != phaseAdded && w.opPhase != phaseRollback {
 		return false
@@ -32,9 +33,9 @@ func (w *world) settlesLater() bool {
 	return true
 }
 
-// forgetHolds forgets what keeps etcd from starting at a boot where no boot can come: the host runs, the faults that
-// the story may have are spent, or none takes a host down, and nobody is asked to reboot. Beside a boot only a person's
-// start of a member's etcd asks for it, and where data are no member's yet, the join that makes them one lets go.
+// forgetHolds forgets the start guard where no boot can follow: the host runs, no fault that takes a host down is left
+// in the budget, and no reboot is requested. Apart from a boot, only an operator's start of a member's etcd depends on
+// it. If the data belongs to no member yet, the join that makes it a member's releases the guard.
 func (m *machine) forgetHolds(w *world) {
 	crashes := m.faults&HostCrash != 0 && int(w.faults) < m.budget && !m.inOrder
 	if crashes || m.Asks > 0 {

@@ -11,12 +11,13 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// blur is something that two worlds are not told apart by, as a host sees it.
+// blur is a detail that worlds forget, as a host sees it.
 type blur struct {
 	name string
-	// alter changes it in a sight, if the worlds forget it there.
+	// alter changes the detail in a sight, if the worlds forget it there.
 	alter func(s *sight) bool
-	// beyond changes the same where the worlds keep it: there it must decide something, or this test sees nothing.
+	// beyond changes the detail where the worlds keep it. There it must decide something; otherwise this test proves
+	// nothing.
 	beyond func(s *sight) bool
 }
 
@@ -31,7 +32,7 @@ func blurs() []blur {
 	}
 	return []blur{
 		{
-			"whether an etcd has ended or was stopped, whose data are no member's",
+			"whether an etcd without a member's data has exited or was stopped",
 			func(s *sight) bool { return s.data != current && s.known|s.ask == 0 && stopped(s) },
 			func(s *sight) bool { return s.data == current && stopped(s) },
 		},
@@ -41,7 +42,7 @@ func blurs() []blur {
 			func(s *sight) bool { return follows(s) && s.hosts[s.self].live != 0 && missed(s) },
 		},
 		{
-			"whether a learner follows that is taken back",
+			"whether a learner follows that is rolled back",
 			func(s *sight) bool {
 				s.moved = 1 - s.moved
 				return follows(s) && s.opPhase == phaseRollback
@@ -52,14 +53,14 @@ func blurs() []blur {
 			},
 		},
 		{
-			"whether the list has settled when nobody asks",
+			"whether the list has settled, where no decision depends on it",
 			func(s *sight) bool { return s.reachable != 0 && later(s) && settles(s) },
 			func(s *sight) bool { return s.reachable != 0 && !later(s) && settles(s) },
 		},
 	}
 }
 
-// alike reports whether two decisions change the same, however they are explained.
+// alike reports whether two decisions have the same effect, whatever their explanations.
 func alike(a, b *[ranks]choice) bool {
 	for r := range ranks {
 		x, y := a[r], b[r]
@@ -71,7 +72,7 @@ func alike(a, b *[ranks]choice) bool {
 	return true
 }
 
-func TestWhatWorldsForgetDecidesNothing(t *testing.T) {
+func TestForgottenDetailsDecideNothing(t *testing.T) {
 	t.Parallel()
 	forgot, decided := make([]int, len(blurs())), make([]int, len(blurs()))
 	second := func(sc Scenario, class Faults) Scenario {
@@ -80,7 +81,7 @@ func TestWhatWorldsForgetDecidesNothing(t *testing.T) {
 	}
 	for _, sc := range []Scenario{
 		small()[2], smallCycles()[0], second(smallReplacements()[0], HostCrash|LateCall),
-		second(smallReplacements()[1], AllFaults), smallSickness()[2],
+		second(smallReplacements()[1], AllFaults), smallUnhealthy()[2],
 	} {
 		x := newExplorer(sc, rules{}, 1)
 		if r := x.run(t.Context()); !r.Complete {
@@ -102,14 +103,14 @@ func TestWhatWorldsForgetDecidesNothing(t *testing.T) {
 		}
 	}
 	for i, b := range blurs() {
-		t.Logf("%s: %d sights, and %d where it decides something", b.name, forgot[i], decided[i])
+		t.Logf("%s: %d sights, and %d in which it decides something", b.name, forgot[i], decided[i])
 		if forgot[i] == 0 || decided[i] == 0 {
 			t.Errorf("%s: forgotten in %d sights, decides something in %d others", b.name, forgot[i], decided[i])
 		}
 	}
 }
 
-func TestAHostThatCanStillGoDownKeepsItsStartGuard(t *testing.T) {
+func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 	t.Parallel()
 	w := smallReplacements()[1].first()
 	w.hosts[3].data, w.hosts[3].held = old, 1
@@ -122,14 +123,14 @@ func TestAHostThatCanStillGoDownKeepsItsStartGuard(t *testing.T) {
 	}{
 		{"a host may go down", HostCrash, 0, 0, 1},
 		{"no host may go down", AgentCrash, 0, 0, 0},
-		{"no other fault comes", HostCrash, 1, 0, 0},
+		{"no other fault follows", HostCrash, 1, 0, 0},
 		{"it is down", HostCrash, 1, 1, 1},
 	} {
 		m := newMachine(Scenario{Hosts: 4, Target: policy.Target{Voters: 3}, Faults: c.faults, Budget: 1}, rules{})
 		after := w
 		after.faults, after.hosts[3].down = c.spent, c.down
 		if m.forgetHolds(&after); after.hosts[3].held != c.keeps {
-			t.Errorf("%s: it is kept: %d", c.what, after.hosts[3].held)
+			t.Errorf("%s: kept: %d", c.what, after.hosts[3].held)
 		}
 	}
 }

@@ -5,10 +5,10 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Explored says that explorations come to decisions with that step or reason.
+// Explored marks a step or reason that explorations reach.
 const Explored = "explored"
 
-// What is the same in every explored world, so that a reason is never given.
+// Conditions that are the same in every explored world, so that a reason never occurs.
 const (
 	oneVersion  = "constant: all run the same safe version of etcd"
 	enoughSpace = "constant: there is space"
@@ -16,22 +16,22 @@ const (
 	oneCluster  = "constant: endpoints and data are of one cluster"
 	qualified   = "constant: every host is qualified"
 	usable      = "constant: the unit is installed and enabled, and its state is known"
-	compared    = "constant: the clock has been compared"
+	compared    = "constant: the clock offset is known"
 	manages     = "constant: every agent manages"
 	comesBack   = "constant: local steps end at once"
 	readable    = "constant: data can be read"
-	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock " +
+	noHooks     = "constant: no hooks are installed; running hooks keep a host where it is, as waiting for the lock " +
 		"does"
-	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
-	allowed     = "constant: etcd lets every agent do what it asks"
+	recordsRead = "constant: every record is readable; one that blocks everything has the effect of a pause"
+	allowed     = "constant: etcd denies no agent anything"
 	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
-	noList      = "explored: by founding_test.go, in worlds of its own; here no hosts are listed"
-	repairsLeft = "constant: the repairs of the day are not used up"
-	recovers    = "explored: by the walk of ruins.go, which no other step of the policy may come into"
-	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
+	noList      = "explored: by bootstrap_test.go, in worlds of its own; here no hosts are listed"
+	repairsLeft = "constant: the daily limit of replacements is not reached"
+	recovers    = "explored: by the walk of ruins.go, which no other step of the policy may enter"
+	noCluster   = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
-// Steps says for every step of the policy how it is modelled.
+// Steps returns how each step of the policy is modelled.
 func Steps() map[policy.StepKind]string {
 	return map[policy.StepKind]string{
 		policy.StepTakeLock: Explored, policy.StepReleaseLock: Explored, policy.StepBeginJoin: Explored,
@@ -50,7 +50,7 @@ func Steps() map[policy.StepKind]string {
 	}
 }
 
-// Reasons says for every reason of the policy how it is modelled.
+// Reasons returns how each reason of the policy is modelled.
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
 		policy.AtRest: Explored, policy.EtcdCorrupt: Explored, policy.EtcdNoSpace: Explored,

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// declared returns the constants of a type in the source of the policy, by value. A table may be
-// forgotten; the source is what the policy can say.
+// declared returns the constants of a type in the source of the policy, by value. A table may miss one; the source
+// cannot.
 func declared(t *testing.T, name string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../*.go")
@@ -52,7 +52,7 @@ func declared(t *testing.T, name string) map[string]string {
 	return found
 }
 
-func TestEveryStepThatThePolicyCanNameIsDeclaredAndModelled(t *testing.T) {
+func TestEveryStepOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 	t.Parallel()
 	all := declared(t, "StepKind")
 	if len(all) < len(Steps()) {
@@ -66,7 +66,7 @@ func TestEveryStepThatThePolicyCanNameIsDeclaredAndModelled(t *testing.T) {
 	}
 }
 
-func TestThePolicyHasThoseStepsTakenUnderTheLockThatTheModelDoes(t *testing.T) {
+func TestThePolicyAndTheModelAgreeOnLockedSteps(t *testing.T) {
 	t.Parallel()
 	for step := takeLock; step <= beginReplace; step++ {
 		if kind := kindOf(step); kind.Info().Locked != underLock(step) {
@@ -74,12 +74,12 @@ func TestThePolicyHasThoseStepsTakenUnderTheLockThatTheModelDoes(t *testing.T) {
 				underLock(step))
 		}
 	}
-	if !policy.StepRunHooks.Info().Locked { // which is in no explored world
-		t.Error("hooks are run by whoever does not hold the lock")
+	if !policy.StepRunHooks.Info().Locked { // which no explored world has
+		t.Error("hooks run without the lock")
 	}
 }
 
-func TestEveryReasonThatThePolicyCanGiveIsDeclaredAndModelled(t *testing.T) {
+func TestEveryReasonOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 	t.Parallel()
 	all := declared(t, "ReasonCode")
 	if len(all) < len(Reasons()) {

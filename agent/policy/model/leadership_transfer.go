@@ -10,28 +10,28 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A leader that is not well may give way at any look. It needs no lock and changes nothing in a world in which every
-// voter may lead at every look; so it is judged when it is decided on, beside all that the others do meanwhile. How
-// often it is done is for the walk in giveway_test.go, which knows who leads.
+// An unhealthy leader may transfer leadership in any round. That needs no lock and changes nothing in a world where
+// every voter may lead in every view, so the decision itself is judged. leadership_transfer_test.go, which tracks the
+// leader, covers how often it happens.
 
-// mayGiveWay reports whether it matters that a host leads which has no operation of its own.
+// mayGiveWay reports whether it matters that a host leads that has no operation of its own.
 func (w *world) mayGiveWay(h int) bool {
 	a := &w.hosts[h]
 	return a.fit == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
 }
 
-// How a host looks: as one that does not lead, as one that does, and as one through which no linearizable read comes
-// back in time. How slow it is at a look is left open.
+// How a host looks: as a follower, as the leader, or as a leader through which no linearizable read returns in time.
+// How slow it is in a view is open.
 const (
 	follows uint8 = iota
 	leads
 	crawls
 	ties // it leads, and no other voter measures better
-	lone // it leads, and no other voter publishes what it measures
+	lone // it leads, and no other voter publishes its measurements
 	looks
 )
 
-// What the others publish of their writes.
+// What the other voters publish about their writes.
 const (
 	faster uint8 = iota
 	equal
@@ -44,7 +44,7 @@ const (
 	quickMean = 10 * time.Millisecond
 )
 
-// as makes it the sight of a host that looks like that.
+// as turns it into the sight of a host that looks like that.
 func (s *sight) as(how uint8) {
 	s.leads, s.crawls = bit(how != follows), bit(how == crawls)
 	switch how {
@@ -55,10 +55,10 @@ func (s *sight) as(how uint8) {
 	}
 }
 
-// compares reports whether it is left open what the others measure.
+// compares reports whether the measurements of the other voters are open.
 func compares(how uint8) bool { return how == ties || how == lone }
 
-// writesOf returns what a host publishes of its writes.
+// writesOf returns the write measurements that a host publishes.
 func (s *sight) writesOf(i int) policy.Writes {
 	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0}[s.writes]
 	if i == int(s.self) {
@@ -67,10 +67,10 @@ func (s *sight) writesOf(i int) policy.Writes {
 	return policy.Writes{Mean: mean}
 }
 
-// mayCrawl reports whether it matters that nothing is read in time through a host's member.
+// mayCrawl reports whether it matters that no read through a host's member returns in time.
 func (w *world) mayCrawl(h int) bool { return w.mayGiveWay(h) && w.reaches(h) }
 
-// crawling makes the View of such a look: nothing is known but what this host's member holds, and who follows it.
+// crawling builds the view of such a round: the host knows only what its own member holds, and its followers.
 func (s *sight) crawling(target policy.Target, r rank) policy.View {
 	held := *s
 	held.crawls = 0
@@ -85,7 +85,7 @@ func (s *sight) crawling(target policy.Target, r rank) policy.View {
 	return v
 }
 
-// judgeGiveWay asks whether the leadership may be handed over, and to whom.
+// judgeGiveWay checks whether the leadership may be transferred, and to which voter.
 func (w *world) judgeGiveWay(h, to int) breach {
 	a, t := &w.hosts[h], &w.hosts[to]
 	removed := w.opRemove != 0 || w.rm != 0 && int(w.rmBy) == h
@@ -102,8 +102,8 @@ func (w *world) judgeGiveWay(h, to int) breach {
 	return fine
 }
 
-// judgeComparison asks whether a slow leader transfers the leadership to a voter that measures better. Nothing can be
-// compared where nothing is read in time.
+// judgeComparison checks whether a slow leader transfers leadership to a voter that measures better. There is nothing
+// to compare if no read returns in time.
 func judgeComparison(s *sight, c choice) breach {
 	if c.step == giveWay && s.crawls == 0 && s.writes != faster {
 		return gaveWayToSlower
@@ -111,7 +111,7 @@ func judgeComparison(s *sight, c choice) breach {
 	return fine
 }
 
-// giveWayMistakes are mistakes about a leader that is not well.
+// giveWayMistakes returns mistakes about an unhealthy leader.
 func giveWayMistakes() []Mistake {
 	others := func(change func(v *policy.View, h *policy.Host)) rules {
 		return seeing(func(v *policy.View) {
@@ -129,8 +129,8 @@ func giveWayMistakes() []Mistake {
 			}
 		})
 	}
-	// of two voters, so that the other one is the best there is
-	asked := func(sc *Scenario) { of(2, 2, 1, VerdictChange)(sc); sc.Asks = 1 }
+	// with two voters, so that the other one is the best candidate
+	asked := func(sc *Scenario) { of(2, 2, 1, HealthChange)(sc); sc.Asks = 1 }
 	return []Mistake{
 		{
 			Name: "leadership goes to a host that is about to be taken down", breach: gaveWayToTaken, scope: asked,
@@ -138,7 +138,7 @@ func giveWayMistakes() []Mistake {
 		},
 		{
 			Name: "leadership goes to a member that is being removed", breach: gaveWayToTaken,
-			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Removals = 1 },
+			scope: func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op.MemberID = 0
@@ -147,12 +147,12 @@ func giveWayMistakes() []Mistake {
 		},
 		{
 			Name: "leadership goes to another unhealthy voter", breach: gaveWayToWorse,
-			scope: of(2, 2, 2, VerdictChange),
+			scope: of(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Health = health.OK }),
 		},
 		{
 			Name: "leadership goes to a voter in unknown health", breach: gaveWayToWorse,
-			scope: of(2, 2, 2, VerdictChange),
+			scope: of(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Health == health.Unknown {
 					h.Health = health.OK
@@ -161,12 +161,12 @@ func giveWayMistakes() []Mistake {
 		},
 		{
 			Name: "a slow leader transfers leadership to a voter whose writes take as long", breach: gaveWayToSlower,
-			scope: of(2, 2, 1, VerdictChange),
+			scope: of(2, 2, 1, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
 		},
 		{
 			Name: "a slow leader transfers leadership to a voter whose measurement is unknown", breach: gaveWayToSlower,
-			scope: of(2, 2, 1, VerdictChange),
+			scope: of(2, 2, 1, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Writes.Mean == 0 {
 					h.Writes.Mean = quickMean
@@ -175,35 +175,35 @@ func giveWayMistakes() []Mistake {
 		},
 		{
 			Name: "a slow leader does not compare measurements", breach: gaveWayToSlower,
-			scope: of(2, 2, 1, VerdictChange),
+			scope: of(2, 2, 1, HealthChange),
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
 			Name:   "a leader inverts which voters are down, and transfers leadership to one that is",
-			breach: gaveWayToDead, scope: of(3, 3, 2, VerdictChange|EtcdCrash),
+			breach: gaveWayToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live == (m.PeerURL == v.Self.PeerURL) })
 			}),
 		},
 		{
 			Name: "a leader transfers leadership during its own operation", breach: gaveWayInTurn,
-			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Asks = 1 },
+			scope: func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Asks = 1 },
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time does not see the pause that its member holds",
-			breach: stepWhilePaused, scope: of(2, 2, 2, VerdictChange|OperatorPause),
+			breach: stepWhilePaused, scope: of(2, 2, 2, HealthChange|OperatorPause),
 			rules: held(func(led *policy.View) { led.Pause = nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time does not see whose operation its member holds",
 			breach: gaveWayToTaken,
-			scope:  func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Removals = 1 },
+			scope:  func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules:  held(func(led *policy.View) { led.Op = nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time takes every voter for one that follows it",
-			breach: gaveWayToDead, scope: of(3, 3, 2, VerdictChange|EtcdCrash),
+			breach: gaveWayToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
 			rules: held(func(led *policy.View) {
 				eachMember(led, func(m *policy.Member) { m.Live, m.LiveFor = true, ages })
 			}),

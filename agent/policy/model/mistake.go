@@ -11,14 +11,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Mistake is a mistake that is put into the policy, by showing it a world that is not there, or
-// into the protocol of lock and agent. The explorer must find it.
+// Mistake is a mistake seeded into the policy, by showing it a wrong view, or into the protocol of lock and agent. The
+// explorer must find it.
 type Mistake struct {
 	Name    string
-	Promise string // that breaks, as Breach has it
+	Promise string // the broken promise, as in Breach
 	breach  breach
 	rules   rules
-	scope   func(sc *Scenario) // what it takes beyond one host joining one voter without a fault
+	scope   func(sc *Scenario) // the difference to one host that joins one voter without a fault
 }
 
 // Scenario returns the smallest scope in which the mistake shows.
@@ -30,12 +30,12 @@ func (m Mistake) Scenario() Scenario {
 	return sc
 }
 
-// faults is a scope with so many faults of these classes.
+// faults is a scope with n faults of these classes.
 func faults(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Faults, sc.Budget = 3, class, n }
 }
 
-// of makes a scope in which faults, if there are any, come to a cluster of so many voters.
+// of is a scope in which the faults happen in a cluster with that many voters.
 func of(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
 }
@@ -45,7 +45,7 @@ func withStandby(n int, class Faults) func(sc *Scenario) {
 	return of(4, 3, n, class)
 }
 
-// lively also asks for liveness.
+// lively also checks liveness.
 func lively(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
@@ -62,7 +62,7 @@ func eachMember(v *policy.View, change func(m *policy.Member)) {
 	}
 }
 
-// Mistakes are the seeded mistakes.
+// Mistakes returns the seeded mistakes.
 func Mistakes() []Mistake {
 	list := append(membershipMistakes(), hostMistakes()...)
 	list = append(list, operationMistakes()...)
@@ -75,7 +75,7 @@ func Mistakes() []Mistake {
 	list = append(list, lostMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		sickMistakes(), giveWayMistakes(), quietMistakes())...)
+		unhealthyMistakes(), giveWayMistakes(), quietMistakes())...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {
@@ -84,7 +84,7 @@ func Mistakes() []Mistake {
 	return list
 }
 
-// membershipMistakes are mistakes about members and quorums.
+// membershipMistakes returns mistakes about members and quorums.
 func membershipMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -172,11 +172,11 @@ func membershipMistakes() []Mistake {
 	}
 }
 
-// hostMistakes are mistakes about what makes a host fit.
+// hostMistakes returns mistakes about what makes a host healthy.
 func hostMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "UNKNOWN counts as OK", breach: unknownJoins, scope: faults(1, VerdictChange),
+			Name: "UNKNOWN counts as OK", breach: unknownJoins, scope: faults(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Unknown {
 					v.Health.State = health.OK
@@ -184,7 +184,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "UNKNOWN counts as SLOW", breach: unknownEvicts, scope: faults(1, VerdictChange),
+			Name: "UNKNOWN counts as SLOW", breach: unknownEvicts, scope: faults(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Unknown {
 					v.Health.State = health.Slow
@@ -192,7 +192,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "SLOW counts as OK", breach: unfitJoins, scope: faults(1, VerdictChange),
+			Name: "SLOW counts as OK", breach: unfitJoins, scope: faults(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Slow {
 					v.Health.State = health.OK
@@ -204,7 +204,7 @@ func hostMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a common cause is ignored", breach: commonCause, scope: of(3, 2, 2, VerdictChange),
+			Name: "a common cause is ignored", breach: commonCause, scope: of(3, 2, 2, HealthChange),
 			rules: after(seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -227,7 +227,7 @@ func hostMistakes() []Mistake {
 	}
 }
 
-// operationMistakes are mistakes about the operation and its record.
+// operationMistakes returns mistakes about the operation and its record.
 func operationMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -303,7 +303,7 @@ func operationMistakes() []Mistake {
 	}
 }
 
-// lockMistakes are mistakes in the protocol of the lock.
+// lockMistakes returns mistakes in the lock protocol.
 func lockMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -8,14 +8,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// after is what is looked for when the breaches that come before it are let pass.
+// after ignores earlier breaches, so that the one behind them is found.
 func after(r rules, past ...breach) rules {
 	r.past = past
 	return r
 }
 
-// graveMistakes are mistakes that break a promise only after another one, or in a way of their own. With them
-// every promise is one that can be broken.
+// graveMistakes returns mistakes that break a promise only after another one, or in a way of their own. With them, a
+// mistake breaks every promise.
 func graveMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -81,13 +81,13 @@ func graveMistakes() []Mistake {
 		},
 		{
 			Name: "a host reports itself ready despite reasons against it", breach: readyDiffers,
-			scope: faults(1, VerdictChange),
+			scope: faults(1, HealthChange),
 			rules: rules{say: func(d *policy.Decision) { d.Waiting = "" }},
 		},
 	}
 }
 
-// graveCycleMistakes are those about hosts that are taken down and brought back.
+// graveCycleMistakes returns those about hosts that are taken down and brought back.
 func graveCycleMistakes() []Mistake {
 	return []Mistake{
 		{

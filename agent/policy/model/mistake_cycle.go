@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// asking is a scope in which one of so many voters is asked to be taken down.
+// asking is a scope in which one of the voters is asked to be taken down.
 func asking(voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Asks, sc.Faults, sc.Budget = voters, voters, 1, class, n
@@ -18,7 +18,7 @@ func asking(voters, n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// asking2 is one in which two are.
+// asking2 is a scope in which two voters are.
 func asking2(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		asking(3, n, class)(sc)
@@ -26,7 +26,7 @@ func asking2(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// phantom shows one more voter, which is well.
+// phantom adds a healthy voter to the view.
 func phantom(v *policy.View) {
 	if !v.Cluster.Reachable {
 		return
@@ -49,7 +49,7 @@ func ownMember(v *policy.View, change func(m *policy.Member)) {
 	})
 }
 
-// stopMistakes are mistakes about whether a voter may be taken down.
+// stopMistakes returns mistakes about whether a voter may be taken down.
 func stopMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -81,7 +81,7 @@ func stopMistakes() []Mistake {
 		},
 		{
 			Name: "a voter is taken down while another one is unhealthy", breach: stopAtRisk,
-			scope: asking(3, 1, VerdictChange),
+			scope: asking(3, 1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -123,7 +123,7 @@ func stopMistakes() []Mistake {
 	}
 }
 
-// commandMistakes are mistakes about the program that is run while etcd is down.
+// commandMistakes returns mistakes about the program that runs while etcd is down.
 func commandMistakes() []Mistake {
 	state := func(from, to policy.HookState) rules {
 		return seeing(func(v *policy.View) {
@@ -172,7 +172,7 @@ func commandMistakes() []Mistake {
 	}
 }
 
-// cycleMistakes are mistakes about the operation that takes a host down and brings it back.
+// cycleMistakes returns mistakes about the operation that takes a host down and brings it back.
 func cycleMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -210,7 +210,7 @@ func cycleMistakes() []Mistake {
 	}
 }
 
-// requesting is a mistake about what becomes of what was asked: one thing is taken for another.
+// requesting is a mistake about a request's change: one change is taken for another.
 func requesting(right, wrong policy.RequestChange) rules {
 	return rules{say: func(d *policy.Decision) {
 		if d.Notes.Request.Change == right {
@@ -222,7 +222,7 @@ func requesting(right, wrong policy.RequestChange) rules {
 	}}
 }
 
-// noting is a mistake about what the disk says of a request after a transition.
+// noting is a mistake about what the disk records about a request after a transition.
 func noting(change func(before, after *policy.Standing)) rules {
 	return rules{noted: func(before, after policy.Standing) policy.Standing {
 		change(&before, &after)
@@ -230,7 +230,7 @@ func noting(change func(before, after *policy.Standing)) rules {
 	}}
 }
 
-// takenForReleased is the mistake that a record which somebody has deleted is taken for one that a person has.
+// takenForReleased is the mistake that a deleted record is taken for a released one.
 func takenForReleased() rules {
 	return seeing(func(v *policy.View) {
 		if v.Asked != nil && v.Asked.Noted {
@@ -239,7 +239,7 @@ func takenForReleased() rules {
 	})
 }
 
-// requestMistakes are mistakes about when what was asked of a host is over.
+// requestMistakes returns mistakes about when a host's request is over.
 func requestMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -301,7 +301,7 @@ func requestMistakes() []Mistake {
 	}
 }
 
-// cyclingMistakes are mistakes about a host that is down in its turn, and about its way back.
+// cyclingMistakes returns mistakes about a host that is down in its operation, and about its way back.
 func cyclingMistakes() []Mistake {
 	return []Mistake{
 		{

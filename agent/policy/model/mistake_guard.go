@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// guarding is a mistake about the start guard: one thing is taken for another.
+// guarding is a mistake about the start guard: one value is taken for another.
 func guarding(right, wrong policy.StartGuard) rules {
 	return rules{say: func(d *policy.Decision) {
 		if d.Notes.StartGuard == right {
@@ -14,7 +14,7 @@ func guarding(right, wrong policy.StartGuard) rules {
 	}}
 }
 
-// stepping is a mistake about what the start guard is before a step.
+// stepping is a mistake about the start guard before a step.
 func stepping(kind policy.StepKind, wrong policy.StartGuard) rules {
 	return rules{say: func(d *policy.Decision) {
 		if d.Step.Kind == kind {
@@ -23,7 +23,7 @@ func stepping(kind policy.StepKind, wrong policy.StartGuard) rules {
 	}}
 }
 
-// guardMistakes are mistakes about what keeps etcd from starting by itself at a boot.
+// guardMistakes returns mistakes about what keeps etcd from starting at a boot.
 func guardMistakes() []Mistake {
 	return []Mistake{
 		{

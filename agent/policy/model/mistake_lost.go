@@ -5,8 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// swapped is a scope in which the disk of a voter that is in maintenance is replaced, with so many faults of these
-// classes beside.
+// swapped is a scope in which the disk of a voter in maintenance is replaced, with n more faults of these classes.
 func swapped(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Asks, sc.Faults, sc.Budget = 3, 3, 1, Swap|class, n+1
@@ -14,7 +13,7 @@ func swapped(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// ownVoter is the deciding host's member, if it votes.
+// ownVoter returns the deciding host's member, if it votes.
 func ownVoter(v *policy.View) (policy.Member, bool) {
 	for _, m := range v.Cluster.Members {
 		if m.PeerURL == v.Self.PeerURL && !m.Learner {
@@ -24,7 +23,7 @@ func ownVoter(v *policy.View) (policy.Member, bool) {
 	return policy.Member{}, false
 }
 
-// seesLoss changes what a host sees whose own voter's data is gone.
+// seesLoss changes the view of a host whose own voter's data is gone.
 func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 	return seeing(func(v *policy.View) {
 		if m, votes := ownVoter(v); votes && v.Data.State == policy.DataEmpty {
@@ -33,7 +32,7 @@ func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 	})
 }
 
-// lostMistakes are mistakes about a voter whose data is gone when its host is to be brought back.
+// lostMistakes returns mistakes about a voter whose data is gone when its host is to be brought back.
 func lostMistakes() []Mistake {
 	return []Mistake{
 		{

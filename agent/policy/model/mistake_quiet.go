@@ -8,10 +8,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// calming is a mistake in what a host looks at before it says that all is quiet; what it decides is right.
+// calming is a mistake in what a host checks before it reports that all is quiet; its decision is right.
 func calming(change func(v *policy.View)) rules { return rules{calm: change} }
 
-// quietMistakes are mistakes about when a host may ask less often.
+// quietMistakes returns mistakes about when a host may ask less often.
 func quietMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -49,7 +49,7 @@ func quietMistakes() []Mistake {
 		},
 		{
 			Name: "idle is reported on an unhealthy host", breach: quietTooEarly,
-			scope: of(3, 3, 1, VerdictChange),
+			scope: of(3, 3, 1, HealthChange),
 			rules: calming(func(v *policy.View) { v.Health.State = health.OK }),
 		},
 	}

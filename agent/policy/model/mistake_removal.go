@@ -5,14 +5,14 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// removals is a scope in which a person has one of three voters removed, with so many faults of these classes.
+// removals is a scope in which an operator removes one of three voters, with n faults of these classes.
 func removals(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Removals, sc.Faults, sc.Budget = 3, 3, 1, class, n
 	}
 }
 
-// goes returns the ID of the member that is to be removed, or 0.
+// goes returns the ID of the member to be removed, or 0.
 func goes(v *policy.View) uint64 {
 	switch {
 	case v.Op != nil && v.Op.Kind == policy.KindRemove:
@@ -23,7 +23,7 @@ func goes(v *policy.View) uint64 {
 	return 0
 }
 
-// removalMistakes are mistakes about members that people have removed.
+// removalMistakes returns mistakes about members that operators remove.
 func removalMistakes() []Mistake {
 	return []Mistake{
 		{

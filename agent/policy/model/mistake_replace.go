@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// replacements is a scope in which a dead one of three voters is replaced by a spare, with so many faults of these
-// classes beside that its host goes down.
+// replacements is a scope in which a spare replaces a dead one of three voters, with n faults of these classes besides
+// the host that goes down.
 func replacements(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 4, 3, true, HostCrash|class, n+1
@@ -19,8 +19,8 @@ func replacements(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// replacementsBesideATurn is the same, and a host is asked to be taken down.
-func replacementsBesideATurn(sc *Scenario) {
+// replacementsDuringMaintenance is the same, and a host is asked to be taken down.
+func replacementsDuringMaintenance(sc *Scenario) {
 	replacements(0, 0)(sc)
 	sc.Asks = 1
 }
@@ -33,10 +33,10 @@ func byStandby(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// inReplacement reports whether a replacement is in flight or could begin.
+// inReplacement reports whether a replacement is in flight.
 func inReplacement(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.KindReplace }
 
-// callDead makes everybody call a member dead, at whatever it does.
+// callDead makes every voter report a member dead, whatever that member does.
 func callDead(v *policy.View, id uint64) {
 	url := ""
 	eachMember(v, func(m *policy.Member) {
@@ -50,12 +50,12 @@ func callDead(v *policy.View, id uint64) {
 	}
 }
 
-// replacementMistakes are mistakes about voters that are replaced.
+// replacementMistakes returns mistakes about voters that are replaced.
 func replacementMistakes() []Mistake {
 	return slices.Concat(deadMistakes(), repairMistakes(), surplusMistakes(), givenUpMistakes(), ejectedMistakes())
 }
 
-// deadMistakes are mistakes about who is dead.
+// deadMistakes returns mistakes about which voter is dead.
 func deadMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -126,7 +126,7 @@ func deadMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					present := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
-					if m.Live && !m.Learner && !present { // its agent has no word, and it answers this one
+					if m.Live && !m.Learner && !present { // its agent reports nothing, and it answers this one
 						callDead(v, m.ID)
 					}
 				})
@@ -135,8 +135,8 @@ func deadMistakes() []Mistake {
 	}
 }
 
-// ofFour is a scope in which one of four voters dies, of which three are wanted, and nobody could take its place; with
-// so many faults of these classes beside.
+// ofFour is a scope in which one of four voters dies although three are configured, and no host could replace it; with
+// n more faults of these classes.
 func ofFour(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)
@@ -144,7 +144,7 @@ func ofFour(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// surplusMistakes are mistakes about a dead voter that is one too many.
+// surplusMistakes returns mistakes about a dead surplus voter.
 func surplusMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -187,7 +187,7 @@ func surplusMistakes() []Mistake {
 		},
 		{
 			Name: "a dead surplus voter is removed while another one is unhealthy", breach: replacedInCommon,
-			scope: ofFour(1, VerdictChange),
+			scope: ofFour(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -197,12 +197,12 @@ func surplusMistakes() []Mistake {
 	}
 }
 
-// repairMistakes are mistakes about when a dead voter is replaced, and by whom.
+// repairMistakes returns mistakes about when a dead voter is replaced, and by which host.
 func repairMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "a dead voter is replaced while another one is unhealthy", breach: replacedInCommon,
-			scope: replacements(1, VerdictChange),
+			scope: replacements(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -211,7 +211,7 @@ func repairMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy spare replaces a voter", breach: replacedForNothing,
-			scope: replacements(1, VerdictChange),
+			scope: replacements(1, HealthChange),
 			rules: seeing(func(v *policy.View) { v.Health.State = health.OK }),
 		},
 		{
@@ -264,7 +264,7 @@ func repairMistakes() []Mistake {
 	}
 }
 
-// givenUpMistakes are mistakes about a replacement that does not come to its end.
+// givenUpMistakes returns mistakes about a replacement that does not complete.
 func givenUpMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -308,8 +308,8 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "a turn that the others cannot spare is kept, and a dead voter's replacement waits for it",
-			breach: notReplaced, scope: lively(replacementsBesideATurn),
+			Name:   "an operation is kept although the others cannot spare its host, and blocks a replacement",
+			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle {
 					v.Op.WrittenFor = 0
@@ -317,8 +317,8 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an etcd that was stopped for a reboot stays so when another voter dies",
-			breach: notReplaced, scope: lively(replacementsBesideATurn),
+			Name:   "an etcd that was stopped for a reboot stays stopped when another voter dies",
+			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && !v.Cluster.Reachable {
 					v.Asked.RebootFor = 0
@@ -326,8 +326,8 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an etcd that runs again in its turn, and is noted as stopped, keeps the turn",
-			breach: notReplaced, scope: lively(replacementsBesideATurn),
+			Name:   "an etcd that runs again in its operation, and is recorded as stopped, keeps the operation",
+			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Asked != nil && v.Asked.Stopped && v.Unit.State == policy.UnitActive {
 					v.Op.WrittenFor = 0

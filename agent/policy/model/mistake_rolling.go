@@ -9,33 +9,33 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// RollMistake is a mistake that is put into the policy of rollouts, or into what carries it out. The walk must find it.
+// RollMistake is a mistake seeded into the policy of rollouts, or into their execution. The walk must find it.
 type RollMistake struct {
 	Name    string
-	Promise string // that breaks, as Breach has it
+	Promise string // the broken promise, as in Breach
 	Text    string
-	scope   int // in Rolls, with LongRolls behind them
+	scope   int // in Rolls, followed by LongRolls
 	breach  rollBreach
 	rules   rollRules
 }
 
-// Explore looks for the mistake in the smallest scope in which it shows.
+// Explore explores the smallest scope in which the mistake shows.
 func (m RollMistake) Explore(ctx context.Context) Result {
 	r := m.rules
 	r.safe = m.breach != rollForEver
 	return newRollMachine(append(Rolls(), LongRolls()...)[m.scope], r).explore(ctx, 0)
 }
 
-// The scopes in which mistakes show, beside the first.
+// The scopes in which mistakes show, apart from the first.
 const (
 	rollWord = iota + 1
 	rollFault
 	rollSpare
-	_ // the first of LongRolls: nothing shows there first
+	_ // the first of LongRolls: no mistake shows there first
 	rollFaultWord
 )
 
-// RollMistakes are the seeded mistakes.
+// RollMistakes returns the seeded mistakes.
 func RollMistakes() []RollMistake {
 	list := append(mistakesOfTurns(), mistakesOfEnds()...)
 	for i := range list {
@@ -45,7 +45,7 @@ func RollMistakes() []RollMistake {
 	return list
 }
 
-// mistakesOfTurns are those about whose turn it is.
+// mistakesOfTurns returns those about which host is next.
 func mistakesOfTurns() []RollMistake {
 	return []RollMistake{
 		{
@@ -102,7 +102,7 @@ func mistakesOfTurns() []RollMistake {
 	}
 }
 
-// mistakesOfEnds are those about what has been done, and how a rollout ends.
+// mistakesOfEnds returns those about what has been done, and about how a rollout ends.
 func mistakesOfEnds() []RollMistake {
 	return []RollMistake{
 		{

@@ -9,28 +9,27 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// RuinMistake is a mistake that is put into the policy, or into what it is told, in a cluster that has lost its
-// majority. The walk must find it.
+// RuinMistake is a mistake seeded into the policy, or into its input, after a quorum loss. The walk must find it.
 type RuinMistake struct {
 	Name    string
-	Promise string // that breaks, as Breach has it
+	Promise string // the broken promise, as in Breach
 	Text    string
 	scope   int // in Ruins
 	breach  ruinBreach
 	rules   ruinRules
 }
 
-// Explore looks for the mistake in the smallest scope in which it shows.
+// Explore explores the smallest scope in which the mistake shows.
 func (m RuinMistake) Explore(ctx context.Context) Result {
 	r := m.rules
 	r.safe = m.breach != neverBack
 	return newRuinMachine(m.Ruin(), r).explore(ctx, 0)
 }
 
-// Ruin gives that scope.
+// Ruin returns that scope.
 func (m RuinMistake) Ruin() Ruin { return smallestRuins()[m.scope] }
 
-// The scopes in which mistakes show, beside the first.
+// The scopes in which mistakes show, apart from the first.
 const (
 	healthy3 = 2
 	unequal5 = 3 // two of five are left, and the one whose name comes first has the shorter log
@@ -40,7 +39,7 @@ func smallestRuins() []Ruin {
 	return append(Ruins(), Ruin{Name: "3 of 5 lost", Voters: 5, Wiped: 3, Behind: 1, Plans: 1})
 }
 
-// RuinMistakes are the seeded mistakes.
+// RuinMistakes returns the seeded mistakes.
 func RuinMistakes() []RuinMistake {
 	list := ruinMistakes()
 	for i := range list {
@@ -57,7 +56,7 @@ func ruinMistakes() []RuinMistake {
 			breach: twoServe, scope: healthy3,
 			rules: ruinRules{
 				blind: true,
-				tell:  func(told *policy.HostRemains) { told.Quorum, told.Empty = false, told.Host != "A" },
+				tell:  func(r *policy.HostRemains) { r.Quorum, r.Empty = false, r.Host != "A" },
 				shown: func(p *policy.OfferedPlan) { p.Now.Quorum, p.Now.Index = false, 10 },
 				view: func(v *policy.View) {
 					if v.Recovery != nil {
@@ -114,7 +113,7 @@ func ruinMistakes() []RuinMistake {
 		},
 		{
 			Name: "the shorter log is chosen", breach: writesLost, scope: unequal5,
-			rules: ruinRules{tell: func(told *policy.HostRemains) { told.Index = 100 - told.Index }},
+			rules: ruinRules{tell: func(r *policy.HostRemains) { r.Index = 100 - r.Index }},
 		},
 		{
 			Name: "the survivor does not announce the new cluster", breach: neverBack,
@@ -159,7 +158,7 @@ func seeingPlan(change func(v *policy.View, r *policy.Recovery)) ruinRules {
 	}}
 }
 
-// goesOnAlone shows a cluster that answers, as though the new one were there.
+// goesOnAlone shows a cluster that answers, as if it were the new one.
 func goesOnAlone(v *policy.View, r *policy.Recovery) {
 	v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.ID = true, true, r.New
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// withSpare is a scope in which a voter has a standby, and another host could be it.
+// withSpare is a scope in which a voter has a standby, and another host could become the standby.
 func withSpare(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 3, 1, true, class, n
@@ -16,7 +16,7 @@ func withSpare(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// strays makes every learner that has started look as if it were lost, where that is asked for.
+// strays makes every learner that has started and matches where look lost.
 func strays(v *policy.View, where func(m *policy.Member) bool) {
 	eachMember(v, func(m *policy.Member) {
 		if m.Learner && m.Name != "" && where(m) {
@@ -26,7 +26,7 @@ func strays(v *policy.View, where func(m *policy.Member) bool) {
 	})
 }
 
-// standbyMistakes are mistakes about a standby that is lost.
+// standbyMistakes returns mistakes about a lost standby.
 func standbyMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -35,7 +35,7 @@ func standbyMistakes() []Mistake {
 		},
 		{
 			Name: "a standby in unknown health is removed as unhealthy", breach: standbyLetGo,
-			scope: withSpare(1, VerdictChange),
+			scope: withSpare(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					if h := &v.Hosts[i]; h.Role == policy.RoleStandby && h.Health == health.Unknown {
@@ -76,7 +76,7 @@ func standbyMistakes() []Mistake {
 		},
 		{
 			Name: "a standby is removed although no other host is ready", breach: standbyForNothing,
-			scope: withSpare(1, HostCrash|VerdictChange),
+			scope: withSpare(1, HostCrash|HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Waiting = ""

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestEveryMistakeIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+func TestEveryMistakeBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	for _, m := range Mistakes() {
 		t.Run(m.Name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestEveryPromiseIsBrokenByAMistake(t *testing.T) {
 	}
 }
 
-func TestAStoryTellsWhoDidWhatAndWhatTheySaw(t *testing.T) {
+func TestAStoryNamesActorsActionsAndViews(t *testing.T) {
 	t.Parallel()
 	for _, m := range Mistakes() {
 		if m.Name != "validity counts from receipt" {

@@ -10,24 +10,24 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sickness is a scope in which a sick one of three voters is replaced by a spare, with so many faults of these classes
-// beside that it becomes sick.
-func sickness(n int, class Faults) func(sc *Scenario) {
+// unhealthyScope is a scope in which a spare replaces an unhealthy one of three voters, with n more faults of these
+// classes.
+func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, VerdictChange|class, n+1
+		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
 		sc.Target = policy.Target{Voters: 3}
 	}
 }
 
-// surplus is a scope in which one of four voters becomes sick, of which three are wanted, and so many agents die.
+// surplus is a scope in which one of four voters becomes unhealthy although three are configured, and n agents die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sickness(n, AgentCrash)(sc)
+		unhealthyScope(n, AgentCrash)(sc)
 		sc.Voters = 4
 	}
 }
 
-// tardily is the same scope, where one that does not answer is too slow to.
+// tardily is the same scope, in which a voter that does not answer is too slow to.
 func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
@@ -35,7 +35,7 @@ func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
 	}
 }
 
-// eachHost changes what is seen of every host.
+// eachHost changes the view of every host.
 func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	return seeing(func(v *policy.View) {
 		for i := range v.Hosts {
@@ -44,7 +44,7 @@ func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
-// withFsyncs changes what is seen of each member, its fsyncs among that, and of its host.
+// withFsyncs changes the view of each member with its fsyncs, and of its host.
 func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -55,7 +55,7 @@ func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	})
 }
 
-// ofReplaced changes what is seen of the member that is replaced, and of its host.
+// ofReplaced changes the view of the replaced member, and of its host.
 func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -66,7 +66,7 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes is a mistake of a host that votes in the place of another which is there still.
+// whileItVotes is a mistake of a host that has replaced a voter and votes while that voter is still a member.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {
@@ -78,7 +78,7 @@ func whileItVotes(change func(v *policy.View)) rules {
 	})
 }
 
-// forThoseGone is what a voter takes for the word of those whose agents are gone while one votes too many.
+// forThoseGone assumes a health state for the hosts whose agents are gone while there is a surplus voter.
 func forThoseGone(word health.State) func(v *policy.View) {
 	return func(v *policy.View) {
 		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
@@ -96,12 +96,12 @@ func forThoseGone(word health.State) func(v *policy.View) {
 	}
 }
 
-// sickMistakes are mistakes about voters that are sick.
-func sickMistakes() []Mistake {
+// unhealthyMistakes returns mistakes about unhealthy voters.
+func unhealthyMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
 			Name: "an unhealthy voter that fails reads counts as live", breach: voterDown,
-			scope: sickness(1, EtcdCrash),
+			scope: unhealthyScope(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if m.Fsyncs.SlowFor > 0 {
@@ -112,24 +112,24 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter that responds is removed as if it did not", breach: removedBeforeJoin,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				m.Live, m.DownFor, h.Ails.HangsFor = false, ages, ages
 			}),
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
-			scope: tardily(sickness(1, EtcdCrash)),
+			scope: tardily(unhealthyScope(1, EtcdCrash)),
 			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.Ails.HangsFor = ages }),
 		},
 		{
 			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,
-			scope: lively(tardily(sickness(0, 0))),
+			scope: lively(tardily(unhealthyScope(0, 0))),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Sees = nil }),
 		},
 		{
 			Name: "a down voter is overlooked while an unhealthy one responds too slowly", breach: voterDown,
-			scope: tardily(sickness(1, EtcdCrash)),
+			scope: tardily(unhealthyScope(1, EtcdCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if inReplacement(v) && m.ID != v.Op.Replaces && !m.Learner {
@@ -140,24 +140,24 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy leader is removed without a leadership transfer", breach: leaderRemoved,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) { m.Leader = false }),
 		},
 		{
 			Name: "an unhealthy voter is removed while another one is down", breach: removedAtRisk,
-			scope: sickness(1, EtcdCrash),
+			scope: unhealthyScope(1, EtcdCrash),
 			rules: whileItVotes(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
 			}),
 		},
 		{
 			Name: "outdated reports about an unhealthy voter count as current", breach: replacedUntold,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Answered = true }),
 		},
 		{
 			Name: "an unhealthy spare replaces an unhealthy voter", breach: replacedForNothing,
-			scope: sickness(1, 0),
+			scope: unhealthyScope(1, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Health.State = health.OK
 				for i := range v.Hosts {
@@ -178,7 +178,7 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "a recovered voter is removed while another one is unhealthy", breach: wellRemoved,
-			scope: sickness(1, 0),
+			scope: unhealthyScope(1, 0),
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
 					if h.Health == health.OK && m.Live {
@@ -188,17 +188,17 @@ func sickMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),
+			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(unhealthyScope(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Limits.SickGrace = 0 }),
 		},
 	}...)
 }
 
-// witnessMistakes are mistakes about who is sick.
+// witnessMistakes returns mistakes about which voter is unhealthy.
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a host's own record counts as evidence", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a host's own record counts as evidence", breach: liveReplaced, scope: unhealthyScope(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if h.Health == health.Slow {
 					m.Fsyncs.SlowFor = ages
@@ -206,7 +206,8 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter is replaced on the metrics of its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
+			Name: "a voter is replaced on the metrics of its etcd alone", breach: liveReplaced,
+			scope: unhealthyScope(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor > 0 {
 					h.Health, h.Ails.For, h.Recovers = health.Slow, ages, false
@@ -215,7 +216,7 @@ func witnessMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is replaced while another one is unhealthy", breach: replacedInCommon,
-			scope: sickness(1, 0),
+			scope: unhealthyScope(1, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor == 0 {
 					h.Health, h.Strained = health.OK, false
@@ -224,12 +225,12 @@ func witnessMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is replaced although another one was recently WARM", breach: replacedInCommon,
-			scope: sickness(1, ClockChange),
+			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Strained = h.Health == health.Slow }),
 		},
 		{
 			Name: "a voter that is SLOW only from past samples counts as slow now", breach: liveReplaced,
-			scope: sickness(1, ClockChange),
+			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) {
 				if h.Recovers {
 					h.Recovers, h.Ails.For = false, ages
@@ -238,7 +239,7 @@ func witnessMistakes() []Mistake {
 		},
 		{
 			Name: "a recovered voter is replaced", breach: wellReplaced,
-			scope: sickness(0, 0),
+			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.UnhealthySince{For: ages}
 				m.Fsyncs.SlowFor = ages

@@ -10,25 +10,25 @@ import (
 	"testing"
 )
 
-// What the differential test compares is an abstraction of the model: of every explored world only
-// what is etcd's, and of every explored event only what etcd takes part in. Explored traces that
-// agree in that are one, so that a few hundred pairs of a state and an operation stand for them all.
+// The differential test compares an abstraction of the model: only etcd's part of each explored world, and only the
+// events in which etcd takes part. Explored traces that agree in these count as one, so that a few hundred pairs of a
+// state and an operation cover all traces.
 
 // opKind is a kind of operation on a cluster.
 type opKind uint8
 
 const (
-	opAdd     opKind = iota // MemberAddAsLearner, its checks made now
+	opAdd     opKind = iota // MemberAddAsLearner, checked by etcd now
 	opPromote               // MemberPromote at the leader
 	opRemove                // MemberRemove
-	opLateAdd               // the same, their checks passed long ago
+	opLateAdd               // the same, checked by etcd long ago
 	opLatePromote
 	opLateRemove
 	opStart // the unit
 	opStop
 	opKill
 	opCrash // the whole host
-	opUp    // what becomes of an etcd that starts, or that finds itself removed
+	opUp    // the outcome for an etcd that starts, or finds itself removed
 	opCut   // the member from all others
 	opHeal
 	opEnv // arg: what the unit would start as
@@ -53,7 +53,7 @@ type operation struct {
 // cluster is a state of etcd: a world without its agents.
 type cluster struct{ key [maxHosts]uint16 }
 
-// etcdOnly keeps of a world what is etcd's.
+// etcdOnly reduces a world to etcd's part.
 func etcdOnly(w *world) world {
 	c := world{n: w.n, lock: -1}
 	for i := range w.n {
@@ -68,8 +68,8 @@ func etcdOnly(w *world) world {
 	return c
 }
 
-// clusterOf returns the state that all worlds have which differ only in which host is which, and
-// the order of hosts in it: host order[i] stands at place i.
+// clusterOf returns the state shared by all worlds that differ only in the order of their hosts, and the order of hosts
+// in it: host order[i] is at place i.
 func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
 	word := func(i uint8) uint16 {
 		h := &w.hosts[i]
@@ -90,7 +90,7 @@ func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
 	return c, order
 }
 
-// world makes a world of a state, with its hosts in order. Hosts that are nothing are left out.
+// world builds a world from a state, with its hosts in order. It leaves out hosts without any state.
 func (c cluster) world(n int) world {
 	w := world{n: n, lock: -1}
 	for i := range n {
@@ -138,7 +138,7 @@ func (o operation) text() string {
 	return text
 }
 
-// operationOf finds what etcd has to do in an event; ok is false if it has nothing to do with it.
+// operationOf returns etcd's part in an event; ok is false if it has none.
 func operationOf(e event, before, after *world) (o operation, ok bool) {
 	h := &before.hosts[e.host]
 	o = operation{host: e.host}
@@ -211,7 +211,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 	return o, true
 }
 
-// do lets an operation happen in a world without agents, by the functions of the model.
+// do applies an operation to a world without agents, by the functions of the model.
 func (o operation) do(w *world) {
 	i := int(o.host)
 	h := &w.hosts[i]
@@ -248,14 +248,13 @@ type pair struct {
 	operation
 }
 
-// pairs are the pairs that an exploration meets, each with the number of transitions that it
-// stands for.
+// pairs are the pairs that an exploration meets, with the number of transitions that each covers.
 type pairs struct {
 	met    map[pair]int
-	broken string // how an event and its operation differ, if any do
+	broken string // how an event and its operation differ, if they do
 }
 
-// watched explores and gives the pairs that are met, and the number of states.
+// watched explores the scopes and returns the pairs it meets, and the number of states.
 func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 	t.Helper()
 	all.met = map[pair]int{}
@@ -281,7 +280,7 @@ func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 	return all, states
 }
 
-func TestAnEventDoesToEtcdWhatItsOperationDoes(t *testing.T) {
+func TestAnEventAndItsOperationHaveTheSameEffectOnEtcd(t *testing.T) {
 	t.Parallel()
 	if p, _ := watched(t, slices.Concat(small(), smallRemovals(), smallReplacements())); p.broken != "" {
 		t.Error(p.broken)
@@ -295,21 +294,21 @@ func (p *pairs) watch(e event, before, after *world) {
 	o, ok := operationOf(e, before, after)
 	if !ok {
 		if at != goal {
-			p.broken = fmt.Sprintf("%d at %s is none of etcd's and changes\n%s\nto\n%s", e.kind, hostName(int(e.host)),
-				at.text(), goal.text())
+			p.broken = fmt.Sprintf("event %d at %s does not belong to etcd and changes\n%s\nto\n%s", e.kind,
+				hostName(int(e.host)), at.text(), goal.text())
 		}
 		return
 	}
 	next := from
 	o.do(&next)
 	if got, _ := clusterOf(&next); got != goal {
-		p.broken = fmt.Sprintf("%s leads in\n%s\nto\n%s\nand as an event of the model to\n%s", o.text(), at.text(),
+		p.broken = fmt.Sprintf("%s leads from\n%s\nto\n%s\nand as an event of the model to\n%s", o.text(), at.text(),
 			got.text(), goal.text())
 	}
 	p.met[pair{at, o.placed(order, from.n, at)}]++
 }
 
-// placed names the host of an operation by its place. Hosts that are alike are one.
+// placed names the host of an operation by its place. Identical hosts count as one.
 func (o operation) placed(order [maxHosts]uint8, n int, at cluster) operation {
 	place := slices.Index(order[:n], o.host)
 	o.host = uint8(slices.Index(at.key[:], at.key[place]))

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// breach is a way in which a promise can be broken.
+// breach is a way to break a promise.
 type breach uint8
 
 const (
@@ -102,12 +102,12 @@ const (
 	begunInAlarm
 )
 
-// promise is the promise of the design that a breach breaks, and how.
+// promise names the promise of the design that a breach breaks, and describes how.
 type promise struct{ name, text string }
 
 func promises() map[breach]promise {
 	all := repairPromises()
-	maps.Copy(all, sickPromises())
+	maps.Copy(all, unhealthyPromises())
 	maps.Copy(all, map[breach]promise{
 		twoHolders:        {"P1", "two agents believe that they hold the lock"},
 		twoChanges:        {"P1", "two membership changes are in flight at once"},
@@ -207,7 +207,7 @@ func promises() map[breach]promise {
 	return all
 }
 
-// judgeState finds what no state may show.
+// judgeState returns the breach that a state shows by itself.
 func (w *world) judgeState() breach {
 	holders, changes := 0, 0
 	for i := range w.n {
@@ -237,7 +237,7 @@ func (w *world) judgeState() breach {
 	return fine
 }
 
-// judgeDecision holds a decision against the world as it is at the moment of the view.
+// judgeDecision checks a decision against the world at the time of the view.
 func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	if c.step == none {
 		if c.reason == "" {
@@ -249,7 +249,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return stepWhilePaused
 	}
 	a := &w.hosts[h]
-	if begins(c.step) && c.step != beginAgain && w.turnBeside(h) {
+	if begins(c.step) && c.step != beginAgain && w.anotherInOperation(h) {
 		return secondTurn
 	}
 	switch c.step {
@@ -280,7 +280,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.bereft() {
 			return startedEmpty
 		}
-		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since, but for a
+		// If the disk records that the agent stopped etcd, an operator's later stop is not detectable, except after a
 		// boot.
 		noted := a.stopped != 0 && !a.ranAfterReboot()
 		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 && !noted {
@@ -326,8 +326,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// countedRight reports whether the end of a host's own join counts as it went. A replacement of which etcd was not told
-// may count or not.
+// countedRight reports whether the end of a host's own join is counted according to its outcome. A replacement that
+// etcd was not asked for may count or not.
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case w.opVotes != 0:
@@ -341,16 +341,16 @@ func (w *world) countedRight(c choice) bool {
 	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && untold
 }
 
-// judgeHold asks of a decision whether what becomes of the start guard fits the host.
+// judgeHold checks whether a decision's change of the start guard fits the host.
 func (w *world) judgeHold(h int, c choice) breach {
 	a, hold := &w.hosts[h], c.hold
-	// One that starts for ever, as it does when its member was removed, is held back like one that is down.
+	// An etcd that keeps restarting, as a removed member's does, is held back like one that is down.
 	idle := a.unit == inactive || a.unit == failed || a.unit == taken || a.unit == starting
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
 		return heldBack
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
-		return heldBack // nobody knows after that whose guard it is
+		return heldBack // afterwards nothing shows what the guard was set for
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
 		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
 			hold != policy.HoldBack:
@@ -359,7 +359,7 @@ func (w *world) judgeHold(h int, c choice) breach {
 	return fine
 }
 
-// judgeRequest asks of a decision whether what becomes of what was asked fits what has become of its operation.
+// judgeRequest checks whether a decision's change of the request fits the outcome of its operation.
 func (w *world) judgeRequest(h int, c choice) breach {
 	note := c.request
 	a := &w.hosts[h]
@@ -381,8 +381,8 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	return fine
 }
 
-// judgeNoted asks of a write that begins or ends the record of a cycle whether its host's disk says so: an agent that
-// dies right then has the next one do the work again.
+// judgeNoted checks that the disk records the start or end of a host operation before its record is written: otherwise,
+// if the agent dies right then, the next one repeats the work.
 func (w *world) judgeNoted(h int, step uint8) breach {
 	a := &w.hosts[h]
 	switch {
@@ -395,12 +395,12 @@ func (w *world) judgeNoted(h int, step uint8) breach {
 	return fine
 }
 
-// judgeSelf asks of a decision of a host that reaches etcd whether its disk knows by then which member it is.
+// judgeSelf checks that a host that reaches etcd has recorded on disk which member it is.
 func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	after := w.hosts[h]
 	after.noteSelf(note)
 	if after.bereft() {
-		return fine // judgeEnd asks whether its disk says so
+		return fine // judgeEnd checks whether the disk records it
 	}
 	if w.reaches(h) && after.known != bit(after.list != unlisted && after.data == current) {
 		return selfUnnoted
@@ -408,8 +408,8 @@ func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	return fine
 }
 
-// turnBeside reports whether another host says that it is in its turn.
-func (w *world) turnBeside(h int) bool {
+// anotherInOperation reports whether another host publishes that it is in its operation.
+func (w *world) anotherInOperation(h int) bool {
 	for i := range w.n {
 		if i != h && w.noted(i) && w.present(i) {
 			return true
@@ -418,7 +418,7 @@ func (w *world) turnBeside(h int) bool {
 	return false
 }
 
-// judgeFitness asks whether a host may take a step towards membership.
+// judgeFitness checks whether a host may take a step towards membership.
 func (w *world) judgeFitness(h int) breach {
 	switch w.hosts[h].fit {
 	case slow:
@@ -449,7 +449,7 @@ func (w *world) judgeChange(h int) breach {
 	switch {
 	case !w.joining(h):
 		return changeWithoutOp
-	case !w.allServe() && !w.besideTardy():
+	case !w.allServe() && !w.onlyTardyIsDown():
 		return voterDown
 	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby is promoted at once
 		return unsettled
@@ -466,7 +466,7 @@ func (w *world) judgeAdd(h int) breach {
 
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
-	justCut := w.answers(h) && w.moved != 0 // nobody can have noticed yet
+	justCut := w.answers(h) && w.moved != 0 // no agent can have noticed yet
 	if a.list != learner || a.prog != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}
@@ -479,9 +479,9 @@ func (w *world) judgePromote(h int) breach {
 	}
 	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpWho].list == voter
 	switch {
-	case beside && !w.isSick(int(w.rpWho)):
+	case beside && !w.isUnhealthy(int(w.rpWho)):
 		return wellReplaced
-	case voters%2 == 1 && others == 0 && w.opReplace == 0: // one that takes a place keeps the number
+	case voters%2 == 1 && others == 0 && w.opReplace == 0: // a replacement keeps the number of voters
 		return evenVoters
 	}
 	return w.judgeChange(h)

@@ -5,11 +5,11 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// What a host asks less often while all is quiet changes no state here: no step is taken on what is carried over. So it
-// is judged when a host may say so.
+// What a host asks less often while all is quiet changes no state here, because no step relies on old answers. So the
+// model checks when a host may report that all is quiet.
 
-// quiet reports whether a host that has decided would ask the members in every second turn only. The queue is as
-// whoever keeps it has written it last: it is no part of a sight.
+// quiet reports whether a host that has decided would ask the members only in every second round. The queue is as its
+// writer has last written it; it is no part of a sight.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.AtRest {
 		return false
@@ -23,7 +23,7 @@ func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	return policy.Decide(v).Quiet
 }
 
-// judgeQuiet asks of a host that says all is quiet whether it knows of something that goes on.
+// judgeQuiet checks that a host that reports all quiet knows of nothing in progress.
 func (w *world) judgeQuiet(h int) breach {
 	own := &w.hosts[h]
 	asked := own.ask != nothing || w.removalSeen(h).rm != 0

@@ -5,19 +5,19 @@
 
 package model
 
-// claims are what the model says about etcd, each as a function of a world without agents.
+// claims are the model's statements about etcd, each as a function of a world without agents.
 type claims struct {
-	refuses func(w *world, o operation) answer    // the answer to a change of membership
+	refuses func(w *world, o operation) answer    // the answer to a membership change
 	may     func(w *world, o operation) answerSet // those that it may give instead of accepting
 	quorum  func(w *world) bool                   // whether etcd answers at all
-	serves  func(w *world, i int) bool            // whether a voter reads linearizably, and a learner follows
+	serves  func(w *world, i int) bool            // whether a voter serves linearizable reads, and a learner follows
 	looks   func(w *world, i int) bool            // whether a member looks live
-	up      func(w *world, i int, how uint8) host // what becomes of an etcd that starts or was removed
-	old     func(w *world, i int) bool            // whether one that joins may be given an old list: how is 1
+	up      func(w *world, i int, how uint8) host // the outcome for an etcd that starts or was removed
+	old     func(w *world, i int) bool            // whether a joining etcd may receive an outdated list: how is 1
 	lost    bool                                  // whether a change that only a leader knew of may be lost with it
 }
 
-// ofTheModel are the claims that are explored.
+// ofTheModel returns the claims that are explored.
 func ofTheModel() claims {
 	return claims{
 		refuses: func(w *world, o operation) answer {
@@ -49,7 +49,7 @@ func ofTheModel() claims {
 	}
 }
 
-// texts are what etcd's answers say, in all its versions.
+// texts returns the texts of etcd's answers, in all its versions.
 func (a answer) texts() []string {
 	return [answers][]string{
 		accepted:        {"accepted"},

@@ -23,45 +23,45 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Timings of the real members. The one that cannot be made shorter is etcd's own: it wants 5 s of
-// connections before it adds a member.
+// Timings of the real members. One is etcd's own and cannot be shortened: before it adds a member, etcd wants
+// connections that are 5 s old.
 const (
 	realHeartbeat = 60 * time.Millisecond
 	realElection  = 480 * time.Millisecond
 	longPatience  = 25 * time.Second // for what must happen; a busy machine is slow
-	shortPatience = 11 * time.Second // where it is expected not to happen
+	shortPatience = 11 * time.Second // if it is expected not to happen
 	tick          = 20 * time.Millisecond
 )
 
-// realHost is a host of a bench: the ports of its member, and what is in its directory.
+// realHost is a host of a bench: the ports of its member, and the content of its directory.
 type realHost struct {
-	client, peer, listen string // URLs, and where etcd listens for its peers
+	client, peer, listen string // URLs, and etcd's listen address for its peers
 	dir                  string
-	member               *testbed.Member // that was started last
+	member               *testbed.Member // the last one started
 	initial, state       string          // what an etcd would start as: its environment
 	id                   uint64          // of its member, when it is listed
-	ready                bool            // the member whose data it has has been ready once
+	ready                bool            // the member of its data has been ready once
 	conn                 *clientv3.Client
 }
 
-// bench is a real cluster with the world that it shall be in.
+// bench is a real cluster, and the world that it should match.
 type bench struct {
 	t      testing.TB
 	ctx    context.Context
 	binary string
 	claims claims
-	// patience is how long is waited for what must happen.
+	// patience limits the wait for what must happen.
 	patience time.Duration
 
 	w     world
 	hosts [maxHosts]*realHost
 	net   *wires
 	story []string
-	open  map[string]int // answers that were given though they need not be
+	open  map[string]int // answers that were given without need
 	calls int
 }
 
-// newBench starts a cluster of so many voters; with 0 there is none yet.
+// newBench starts a cluster of that many voters; with 0 there is none yet.
 func newBench(t testing.TB, version string, c claims, voters int, patience time.Duration) *bench {
 	t.Helper()
 	b := &bench{
@@ -141,11 +141,11 @@ func (b *bench) end(i int, how func(*testbed.Member) error) error {
 	if !h.runs() {
 		return nil
 	}
-	_ = how(h.member) // it may just have ended by itself
+	_ = how(h.member) // it may just have exited by itself
 	return b.ended(i)
 }
 
-// ended waits until the etcd process of a host has ended.
+// ended waits until the etcd process of a host has exited.
 func (b *bench) ended(i int) error {
 	bound := b.patience
 	if b.hangs(i) {
@@ -159,7 +159,7 @@ func (b *bench) ended(i int) error {
 	return nil
 }
 
-// hangs reports whether an etcd may never end by itself, nor when it is told to.
+// hangs reports whether an etcd may never exit, not even after a stop.
 func (b *bench) hangs(i int) bool { return b.w.mayHang(i) && !b.hosts[i].ready }
 
 // killHanging does what systemd does to a unit that does not stop.
@@ -168,7 +168,7 @@ func (b *bench) killHanging(i int) error {
 	return b.end(i, (*testbed.Member).Kill9)
 }
 
-// processes returns which members run, and how their logs end.
+// processes returns which members run, and the ends of their logs.
 func (b *bench) processes() string {
 	var text strings.Builder
 	for i, h := range b.hosts {
@@ -179,7 +179,7 @@ func (b *bench) processes() string {
 	return text.String()
 }
 
-// close ends all.
+// close ends everything.
 func (b *bench) close() {
 	for i, h := range b.hosts {
 		if h.runs() {
@@ -193,7 +193,7 @@ func (b *bench) close() {
 	}
 }
 
-// conn returns a client of one member alone.
+// conn returns a client of one member only.
 func (b *bench) conn(i int) *clientv3.Client {
 	h := b.hosts[i]
 	if h.conn == nil {
@@ -206,7 +206,7 @@ func (b *bench) conn(i int) *clientv3.Client {
 	return h.conn
 }
 
-// until asks again and again until there is no reason any more to go on.
+// until retries until ask succeeds or the bound is over.
 func (b *bench) until(bound time.Duration, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(b.ctx, bound)
 	defer cancel()
@@ -227,7 +227,7 @@ func (b *bench) until(bound time.Duration, ask func(ctx context.Context) error) 
 	}
 }
 
-// voterToAsk returns a voter that serves, another one than i if there is one.
+// voterToAsk returns a voter that serves, if possible another one than i.
 func (b *bench) voterToAsk(i int) int {
 	found := -1
 	for g := range b.w.n {
@@ -240,7 +240,7 @@ func (b *bench) voterToAsk(i int) int {
 	return found
 }
 
-// list reads the member list at a voter, and keeps the IDs.
+// list reads the member list from a voter and keeps the IDs.
 func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 	got, err := b.conn(i).MemberList(ctx)
 	if err != nil {
@@ -267,7 +267,7 @@ func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 // member is a line of the member list.
 type member struct{ named, learner bool }
 
-// listed returns the role of a member in the list; nil is none.
+// listed returns the role of a member in the list; nil is unlisted.
 func (m *member) listed() uint8 {
 	switch {
 	case m == nil:
@@ -278,7 +278,7 @@ func (m *member) listed() uint8 {
 	return voter
 }
 
-// data returns the contents of a host's directory.
+// data returns the content of a host's directory.
 func (b *bench) data(i int) uint8 {
 	found := datadir.Inspect(filepath.Join(b.hosts[i].dir, "data"), "")
 	switch {
@@ -292,18 +292,18 @@ func (b *bench) data(i int) uint8 {
 	return old
 }
 
-// answerOf reads etcd's answer to a change of membership; known is false for what is none, such as
-// that nobody leads at the moment.
+// answerOf returns etcd's answer to a membership change. known is false if the error is no such answer: for example,
+// there is no leader at the moment.
 func answerOf(err error) (a answer, known bool) {
 	if err == nil {
 		return accepted, true
 	}
-	var told rpctypes.EtcdError
-	if !errors.As(rpctypes.Error(err), &told) {
+	var etcdErr rpctypes.EtcdError
+	if !errors.As(rpctypes.Error(err), &etcdErr) {
 		return 0, false
 	}
 	for a = unhealthy; a < answers; a++ {
-		if slices.Contains(a.texts(), told.Error()) {
+		if slices.Contains(a.texts(), etcdErr.Error()) {
 			return a, true
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// silence is how long a cluster without a quorum is listened to. It is long against an election.
+// silence is how long a cluster without a quorum is observed. It is long compared to an election.
 const silence = 2 * realElection
 
-// compare asks every member for all that the model says about the state that they are in.
+// compare compares every member with all that the model claims about the current state.
 func (b *bench) compare() error {
 	if !b.claims.quorum(&b.w) {
 		return b.compareSilence()
@@ -28,20 +28,20 @@ func (b *bench) compare() error {
 	return b.compareLearners()
 }
 
-// compareVoters looks whether every voter that shall serve does, who leads and who is listed. The list
-// is read linearizably.
+// compareVoters checks that every voter serves that should, which one leads, and the members. It reads the list
+// linearizably.
 func (b *bench) compareVoters() error {
 	for i := range b.w.n {
 		if b.w.hosts[i].list != voter || !b.claims.serves(&b.w, i) {
 			continue
 		}
 		says := hostName(i) +
-			" reads linearizably, the members agree on a leader among the voters that run, and the list is as the " +
-			"world is"
+			" serves linearizable reads, the members agree on a running voter as leader, and the list matches the " +
+			"world"
 		err := b.until(b.patience, func(ctx context.Context) error {
 			list, err := b.list(ctx, i)
 			if err != nil {
-				return fmt.Errorf("%s does not read: %w", hostName(i), err)
+				return fmt.Errorf("%s serves no linearizable read: %w", hostName(i), err)
 			}
 			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 			if err != nil {
@@ -79,14 +79,14 @@ func (b *bench) listed(list map[int]*member) error {
 		case got == nil:
 		case h.named != 0 && !got.named:
 			return fmt.Errorf("%s has no name in the list", hostName(i))
-		case h.named == 0 && got.named && h.data == empty: // one that has data may publish it at any moment
+		case h.named == 0 && got.named && h.data == empty: // a member with data may publish it at any moment
 			return fmt.Errorf("%s has a name in the list", hostName(i))
 		}
 	}
 	return nil
 }
 
-// compareLearners writes something, and looks which learner applies it and which look live.
+// compareLearners writes a key, and checks which learner applies it and which ones look live.
 func (b *bench) compareLearners() error {
 	for i := range b.w.n {
 		h := &b.w.hosts[i]
@@ -128,7 +128,7 @@ func (b *bench) compareLearners() error {
 	return nil
 }
 
-// compareSilence looks whether nobody leads and nobody answers a linearizable read.
+// compareSilence checks that there is no leader and that no linearizable read is answered.
 func (b *bench) compareSilence() error {
 	for i := range b.w.n {
 		h := &b.w.hosts[i]
@@ -138,18 +138,18 @@ func (b *bench) compareSilence() error {
 		err := b.until(b.patience, func(ctx context.Context) error {
 			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 			if err == nil && s.Leader != 0 {
-				err = fmt.Errorf("%s says that %x leads", hostName(i), s.Leader)
+				err = fmt.Errorf("%s reports that %x leads", hostName(i), s.Leader)
 			}
 			return err
 		})
 		if err != nil {
-			return differ("there is no quorum, so nobody leads", "%v", err)
+			return differ("without a quorum there is no leader", "%v", err)
 		}
 		ctx, cancel := context.WithTimeout(b.ctx, silence)
 		_, err = b.conn(i).Get(ctx, "k")
 		cancel()
 		if err == nil {
-			return differ("there is no quorum, so nobody reads linearizably", "%s does", hostName(i))
+			return differ("without a quorum no member serves a linearizable read", "%s serves one", hostName(i))
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// difference is where etcd is not as the model says.
+// difference is where etcd differs from the model.
 type difference struct{ model, etcd string }
 
 func (d *difference) Error() string { return "the model says: " + d.model + "\netcd: " + d.etcd }
@@ -28,10 +28,10 @@ func differ(model, etcd string, values ...any) error {
 	return &difference{model, fmt.Sprintf(etcd, values...)}
 }
 
-// retry is how long is waited before a change of membership that was refused for a while is asked again.
+// retry is the delay before a membership change that was refused temporarily is sent again.
 const retry = 200 * time.Millisecond
 
-// try lets an operation happen at the real cluster and in the world, and compares them.
+// try applies an operation to the real cluster and to the world, and compares them.
 func (b *bench) try(o operation) error {
 	b.story = append(b.story, fmt.Sprintf("%3d. %s", len(b.story), o.text()))
 	var err error
@@ -52,7 +52,7 @@ func (b *bench) try(o operation) error {
 	return err
 }
 
-// handle does what is not for etcd to answer.
+// handle applies an operation that needs no answer of etcd.
 func (b *bench) handle(o operation) error {
 	i := int(o.host)
 	h := b.hosts[i]
@@ -60,7 +60,7 @@ func (b *bench) handle(o operation) error {
 	case opStart:
 		if d := b.w.hosts[i].data; d == current || d == old {
 			b.spawn(i)
-		} // on an empty directory it starts when it comes up
+		} // with an empty directory it starts when it comes up
 	case opStop:
 		err := b.end(i, (*testbed.Member).Terminate)
 		if err != nil && b.hangs(i) {
@@ -80,8 +80,8 @@ func (b *bench) handle(o operation) error {
 	return nil
 }
 
-// environment notes what the etcd of a host would start as. Who joins has seen the list before there was
-// no quorum any more, if there is none.
+// environment records what a host's etcd would start as. If there is no quorum, the joining host has read the list
+// before.
 func (b *bench) environment(i int, env uint8) {
 	h := b.hosts[i]
 	switch env {
@@ -98,7 +98,7 @@ func (b *bench) environment(i int, env uint8) {
 	}
 }
 
-// change asks for a change of membership.
+// change requests a membership change.
 func (b *bench) change(o operation) error {
 	want, may := b.claims.refuses(&b.w, o), b.claims.may(&b.w, o)
 	says := strings.Join(want.texts(), ", or ")
@@ -106,14 +106,14 @@ func (b *bench) change(o operation) error {
 		says += fmt.Sprintf(" (or, for a while, %s)", strings.Join(may.texts(), ", or "))
 	}
 	if o.kind == opPromote && !b.w.serves(int(o.host)) && b.calls%2 == 0 {
-		b.moveLeader() // to one that has never heard of the learner, if there is one, or away from it
+		b.moveLeader() // to a leader that has never been in contact with the learner, if there is one, or away from it
 	}
 	began := time.Now()
 	for {
 		got, err := b.ask(o)
 		waits := time.Since(began) < b.patience
 		switch {
-		case err != nil && waits: // nobody leads, or it was lost
+		case err != nil && waits: // there is no leader, or the call was lost
 		case err != nil:
 			return differ(says, "no answer for %s: %v", b.patience, err)
 		case got == want:
@@ -123,7 +123,7 @@ func (b *bench) change(o operation) error {
 			return nil
 		case may.has(got) && waits:
 			b.note(got)
-			if got == notInSync { // a leader may never hear of it
+			if got == notInSync { // a leader may never get in contact with it
 				return nil
 			}
 		case got == accepted:
@@ -140,7 +140,7 @@ func (b *bench) change(o operation) error {
 	}
 }
 
-// moveLeader lets the next voter lead. It need not succeed.
+// moveLeader makes the next voter the leader. It may fail.
 func (b *bench) moveLeader() {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
@@ -163,7 +163,7 @@ func (b *bench) moveLeader() {
 // note counts an answer that the model leaves open.
 func (b *bench) note(a answer) { b.open[a.texts()[0]]++ }
 
-// ask makes the call once. A call that was not answered is looked up in the list.
+// ask makes the call once. It looks up an unanswered call in the list.
 func (b *bench) ask(o operation) (answer, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Second)
 	defer cancel()
@@ -195,7 +195,7 @@ func (b *bench) ask(o operation) (answer, error) {
 	return 0, errors.Join(err, listErr)
 }
 
-// up waits for what becomes of an etcd.
+// up waits for the outcome of a start.
 func (b *bench) up(o operation) error {
 	i := int(o.host)
 	h, before := b.hosts[i], b.w.hosts[i]
@@ -210,7 +210,7 @@ func (b *bench) up(o operation) error {
 	case before.data == old:
 		switch err = b.ended(i); {
 		case err == nil && want.unit != inactive && want.unit != failed:
-			err = differ(says, "it has ended")
+			err = differ(says, "it has exited")
 		case err != nil:
 			err = differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(8))
 		}
@@ -227,16 +227,16 @@ func (b *bench) up(o operation) error {
 	if got := b.data(i); h.id != 0 && before.data != old && got != want.data {
 		return differ(says, "its data is %s", [...]string{
 			"empty", "its member's", "another member's",
-			"what an etcd left that was no member",
+			"the remains of an etcd that was no member",
 		}[got])
 	}
 	return nil
 }
 
-// firstStart starts an etcd on an empty directory, and tells whether it went the other way that is open to
-// it: that it was given an old list.
+// firstStart starts an etcd on an empty directory. It returns 1 in how for the other open outcome: etcd received an
+// outdated list.
 func (b *bench) firstStart(i int, want *host, says string) (how uint8, err error) {
-	if b.w.hosts[i].env == noEnv { // what it has is of another time: one is listed that is not there
+	if b.w.hosts[i].env == noEnv { // its environment is outdated: it lists a member that does not exist
 		b.hosts[i].initial = fmt.Sprintf("%s=%s,Z=http://127.0.0.1:1", hostName(i), b.hosts[i].peer)
 		for g := range b.w.n {
 			if g != i && b.w.hosts[g].list != unlisted {
@@ -260,13 +260,13 @@ func (b *bench) firstStart(i int, want *host, says string) (how uint8, err error
 	return 0, nil
 }
 
-// joins waits for one that makes its data. It asks the members in turn, and waits 10 s for one that has
-// just started itself.
+// joins waits for a joining etcd to create its data. etcd asks the members in turn, and waits 10 s for one that has
+// just started.
 func (b *bench) joins(i int, says string) (how uint8, err error) {
 	h := b.hosts[i]
 	err = b.until(3*b.patience, func(context.Context) error {
 		if b.data(i) != current && h.runs() {
-			return errors.New("it has not made its data")
+			return errors.New("it has not created its data")
 		}
 		return nil
 	})
@@ -275,24 +275,24 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 		return 0, nil
 	case err != nil:
 	case b.claims.old(&b.w, i) && givenOldList(h.member.LogTail(20)):
-		b.open["one that joins is given an old list"]++
+		b.open["a joining etcd receives an outdated list"]++
 		return 1, nil
 	default:
-		err = errors.New("it has ended")
+		err = errors.New("it has exited")
 	}
 	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
 
-// givenOldList reports whether an etcd has ended because the list that it was given is not the one that it was started
-// with: it has more or fewer members, or others, such as a learner that was removed before this one was added.
+// givenOldList reports whether an etcd has exited because the list it received differs from the one it was started
+// with: it has more or fewer members, or other ones, such as a learner that was removed before this one was added.
 func givenOldList(log string) bool {
 	return strings.Contains(log, "member count is unequal") ||
 		strings.Contains(log, "no match found for existing member")
 }
 
-// versionDecided tells whether the cluster has agreed on its version. Before, a member that is started for the first
-// time finds it incompatible, and ends; that is so for less than a second after the first member has started, and the
-// model leaves it out.
+// versionDecided reports whether the cluster has agreed on its version. Before that, a member that starts for the first
+// time exits as incompatible. This lasts less than a second after the first member's start, and the model leaves it
+// out.
 func versionDecided(ctx context.Context, client string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, client+"/version", http.NoBody)
 	if err != nil {
@@ -319,7 +319,7 @@ func versionDecided(ctx context.Context, client string) error {
 func (b *bench) ready(i int, says string) error {
 	err := b.until(b.patience, func(ctx context.Context) error {
 		if !b.hosts[i].runs() {
-			return errors.New("it has ended")
+			return errors.New("it has exited")
 		}
 		s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 		if err == nil && s.Leader == 0 {

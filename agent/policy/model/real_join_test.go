@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// A voter that sleeps while a learner is removed and another one added is killed then, starts again with the list of
-// before, and is the only one that answers who joins.
-func TestRealEtcdEndsWhenItIsGivenAnOldListAsItJoins(t *testing.T) {
+// A voter is paused while a learner is removed and another one is added. It is then killed and restarts with the
+// earlier list, and it is the only member that answers the joining one.
+func TestRealEtcdExitsIfItReceivesAnOutdatedListAsItJoins(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestRealEtcdEndsWhenItIsGivenAnOldListAsItJoins(t *testing.T) {
 			b.must(b.until(b.patience, func(ctx context.Context) error { return getMembers(ctx, b.hosts[0].peer) }))
 			b.environment(3, joinEnv)
 			b.spawn(3)
-			how, err := b.joins(3, "D is given an old list")
+			how, err := b.joins(3, "D receives an outdated list")
 			if b.must(err); how != 1 {
 				t.Error("it has joined")
 			}
@@ -48,7 +48,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// getMembers asks a member for its list as one does that joins. It needs no quorum.
+// getMembers reads a member's list as a joining etcd does. That needs no quorum.
 func getMembers(ctx context.Context, peer string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/members", http.NoBody)
 	if err != nil {
@@ -61,7 +61,7 @@ func getMembers(ctx context.Context, peer string) error {
 	return answer.Body.Close()
 }
 
-// replaceUnseen adds a learner, and puts another one in its place while a voter sleeps.
+// replaceUnseen adds a learner and replaces it by another one while a voter is paused.
 func (b *bench) replaceUnseen(sleeper, before, after int) {
 	b.t.Helper()
 	for i := range 3 {
@@ -75,8 +75,8 @@ func (b *bench) replaceUnseen(sleeper, before, after int) {
 		b.w.hosts[i].list = learner
 	}
 	add(before)
-	b.must(b.until(b.patience, func(ctx context.Context) error { // one that sleeps and leads would leave nobody to ask
-		if _, err := b.list(ctx, sleeper); err != nil { // linearizably: it knows of the learner
+	b.must(b.until(b.patience, func(ctx context.Context) error { // a paused leader would leave no member to ask
+		if _, err := b.list(ctx, sleeper); err != nil { // linearizably, so that it has the learner
 			return err
 		}
 		s, err := b.conn(sleeper).Status(ctx, b.hosts[sleeper].client)

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// What time.go says about leases: one never ends before its holder's validity, which counts from
-// before the request was sent; how much later it ends is open; and it does not end while there is
-// no quorum. These tests hold real etcd against it.
+// time.go assumes of leases: a lease never ends before its holder's validity, which counts from before the request was
+// sent; how much later it ends is open; and it does not end while there is no quorum. These tests check real etcd
+// against it.
 
 const leaseBound = 30 * time.Second
 
@@ -37,7 +37,7 @@ type held struct {
 	client *clientv3.Client
 	key    string
 	lease  clientv3.LeaseID
-	sent   time.Time // before the lease was asked for or renewed
+	sent   time.Time // before the lease was granted or renewed
 	ttl    time.Duration
 }
 
@@ -52,7 +52,7 @@ func hold(ctx context.Context, client *clientv3.Client, key string, seconds int6
 	return h, err
 }
 
-// end waits for the end of the key and gives when it was seen, which is never before it.
+// end waits for the end of the key and returns when it was observed, which is never before it.
 func (h *held) end(ctx context.Context) (time.Time, error) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -92,7 +92,7 @@ func TestALeaseNeverEndsBeforeItsHoldersValidity(t *testing.T) {
 		for i := range leases {
 			go func() {
 				h, err := hold(ctx, client, fmt.Sprintf("lock-%d", i), 1)
-				if err == nil && i%2 == 0 { // one half is renewed once
+				if err == nil && i%2 == 0 { // every second lease is renewed once
 					<-time.After(time.Duration(i) * 40 * time.Millisecond)
 					if err = h.renew(ctx); errors.Is(err, errTooLate) { // this machine was too busy to renew it
 						ends <- nil
@@ -113,10 +113,10 @@ func TestALeaseNeverEndsBeforeItsHoldersValidity(t *testing.T) {
 	})
 }
 
-// errTooLate says that a lease may have ended before its renewal has come back.
+// errTooLate reports that a lease may have ended before its renewal has returned.
 var errTooLate = errors.New("renewed too late")
 
-// renew renews the lease, which must not have ended as long as its holder takes it for valid.
+// renew renews the lease, which must not have ended as long as its holder considers it valid.
 func (h *held) renew(ctx context.Context) error {
 	sent := time.Now()
 	_, err := h.client.KeepAliveOnce(ctx, h.lease)
@@ -130,26 +130,26 @@ func (h *held) renew(ctx context.Context) error {
 	return err
 }
 
-// neverEarly looks when a lease ends, and what is left of it then: nothing.
+// neverEarly waits for the end of a lease, and checks that nothing of its holder's validity is left then.
 func (h *held) neverEarly(ctx context.Context) error {
 	at, err := h.end(ctx)
 	if err != nil {
 		return err
 	}
 	if lasted := at.Sub(h.sent); lasted < h.ttl {
-		return fmt.Errorf("%s ended %s after its lease of %s was asked for", h.key, lasted, h.ttl)
+		return fmt.Errorf("%s ended %s after its lease of %s was requested", h.key, lasted, h.ttl)
 	}
 	if _, err := h.client.KeepAliveOnce(ctx, h.lease); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("a lease that has ended is renewed: %w", err)
+		return fmt.Errorf("an expired lease is renewed: %w", err)
 	}
 	if _, err := h.client.Put(ctx, h.key, "late", clientv3.WithLease(h.lease)); !errors.Is(err,
 		rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("a late write with a lease that has ended: %w", err)
+		return fmt.Errorf("a late write with an expired lease: %w", err)
 	}
 	return nil
 }
 
-func TestALeaseThatIsRevokedTakesItsKeyAndRefusesLateWrites(t *testing.T) {
+func TestARevokedLeaseDeletesItsKeyAndRefusesLateWrites(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
 		client := leaseCluster(t, version, 1).Client(t)
@@ -166,12 +166,12 @@ func TestALeaseThatIsRevokedTakesItsKeyAndRefusesLateWrites(t *testing.T) {
 		_, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision("lock"), "=",
 			0)).Then(clientv3.OpPut("lock", "late", clientv3.WithLease(h.lease))).Commit()
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Errorf("a late taking of the lock with a lease that was revoked: %v", err)
+			t.Errorf("the lock is taken late with a revoked lease: %v", err)
 		}
 	})
 }
 
-func TestANewLeaderGivesEveryLeaseItsFullTimeAgain(t *testing.T) {
+func TestALeadershipChangeExtendsEveryLeaseToItsFullTime(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
 		cluster := leaseCluster(t, version, 3)
@@ -190,7 +190,7 @@ func TestANewLeaderGivesEveryLeaseItsFullTimeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lasted := at.Sub(moved); lasted < h.ttl {
-			t.Errorf("the lease of %s ended %s after another member had begun to lead, %s after it was asked for",
+			t.Errorf("the lease of %s ended %s after another member had become the leader, %s after it was requested",
 				h.ttl, lasted, at.Sub(h.sent))
 		}
 		t.Logf("a lease of %s lasted %s; the leader changed after %s", h.ttl, at.Sub(h.sent).Round(10*time.Millisecond),
@@ -251,7 +251,7 @@ func TestALeaseDoesNotEndWithoutAQuorum(t *testing.T) {
 	})
 }
 
-// ignoreExit leaves out how a process has ended.
+// ignoreExit ignores how a process has exited.
 func ignoreExit(err error) error {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		return err

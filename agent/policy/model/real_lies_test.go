@@ -14,15 +14,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// lie is something that etcd does not do. Real etcd must be seen not to do it.
+// lie is a false claim about etcd. Real etcd must refute it.
 type lie struct {
 	name string
 	tell func(c *claims)
 }
 
-// lies are told about everything that is compared. Some are what one would expect of etcd, and some
-// are what this model said before it was compared.
-func lies() []lie {
+// falseClaims returns false claims about everything that is compared. Some are what one would expect of etcd; others
+// are what this model claimed before it was compared.
+func falseClaims() []lie {
 	answers := func(change func(w *world, o operation, honest answer) answer) func(c *claims) {
 		return func(c *claims) {
 			honest := c.refuses
@@ -70,7 +70,7 @@ func lies() []lie {
 			}
 			return honest
 		})},
-		{"a voter is promoted once more", answers(func(_ *world, _ operation, honest answer) answer {
+		{"a voter is promoted again", answers(func(_ *world, _ operation, honest answer) answer {
 			if honest == notLearner {
 				return accepted
 			}
@@ -94,7 +94,7 @@ func lies() []lie {
 				return w.quorum() && (voters < 3 || running == voters)
 			}
 		}},
-		{"a voter that is cut off serves nobody, though it is the only one", func(c *claims) {
+		{"a voter that is cut off serves no one, even as the only voter", func(c *claims) {
 			c.quorum = func(w *world) bool {
 				for i := range w.n {
 					if w.alone(i) && w.hosts[i].apart != 0 {
@@ -105,7 +105,7 @@ func lies() []lie {
 			}
 		}},
 		{
-			"a voter is removed whatever becomes of the quorum",
+			"a voter is removed whatever that does to the quorum",
 			answers(func(w *world, o operation, honest answer) answer {
 				if o.kind == opRemove && w.hosts[o.host].list == voter {
 					return accepted
@@ -115,7 +115,7 @@ func lies() []lie {
 		},
 		{"a learner that is cut off looks dead", func(c *claims) { c.looks = c.serves }},
 		{"a learner that is cut off follows", func(c *claims) { c.serves = c.looks }},
-		{"a member that is removed runs on", func(c *claims) {
+		{"a removed member keeps running", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				if w.hosts[i].data == old {
 					return w.hosts[i]
@@ -123,7 +123,7 @@ func lies() []lie {
 				return ofTheModel().up(w, i, how)
 			}
 		}},
-		{"an etcd makes its data only when it is ready", func(c *claims) {
+		{"an etcd creates its data only once it is ready", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				h := ofTheModel().up(w, i, how)
 				if w.hosts[i].data == empty && h.data == current && h.unit == starting {
@@ -132,7 +132,7 @@ func lies() []lie {
 				return h
 			}
 		}},
-		{"an etcd joins whatever list it was given", func(c *claims) {
+		{"an etcd joins whatever list it receives", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				h := ofTheModel().up(w, i, how)
 				if h.data == remains && w.hosts[i].apart == 0 {
@@ -144,7 +144,7 @@ func lies() []lie {
 	}
 }
 
-// showing returns the pairs in which a lie differs from what the model says.
+// showing returns the pairs in which a lie differs from the model.
 func (l lie) showing(met map[pair]int) map[pair]bool {
 	honest, lying := ofTheModel(), ofTheModel()
 	l.tell(&lying)
@@ -180,7 +180,7 @@ func TestEveryLieAboutEtcdIsReported(t *testing.T) {
 	t.Parallel()
 	pairs, firsts := met(t)
 	turns := make(chan struct{}, 4)
-	for _, l := range lies() {
+	for _, l := range falseClaims() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			turns <- struct{}{}
@@ -189,22 +189,22 @@ func TestEveryLieAboutEtcdIsReported(t *testing.T) {
 			shows := l.showing(pairs)
 			p.left, p.enough, p.patience = maps.Clone(shows), 1, shortPatience
 			if len(shows) == 0 {
-				t.Fatal("no pair that is met shows it")
+				t.Fatal("no pair shows it")
 			}
 			c := ofTheModel()
 			l.tell(&c)
 			began := time.Now()
 			p.work(t, testbed.DefaultVersion, c, began.Add(*bound))
 			if len(p.differ) == 0 {
-				t.Fatalf("etcd was not seen to do anything else, in %d steps", p.steps)
+				t.Fatalf("etcd did not differ in %d steps", p.steps)
 			}
 			for q := range p.at {
 				if !shows[q] {
-					t.Errorf("it is not the lie that was reported: %s", p.differ[0])
+					t.Errorf("a difference other than the lie was reported: %s", p.differ[0])
 				}
 			}
-			told, _, _ := strings.Cut(p.differ[0], logs)
-			t.Logf("after %d steps and %.1f s: %s", p.steps, time.Since(began).Seconds(), told)
+			shown, _, _ := strings.Cut(p.differ[0], logs)
+			t.Logf("after %d steps and %.1f s: %s", p.steps, time.Since(began).Seconds(), shown)
 		})
 	}
 }

@@ -21,18 +21,17 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// What has become of the lock and of the record since an agent looked, or sent a call that lands
-// late.
+// What has happened to the lock and the record since an agent looked, or since it sent a call that lands late.
 const (
-	lockMine  = "the lock is its own"
+	lockMine  = "this agent has the lock"
 	lockFree  = "the lock is free"
-	lockOther = "the lock is another's"
+	lockOther = "another agent has the lock"
 
-	recordSame    = "the record is as it was"
-	recordChanged = "the record was written over"
+	recordSame    = "the record is unchanged"
+	recordChanged = "the record was overwritten"
 	recordGone    = "the record is gone"
-	recordBegun   = "a record was begun"
-	recordAgain   = "a record was begun and is gone again"
+	recordBegun   = "a record was created"
+	recordAgain   = "a record was created and is gone again"
 )
 
 // attempt is one call of the real lock in one such situation.
@@ -45,9 +44,9 @@ type attempt struct {
 }
 
 func (a attempt) text() string {
-	saw, late := "saw none", ""
+	saw, late := "read none", ""
 	if a.saw {
-		saw = "saw one"
+		saw = "read one"
 	}
 	if a.late {
 		late = "a late "
@@ -55,7 +54,7 @@ func (a attempt) text() string {
 	return fmt.Sprintf("%s%s of an agent that %s: %s, %s", late, kindOf(a.step), saw, a.lock, a.record)
 }
 
-// attempts are all of them.
+// attempts returns all of them.
 func attempts() (list []attempt) {
 	since := map[bool][]string{
 		true:  {recordSame, recordChanged, recordGone},
@@ -78,7 +77,7 @@ func attempts() (list []attempt) {
 	return list
 }
 
-// claimed reports whether the call succeeds in the model, by its own functions.
+// claimed reports whether the call succeeds in the model, by the model's own functions.
 func (a attempt) claimed() bool {
 	const me, other = 1, 2
 	w := world{n: 3, lock: -1}
@@ -120,8 +119,8 @@ func (a attempt) claimed() bool {
 	return w.opToken != 0
 }
 
-// slowStore is a way to etcd on which a transaction may be kept back, and then lands late. What is
-// sent after it is lost.
+// slowStore is a connection to etcd that may hold a transaction back, which then lands late. Whatever is sent after it
+// is lost.
 type slowStore struct {
 	*clusterclient.Client
 	keep bool
@@ -147,7 +146,7 @@ func (s *slowStore) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return s.Client.Revoke(ctx, id)
 }
 
-// agents are the one that makes the call, and another, on one cluster name.
+// agents are the one that makes the call, and another one, on one cluster name.
 type agents struct {
 	store     *slowStore
 	keys      record.Keys
@@ -176,7 +175,7 @@ func (s *agents) revision(ctx context.Context) (int64, error) {
 	return got.Pairs[0].ModRevision, nil
 }
 
-// play makes the call in its situation, and tells whether it has succeeded.
+// play makes the call in its situation, and reports whether it has succeeded.
 func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 	put, del := clientv3.OpPut(s.keys.Op(), "{}"), clientv3.OpDelete(s.keys.Op())
 	if a.saw {
@@ -204,7 +203,7 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 	if a.late {
 		s.store.keep = true
 		if err := call(); !errors.Is(err, errNotAnswered) {
-			return false, fmt.Errorf("a call that is kept back gives %w", err)
+			return false, fmt.Errorf("a call that was held back returned %w", err)
 		}
 		s.store.keep = false
 	}
@@ -232,12 +231,12 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 	return err == nil && answer.Succeeded, err
 }
 
-// turnLock makes the lock what the attempt says.
+// turnLock puts the lock into the state of the attempt.
 func (s *agents) turnLock(ctx context.Context, a attempt) error {
 	if a.lock == lockMine {
 		return nil
 	}
-	if a.step != takeLock { // my lease ends without my knowing
+	if a.step != takeLock { // this agent's lease ends without its noticing
 		got, err := s.store.Read(ctx, clusterclient.Span{Start: s.keys.Lock()})
 		if err != nil || len(got.Pairs) != 1 {
 			return fmt.Errorf("the lock is not there: %w", err)
@@ -256,23 +255,23 @@ func (s *agents) turnLock(ctx context.Context, a attempt) error {
 	return s.other.Take(ctx, seen)
 }
 
-// commitLies are lies about what is committed.
+// commitLies returns false claims about what is committed.
 func commitLies() map[string]func(a attempt) bool {
 	return map[string]func(a attempt) bool{
-		"a call that is late never lands": func(a attempt) bool { return !a.late && a.claimed() },
-		"a record that has come and gone is noticed": func(a attempt) bool {
+		"a late call never lands": func(a attempt) bool { return !a.late && a.claimed() },
+		"a record that was created and deleted is noticed": func(a attempt) bool {
 			return a.record == recordSame && a.claimed()
 		},
-		"the lock is taken whatever record there is": func(a attempt) bool {
+		"the lock is taken whatever the record": func(a attempt) bool {
 			return (a.step == takeLock && a.lock == lockFree) || a.claimed()
 		},
-		"the lock is taken while another has it": func(a attempt) bool {
+		"the lock is taken while another agent has it": func(a attempt) bool {
 			return (a.step == takeLock && a.record == recordSame) || a.claimed()
 		},
 		"a record is written without the lock": func(a attempt) bool {
 			return (a.step == setAdded && a.record == recordSame) || a.claimed()
 		},
-		"a record is written over one that is not seen": func(a attempt) bool {
+		"a record overwrites one that was not read": func(a attempt) bool {
 			return (a.step == setAdded && a.lock == lockMine) || a.claimed()
 		},
 	}
@@ -296,7 +295,7 @@ func TestRealEtcdCommitsWhatTheModelCommits(t *testing.T) {
 				t.Errorf("%s: %v", a.text(), err)
 			}
 			if claimed := a.claimed(); claimed != done {
-				t.Errorf("%s. The model says: committed %t. etcd: committed %t", a.text(), claimed, done)
+				t.Errorf("%s. The model claims: committed %t. etcd: committed %t", a.text(), claimed, done)
 			}
 			if done {
 				committed[a] = true
@@ -305,7 +304,7 @@ func TestRealEtcdCommitsWhatTheModelCommits(t *testing.T) {
 		t.Logf("%d attempts, %d committed", len(list), len(committed))
 		for name, lie := range commitLies() {
 			if !slices.ContainsFunc(list, func(a attempt) bool { return lie(a) != committed[a] }) {
-				t.Errorf("etcd was not seen to do anything else than: %s", name)
+				t.Errorf("etcd did not differ from: %s", name)
 			}
 		}
 	})

@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// What the model says of voters that are taken out for good, played in the order in which replacements do it. The tour
-// meets the same changes, one at a time; it cannot choose who leads, nor let a call time out and land later.
+// The model's claims about voters that are removed for good, in the order in which replacements remove them. The tour
+// meets the same changes one at a time; it cannot choose the leader, nor let a call time out and land later.
 
-// The hosts of these stories. C is the one that goes, and D comes in its place.
+// The hosts of these stories. C is removed, and D replaces it.
 const (
 	hostA = iota
 	hostB
@@ -31,26 +31,30 @@ const (
 // removalStory is a story about a voter that is removed.
 type removalStory struct {
 	name   string
-	voters int // that it begins with
+	voters int // at the start
 	play   func(b *bench) error
 }
 
-// removalStories are all of them.
+// removalStories returns all of them.
 func removalStories() []removalStory {
 	return []removalStory{
-		{"a dead voter goes and a standby votes in its place", 3, deadGivesWay},
-		{"a sick voter goes after its heir was promoted and its leadership moved", 3, sickGivesWay},
-		{"a voter that leads goes without a hand-over", 3, leaderGoes},
-		{"whoever is needed for the quorum stays", 3, neededStays},
-		{"of five voters two dead ones go, and no other", 5, twoDeadGo},
-		{"whoever is needed among those that have started stays", 3, startedStays},
+		{"a dead voter is removed and a standby replaces it", 3, deadGivesWay},
+		{
+			"an unhealthy voter is removed after promotion of its replacement and leadership transfer",
+			3,
+			unhealthyGivesWay,
+		},
+		{"a leader is removed without a leadership transfer", 3, leaderGoes},
+		{"a voter that the quorum needs stays", 3, neededStays},
+		{"of five voters two dead ones are removed, and no other", 5, twoDeadGo},
+		{"a voter that is needed among the started ones stays", 3, startedStays},
 		{"the only voter stays", 1, onlyOneStays},
-		{"a removal that was not answered is made when a quorum is back", 3, lateRemovalLands},
-		{"a removal that only its leader knew of is lost with it", 3, lateRemovalIsLost},
+		{"an unanswered removal is committed once a quorum is back", 3, lateRemovalLands},
+		{"a removal known only to the leader is lost with it", 3, lateRemovalIsLost},
 	}
 }
 
-// operate lets operations happen one after the other, each compared with the model.
+// operate applies operations one after the other and compares each with the model.
 func (b *bench) operate(list ...operation) error {
 	for _, o := range list {
 		if err := b.try(o); err != nil {
@@ -67,7 +71,7 @@ func (b *bench) joinAsLearner(i int) error {
 	return b.operate(one(opAdd, i), operation{opEnv, uint8(i), joinEnv}, one(opStart, i), one(opUp, i), one(opUp, i))
 }
 
-// lead lets a voter lead.
+// lead makes a voter the leader.
 func (b *bench) lead(i int) error {
 	b.story = append(b.story, "     "+hostName(i)+" leads")
 	return b.until(b.patience, func(ctx context.Context) error {
@@ -84,7 +88,7 @@ func (b *bench) lead(i int) error {
 	})
 }
 
-// leaderID asks any voter who leads.
+// leaderID asks any voter for the leader.
 func (b *bench) leaderID(ctx context.Context) (uint64, error) {
 	i := b.voterToAsk(-1)
 	if _, err := b.list(ctx, i); err != nil {
@@ -92,7 +96,7 @@ func (b *bench) leaderID(ctx context.Context) (uint64, error) {
 	}
 	s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 	if err == nil && s.Leader == 0 {
-		err = errors.New("nobody leads")
+		err = errors.New("there is no leader")
 	}
 	if err != nil {
 		return 0, err
@@ -111,7 +115,7 @@ func deadGivesWay(b *bench) error {
 	return b.comesBack(hostC)
 }
 
-// comesBack starts the etcd of a member that was removed while it was down. It answers nobody, and ends.
+// comesBack starts the etcd of a member that was removed while it was down. It answers no one, and exits.
 func (b *bench) comesBack(i int) error {
 	ctx, stop := context.WithCancel(b.ctx)
 	answered := make(chan error, 1)
@@ -121,7 +125,7 @@ func (b *bench) comesBack(i int) error {
 	return errors.Join(<-answered, err)
 }
 
-// neverReads asks a member again and again for a linearizable read, which it must not give.
+// neverReads repeatedly asks a member for a linearizable read, which it must not serve.
 func (b *bench) neverReads(ctx context.Context, i int) error {
 	m := testbed.Member{Options: testbed.MemberOptions{ClientURL: b.hosts[i].client}}
 	conn, err := m.Client()
@@ -135,13 +139,13 @@ func (b *bench) neverReads(ctx context.Context, i int) error {
 		<-once.Done()
 		done()
 		if err == nil {
-			return differ(hostName(i)+" was removed and reads nothing", "it does")
+			return differ(hostName(i)+" was removed and serves no read", "it serves one")
 		}
 	}
 	return nil
 }
 
-func sickGivesWay(b *bench) error {
+func unhealthyGivesWay(b *bench) error {
 	err := b.joinAsLearner(hostD)
 	if err == nil {
 		err = errors.Join(b.operate(one(opPromote, hostD)), b.lead(hostC), b.lead(hostA))
@@ -170,7 +174,7 @@ func twoDeadGo(b *bench) error {
 
 func onlyOneStays(b *bench) error { return b.operate(one(opRemove, hostA)) }
 
-// startedStays adds two voters that never start, as a person may: quorumd adds learners.
+// startedStays adds two voters that never start, as an operator may: quorumd adds learners.
 func startedStays(b *bench) error {
 	for _, i := range []int{hostD, hostE} {
 		err := b.until(b.patience, func(ctx context.Context) error {
@@ -185,7 +189,7 @@ func startedStays(b *bench) error {
 	return b.operate(one(opRemove, hostC), one(opRemove, hostD), one(opRemove, hostC))
 }
 
-// askUnanswered asks A, which leads, to remove C while nobody else answers A.
+// askUnanswered asks A, the leader, to remove C while no other member answers A.
 func (b *bench) askUnanswered(paused ...int) error {
 	b.must(b.lead(hostA))
 	for _, i := range paused {
@@ -193,9 +197,9 @@ func (b *bench) askUnanswered(paused ...int) error {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, 2*realElection)
 	defer cancel()
-	b.story = append(b.story, "     A is told to remove C, and reaches nobody")
+	b.story = append(b.story, "     A is asked to remove C, and reaches no other member")
 	if _, err := b.conn(hostA).MemberRemove(ctx, b.hosts[hostC].id); err == nil {
-		return differ("no quorum answers", "it does")
+		return differ("no quorum answers", "one answers")
 	}
 	return nil
 }
@@ -215,7 +219,7 @@ func lateRemovalLands(b *bench) error {
 		}
 	}
 	if err := b.goes(hostC); err != nil {
-		return differ("C goes late", "%v", err)
+		return differ("C is removed late", "%v", err)
 	}
 	late.do(&b.w)
 	if err := b.compare(); err != nil {
@@ -224,7 +228,7 @@ func lateRemovalLands(b *bench) error {
 	return b.operate(one(opRemove, hostC))
 }
 
-// goes waits until a voter has left the list. It tells what is there instead.
+// goes waits until a voter has left the list. Its error names what is there instead.
 func (b *bench) goes(i int) error {
 	return b.until(b.patience, func(ctx context.Context) error {
 		list, err := b.list(ctx, b.voterToAsk(i))
@@ -252,7 +256,7 @@ func lateRemovalIsLost(b *bench) error {
 	return b.operate(one(opStart, hostA), one(opUp, hostA))
 }
 
-// tells plays a story, and gives where etcd is not as the model says.
+// tells plays a story, and returns where etcd differs from the model.
 func (b *bench) tells(s removalStory) (err error) {
 	defer func() {
 		if err != nil {
@@ -265,7 +269,7 @@ func (b *bench) tells(s removalStory) (err error) {
 	return s.play(b)
 }
 
-// removalLies are lies about voters that are taken out, by the story in which each shows.
+// removalLies returns false claims about removed voters, by the story in which each shows.
 func removalLies() map[string]lie {
 	refuses := func(instead answer, where func(w *world, o operation, honest answer) bool) func(c *claims) {
 		return func(c *claims) {
@@ -280,34 +284,34 @@ func removalLies() map[string]lie {
 		}
 	}
 	return map[string]lie{
-		"a dead voter goes and a standby votes in its place": {
+		"a dead voter is removed and a standby replaces it": {
 			"one of three voters that is down stays",
 			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && !w.runs(int(o.host))
 			}),
 		},
-		"a sick voter goes after its heir was promoted and its leadership moved": {
+		"an unhealthy voter is removed after promotion of its replacement and leadership transfer": {
 			"one of four voters that runs stays",
 			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && w.runs(int(o.host))
 			}),
 		},
-		"whoever is needed among those that have started stays": {
-			"it is not looked at who has ever started",
+		"a voter that is needed among the started ones stays": {
+			"whether members have ever started does not matter",
 			refuses(unhealthy, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
 		},
-		"a removal that was not answered is made when a quorum is back": {
-			"a removal that was not answered is never made",
+		"an unanswered removal is committed once a quorum is back": {
+			"an unanswered removal is never committed",
 			refuses(unhealthy, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
 		},
-		"a removal that only its leader knew of is lost with it": {
-			"what a leader was told is always made",
+		"a removal known only to the leader is lost with it": {
+			"what a leader accepted is always committed",
 			func(c *claims) { c.lost = false },
 		},
 	}
 }
 
-func TestRealEtcdRemovesVotersAsTheModelSays(t *testing.T) {
+func TestRealEtcdRemovesVotersAsTheModelClaims(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		for _, s := range removalStories() {
@@ -319,7 +323,7 @@ func TestRealEtcdRemovesVotersAsTheModelSays(t *testing.T) {
 				if err := b.tells(s); err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%.1f s, %d calls for a change, answers that the model leaves open: %v",
+				t.Logf("%.1f s, %d change calls, answers that the model leaves open: %v",
 					time.Since(began).Seconds(), b.calls, b.open)
 			})
 		}
@@ -330,8 +334,8 @@ func TestEveryLieAboutRemovalsIsReported(t *testing.T) {
 	t.Parallel()
 	lies := removalLies()
 	for _, s := range removalStories() {
-		l, told := lies[s.name]
-		if !told {
+		l, found := lies[s.name]
+		if !found {
 			continue
 		}
 		t.Run(l.name, func(t *testing.T) {

@@ -18,27 +18,27 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// What the walk of a cluster that has lost its majority says of etcd: which clusters serve, for every set of members
-// that run with old data or with what a survivor's were made into.
-func TestRealEtcdThatWasMadeOfASurvivorServesWhenTheModelSaysSo(t *testing.T) {
+// The walk of a cluster after quorum loss claims which clusters serve, for every set of members that run with old data
+// or with data made from the survivor's.
+func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			b := newRuinBench(t, version)
-			b.compare("the survivor alone, as it was", []uint8{1, 0, 0})
-			b.lies([]uint8{1, 0, 0})
+			b.compare("the survivor alone, with its old data", []uint8{1, 0, 0})
+			b.refutes([]uint8{1, 0, 0})
 			b.recover()
-			b.compare("what it was made into", []uint8{1, 0, 0})
-			b.compare("and one that comes back late", []uint8{1, 1, 0})
-			b.compare("the late one alone", []uint8{0, 1, 0})
-			b.compare("and an old majority, which people are to keep off", []uint8{1, 1, 1})
+			b.compare("the recovered cluster", []uint8{1, 0, 0})
+			b.compare("and a host that returns late", []uint8{1, 1, 0})
+			b.compare("the late host alone", []uint8{0, 1, 0})
+			b.compare("and an old majority, which operators must keep off", []uint8{1, 1, 1})
 			b.compare("the old majority alone", []uint8{0, 1, 1})
 		})
 	}
 }
 
-// ruinBench is three real members with the world that they shall be in.
+// ruinBench is three real members, and the world that they should match.
 type ruinBench struct {
 	t       *testing.T
 	cluster *testbed.Cluster
@@ -63,13 +63,13 @@ func newRuinBench(t *testing.T, version string) *ruinBench {
 		b.ids[id] = oldCluster
 	}
 	if len(b.ids) != 1 {
-		t.Fatalf("the members are of the clusters %x", b.ids)
+		t.Fatalf("the members belong to the clusters %x", b.ids)
 	}
 	b.run([]uint8{0, 0, 0})
 	return b
 }
 
-// run starts and kills members, so that those run which shall.
+// run starts and kills members, so that exactly those run.
 func (b *ruinBench) run(which []uint8) {
 	b.t.Helper()
 	for i, m := range b.cluster.Members {
@@ -89,8 +89,8 @@ func (b *ruinBench) run(which []uint8) {
 	}
 }
 
-// read asks a member for a linearizable read until it gives one. It gives its cluster's ID, and how many members that
-// has.
+// read asks a member for a linearizable read until it serves one. It returns the cluster's ID and its number of
+// members.
 func (b *ruinBench) read(i int, patience time.Duration) (id uint64, members int, serves bool) {
 	b.t.Helper()
 	client, err := b.cluster.Members[i].Client()
@@ -113,7 +113,7 @@ func (b *ruinBench) read(i int, patience time.Duration) (id uint64, members int,
 	return 0, 0, false
 }
 
-// compare has those members run, and holds which of them serve, and what, against the model.
+// compare runs those members, and compares which of them serve, and which cluster, with the model.
 func (b *ruinBench) compare(what string, which []uint8) {
 	b.t.Helper()
 	for _, differs := range b.differences(which) {
@@ -121,8 +121,8 @@ func (b *ruinBench) compare(what string, which []uint8) {
 	}
 }
 
-// lies shows that a difference is found: it claims that every member serves.
-func (b *ruinBench) lies(which []uint8) {
+// refutes proves that a difference is found: it claims that every member serves.
+func (b *ruinBench) refutes(which []uint8) {
 	b.t.Helper()
 	b.claim = func(*ruins, uint8, int) bool { return true }
 	if len(b.differences(which)) == 0 {
@@ -146,10 +146,10 @@ func (b *ruinBench) differences(which []uint8) (all []string) {
 		id, members, serves := b.read(i, patience)
 		switch {
 		case serves != want:
-			all = append(all, fmt.Sprintf("%s serves: %v, the model says %v\n%s", hostName(i), serves, want,
+			all = append(all, fmt.Sprintf("%s serves: %v, the model claims %v\n%s", hostName(i), serves, want,
 				b.cluster.Members[i].LogTail(20)))
 		case serves && b.ids[id] != b.w.hosts[i].data:
-			all = append(all, fmt.Sprintf("%s is of the cluster %x, the model says number %d", hostName(i), id,
+			all = append(all, fmt.Sprintf("%s belongs to cluster %x, the model claims number %d", hostName(i), id,
 				b.w.hosts[i].data))
 		case serves && members != b.members(b.w.hosts[i].data):
 			all = append(all, fmt.Sprintf("the cluster of %s has %d members", hostName(i), members))
@@ -158,7 +158,7 @@ func (b *ruinBench) differences(which []uint8) (all []string) {
 	return all
 }
 
-// members is how many a cluster has: nobody joins here.
+// members returns the number of members of a cluster: no host joins here.
 func (b *ruinBench) members(cluster uint8) int {
 	if cluster == oldCluster {
 		return len(b.cluster.Members)
@@ -166,7 +166,7 @@ func (b *ruinBench) members(cluster uint8) int {
 	return 1
 }
 
-// recover makes of the first member's data a cluster of its own.
+// recover turns the first member's data into a cluster of its own.
 func (b *ruinBench) recover() {
 	b.t.Helper()
 	b.run([]uint8{0, 0, 0})
@@ -185,7 +185,7 @@ func (b *ruinBench) recover() {
 	if _, err := rebuild.Rebuild(ctx, p, work, m.Options.Binary, nil, nil); err != nil {
 		b.t.Fatal(err)
 	}
-	for { // a lock that was let go may still be held by a child that another test has forked
+	for { // a released lock may still be held by a child that another test has forked
 		if _, err = rebuild.Swap(p, work, time.Now()); err == nil || !strings.Contains(err.Error(), "has it open") {
 			break
 		}

@@ -17,21 +17,21 @@ import (
 )
 
 var (
-	benches = flag.Int("benches", 5, "so many real clusters at once, for each version of etcd")
-	part    = flag.Duration("part", 0, "compare only what can be compared in this time; 0: all")
-	deep    = flag.Bool("deep", false, "all that the full exploration meets, not only the small scopes")
-	bound   = flag.Duration("bound", 14*time.Minute, "what is not compared by then is an error")
+	benches = flag.Int("benches", 5, "number of simultaneous real clusters for each etcd version")
+	part    = flag.Duration("part", 0, "limit the time for comparisons; 0: no limit")
+	deep    = flag.Bool("deep", false, "compare all pairs of the full exploration, not only of the small scopes")
+	bound   = flag.Duration("bound", 14*time.Minute, "uncompared pairs after this time are an error")
 )
 
-// least is how many comparisons are made at least, so that every pair is met on several paths.
+// least is the minimum number of comparisons, so that every pair is met on several paths.
 const least = 2000
 
-// partLeast is how many comparisons a part has at least.
+// partLeast is the minimum for a part.
 const partLeast = 200
 
 func versions() []string { return []string{"v3.5", "v3.6"} }
 
-// scopes are those whose pairs are compared. In the small ones no voter of three ever fails.
+// scopes returns those whose pairs are compared. In the small ones no voter of three ever fails.
 func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
@@ -51,10 +51,10 @@ func scopes() []Scenario {
 		})
 }
 
-// replacementScopes are those in which voters are removed without a person: a dead one before another votes in its
-// place, and a sick one after that.
+// replacementScopes returns those in which voters are removed without an operator: a dead one before another votes in
+// its place, an unhealthy one after that.
 func replacementScopes() []Scenario {
-	return slices.Concat(smallReplacements(), smallSickness())
+	return slices.Concat(smallReplacements(), smallUnhealthy())
 }
 
 // met returns the pairs that explorations meet, and the states that they begin in.
@@ -79,17 +79,17 @@ func met(t *testing.T) (map[pair]int, map[cluster]int) {
 			}
 		}
 	}
-	t.Logf("%d explored states are %d states of etcd, and %d transitions that etcd takes part in and all that could "+
+	t.Logf("%d explored states are %d states of etcd, and %d transitions that involve etcd and all that could "+
 		"be asked there, are %d pairs of a state and an operation",
 		states, len(seen), transitions, len(p.met))
 	return p.met, firsts
 }
 
-// questions are what may be asked of etcd in a state beyond what quorumd asks: every change that the
-// model says is refused, and the removal of a voter of three. They are asked where nothing is on its
-// way. A voter that is removed from two is left out, as quorumd removes none: the one that is left,
-// killed before its next write, was seen to start with the old list and to wait for ever for the
-// vote of the one that is gone, since etcd had not put it on the disk that the removal is committed.
+// questions returns what etcd may be asked in a state beyond what quorumd asks: every change that the model expects to
+// be refused, and the removal of one of three voters. They are asked while nothing is in flight. Removing one of two
+// voters is left out, since quorumd never does it. The remaining voter, killed before its next write, has been seen to
+// start with the old list and to wait forever for the removed one's vote, since etcd had not written to disk that the
+// removal is committed.
 func questions(at cluster) (list []pair) {
 	w := at.world(maxHosts)
 	if !w.quorum() {
@@ -116,7 +116,7 @@ func questions(at cluster) (list []pair) {
 	return list
 }
 
-func TestRealEtcdDoesWhatTheModelSays(t *testing.T) {
+func TestRealEtcdBehavesAsTheModelClaims(t *testing.T) {
 	t.Parallel()
 	pairs, firsts := met(t)
 	for _, version := range versions() {
@@ -136,14 +136,14 @@ func TestRealEtcdDoesWhatTheModelSays(t *testing.T) {
 			pairs := len(all)
 			maps.DeleteFunc(all, func(q pair, _ bool) bool { return p.done[q] })
 			t.Logf("etcd %s: %d of %d pairs compared, %d times at the end of %d different paths, in %d traces with "+
-				"%d calls for a change, in %.0f s: %d differences; answers that the model leaves open: %v",
+				"%d change calls, in %.0f s: %d differences; answers that the model leaves open: %v",
 				version, pairs-len(all), pairs, p.steps, len(p.paths), p.traces, p.calls, time.Since(began).Seconds(),
 				len(p.differ), p.open)
 			for _, story := range p.differ {
 				t.Error(story)
 			}
 			if *part > 0 && p.steps < partLeast {
-				t.Errorf("%d comparisons say little", p.steps)
+				t.Errorf("%d comparisons are too few", p.steps)
 			}
 			for q := range all {
 				if *part > 0 {

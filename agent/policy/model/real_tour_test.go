@@ -17,28 +17,28 @@ import (
 	"time"
 )
 
-// plan is which pairs are still to be compared. Several benches work through it at once.
+// plan tracks the pairs that are still to be compared. Several benches work on it at once.
 type plan struct {
 	mu     sync.Mutex
 	next   map[cluster][]edge
 	left   map[pair]bool   // not yet compared, in this round
-	mine   map[pair]bool   // that somebody is on the way to
+	mine   map[pair]bool   // a bench is on its way there
 	done   map[pair]bool   // compared
-	paths  map[uint64]bool // from the beginning of a trace to something that was compared
+	paths  map[uint64]bool // from the start of a trace to a compared pair
 	firsts map[cluster]int
 	traces int
 	steps  int
-	least  int // steps, before there is no round more
+	least  int // steps, before the last round ends
 	calls  int
 	open   map[string]int
 	differ []string
 	at     map[pair]bool // where they were found
-	enough int           // differences, after which there is no use to go on
+	enough int           // differences, after which the tour ends
 
 	patience time.Duration
 }
 
-// edge is an operation with what is known of it beforehand: a way is looked for thousands of times.
+// edge is an operation with precomputed properties, because ways are searched thousands of times.
 type edge struct {
 	operation
 	essence pair
@@ -54,7 +54,7 @@ func (q pair) edge() edge {
 // free reports whether the operation only prepares others.
 func (o operation) free() bool { return o.kind == opEnv || o.kind == opAside }
 
-// logs stands between a difference and how the logs of the members end.
+// logs separates a difference from the ends of the members' logs.
 const logs = "\nthe members:\n"
 
 func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
@@ -77,7 +77,7 @@ func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
 	return p
 }
 
-// fill notes everything that can be reached as not yet compared.
+// fill marks everything that can be reached as not yet compared.
 func (p *plan) fill() {
 	list := slices.Collect(maps.Keys(p.firsts))
 	seen := map[cluster]bool{}
@@ -95,13 +95,13 @@ func (p *plan) fill() {
 	}
 }
 
-// chance tells the outcomes that nobody can bring about. They are compared when they happen.
+// chance reports whether an outcome cannot be forced. Such outcomes are compared when they happen.
 func (q pair) chance() bool {
 	w := q.at.world(maxHosts)
 	return q.kind == opUp && q.arg != 0 && w.hosts[q.host].data != old
 }
 
-// essence leaves out the hosts that take no part: those that are no member, and where nothing runs.
+// essence leaves out hosts that take no part: those without a member and without a running etcd.
 func (q pair) essence() pair {
 	w := q.at.world(maxHosts)
 	for i := range w.n {
@@ -113,7 +113,7 @@ func (q pair) essence() pair {
 	return pair{at, q.placed(order, w.n, at)}
 }
 
-// cost is about how many milliseconds an operation takes.
+// cost returns about how many milliseconds an operation takes.
 func (o operation) cost(w *world) int {
 	voters, _ := w.votes()
 	switch o.kind {
@@ -138,7 +138,7 @@ func (q pair) after() cluster {
 	return next
 }
 
-// way finds the cheapest way from a state to a pair that is left. It ends with that pair.
+// way returns the cheapest way from a state to a pair that is left. It ends with that pair.
 func (p *plan) way(from cluster) []pair {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +157,7 @@ func (p *plan) way(from cluster) []pair {
 			case there == nil:
 				reached[e.to] = &spot{at: e.to, cost: cost, by: by}
 				heap.Push(&open, reached[e.to])
-			case cost < there.cost: // no cost is below zero: it is open still
+			case cost < there.cost: // no cost is negative: it is still open
 				there.cost, there.by = cost, by
 				heap.Fix(&open, there.place)
 			}
@@ -174,7 +174,7 @@ type spot struct {
 	place int  // among the open ones
 }
 
-// way returns what leads here.
+// way returns the way to this spot.
 func (s *spot) way(reached map[cluster]*spot) (list []pair) {
 	for ; s.by != (pair{}); s = reached[s.by.at] {
 		list = append(list, s.by)
@@ -198,7 +198,7 @@ func (l *spots) Pop() any {
 	return s
 }
 
-// giveBack lets others go to the pair that a way was to end with.
+// giveBack lets other benches go to the pair at the end of a way.
 func (p *plan) giveBack(way []pair) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +218,7 @@ func (p *plan) compared(q pair, path uint64) {
 	p.steps++
 	p.paths[path] = true
 	p.done[e] = true
-	if delete(p.left, e); e.kind == opUp { // which way it goes is etcd's choice
+	if delete(p.left, e); e.kind == opUp { // etcd chooses the outcome
 		e.arg = 1 - e.arg
 		delete(p.left, e)
 		p.done[e] = true
@@ -256,7 +256,7 @@ func (p *plan) work(t testing.TB, version string, c claims, until time.Time) {
 	}
 }
 
-// walk drives one bench as long as it leads somewhere; false when enough differences are found.
+// walk drives one bench as long as it leads somewhere. It returns false when enough differences are found.
 func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way []pair, until time.Time) bool {
 	b := newBench(t, version, c, p.firsts[first], p.patience)
 	defer b.close()
@@ -264,7 +264,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 	for err == nil && len(way) > 0 && time.Now().Before(until) && t.Context().Err() == nil {
 		q := way[0]
 		at, order := clusterOf(&b.w)
-		if at != q.at { // an answer that is left open has led elsewhere
+		if at != q.at { // an open answer has led elsewhere
 			p.giveBack(way)
 			way = p.way(at)
 			continue
@@ -278,7 +278,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 		fmt.Fprintln(path, q)
 		p.compared(q, path.Sum64())
 		if after, _ := clusterOf(&b.w); after == at && q.after() != at {
-			if refused[q]++; refused[q] == 4 { // no voter has ever heard of a learner that does not run
+			if refused[q]++; refused[q] == 4 { // no voter has ever been in contact with a learner that does not run
 				break
 			}
 		}

@@ -18,27 +18,26 @@ import (
 	"time"
 )
 
-// wires are the network between the members of a cluster. Every member's peer URL leads to them,
-// and they pass on what a member sends unless it, or the one it is for, is cut off. Members are
-// told apart by the ID that they put into every request.
+// wires are the network between the members of a cluster. Every member's peer URL leads to them, and they forward its
+// requests unless the sender or the receiver is cut off. They recognise members by the ID in every request.
 type wires struct {
 	mu    sync.Mutex
 	hosts map[uint64]int // by member ID
 	apart [maxHosts]bool
-	alone bool // who asks without an ID is cut off
+	alone bool // requests without an ID are cut off
 	open  map[*passing]bool
 }
 
-// passing is a request that is being passed on, as long as it lasts: etcd's streams never end.
+// passing is a request that is being forwarded, as long as it lasts: etcd's streams never end.
 type passing struct {
-	from, to int // from -1 for a request that names nobody: one who wants to join asks for the list
+	from, to int // from is -1 for a request without a member ID: a joining etcd asks for the list
 	end      context.CancelFunc
 }
 
 // senderHeader names the member that sends a request.
 const senderHeader = "X-Server-From"
 
-// connect listens for one host and passes on to target.
+// connect listens for one host and forwards to target.
 func (n *wires) connect(t testing.TB, host int, listen, target string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", listen)
@@ -98,14 +97,14 @@ func (n *wires) ended(p *passing) {
 	delete(n.open, p)
 }
 
-// know says which host a member is on.
+// know records the host of a member.
 func (n *wires) know(id uint64, host int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[id] = host
 }
 
-// set cuts a host off from all others, both ways, or heals it.
+// set cuts a host off from all others in both directions, or heals it.
 func (n *wires) set(host int, apart bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,7 +116,7 @@ func (n *wires) set(host int, apart bool) {
 	}
 }
 
-// join says whether one that is about to join is cut off. It has no ID yet to be known by.
+// join sets whether a joining etcd is cut off. It has no ID yet.
 func (n *wires) join(apart bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

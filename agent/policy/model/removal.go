@@ -5,19 +5,20 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// removing is what a person has asked of a host's agent: that the member of another host be removed for good. It lies
-// on that host's disk. One is asked for at a time: several only queue for the lock, as other work does.
+// removing is an operator's request to a host's agent: remove another host's member for good. It is on the requested
+// host's disk. There is at most one such request at a time: several would only queue for the lock, as other operations
+// do.
 type removing struct {
-	rm     uint8 // it is asked for
+	rm     uint8 // it is requested
 	rmBy   uint8 // of this host
-	rmWho  uint8 // whose member is to go
-	rmLive uint8 // also if it answers
+	rmWho  uint8 // the host whose member is to be removed
+	rmLive uint8 // even if it answers
 	rmGone uint8 // that member has left the list
-	rmOver uint8 // the time of what was asked is over
-	rmRuns uint8 // its operation was, or may have been, as that host's disk says
+	rmOver uint8 // the request has expired
+	rmRuns uint8 // that host's disk records that its operation has begun or may have
 
-	opRemove uint8 // the operation is one; its phase is begun or, once etcd may have been told, ready
-	rms      uint8 // so many were asked for
+	opRemove uint8 // the operation is a removal; its phase is begun or, once etcd may have been asked, ready
+	rms      uint8 // number of requests so far
 }
 
 func (r *removing) pack(p *packer) {
@@ -52,7 +53,7 @@ func (w *world) tidyRemoval() {
 	}
 }
 
-// askRemoval is a person who asks a host to remove the member of another one.
+// askRemoval is an operator who asks a host to remove another host's member.
 func (m *machine) askRemoval(w *world, by int, arg uint8) bool {
 	h, who := &w.hosts[by], arg/2
 	if int(w.rms) >= m.Removals || w.rm|w.opRemove != 0 || h.agent != up || h.down != 0 || !w.reaches(by) {
@@ -65,14 +66,14 @@ func (m *machine) askRemoval(w *world, by int, arg uint8) bool {
 	return true
 }
 
-// noteRemoval is what an agent writes of its decision about what it was asked.
+// noteRemoval records an agent's decision about its removal request.
 func (w *world) noteRemoval(ends bool) {
 	if ends {
 		w.rm = 0
 	}
 }
 
-// judgeRemovalNote asks of a decision whether what was asked may end there: it is done, or over, or was released.
+// judgeRemovalNote checks whether the removal request may end: it is done, expired or released.
 func (w *world) judgeRemovalNote(h int, ends bool) breach {
 	if ends && (!w.reaches(h) || w.removes(h) || w.rmGone|w.rmRuns|w.rmOver == 0) {
 		return removalDropped
@@ -80,17 +81,17 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 	return fine
 }
 
-// noteRemovalBegins is what is written before the record of a removal is: one that is gone later was released.
+// noteRemovalBegins is written before the record of a removal: if the record is gone later, it was released.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
 		w.rmRuns = 1
 	}
 }
 
-// removes reports whether the operation is a removal that this host was asked for.
+// removes reports whether the operation is a removal requested from this host.
 func (w *world) removes(h int) bool { return w.opRemove != 0 && w.opHosts(h) }
 
-// putRemoval is what a write makes of the record of a removal.
+// putRemoval applies a write to the record of a removal.
 func (w *world) putRemoval(h int, step uint8) {
 	switch step {
 	case beginRemoval:
@@ -103,8 +104,8 @@ func (w *world) putRemoval(h int, step uint8) {
 	}
 }
 
-// removalSeen returns what an agent sees of a removal: all that reach etcd see the operation, only its own host what
-// was asked.
+// removalSeen returns what an agent sees of a removal: every agent that reaches etcd sees the operation, only its own
+// host sees the request.
 func (w *world) removalSeen(h int) removing {
 	var r removing
 	if w.opRemove != 0 && w.reaches(h) {
@@ -149,7 +150,7 @@ func (s *sight) removalOp() *policy.Op {
 	return op
 }
 
-// leaves gives whose leadership matters: this host's, or that of the one whose member it removes or replaces.
+// leaves returns whose leadership matters: this host's, or that of the host whose member it removes or replaces.
 func (s *sight) leaves() uint8 {
 	switch own := s.opHost == s.self; {
 	case s.opRemove != 0 && own:
@@ -160,13 +161,12 @@ func (s *sight) leaves() uint8 {
 	return s.self
 }
 
-// rmWants reports whether the member of a host is to be removed. It has been silent for long, if it is: for how long is
-// left open.
+// rmWants reports whether a host's member is to be removed. If it is silent, it has been for long; how long is open.
 func (s *sight) rmWants(i int) bool {
 	return s.rm|s.opRemove != 0 && int(s.rmWho) == i && s.rmGone == 0
 }
 
-// held reports whether a removal that etcd may have been told of is in flight: it is its host's alone.
+// held reports whether a removal that etcd may have been asked for is in flight: only its own host continues it.
 func (w *world) held() bool { return w.opRemove != 0 && w.opPhase == phaseReady && w.rmGone == 0 }
 
 // spares reports whether the other voters can do without one for good.
@@ -188,17 +188,17 @@ func (w *world) spares(who int) bool {
 	return left > 0 && serving >= majority(left)
 }
 
-// judgeRemoval holds a step of a removal against the world as it is at the moment of the view.
+// judgeRemoval checks a step of a removal against the world at the time of the view.
 func (w *world) judgeRemoval(h int, c choice) breach {
 	who := int(w.rmWho)
 	target := &w.hosts[who]
 	switch {
-	case c.step == endRemoval: // one that was released by a person is not that step's fault
+	case c.step == endRemoval: // an operator's release is not that step's fault
 		if target.lateRemove != 0 && target.faulted == 0 && w.rmGone == 0 {
 			return removalForgotten
 		}
 		return fine
-	case w.rmGone != 0: // the one that is there now is another
+	case w.rmGone != 0: // the member that is there now is another one
 		return removedUnasked
 	case c.step == removeMember && (!w.removes(h) || w.opPhase != phaseReady || int(c.target) != who):
 		return removedUnasked

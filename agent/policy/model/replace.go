@@ -9,26 +9,28 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// replacing is what the agents know of a voter that is dead, and the operation that puts a host in its place. One voter
-// is called dead at a time: of several that are down only a whole failure domain is replaced, which is no part of the
-// model. What they say of it may be old until they are asked anew.
+// replacing is what the agents know about a dead voter, and the operation in which a host replaces it. One voter is
+// reported dead at a time: if several are down, only a whole failure domain is replaced, which the model leaves out.
+// The reports may be old until they are renewed.
 type replacing struct {
-	dead uint8 // the host whose member all call dead, and have for the grace, plus 1
-	// witness says that it is not called dead: something beside its own verdict says that it is sick, and has for long
-	witness uint8 // 1 of one that hangs when it does not answer, 2 of one that is too slow to answer then
+	dead uint8 // the host whose member all voters have reported dead for the grace period, plus 1
+	// witness marks a voter that is unhealthy instead of dead: something besides its own health state has confirmed
+	// that for long enough
+	witness uint8 // 1: it hangs if it does not answer; 2: it is too slow to answer then
 
-	opReplace uint8 // the operation is one; opStandby then says that its host was a standby when it began
-	rpWho     uint8 // whose place is taken
+	opReplace uint8 // the operation is one; opStandby then marks that its host was a standby when it began
+	rpWho     uint8 // the host that is replaced
 	rpGone    uint8 // that member has left the list
-	opVotes   uint8 // its host voted when it began: nobody joins
-	// every voter has told anew since the record was written; of one that is given up: what etcd was told lands no more
-	opTold uint8
+	opVotes   uint8 // its host voted when it began: no host joins
+	// every voter has reported again since the record was written; for one that is given up: no call to etcd can land
+	// any more
+	opReported uint8
 }
 
-// witnesses is how many values the witness has.
+// witnesses is the number of values of witness.
 const witnesses = 3
 
-// called gives who is called dead or sick, and by what witness, in one number below 16: the key is full.
+// called returns in one number below 16 which host is reported dead or unhealthy, and by what witness: the key is full.
 func (r *replacing) called() uint8 {
 	if r.dead == 0 {
 		return 0
@@ -41,17 +43,17 @@ func (r *replacing) pack(p *packer) {
 	p.put(r.opReplace, 1)
 	p.put(r.rpWho, 3)
 	p.put(r.rpGone, 1)
-	p.put(r.opTold, 1)
+	p.put(r.opReported, 1)
 }
 
 func (r *replacing) unpack(p *packer) {
 	if called := p.get(4); called > 0 {
 		r.dead, r.witness = (called-1)/witnesses+1, (called-1)%witnesses
 	}
-	r.opReplace, r.rpWho, r.rpGone, r.opTold = p.get(1), p.get(3), p.get(1), p.get(1)
+	r.opReplace, r.rpWho, r.rpGone, r.opReported = p.get(1), p.get(3), p.get(1), p.get(1)
 }
 
-// unpackVotes takes back what shares its place with the time since a cycle's host is back: the key is full.
+// unpackVotes unpacks what shares its place with the time since a taken-down host is back: the key is full.
 func (w *world) unpackVotes() {
 	if w.opReplace != 0 {
 		w.opVotes, w.back = w.back, 0
@@ -79,18 +81,18 @@ func (w *world) tidyReplacement() {
 	}
 }
 
-// mayBeDead reports whether a host has a voter or a standby, which may be called dead.
+// mayBeDead reports whether a host has a voter or a standby, which may be reported dead.
 func (w *world) mayBeDead(i int) bool {
 	h := &w.hosts[i]
 	return h.list == voter || h.list == learner && h.named != 0
 }
 
-// seemsDead reports whether nobody is to be found on a host: neither its agent, nor an etcd that anybody reaches.
+// seemsDead reports whether a host looks dead: its agent is gone, and no member reaches its etcd.
 func (w *world) seemsDead(i int) bool {
 	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
 
-// graceOver lets a voter or a standby have been dead for the grace, or a witness have spoken against a sick voter for
+// graceOver lets a voter or a standby have been dead for the grace period, or an unhealthy voter have had a witness for
 // as long.
 func (m *machine) graceOver(w *world, i int) bool {
 	if w.dead != 0 || !w.quorum() {
@@ -107,37 +109,37 @@ func (m *machine) graceOver(w *world, i int) bool {
 	return true
 }
 
-// told lets every voter's agent tell anew what it sees, or the time be over in which what etcd was told of a removal
-// may land: it does within the lock's time to live or never.
-func (w *world) told() bool {
+// reported lets every voter's agent report again, or ends the time in which a removal may land at etcd: it lands within
+// the lock's time to live or never.
+func (w *world) reported() bool {
 	heard := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
 		w.witness != 0 && w.hosts[w.dead-1].fit != slow
 	if heard {
 		w.dead, w.witness = 0, 0
 	}
-	if w.opReplace == 0 || w.opTold != 0 || w.hosts[w.rpWho].lateRemove != 0 && w.rpGone == 0 {
+	if w.opReplace == 0 || w.opReported != 0 || w.hosts[w.rpWho].lateRemove != 0 && w.rpGone == 0 {
 		return heard
 	}
-	w.opTold = 1
+	w.opReported = 1
 	return true
 }
 
 // replaces reports whether the operation is a replacement by this host.
 func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
 
-// putReplacement records that a host takes the place of another.
+// putReplacement records that one host replaces another.
 func (w *world) putReplacement(h int, step uint8, gone bool) {
 	a := &w.hosts[h]
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
-	// one that was added late, after it had decided, is none yet
+	// one that was added late, after the decision, is no standby yet
 	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
 	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginLeave)
 }
 
-// replacesItself reports whether the host of the replacement takes its own place.
+// replacesItself reports whether the host of the replacement replaces its own member.
 func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpWho == w.opHost }
 
-// calledDead reports whether a host, by all that it sees, must find that the one that is called dead is.
+// calledDead reports whether a host, by all it sees, has to agree that the voter reported dead is dead.
 func (w *world) calledDead(h int) bool {
 	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false
@@ -155,12 +157,12 @@ func (w *world) calledDead(h int) bool {
 	return speakers >= 2
 }
 
-// awaitsRepair reports whether the only voter that a host does not see live is called dead, or too slow to answer.
+// awaitsRepair reports whether the only voter that a host does not see live is reported dead, or too slow to answer.
 func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false
 	}
-	slow := w.witness == tardy && w.isSick(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
+	slow := w.witness == tardy && w.isUnhealthy(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
 	if !slow && !w.calledDead(h) {
 		return false
 	}
@@ -199,14 +201,14 @@ func (s *sight) replacementOp() *policy.Op {
 	case phaseReady:
 		op.Phase = policy.PhaseRemoving
 	case phaseRollback:
-		op.WrittenFor = long(s.opTold)
+		op.WrittenFor = long(s.opReported)
 		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was aborted"
 	}
 	return op
 }
 
-// wordOf is what a voter's host says of the one that is called dead, or is too slow to answer: it has connections to
-// that one.
+// wordOf returns the report of a voter's host about the voter that is reported dead or too slow to answer: it has
+// connections to it.
 func (s *sight) wordOf(i int) []policy.Sight {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
 		who := memberID(int(s.dead - 1))
@@ -218,8 +220,7 @@ func (s *sight) wordOf(i int) []policy.Sight {
 	return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Lost: true, ConnectedKnown: true, For: ages}}
 }
 
-// judgeReplacement holds a step that takes a dead voter out, or is about to, against the world at the moment of the
-// view.
+// judgeReplacement checks a step that removes a dead voter, or is about to, against the world at the time of the view.
 func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	who, begins := int(w.rpWho), c.step == beginReplace || c.step == beginLeave
 	if begins {
@@ -228,10 +229,10 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	if who == h && (begins || w.replaces(h)) {
 		return w.judgeOwnPlace(h, c)
 	}
-	others, serving, sick, known := 0, 0, 0, 0 // whoever is replaced counts for nothing
+	others, serving, sick, known := 0, 0, 0, 0 // the replaced voter counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
-		strained := g.fit == slow || g.fit == off && w.isSick(who)
+		strained := g.fit == slow || g.fit == off && w.isUnhealthy(who)
 		sick += int(bit(i != who && g.list == voter && strained && w.present(i)))
 		if i != who && g.list == voter {
 			others++
@@ -242,7 +243,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	switch {
 	case c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != who || w.rpGone != 0):
 		return removedUnasked
-	case (c.step == removeMember || c.step != beginReplace && w.opPhase == phaseBegun) && w.opTold == 0:
+	case (c.step == removeMember || c.step != beginReplace && w.opPhase == phaseBegun) && w.opReported == 0:
 		return replacedUntold
 	case w.hosts[h].list == voter:
 		if found := w.judgeCompletion(c, who, leads); found != fine {
@@ -251,7 +252,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		if known < majority(others) {
 			return removedAtRisk
 		}
-	case w.isSick(who):
+	case w.isUnhealthy(who):
 		if c.step != beginReplace && (w.answers(who) || w.witness == tardy) {
 			return removedBeforeJoin
 		}
@@ -272,8 +273,8 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	return w.judgeStandsReady(h)
 }
 
-// judgeOwnPlace holds a step by which a host takes its own place against the world: its data is gone and its disk says
-// so, the others do without it, and it stands ready itself, or a standby does.
+// judgeOwnPlace checks a step by which a host replaces its own member: its data is gone and its disk records that, the
+// other voters do without it, and this host or a standby is ready.
 func (w *world) judgeOwnPlace(h int, c choice) breach {
 	a := &w.hosts[h]
 	if c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0) {
@@ -305,12 +306,12 @@ func (w *world) judgeOwnPlace(h int, c choice) breach {
 	return fine
 }
 
-// isDead reports whether a voter is the one that is called dead, and it is.
+// isDead reports whether a voter is the one reported dead, and really is.
 func (w *world) isDead(i int) bool {
 	return !w.answers(i) && !w.present(i) && w.witness == 0 && int(w.dead) == i+1
 }
 
-// judgeStandsReady asks whether a host could take a place now.
+// judgeStandsReady checks whether a host could replace a voter now.
 func (w *world) judgeStandsReady(h int) breach {
 	a := &w.hosts[h]
 	l := w.learnerAt()
@@ -321,7 +322,7 @@ func (w *world) judgeStandsReady(h int) breach {
 	return fine
 }
 
-// endsReplacement asks whether the operation may end: what etcd was told must not land later.
+// endsReplacement checks whether the operation may end: no call to etcd may land later.
 func (w *world) endsReplacement() breach {
 	target := &w.hosts[w.rpWho]
 	if w.opReplace != 0 && w.rpGone == 0 && target.lateRemove != 0 && target.faulted == 0 {
@@ -330,9 +331,9 @@ func (w *world) endsReplacement() breach {
 	return fine
 }
 
-// unreplaced reports whether a world shows that a voter stays dead: nothing but its host is down, and another one could
-// have taken its place, by which as many vote as did. A host that is about to stop its etcd for somebody else's work,
-// or has, may cost the quorum beside a dead one, and people bring it back; for any other work it starts its etcd again.
+// unreplaced reports whether a world must not leave a voter dead: only its host is down, and another one could have
+// replaced it, with the same number of voters. A host that has stopped its etcd for external work, or is about to, may
+// cost the quorum while a voter is dead, and operators bring it back; for any other work it starts its etcd again.
 func (w *world) unreplaced(target policy.Target) bool {
 	turn := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) && turn.awaitsPeople() {
@@ -356,7 +357,7 @@ func (w *world) unreplaced(target policy.Target) bool {
 	return dead == 1 && others >= min(voters, target.Voters) && w.quorum()
 }
 
-// judgeRepaired says what is wrong with a world at rest in which nothing but the host of a dead voter is down.
+// judgeRepaired returns what is wrong with a world at rest in which only the host of a dead voter is down.
 func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	voters, _ := w.votes()
 	others, follows := 0, 0
@@ -368,7 +369,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 		others += int(bit(h.down == 0 && h.fit != slow))
 		follows += int(bit(h.list == learner && h.down == 0))
 	}
-	joined := voters > others && w.op == 0 && w.lock < 0 // the one that could have taken its place has joined beside it
+	joined := voters > others && w.op == 0 && w.lock < 0 // its possible replacement has joined as an additional voter
 	if joined && (!repair || voters <= target.Voters) {
 		return fine
 	}
@@ -381,7 +382,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	return fine
 }
 
-// repairPromises are those about members that are taken out without a person.
+// repairPromises returns those about members that are removed without an operator.
 func repairPromises() map[breach]promise {
 	return map[breach]promise{
 		liveReplaced: {
@@ -404,7 +405,7 @@ func repairPromises() map[breach]promise {
 	}
 }
 
-// smallReplacements are the scopes of dead voters that are replaced which every test run explores.
+// smallReplacements returns the scopes of dead voters and their replacement that every test run explores.
 func smallReplacements() []Scenario {
 	return []Scenario{
 		{
@@ -426,10 +427,10 @@ func smallReplacements() []Scenario {
 	}
 }
 
-// Replacements are the scopes of dead voters that are replaced, as deep as some minutes on two cores allow: a second
-// fault of every class comes at every step of it.
+// Replacements returns the scopes of dead voters and their replacement, as deep as a few minutes on two cores allow: a
+// second fault of every class happens at every step.
 func Replacements() []Scenario {
-	late := HostCrash | LateCall | AgentCrash | VerdictChange
+	late := HostCrash | LateCall | AgentCrash | HealthChange
 	return append(smallReplacements(),
 		Scenario{
 			Name: "a dead voter replaced, a late call or crash", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},

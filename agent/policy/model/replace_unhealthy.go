@@ -5,23 +5,23 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isSick reports whether a voter is sick by its own host's verdict and by a witness. One that is called so is the only
-// one: of several that are sick only a whole failure domain is replaced, which is no part of the model.
-func (w *world) isSick(i int) bool {
+// isUnhealthy reports whether a voter is unhealthy by its own host's health state and by a witness. It is the only one:
+// if several voters are unhealthy, only a whole failure domain is replaced, which the model leaves out.
+func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].fit == slow && w.present(i)
 }
 
-// speaksAgainst tells whether something beside its own verdict says that a voter is sick.
+// speaksAgainst reports whether something besides its own health state confirms that a voter is unhealthy.
 func (s *sight) speaksAgainst(i int) uint8 { return bit(s.witness != 0 && int(s.dead) == i+1) }
 
-// tardy is the witness against one that is too slow to answer, and counts all the same.
+// tardy is the witness against a voter that is too slow to answer, and counts all the same.
 const tardy = 2
 
-// besideTardy reports whether the voter whose place is taken is the only one that does not answer, and is too slow to;
-// and with the one that takes it the others are a quorum of one voter more.
-func (w *world) besideTardy() bool {
+// onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, and is too slow to; and the
+// others with the replacement are a quorum of one voter more.
+func (w *world) onlyTardyIsDown() bool {
 	who := int(w.rpWho)
-	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isSick(who) {
+	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isUnhealthy(who) {
 		return false
 	}
 	voters, serving := 0, 0
@@ -34,15 +34,16 @@ func (w *world) besideTardy() bool {
 	return serving == voters-1 && serving+1 >= majority(voters+1)
 }
 
-// judgeCompletion asks whether a host that votes may have another one removed: one is too many, and that one leads no
-// more. It is dead or sick, or was sick when this host came to vote in its place and no other is by now.
+// judgeCompletion checks whether a voting host may have another voter removed: there is a surplus voter, and it does
+// not lead any more. It is dead or unhealthy; or it was unhealthy when this host became a voter to replace it, and no
+// other voter is by now.
 func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1:
 		return replacedForNothing
 	case leads && c.step == removeMember:
 		return leaderRemoved
-	case (c.step == beginReplace || w.opVotes != 0) && !w.isSick(who) && !w.isDead(who):
+	case (c.step == beginReplace || w.opVotes != 0) && !w.isUnhealthy(who) && !w.isDead(who):
 		return liveReplaced
 	}
 	for i := range w.n {
@@ -55,9 +56,9 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	return fine
 }
 
-// sickTooMany reports whether a world shows that a sick voter goes which is one too many, whichever agents are gone:
-// all serve, and those of which it is known that they are well are a quorum of what is left.
-func (w *world) sickTooMany(target policy.Target) bool {
+// unhealthySurplus reports whether a world must not keep an unhealthy surplus voter, whichever agents are gone: all
+// voters serve, and those known to be healthy are a quorum of the rest.
+func (w *world) unhealthySurplus(target policy.Target) bool {
 	voters, sick, known := 0, 0, 0
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -76,8 +77,8 @@ func (w *world) sickTooMany(target policy.Target) bool {
 	return voters == target.Voters+1 && voters%2 == 0 && sick == 1 && known >= majority(voters-1)
 }
 
-// judgeSickGone says what is wrong with a world at rest in which a sick voter was one too many, and is still.
-func (w *world) judgeSickGone(target policy.Target) breach {
+// judgeUnhealthyGone returns what is wrong with a world at rest that still has an unhealthy surplus voter.
+func (w *world) judgeUnhealthyGone(target policy.Target) breach {
 	voters, _ := w.votes()
 	for i := range w.n {
 		if h := &w.hosts[i]; h.list == voter && h.fit == slow && voters > target.Voters {
@@ -87,8 +88,8 @@ func (w *world) judgeSickGone(target policy.Target) breach {
 	return fine
 }
 
-// sickPromises are those about voters that are replaced as sick.
-func sickPromises() map[breach]promise {
+// unhealthyPromises returns those about voters that are replaced as unhealthy.
+func unhealthyPromises() map[breach]promise {
 	return map[breach]promise{
 		wellReplaced: {
 			"P2",
@@ -102,38 +103,38 @@ func sickPromises() map[breach]promise {
 	}
 }
 
-// smallSickness are the scopes of sick voters that are replaced which every test run explores.
-func smallSickness() []Scenario {
+// smallUnhealthy returns the scopes of unhealthy voters and their replacement that every test run explores.
+func smallUnhealthy() []Scenario {
 	return []Scenario{
 		{
 			Name: "an unhealthy voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
-			Faults: VerdictChange, Budget: 1, Liveness: true,
+			Faults: HealthChange, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "an unhealthy surplus voter, and an agent down", Hosts: 4, Voters: 4,
-			Target: policy.Target{Voters: 3}, Sick: true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
+			Target: policy.Target{Voters: 3}, Sick: true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		{
 			Name: "an unhealthy voter replaced by a standby", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: VerdictChange, Budget: 1, Liveness: true,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: HealthChange, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly, replaced", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3}, Sick: true, Tardy: true, Faults: VerdictChange | EtcdCrash, Budget: 2,
+			Target: policy.Target{Voters: 3}, Sick: true, Tardy: true, Faults: HealthChange | EtcdCrash, Budget: 2,
 			Liveness: true,
 		},
 	}
 }
 
-// Sickness are the scopes of sick voters that are replaced, as deep as some minutes on two cores allow: a second fault
-// comes at every step of it.
+// Sickness returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores allow: a
+// second fault happens at every step.
 func Sickness() []Scenario {
-	second := VerdictChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
-	return append(smallSickness(),
+	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
+	return append(smallUnhealthy(),
 		Scenario{
 			Name: "an unhealthy voter replaced, and an agent down", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3},
-			Sick:   true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
+			Sick:   true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		Scenario{
 			Name: "an unhealthy voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},

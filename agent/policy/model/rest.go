@@ -10,20 +10,20 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A run to rest is one fair schedule from a state on: faults have stopped, every agent gets its
-// turn, what etcd does by itself happens, and when nothing else moves, time passes. It is
-// deterministic, so a state that was on the way to rest once need not be looked at again.
+// A run to rest is one fair schedule from a state: faults have stopped, every agent acts in each round, what etcd does
+// by itself happens, and when nothing else changes, time passes. It is deterministic, so a state that a run has passed
+// once need not be checked again.
 
 // passes bounds a run to rest.
 const passes = 400
 
-// ending is a way in which faults may end before a run.
+// ending is how faults end before a run.
 type ending struct {
-	healed bool // everything is healed, otherwise nothing
-	stays  bool // but hosts that are down stay so
+	healed bool // everything is healed; otherwise nothing
+	stays  bool // but hosts that are down stay down
 	gone   bool // and so do agents that are
-	mute   bool // and a sick voter is too slow to answer from then on, for good: its vote counts
-	landed bool // late calls land, otherwise they never do
+	mute   bool // and an unhealthy voter is too slow to answer from then on, for good: its vote counts
+	landed bool // late calls land; otherwise they never do
 }
 
 func (m *machine) endings() []ending {
@@ -40,15 +40,15 @@ func (m *machine) endings() []ending {
 	return list
 }
 
-// comesToRest looks at the runs from a state: with all faults healed and the late calls landing
-// or not, the target must be reached; with nothing healed, the operation must still be freed.
+// comesToRest checks the runs from a state: with all faults healed, and the late calls landing or not, the target must
+// be reached; with nothing healed, the operation must still be freed.
 func (m *machine) comesToRest(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.mute = false, false }()
 	for _, e := range m.endings() {
 		m.boots, m.mute = e.healed && !e.stays, e.mute
 		w := m.end(from, e)
-		if e.stays && !e.gone && !w.unreplaced(m.Target) || e.gone && !w.sickTooMany(m.Target) {
+		if e.stays && !e.gone && !w.unreplaced(m.Target) || e.gone && !w.unhealthySurplus(m.Target) {
 			continue
 		}
 		if found := m.run(&w, e); found != fine {
@@ -71,13 +71,13 @@ func (m *machine) end(from *world, e ending) world {
 	return w
 }
 
-// forget sets aside what does not matter to a run: how many faults there were, and, if so wanted,
-// the late calls, which then never land.
+// forget forgets what does not matter to a run: the number of faults and, if late is set, the late calls, which then
+// never land.
 func (w *world) forget(late bool) {
 	w.faults = 0
 	w.pause = 0     // every pause ends
 	w.alarm = 0     // and so does every alarm
-	w.rmOver = w.rm // and what is asked
+	w.rmOver = w.rm // and every request
 	for i := range w.n {
 		h := &w.hosts[i]
 		h.faulted = 0
@@ -88,8 +88,8 @@ func (w *world) forget(late bool) {
 	w.tidy()
 }
 
-// heal undoes all faults. With stays, hosts that are down stay so, and with sick voters that are sick; with gone, so do
-// agents that do not run.
+// heal undoes all faults. With stays, hosts that are down and voters that are unhealthy stay so; with gone, agents that
+// do not run do not come back.
 func (w *world) heal(e ending, sick bool) {
 	w.askedIsOver()
 	for i := range w.n {
@@ -97,7 +97,7 @@ func (w *world) heal(e ending, sick bool) {
 		if e.stays && h.down != 0 {
 			continue
 		}
-		if e.mute && h.list == voter && h.fit == slow && h.unit == active { // it votes still, and serves no more
+		if e.mute && h.list == voter && h.fit == slow && h.unit == active { // it still votes, and no longer serves
 			h.unit = starting
 		}
 		if h.unit == taken && h.stopped == 0 {
@@ -137,7 +137,7 @@ func (m *machine) run(w *world, e ending) breach {
 	healed := e.healed
 	mark := hashOf(w, e)
 	for range passes {
-		// a cycle is its host's alone
+		// a host operation is only its host's
 		if _, known := m.rest[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
 			break
 		}
@@ -182,16 +182,16 @@ func hashOf(w *world, e ending) uint64 {
 	return h
 }
 
-// isTakenDown reports whether a host is down in its turn, or for what it was asked: only it and people end that, so
-// that it comes back in every run.
+// isTakenDown reports whether a host is down in its operation or for its request: only the host and operators end that,
+// so every run covers its return.
 func (w *world) isTakenDown(i int) bool { return w.cycles(i) || w.hosts[i].stopped != 0 }
 
-// pass gives everybody one turn, and tells whether anything has moved.
+// pass runs every host and agent once, and reports whether anything has changed.
 func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
 		for _, k := range []kind{evUp, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
-			stays := k == evUp && (w.mayHang(i) || m.mute && w.isSick(i)) ||
+			stays := k == evUp && (w.mayHang(i) || m.mute && w.isUnhealthy(i)) ||
 				k == evHostBoots && !m.boots && !w.isTakenDown(i)
 			if !w.possible(k, i) || stays {
 				continue
@@ -209,8 +209,8 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evTold, evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout,
-		evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evClean, evTooLong,
+		evReported, evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver,
+		evTimeout, evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evClean, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {
@@ -232,7 +232,7 @@ func (m *machine) waitAWhile(w *world) bool {
 	return false
 }
 
-// judgeRest says what is wrong with a world in which nothing moves any more.
+// judgeRest returns what is wrong with a world in which nothing changes any more.
 func (m *machine) judgeRest(w *world, e ending) breach {
 	if !e.healed {
 		if w.op != 0 && w.quorum() && w.tended() && !w.held() {
@@ -241,7 +241,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		return fine
 	}
 	if e.gone {
-		return w.judgeSickGone(m.Target)
+		return w.judgeUnhealthyGone(m.Target)
 	}
 	if e.stays {
 		return w.judgeRepaired(m.Target, m.Repair)
@@ -261,7 +261,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		}
 	}
 	if (m.Sick || m.Voters > want) && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
-		return fine // all are well, as when one was sick while another voted in its place: people are told
+		return fine // all are healthy by now: operators see a finding
 	}
 	switch {
 	case w.rm != 0:
@@ -276,7 +276,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 	return fine
 }
 
-// tellsSurplus reports whether every voter's host tells people that one votes too many.
+// tellsSurplus reports whether every voter's host reports the surplus voter.
 func (m *machine) tellsSurplus(w *world) bool {
 	for i := range w.n {
 		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.VotersSurplus {
@@ -286,8 +286,7 @@ func (m *machine) tellsSurplus(w *world) bool {
 	return true
 }
 
-// tended reports whether there is an agent whose duty it is to free an operation that stands still:
-// one of a live voter.
+// tended reports whether an agent is responsible for freeing a stuck operation: the agent of a live voter.
 func (w *world) tended() bool {
 	for i := range w.n {
 		h := &w.hosts[i]

@@ -10,20 +10,20 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A rollout is a walk of its own, over worlds in which nobody joins or leaves: what matters there is the rollout's
-// record, the queue, and what each host's disk says of its turn, which is written beside the steps and may be lost
-// between them. What its agents decide is the real policy's; so is what becomes of the rollout with a host's end.
+// A rollout is a walk of its own, over worlds in which no host joins or leaves. It tracks the rollout's record, the
+// queue, and each host's record of its request on disk, which is written apart from the steps and may be lost between
+// them. The real policy makes the agents' decisions, and decides how a host's end changes the rollout.
 
-// Roll is a scope of that walk: three voters, and spares, are taken down for one work.
+// Roll is a scope of that walk: three voters, and spares, are taken down for the same work.
 type Roll struct {
 	Name   string
 	Spares int // at most one, which looks at the cluster only when it is called
 	Work   policy.Work
-	People int // so many times people say something: pause, resume, abort, withdraw a host, release its operation
-	Budget int // so many faults in one story
+	People int // number of operators' actions: pause, resume, abort, cancel a host, release its operation
+	Budget int // most faults in one story
 }
 
-// Rolls are the scopes that every test run explores.
+// Rolls returns the scopes that every test run explores.
 func Rolls() []Roll {
 	return []Roll{
 		{Name: "a rollout of restarts", Work: policy.WorkRestart},
@@ -36,7 +36,7 @@ func Rolls() []Roll {
 	}
 }
 
-// LongRolls are those that take about a minute each.
+// LongRolls returns those that take about a minute each.
 func LongRolls() []Roll {
 	return []Roll{
 		{Name: "a rollout of reboots with a spare, a fault", Work: policy.WorkReboot, Spares: 1, Budget: 1},
@@ -44,7 +44,7 @@ func LongRolls() []Roll {
 	}
 }
 
-// DeepRolls are larger ones, which need memory and time: each ends at its bound or at its fixpoint.
+// DeepRolls returns larger ones, which need memory and time: each ends at its bound or at its fixpoint.
 func DeepRolls() []Roll {
 	return []Roll{
 		{
@@ -58,12 +58,12 @@ func DeepRolls() []Roll {
 	}
 }
 
-// voters of every such cluster.
+// rollVoters is the number of voters of every such cluster.
 const rollVoters = 3
 
 func (r Roll) hosts() int { return rollVoters + r.Spares }
 
-// maxRolled is how many hosts a scope has at most.
+// maxRolled is the largest number of hosts in a scope.
 const maxRolled = rollVoters + 1
 
 // The states of a rollout's record.
@@ -75,41 +75,41 @@ const (
 	rollDone
 )
 
-// request is what lies on a host's disk of what was asked of it.
+// request is the request on a host's disk.
 type request struct {
 	cycling
-	resumed   uint8 // how often the rollout that has asked had been let go on then, and one more
+	resumed   uint8 // how often its rollout had been resumed at the time, plus one
 	restarted uint8 // etcd was started since its operation began
 }
 
 // rolled is a host.
 type rolled struct {
 	request
-	had   uint8 // the same, of the last request that has ended; 0 for none
+	had   uint8 // the same for the last request that has ended; 0 for none
 	unit  uint8
 	dead  uint8 // its agent
 	off   uint8 // the host
-	apart uint8 // its agent reaches nobody
+	apart uint8 // its agent reaches no endpoint
 	slow  uint8 // by its own report
-	stale uint8 // another version of etcd lies there than is wanted
+	stale uint8 // another version of etcd is installed than wanted
 
-	belief uint8 // its agent takes the lock for its own
+	belief uint8 // its agent believes that it holds the lock
 
 	step  uint8 // that its agent has decided on
-	arg   uint8 // its phase, its outcome or who is to lead
-	fresh uint8 // the operation's record is the one that it was decided on
-	rolls uint8 // and writes the rollout's, too
-	read  uint8 // which is the one that it was decided on
+	arg   uint8 // its phase, its outcome or the next leader
+	fresh uint8 // the operation's record is the one that the step was decided on
+	rolls uint8 // it writes the rollout's record, too
+	read  uint8 // which is the one that the step was decided on
 
-	note    policy.RequestChange // that is on its way to the disk, or to the rollout's record
-	code    uint8                // with which it ends: rollCycled or another
-	on      request              // as it was then
-	noteFor uint8                // resumed, of the rollout of which it is the turn
-	noteOld uint8                // the rollout's record is another by now
-	noteIn  uint8                // the boot in which the operation began that it has seen
+	note    policy.RequestChange // in flight to the disk or to the rollout's record
+	code    uint8                // its outcome: rollCycled or another
+	on      request              // the request as it was then
+	noteFor uint8                // resumed, of the rollout that asks it
+	noteOld uint8                // the rollout's record has changed since
+	noteIn  uint8                // the boot in which the operation it has seen began
 
-	// Ghosts: the stretch of the rollout in which its operation began, that in which its work was last done, and that
-	// it is down for that.
+	// Ghosts: the stretch of the rollout in which its operation began, the one in which its work was last done, and
+	// whether it is down for that.
 	within, turned, low uint8
 }
 
@@ -118,25 +118,25 @@ type rolling struct {
 	hosts [maxRolled]rolled
 
 	state   uint8 // of the rollout
-	waiting uint8 // hosts, a bit each
-	resumed uint8 // how often its record says that it was started or let go on
-	stretch uint8 // counts how often it was started or let go on
+	waiting uint8 // a bit for each host
+	resumed uint8 // how often it was started or resumed, by its record
+	stretch uint8 // how often it really was started or resumed
 	down    [policy.DownLength]uint8
-	queued  uint8 // the host, and one more, that has written the queue
+	queued  uint8 // the host, plus one, that has written the queue
 
-	op     uint8 // the host, and one more, that it is of
+	op     uint8 // the host, plus one, that it belongs to
 	phase  uint8
-	token  uint8 // it has that of the lock as it is
+	token  uint8 // it has the current token of the lock
 	boot   uint8 // its host has not rebooted
-	lock   uint8 // the host, and one more, that holds it
+	lock   uint8 // the host, plus one, that holds it
 	leader uint8
 	cool   uint8 // no operation has been in flight for long enough
-	back   uint8 // whose operation it is has served for long enough
-	said   uint8 // of what people may say
+	back   uint8 // the operation's host has served for long enough
+	said   uint8 // number of operators' actions so far
 	faults uint8
 }
 
-// first is the world in which a rollout of all hosts has just been started.
+// first returns the world in which a rollout of all hosts has just been started.
 func (r Roll) first() (w rolling) {
 	w.state, w.waiting, w.resumed, w.stretch, w.cool = rollRuns, 1<<r.hosts()-1, 1, 1, 1
 	for i := range rollVoters {
@@ -145,7 +145,7 @@ func (r Roll) first() (w rolling) {
 	return w
 }
 
-// ask is what the scope's rollout asks of a host.
+// ask returns what the scope's rollout asks of a host.
 func (r Roll) ask() uint8 {
 	if r.Work == policy.WorkReboot {
 		return rebooted
@@ -169,7 +169,7 @@ func (w *rolling) reaches(i int) bool {
 
 func (w *rolling) owns(i int) bool { return int(w.op) == i+1 }
 
-// called reports whether a host looks at the cluster in every turn.
+// called reports whether a host looks at the cluster in every round.
 func (w *rolling) called(i int) bool {
 	named := false
 	for _, d := range w.down {
@@ -181,7 +181,7 @@ func (w *rolling) called(i int) bool {
 	})
 }
 
-// tidy clears what says nothing, so that worlds that cannot be told apart are one.
+// tidy clears what has no meaning, so that worlds that no one can distinguish are one.
 func (w *rolling) tidy() {
 	for i := range w.hosts {
 		h := &w.hosts[i]
@@ -206,7 +206,7 @@ func (w *rolling) tidy() {
 	if w.lock == 0 {
 		w.token = 0
 	}
-	if w.hosts[w.leader].unit != active { // another one is elected
+	if w.hosts[w.leader].unit != active { // another leader is elected
 		for i := range rollVoters {
 			if w.hosts[i].unit == active && w.quorum() {
 				w.leader = uint8(i)
@@ -214,7 +214,7 @@ func (w *rolling) tidy() {
 			}
 		}
 	}
-	if w.queued != 0 && w.hosts[w.queued-1].dead != 0 { // it ends with the lease of who wrote it
+	if w.queued != 0 && w.hosts[w.queued-1].dead != 0 { // it ends with the lease of its writer
 		w.queued, w.down = 0, [policy.DownLength]uint8{}
 	}
 }
@@ -235,7 +235,7 @@ func (w *rolling) opWritten() {
 
 // text shows a world in a story.
 func (r Roll) text(w *rolling) string {
-	all := []string{fmt.Sprintf("rollout %s, waits for %s, resumed %d",
+	all := []string{fmt.Sprintf("rollout %s, waiting %s, resumed %d",
 		[...]string{"none", "runs", "paused", "stopped", "aborted", "done"}[w.state], names(w.waiting), w.resumed)}
 	if w.op != 0 {
 		all = append(all, fmt.Sprintf("operation of %s, %s", hostName(int(w.op)-1), opPhase(w.phase)))
@@ -256,7 +256,7 @@ func (r Roll) text(w *rolling) string {
 			{h.begun == begunBefore, "rebooted"},
 			{h.seen != 0, "seen"},
 			{h.ended != 0, "ended"},
-			{h.stopped != 0, "noted as stopped"},
+			{h.stopped != 0, "recorded as stopped"},
 			{h.freed != 0, "released"},
 			{h.slow != 0, "slow"},
 			{h.stale != 0, "old etcd"},

@@ -27,19 +27,19 @@ const (
 
 func rollSteps() []string {
 	return []string{
-		"do nothing", "take the lock", "release the lock", "begin", "set the phase", "move the leadership", "restart",
+		"do nothing", "take the lock", "release the lock", "begin", "set the phase", "transfer leadership", "restart",
 		"take down", "reboot", "start", "end", "record it again",
 	}
 }
 
 // The outcomes with which an operation ends.
 const (
-	rollOther uint8 = iota // nothing was done: it is asked for still
+	rollOther uint8 = iota // nothing was done: the request remains queued
 	rollCycled
 	rollWithdrawn
 )
 
-// rollStep returns the number of a step, and what it is to know.
+// rollStep returns the number of a step and its argument.
 func rollStep(s policy.Step) (step, arg uint8, known bool) {
 	switch s.Kind {
 	case policy.StepSetPhase:
@@ -96,7 +96,7 @@ func (m *rollMachine) follow(w *rolling) []next[rolling] {
 	return all
 }
 
-// agentActs lets an agent look and decide, carry its step out, or write its note.
+// agentActs lets an agent look and decide, carry out its step, or write its note.
 func (m *rollMachine) agentActs(w *rolling, i int, add rollAdder) {
 	h := &w.hosts[i]
 	if h.dead|h.off != 0 {
@@ -124,14 +124,14 @@ func (m *rollMachine) agentActs(w *rolling, i int, add rollAdder) {
 		to.faults++
 		found := m.act(&to, i, cut)
 		add(to, found, "%s carries out: %s, and %s", hostName(i), rollSteps()[h.step],
-			[...]string{"", "dies before it is done", "dies when it is done", "is not answered"}[cut])
+			[...]string{"", "dies before the step is done", "dies when the step is done", "is not answered"}[cut])
 	}
 }
 
-// round is one look with its decision. The queue is written at once; a step and a note are on their way from then on.
+// round is one round with its decision. The queue is written at once; the step and the note are in flight from then on.
 func (m *rollMachine) round(w *rolling, i int) (found rollBreach, d policy.Decision) {
 	h := &w.hosts[i]
-	if h.belief != 0 && w.reaches(i) && int(w.lock) != i+1 { // it is renewed first
+	if h.belief != 0 && w.reaches(i) && int(w.lock) != i+1 { // it renews the lock first
 		h.belief = 0
 	}
 	s := m.look(w, i)
@@ -161,11 +161,11 @@ func (m *rollMachine) round(w *rolling, i int) (found rollBreach, d policy.Decis
 	return found, d
 }
 
-// write is a note that lands: on the disk where exactly that is asked still, in the record where it is the same still.
+// write lands a note: on the disk if the request is still the same, in the record if that is.
 func (m *rollMachine) write(w *rolling, i int) rollBreach {
 	h := &w.hosts[i]
 	is, was := h.request, h.on
-	is.freed, was.freed = 0, 0 // that lies in etcd
+	is.freed, was.freed = 0, 0 // that is in etcd
 	switch same := is == was; {
 	case h.note == policy.RequestTurn && h.ask == nothing:
 		h.request = request{cycling: cycling{ask: m.ask()}, resumed: h.noteFor}
@@ -192,15 +192,15 @@ func (h *rolled) endRequest() {
 	h.request = request{}
 }
 
-// How far a step comes.
+// How far a step gets.
 const (
 	whole      uint8 = iota
-	noted            // its agent dies when its disk says it
-	landed           // its agent dies before it can say that it is done
+	noted            // its agent dies after the disk records the step
+	landed           // its agent dies before it can record that the step is done
 	unanswered       // it has happened, and its agent does not know
 )
 
-// act carries a step out.
+// act carries out a step.
 func (m *rollMachine) act(w *rolling, i int, cut uint8) (found rollBreach) {
 	h := &w.hosts[i]
 	step, arg := h.step, h.arg
@@ -250,11 +250,11 @@ func (m *rollMachine) act(w *rolling, i int, cut uint8) (found rollBreach) {
 	return found
 }
 
-// begin records the operation, after its disk says so.
+// begin records the operation, after the disk does.
 func (m *rollMachine) begin(w *rolling, i int, step, cut uint8) {
 	h := &w.hosts[i]
 	if step == rollBegin {
-		if h.ask == nothing { // it was withdrawn in this moment
+		if h.ask == nothing { // it was cancelled just now
 			return
 		}
 		h.begun, h.restarted, h.within = begunNow, 0, w.stretch
@@ -269,14 +269,14 @@ func (m *rollMachine) begin(w *rolling, i int, step, cut uint8) {
 	}
 }
 
-// stop takes a host down, one way or the other.
+// stop takes a host down, in any of the ways.
 func (m *rollMachine) stop(w *rolling, i int, step, cut uint8) (found rollBreach) {
 	h := &w.hosts[i]
 	if step == rollTakeDown {
-		if h.note != policy.RequestStays { // the same file, one write after the other
+		if h.note != policy.RequestStays { // the same file, written twice
 			m.write(w, i)
 		}
-		if h.ask == nothing || h.ended != 0 { // withdrawn in this moment
+		if h.ask == nothing || h.ended != 0 { // cancelled just now
 			return 0
 		}
 		h.stopped = 1
@@ -285,7 +285,7 @@ func (m *rollMachine) stop(w *rolling, i int, step, cut uint8) (found rollBreach
 		return 0
 	}
 	found = m.judgeStop(w, i, step)
-	h.low = bit(i < rollVoters || w.owns(i)) // of a spare without a record nobody can know while it is off
+	h.low = bit(i < rollVoters || w.owns(i)) // without a record, no agent can see why a spare is off
 	switch step {
 	case rollReboot:
 		h.turned = h.within
@@ -298,7 +298,7 @@ func (m *rollMachine) stop(w *rolling, i int, step, cut uint8) (found rollBreach
 	return found
 }
 
-// end deletes the operation's record, and writes how the rollout goes on, in one transaction.
+// end deletes the operation's record and writes the rollout's progress, in one transaction.
 func (m *rollMachine) end(w *rolling, i int, outcome uint8, same bool, cut uint8) (found rollBreach) {
 	h := &w.hosts[i]
 	over := outcome != rollOther
@@ -327,7 +327,7 @@ func (m *rollMachine) end(w *rolling, i int, outcome uint8, same bool, cut uint8
 	return found
 }
 
-// goOn writes what becomes of the rollout.
+// goOn writes the rollout's progress.
 func (m *rollMachine) goOn(w *rolling, i int, outcome uint8, read bool) (found rollBreach) {
 	t, step := m.turn(w, i, outcome)
 	if m.after != nil {
@@ -355,7 +355,7 @@ func (m *rollMachine) goOn(w *rolling, i int, outcome uint8, read bool) (found r
 	return found
 }
 
-// turn is the rollout as the host sees it whose operation ends.
+// turn is the rollout as seen by the host whose operation ends.
 func (m *rollMachine) turn(w *rolling, i int, outcome uint8) (policy.RolloutProgress, policy.Step) {
 	others := 0
 	for k := range m.hosts() {
@@ -376,7 +376,7 @@ func (h *rolled) dies() {
 	h.dead, h.step, h.note, h.belief = 1, rollNone, policy.RequestStays, 0
 }
 
-// goesDown ends all that runs on a host.
+// goesDown ends everything that runs on a host.
 func (w *rolling) goesDown(i int) {
 	h := &w.hosts[i]
 	h.dies()
@@ -392,12 +392,12 @@ func (w *rolling) goesDown(i int) {
 	}
 }
 
-// serves is an etcd that has come up. Whoever looks takes it for started since then.
+// serves notes that etcd has come up. Agents take it as started since then.
 func (h *rolled) serves() {
 	h.unit, h.low, h.restarted = active, 0, 1
 }
 
-// boots starts a host, with an etcd that starts by itself.
+// boots boots a host. Its etcd starts at the boot.
 func (m *rollMachine) boots(w *rolling, i int) {
 	h := &w.hosts[i]
 	h.off, h.dead = 0, 0

@@ -12,15 +12,15 @@ import (
 // rollRules are what a mistake changes.
 type rollRules struct {
 	view     func(v *policy.View)     // what an agent sees
-	say      func(d *policy.Decision) // what comes of that
+	say      func(d *policy.Decision) // its decision
 	after    func(t *policy.RolloutProgress, s *policy.Step)
 	ends     func(end *policy.RolloutEnd)
-	unfenced bool       // operations begin, and hosts go down, whatever became of record and lock since the look
-	past     rollBreach // that is let pass, so that it is seen what follows from it
-	unread   bool       // the rollout's record is written whatever it says by then
-	counted  bool       // a host's end counts as if people had let the rollout go on
-	released bool       // a turn of which the operation was released counts as none
-	safe     bool       // nobody asks whether it all ends well
+	unfenced bool       // operations begin, and hosts go down, whatever has happened to record and lock since the view
+	past     rollBreach // a breach that is ignored, to see what follows from it
+	unread   bool       // the rollout's record is written whatever it contains by then
+	counted  bool       // a host's end counts as if operators had resumed the rollout
+	released bool       // a released operation counts as not done
+	safe     bool       // the run to rest is not checked
 }
 
 // rollMachine explores a scope under rules.
@@ -60,8 +60,8 @@ func (m *rollMachine) decide(s *rollSight) policy.Decision {
 	return d
 }
 
-// ExploreRoll walks through all that may become of a rollout. It ends with the fixpoint, with the first breach, at so
-// many states if most is not 0, or with its context.
+// ExploreRoll explores every course of a rollout. It ends at the fixpoint, at the first breach, at most states if most
+// is not 0, or with its context.
 func ExploreRoll(ctx context.Context, sc Roll, most int) Result {
 	return newRollMachine(sc, rollRules{}).explore(ctx, most)
 }

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rollBreach is a way in which a promise of rollouts is broken.
+// rollBreach is a way to break a promise of rollouts.
 type rollBreach uint8
 
 const (
@@ -36,7 +36,7 @@ func rollPromises() map[rollBreach]promise {
 	}
 }
 
-// judge looks at a world.
+// judge checks a world.
 func (m *rollMachine) judge(w *rolling) rollBreach {
 	if w.state == rollDone && w.waiting != 0 {
 		return rollEarly
@@ -44,7 +44,7 @@ func (m *rollMachine) judge(w *rolling) rollBreach {
 	return 0
 }
 
-// judgeDecision looks at what an agent decides, at the moment of its look.
+// judgeDecision checks an agent's decision at the time of its view.
 func (m *rollMachine) judgeDecision(w *rolling, i int, d policy.Decision) rollBreach {
 	takes := d.Notes.Request.Change == policy.RequestTurn
 	switch {
@@ -58,7 +58,7 @@ func (m *rollMachine) judgeDecision(w *rolling, i int, d policy.Decision) rollBr
 	return 0
 }
 
-// othersFirst reports whether another host waits for its turn that is there.
+// othersFirst reports whether another host that is present waits for its operation.
 func (m *rollMachine) othersFirst(w *rolling, i int) bool {
 	for k := range m.hosts() {
 		h := &w.hosts[k]
@@ -69,7 +69,7 @@ func (m *rollMachine) othersFirst(w *rolling, i int) bool {
 	return false
 }
 
-// judgeStop looks at the moment at which a host is taken down.
+// judgeStop checks the world at the moment at which a host is taken down.
 func (m *rollMachine) judgeStop(w *rolling, i int, step uint8) rollBreach {
 	for k := range m.hosts() {
 		if k != i && w.hosts[k].low != 0 {
@@ -82,7 +82,7 @@ func (m *rollMachine) judgeStop(w *rolling, i int, step uint8) rollBreach {
 	return 0
 }
 
-// judgeEnd looks at how the rollout goes on with the end of a host's operation.
+// judgeEnd checks how the rollout continues after a host's operation ends.
 func (m *rollMachine) judgeEnd(w *rolling, i int, outcome uint8, end policy.RolloutEnd) rollBreach {
 	h := &w.hosts[i]
 	worked := h.restarted != 0
@@ -100,8 +100,8 @@ func (m *rollMachine) judgeEnd(w *rolling, i int, outcome uint8, end policy.Roll
 	return 0
 }
 
-// comesToRest looks at one fair run from a world on, in which all is healed and people say nothing more. At its end no
-// host is down or asked for anything, and the rollout is over, or waits for people.
+// comesToRest checks one fair run from a world, in which everything is healed and operators do nothing more. At its end
+// no host is down or has a request, and the rollout is over or waits for an operator.
 func (m *rollMachine) comesToRest(start *rolling) bool {
 	w := *start
 	w.faults, w.said = 0, 0
@@ -132,7 +132,7 @@ func (m *rollMachine) comesToRest(start *rolling) bool {
 // rollPasses bounds a run to rest.
 const rollPasses = 200
 
-// pass heals, lets time pass and gives every agent its turn.
+// pass heals, lets time pass, and lets every agent act once.
 func (m *rollMachine) pass(w *rolling) {
 	for i := range m.hosts() {
 		h := &w.hosts[i]

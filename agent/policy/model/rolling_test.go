@@ -5,7 +5,7 @@ package model
 
 import "testing"
 
-func TestThePolicyBreaksNoPromiseInARollout(t *testing.T) {
+func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 	t.Parallel()
 	for _, sc := range Rolls() {
 		r := ExploreRoll(t.Context(), sc, 0)
@@ -19,7 +19,7 @@ func TestThePolicyBreaksNoPromiseInARollout(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeInARolloutIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+func TestEveryMistakeInARolloutBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
 	for _, m := range RollMistakes() {

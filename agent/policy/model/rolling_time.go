@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// timePasses lets come to an end what only takes time, and heals.
+// timePasses completes what only takes time, and heals.
 func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 	h, name := &w.hosts[i], hostName(i)
 	change := func(what string, can bool, do func(to *rolling, h *rolled)) {
@@ -22,7 +22,7 @@ func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 	change("is switched on", h.off != 0, func(to *rolling, _ *rolled) { m.boots(to, i) })
 	change("has its agent back", h.dead != 0 && h.off == 0, func(_ *rolling, h *rolled) { h.dead = 0 })
 	change("is reached again", h.apart != 0, func(_ *rolling, h *rolled) { h.apart = 0 })
-	change("is well again", h.slow != 0, func(_ *rolling, h *rolled) { h.slow = 0 })
+	change("is healthy again", h.slow != 0, func(_ *rolling, h *rolled) { h.slow = 0 })
 	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.back == 0,
 		func(to *rolling, _ *rolled) { to.back = 1 })
 	change("loses the lock: its lease has ended", int(w.lock) == i+1 && (h.belief == 0 || !w.reaches(i)),
@@ -30,8 +30,8 @@ func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 	change("waits for the cool-down", i == 0 && w.cool == 0 && w.op == 0, func(to *rolling, _ *rolled) { to.cool = 1 })
 }
 
-// goesWrong crashes a host, its etcd or its agent, cuts it off, makes it slow, or has somebody write where only agents
-// do.
+// goesWrong crashes a host, its etcd or its agent, cuts it off, makes it slow, or writes a record that only agents
+// write.
 func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	if int(w.faults) >= m.Budget {
 		return
@@ -53,7 +53,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	fault("loses its etcd", runs, func(_ *rolling, h *rolled) { h.unit, h.low = failed, 0 })
 	fault("is cut off", h.apart == 0, func(_ *rolling, h *rolled) { h.apart = 1 })
 	fault("is slow", h.slow == 0 && i < rollVoters, func(_ *rolling, h *rolled) { h.slow = 1 })
-	fault("has another etcd than is wanted", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) {
+	fault("has the wrong etcd version", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) {
 		h.stale = 1
 	})
 	fault("is elected", runs && i < rollVoters && int(w.leader) != i && w.quorum() && h.unit == active,
@@ -65,9 +65,9 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 		}
 		to.opWritten()
 	})
-	// at any time, also while another one has its turn: by how often that was let go on, a host knows that it is old
+	// at any time, also during another host's operation: the number of resumes shows a host that this one is old
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
-		fault(fmt.Sprintf("has the rollout written over as it was before it was done, resumed %d", old),
+		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolling, _ *rolled) {
 				to.state, to.waiting, to.resumed = rollRuns, to.waiting|1<<i, old
 				to.rollWritten()
@@ -78,7 +78,7 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	})
 }
 
-// peopleDo has people say something.
+// peopleDo applies an operator's action.
 func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 	if int(w.said) >= m.People {
 		return
@@ -88,7 +88,7 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 		if to := *w; can {
 			to.said++
 			do(&to, &to.hosts[i])
-			add(to, 0, "people: %s", what)
+			add(to, 0, "operator: %s", what)
 		}
 	}
 	set := func(state uint8) func(to *rolling, _ *rolled) {
@@ -104,11 +104,11 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 	runs, halts := w.state == rollRuns, w.state == rollPaused || w.state == rollStopped
 	if w.quorum() && i == 0 {
 		word("pause it", runs, set(rollPaused))
-		word("let it go on", halts, set(rollRuns))
+		word("resume it", halts, set(rollRuns))
 		word("abort it", runs || halts, set(rollAborted))
 	}
 	untouched := h.ask != nothing && h.standing().Untouched()
-	word("withdraw "+name, h.dead|h.off == 0 && h.ask != nothing && h.ended == 0 && (!untouched || !runs),
+	word("cancel "+name, h.dead|h.off == 0 && h.ask != nothing && h.ended == 0 && (!untouched || !runs),
 		func(_ *rolling, h *rolled) {
 			if h.ended = 1; untouched {
 				h.endRequest()

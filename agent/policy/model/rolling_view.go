@@ -13,7 +13,7 @@ import (
 // rollSight is all that a decision in such a world may depend on.
 type rollSight struct {
 	sight
-	rests   uint8 // it looks at nothing but the records
+	rests   uint8 // it reads only the records
 	state   uint8
 	waiting uint8
 	due     uint8
@@ -61,7 +61,7 @@ func (r Roll) look(w *rolling, h int) rollSight {
 // rollout is the ID of the only one.
 const rollout = "r1"
 
-// view makes the View: that of the other walks, with a rollout and a queue.
+// view builds the view as in the other walks, with a rollout and a queue.
 func (s *rollSight) view(r Roll) policy.View {
 	v := s.sight.view(policy.Target{Voters: rollVoters}, selfFirst)
 	if v.Asked != nil {

@@ -10,25 +10,24 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A cluster that has lost its majority for good is a walk of its own, over smaller worlds: what matters there is of
-// which cluster each host's data are, which plan stands where, and who runs. Every agent asks the real policy; people
-// plan and are refused by the real policy, too. How a host joins the recovered cluster is for the other walks: here it
-// is one step.
+// Quorum loss is a walk of its own, over smaller worlds. It tracks the cluster that each host's data belongs to, the
+// hosts' plans, and what runs. Every agent asks the real policy. Operators make plans, and the real policy refuses
+// some. How a host joins the recovered cluster is left to the other walks: here it is one step.
 
-// Ruin is a scope of that walk: so many voters were a cluster.
+// Ruin is a scope of that walk: a former cluster with that many voters.
 type Ruin struct {
 	Name   string
 	Voters int
-	Wiped  int // so many of them have lost their disks
-	Away   int // so many of the others are off at first, with their data, and may come back
+	Wiped  int // number of hosts that have lost their disks
+	Away   int // number of other hosts that are off at first, with their data, and may come back
 	// Behind is the number plus 1 of a host whose log is shorter than the others'; 0 for none.
 	Behind int
-	Budget int  // so many crashes, losses of power and cuts in one story
-	Plans  int  // so many are made in one story
-	Reused bool // a host whose disk is lost has lost its system too, and remembers nothing
+	Budget int  // most crashes, power losses and cuts in one story
+	Plans  int  // most plans in one story
+	Reused bool // a host whose disk is lost has also lost its system, and remembers nothing
 }
 
-// Ruins are the scopes that every test run explores.
+// Ruins returns the scopes that every test run explores.
 func Ruins() []Ruin {
 	return []Ruin{
 		{Name: "2 of 3 lost, one returns", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 1},
@@ -37,7 +36,7 @@ func Ruins() []Ruin {
 	}
 }
 
-// DeepRuins are larger ones, which need memory and time: each ends at its bound or at its fixpoint.
+// DeepRuins returns larger ones, which need memory and time: each ends at its bound or at its fixpoint.
 func DeepRuins() []Ruin {
 	return []Ruin{
 		{Name: "2 of 3 lost, one returns, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 2},
@@ -49,7 +48,8 @@ func DeepRuins() []Ruin {
 	}
 }
 
-// The clusters: none, the old one, and what plan k makes is number k + 1. A run to rest may make one plan more.
+// The clusters: none, the old one, and the one made by plan k, which is number k + 1. A run to rest may make one more
+// plan.
 const (
 	nowhere uint8 = iota
 	oldCluster
@@ -58,25 +58,25 @@ const (
 
 func made(plan uint8) uint8 { return plan + 1 }
 
-// survived is a host. Numbers of clusters and plans are 0 for none.
+// survived is a host. Clusters and plans are numbered; 0 is none.
 type survived struct {
-	data    uint8 // of which cluster
-	noted   uint8 // to which one it belongs, as its disk says
-	runs    uint8 // its etcd does
-	failed  uint8 // or has ended by itself
+	data    uint8 // its cluster
+	noted   uint8 // the cluster it belongs to, by its disk
+	runs    uint8 // its etcd runs
+	failed  uint8 // or has exited by itself
 	held    uint8 // it is not started at a boot
-	plan    uint8 // that is in force
-	parted  uint8 // and it has begun to part with its data
+	plan    uint8 // its current plan
+	parted  uint8 // and it has begun to move its data aside
 	givenUp uint8
-	last    uint8 // plan that has ended well
-	copying uint8 // copyNone, copyRuns, copyDone or copyBroken: what its agent knows
-	whole   uint8 // the plan of which a copy lies on the disk
+	last    uint8 // the plan that has ended successfully
+	copying uint8 // copyNone, copyRuns, copyDone or copyBroken, as known to its agent
+	whole   uint8 // the plan whose copy is on disk
 	dead    uint8 // its agent
 	off     uint8 // the host
-	apart   uint8 // nothing reaches it, and it reaches nothing
+	apart   uint8 // it neither reaches other hosts nor is reached
 
 	step uint8 // that its agent has decided on
-	on   uint8 // the plan that it was decided on, or the cluster that a late host has seen
+	on   uint8 // the plan that it was decided for, or the cluster that a late host has seen
 }
 
 const (
@@ -90,19 +90,19 @@ const (
 type planned struct {
 	survivor uint8 // its number plus 1; 0 while there is no such plan
 	facts    uint8 // the hosts in it, a bit each
-	data     uint8 // and those of them that had data
+	data     uint8 // those of them that had data
 	stale    uint8 // the old cluster has served since: every log of it is longer
 }
 
 // ruins is a state of the walk.
 type ruins struct {
-	hosts [maxHosts]survived
-	plans [maxPlans]planned
-	told  [maxPlans]uint8 // the cluster says in whose place it goes on
-	spent uint8           // of the budget
+	hosts     [maxHosts]survived
+	plans     [maxPlans]planned
+	announced [maxPlans]uint8 // the cluster publishes which cluster it replaces
+	spent     uint8           // of the budget
 }
 
-// first is the world after the loss.
+// first returns the world after the loss.
 func (r Ruin) first() (w ruins) {
 	for i := range r.Voters {
 		h := &w.hosts[i]
@@ -137,7 +137,7 @@ func (r Ruin) serves(w *ruins, cluster uint8, from int) bool {
 	return up > 0 && up >= policy.Quorum(voters)
 }
 
-// seen returns the cluster that a host reaches; nowhere when none has a quorum there.
+// seen returns the cluster that a host reaches; nowhere if none has a quorum there.
 func (r Ruin) seen(w *ruins, from int) uint8 {
 	for c := made(maxPlans); c >= oldCluster; c-- {
 		if r.serves(w, c, from) {
@@ -157,10 +157,10 @@ func (r Ruin) serving(w *ruins) (all uint8) {
 	return all
 }
 
-// late reports whether the cluster that a host reaches says that it goes on in the place of the host's.
+// late reports whether the cluster that a host reaches publishes that it replaces the host's cluster.
 func (w *ruins) late(i int, seen uint8) bool {
 	h := &w.hosts[i]
-	if seen <= oldCluster || w.told[seen-made(1)] == 0 {
+	if seen <= oldCluster || w.announced[seen-made(1)] == 0 {
 		return false
 	}
 	return policy.Successor{

@@ -23,7 +23,7 @@ const (
 	ruinJoin
 )
 
-// unplanned is added to the cluster on whose word a host acts that comes late, where others have their plan.
+// unplanned is added to the cluster in whose favour a late host acts, where other hosts have their plan.
 const unplanned = 8
 
 func ruinStep(s policy.Step) (step uint8, known bool) {
@@ -69,7 +69,7 @@ func (m *ruinMachine) follow(w *ruins) []next[ruins] {
 
 type adder func(to ruins, found ruinBreach, what string, args ...any)
 
-// agentActs lets an agent decide, or carry out what it has decided on.
+// agentActs lets an agent decide, or carry out its decision.
 func (m *ruinMachine) agentActs(w *ruins, i int, add adder) {
 	h := &w.hosts[i]
 	name := hostName(i)
@@ -108,7 +108,7 @@ func (m *ruinMachine) agentActs(w *ruins, i int, add adder) {
 	}
 }
 
-// copied is the end of a copy, if the data are still those of the plan.
+// copied completes a copy, if the data still belongs to the plan.
 func (m *ruinMachine) copied(w *ruins, i int) (to ruins, ok bool) {
 	h := &w.hosts[i]
 	to = *w
@@ -122,7 +122,7 @@ func (m *ruinMachine) copied(w *ruins, i int) (to ruins, ok bool) {
 	return to, true
 }
 
-// act returns what becomes of a step: all of it, or what a death in the middle has left.
+// act returns the outcomes of a step: completed, or cut short by a crash.
 func (m *ruinMachine) act(w *ruins, i int) []ruins {
 	to := *w
 	h := &to.hosts[i]
@@ -159,10 +159,10 @@ func (m *ruinMachine) act(w *ruins, i int) []ruins {
 	return []ruins{to}
 }
 
-// place moves the old data aside and puts the copy in their place. It is cut short between any two of its parts.
+// place moves the old data aside and puts the copy in its place. It may be cut short between any two of its parts.
 func (m *ruinMachine) place(to *ruins, i int, stands bool) []ruins {
 	h := &to.hosts[i]
-	there := h.plan != 0 && h.data == made(h.plan) // and is only to be noted
+	there := h.plan != 0 && h.data == made(h.plan) // and only has to be recorded
 	if !stands || h.whole != h.plan || h.runs != 0 && !there {
 		return []ruins{*to}
 	}
@@ -186,7 +186,7 @@ func (m *ruinMachine) place(to *ruins, i int, stands bool) []ruins {
 // endPlan ends a host's part.
 func (m *ruinMachine) endPlan(to *ruins, i int, step, on uint8) {
 	h := &to.hosts[i]
-	if on > unplanned { // a plan that was put in force since stays so
+	if on > unplanned { // a plan obeyed since then remains in force
 		h.noted = on - unplanned
 		return
 	}
@@ -195,7 +195,7 @@ func (m *ruinMachine) endPlan(to *ruins, i int, step, on uint8) {
 	}
 	switch {
 	case step == ruinRecovered && int(to.plans[on-1].survivor) == i+1:
-		to.told[on-1], h.last = 1, on
+		to.announced[on-1], h.last = 1, on
 	case step == ruinRecovered:
 		h.noted, h.last = made(on), on
 	}
@@ -241,13 +241,13 @@ func (m *ruinMachine) goesWrong(w *ruins, i int, add adder) {
 
 func (h *survived) die() { h.dead, h.step, h.on, h.copying = 1, ruinNone, 0, copyNone }
 
-// boot starts a host: its etcd comes up by itself unless something holds it.
+// boot starts a host. Its etcd starts unless the start guard holds it back.
 func (h *survived) boot() {
 	h.off, h.dead = 0, 0
 	h.runs = bit(h.data != nowhere && h.held == 0)
 }
 
-// peopleDo has a host obey a plan, or give one up.
+// peopleDo makes a host obey a plan, or give one up.
 func (m *ruinMachine) peopleDo(w *ruins, i int, add adder) {
 	h := &w.hosts[i]
 	if h.dead|h.off != 0 {
@@ -276,7 +276,7 @@ func (w *ruins) giveUp(i int) (to ruins, ok bool) {
 	return to, true
 }
 
-// apply shows a plan to a host, which obeys it or not.
+// apply offers a plan to a host, which obeys it or not.
 func (m *ruinMachine) apply(w *ruins, i int, k uint8) (to ruins, ok bool) {
 	to = *w
 	h, p := &to.hosts[i], w.plans[k-1]
@@ -298,8 +298,9 @@ func (m *ruinMachine) apply(w *ruins, i int, k uint8) (to ruins, ok bool) {
 	return to, true
 }
 
-// plan has people make the next plan of what they reach, by the policy's word. They make none while the survivor of one
-// before has that in force, or has not been asked. One more than the scope has is for a run to rest.
+// plan lets operators make the next plan from the hosts they reach, if the policy allows it. They make none while the
+// survivor of an earlier plan obeys that one or has not been asked. The additional plan beyond the scope's limit is for
+// a run to rest.
 func (m *ruinMachine) plan(w *ruins, more int) (to ruins, ok bool) {
 	to = *w
 	next := 0
@@ -323,15 +324,15 @@ func (m *ruinMachine) plan(w *ruins, more int) (to ruins, ok bool) {
 			wish.Gone = append(wish.Gone, hostName(i))
 			continue
 		}
-		told := m.remains(w, i, h.data, 0)
+		own := m.remains(w, i, h.data, 0)
 		if m.tell != nil {
-			m.tell(&told)
+			m.tell(&own)
 		}
-		all, at = append(all, told), append(at, i)
+		all, at = append(all, own), append(at, i)
 		p.facts |= 1 << i
 		p.data |= bit(h.data == oldCluster) << i
 	}
-	for i := range m.Voters { // whose disk is new has facts, and no member that comes back
+	for i := range m.Voters { // a host with a new disk has facts, and no member that comes back
 		if w.hosts[i].data == nowhere {
 			wish.Gone = append(wish.Gone, hostName(i))
 		}

@@ -12,11 +12,11 @@ import (
 // ruinRules are what a mistake changes.
 type ruinRules struct {
 	view  func(v *policy.View)                    // what an agent sees
-	say   func(v policy.View, d *policy.Decision) // what comes of that
-	tell  func(told *policy.HostRemains)          // what a host tells people of itself
-	shown func(shown *policy.OfferedPlan)         // what a host compares when it is shown a plan
-	blind bool                                    // a copy is made whatever the log says by then
-	safe  bool                                    // nobody asks whether it all ends well
+	say   func(v policy.View, d *policy.Decision) // its decision
+	tell  func(r *policy.HostRemains)             // what a host reports to operators about itself
+	shown func(shown *policy.OfferedPlan)         // what a host compares when a plan is offered to it
+	blind bool                                    // a copy is made whatever the log contains by then
+	safe  bool                                    // the run to rest is not checked
 }
 
 // ruinMachine explores a scope under rules.
@@ -24,7 +24,7 @@ type ruinMachine struct {
 	Ruin
 	ruinRules
 	cache  map[outlook]policy.Decision
-	rests  map[ruins]bool // from which everybody comes to rest as a voter
+	rests  map[ruins]bool // from which every host becomes a voter
 	result Result
 }
 
@@ -60,8 +60,8 @@ func (m *ruinMachine) decide(o *outlook) policy.Decision {
 	return d
 }
 
-// ExploreRuin walks through all that may become of a cluster that has lost its majority. It ends with the fixpoint,
-// with the first breach, at so many states if most is not 0, or with its context.
+// ExploreRuin explores every course of a quorum loss. It ends at the fixpoint, at the first breach, at most states if
+// most is not 0, or with its context.
 func ExploreRuin(ctx context.Context, sc Ruin, most int) Result {
 	return newRuinMachine(sc, ruinRules{}).explore(ctx, most)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// ruinBreach is a way in which a promise is broken in a cluster that has lost its majority.
+// ruinBreach is a way to break a promise after quorum loss.
 type ruinBreach uint8
 
 const (
@@ -42,7 +42,7 @@ func ruinPromises() map[ruinBreach]promise {
 	}
 }
 
-// judge looks at a world.
+// judge checks a world.
 func (m *ruinMachine) judge(w *ruins) ruinBreach {
 	if bits.OnesCount8(m.serving(w)) > 1 {
 		return twoServe
@@ -55,7 +55,7 @@ func (m *ruinMachine) judge(w *ruins) ruinBreach {
 	return 0
 }
 
-// judgePlan looks at the plan that was made last: nobody's log may be longer than the survivor's.
+// judgePlan checks the latest plan: no host's log may be longer than the survivor's.
 func (m *ruinMachine) judgePlan(w *ruins) ruinBreach {
 	last := planned{}
 	for _, p := range w.plans {
@@ -63,7 +63,7 @@ func (m *ruinMachine) judgePlan(w *ruins) ruinBreach {
 			last = p
 		}
 	}
-	longer := 0 // a host that has all
+	longer := 0 // a host that has everything
 	for i := range m.Voters {
 		longer += int(last.data >> i & 1 & bit(m.Behind != i+1))
 	}
@@ -73,7 +73,7 @@ func (m *ruinMachine) judgePlan(w *ruins) ruinBreach {
 	return 0
 }
 
-// judgeStep looks at a decision.
+// judgeStep checks a decision.
 func (m *ruinMachine) judgeStep(w *ruins, i int, o *outlook, d policy.Decision, step uint8) ruinBreach {
 	h := &w.hosts[i]
 	k := h.plan
@@ -113,8 +113,8 @@ func (m *ruinMachine) judgeStep(w *ruins, i int, o *outlook, d policy.Decision, 
 	return 0
 }
 
-// judgeUnplanned looks at a decision of a host without a plan: it brings up what it belongs to, joins the cluster that
-// it belongs to, or makes way for one that goes on without it.
+// judgeUnplanned checks the decision of a host without a plan: it starts the member it belongs to, joins its cluster,
+// or makes way for the cluster that replaces its own.
 func (m *ruinMachine) judgeUnplanned(h *survived, o *outlook, step uint8) ruinBreach {
 	late := o.late != 0
 	switch step {

@@ -6,8 +6,8 @@ package model
 // ruinPasses bounds a run to rest.
 const ruinPasses = 200
 
-// comesToRest looks at one fair run from a world on: everything is healed, agents get their turns, and people do what
-// the documents tell them. At its end everybody is a voter again, or the old quorum is back.
+// comesToRest checks one fair run from a world: everything is healed, agents act, and operators follow the
+// documentation. At its end every host is a voter again, or the old quorum is back.
 func (m *ruinMachine) comesToRest(start *ruins) bool {
 	w := *start
 	w.spent = 0
@@ -35,7 +35,7 @@ func (m *ruinMachine) comesToRest(start *ruins) bool {
 	return true
 }
 
-// pass heals, gives every agent its turn, and lets people do the next thing.
+// pass heals, lets every agent act once, and lets operators do the next thing.
 func (m *ruinMachine) pass(w *ruins) {
 	for i := range m.Voters {
 		h := &w.hosts[i]
@@ -66,7 +66,7 @@ func (m *ruinMachine) pass(w *ruins) {
 	m.settle(w)
 }
 
-// peopleGoOn gives those plans up that are not carried out, and makes and applies one where nothing serves.
+// peopleGoOn abandons plans that are not carried out, and makes and applies one if nothing serves.
 func (m *ruinMachine) peopleGoOn(w *ruins) {
 	serving := m.serving(w)
 	for i := range m.Voters {
@@ -93,7 +93,7 @@ func (m *ruinMachine) peopleGoOn(w *ruins) {
 		}
 		s := &w.hosts[p.survivor-1]
 		if s.plan == k || s.last == k {
-			return // it is under way
+			return // it is in progress
 		}
 		if to, ok := m.apply(w, int(p.survivor)-1, k); ok && s.plan == 0 {
 			*w = to
@@ -105,7 +105,7 @@ func (m *ruinMachine) peopleGoOn(w *ruins) {
 	}
 }
 
-// atRest reports whether everybody is a voter of what serves, and nobody has a plan left.
+// atRest reports whether every host is a voter of the serving cluster, and no host has a plan left.
 func (m *ruinMachine) atRest(w *ruins) bool {
 	c := m.seen(w, 0)
 	for i := range m.Voters {
@@ -113,7 +113,7 @@ func (m *ruinMachine) atRest(w *ruins) bool {
 		switch {
 		case c == nowhere, h.plan != 0:
 			return false
-		case c == oldCluster: // whose disk is new is for people: its member is to be removed
+		case c == oldCluster: // operators remove the member of a host with a new disk
 			if h.noted > oldCluster || h.data > oldCluster || h.data == oldCluster && h.runs == 0 {
 				return false
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestThePolicyBreaksNoPromiseInAClusterThatHasLostItsMajority(t *testing.T) {
+func TestThePolicyKeepsItsPromisesAfterQuorumLoss(t *testing.T) {
 	t.Parallel()
 	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
 	for _, sc := range Ruins() {
@@ -27,17 +27,17 @@ func TestThePolicyBreaksNoPromiseInAClusterThatHasLostItsMajority(t *testing.T) 
 	}
 	for kind, how := range Steps() {
 		if how == recovers && !steps[kind] {
-			t.Errorf("step %s is said to be explored there and was never decided on", kind)
+			t.Errorf("step %s should be explored there and was never decided on", kind)
 		}
 	}
 	for code, how := range Reasons() {
 		if how == recovers && !reasons[code] {
-			t.Errorf("reason %s is said to be explored there and was never given", code)
+			t.Errorf("reason %s should be explored there and never occurred", code)
 		}
 	}
 }
 
-func TestEveryMistakeInARecoveryIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+func TestEveryMistakeInARecoveryBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
 	for _, m := range RuinMistakes() {

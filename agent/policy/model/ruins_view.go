@@ -17,7 +17,7 @@ type outlook struct {
 	late          uint8
 	members       uint8 // of the cluster that is seen, a bit each
 	live          uint8
-	present       uint8 // hosts whose agents are heard
+	present       uint8 // hosts whose agents are present
 	ready         uint8 // hosts that may join
 }
 
@@ -49,7 +49,7 @@ func (w *ruins) mayJoin(i int, cluster uint8) bool {
 	return h.data == nowhere && h.plan == 0 && (h.noted == nowhere || h.noted == cluster)
 }
 
-// ruinCluster is the ID of a cluster; 0 for none.
+// ruinCluster returns the ID of a cluster; 0 for none.
 func ruinCluster(cluster uint8) uint64 {
 	if cluster == nowhere {
 		return 0
@@ -57,7 +57,7 @@ func ruinCluster(cluster uint8) uint64 {
 	return clusterID + uint64(cluster) - 1
 }
 
-// view makes the View: that of the other walks, of another cluster and with a plan.
+// view builds the view as in the other walks, of another cluster and with a plan.
 func (o *outlook) view() policy.View {
 	s := sight{
 		n: o.n, self: o.self, reachable: bit(o.seen != nowhere), known: bit(o.host.noted != nowhere), stable: 1,
@@ -105,7 +105,7 @@ func (o *outlook) view() policy.View {
 	return v
 }
 
-// remains is what a host tells of itself: what it has, and how long its log is by now.
+// remains returns what a host reports about itself: its data, and the current length of its log.
 func (r Ruin) remains(w *ruins, i int, data, longer uint8) policy.HostRemains {
 	out := policy.HostRemains{
 		HostID: hostName(i), Host: hostName(i), Cluster: "model", PeerURL: hostName(i), Empty: data == nowhere,

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// small are the scopes that every test run explores.
+// small returns the scopes that every test run explores.
 func small() []Scenario {
 	three := policy.Target{Voters: 3}
 	spare := policy.Target{Voters: 3, Standbys: 1}
@@ -23,13 +23,13 @@ func small() []Scenario {
 			Budget: 1, Liveness: true,
 		},
 		{
-			Name: "one join, unhealthy voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2,
+			Name: "one join, unhealthy voters", Hosts: 3, Voters: 2, Target: three, Faults: HealthChange, Budget: 2,
 			Liveness: true,
 		},
 	}
 }
 
-// Scenarios are the scopes of the full exploration: as deep as a few minutes on two cores allow.
+// Scenarios returns the scopes of the full exploration: as deep as a few minutes on two cores allow.
 func Scenarios() []Scenario {
 	return append(small(),
 		Scenario{
@@ -43,7 +43,7 @@ func Scenarios() []Scenario {
 	)
 }
 
-// smallCycles are the scopes of hosts that are asked to be taken down which every test run explores.
+// smallCycles returns the scopes of hosts that are asked to be taken down that every test run explores.
 func smallCycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -68,7 +68,7 @@ func smallCycles() []Scenario {
 	}
 }
 
-// Cycles are the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
+// Cycles returns the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(slices.Concat(smallCycles(), externals(), alarms()),
@@ -95,7 +95,7 @@ func Cycles() []Scenario {
 	)
 }
 
-// smallRemovals are the scopes of members that people have removed which every test run explores.
+// smallRemovals returns the scopes of members that operators remove that every test run explores.
 func smallRemovals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -107,8 +107,8 @@ func smallRemovals() []Scenario {
 	}
 }
 
-// Removals are the scopes of members that people have removed, as deep as a minute on two cores allows: one host is
-// asked for that while another is to be taken down, and the call that removes may land late.
+// Removals returns the scopes of members that operators remove, as deep as a minute on two cores allows: one host is
+// asked to remove while another is to be taken down, and the removing call may land late.
 func Removals() []Scenario {
 	three := policy.Target{Voters: 3}
 	late := EtcdCrash | LateCall | AgentCrash | MemberCutOff
@@ -128,8 +128,9 @@ func Removals() []Scenario {
 	)
 }
 
-// Deep are larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go where the full
-// exploration does not: one fault more where one host is taken down, two that are asked among faults, and more hosts.
+// Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go where the
+// full exploration does not: one more fault where one host is taken down, two hosts that are asked among faults, and
+// more hosts.
 func Deep() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{

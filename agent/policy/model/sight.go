@@ -20,14 +20,14 @@ type seen struct {
 	turn                    uint8
 }
 
-// sight is all that a decision may depend on. A View is made of a sight and of nothing else, and
-// equal sights get one decision, looked up the second time.
+// sight is all that a decision may depend on. A view is built from a sight only, and equal sights get one decision: the
+// second time it is looked up.
 type sight struct {
 	n, self    uint8
 	reachable  uint8
 	hosts      [maxHosts]seen
 	unit, data uint8
-	known      uint8 // of a voter without data: its disk says that the data is gone
+	known      uint8 // of a voter without data: its disk records that the data is gone
 	bereft     uint8
 	env        uint8
 	fit        uint8
@@ -57,16 +57,16 @@ type sight struct {
 	cycling
 	leads, opCycle, opRestarted, back uint8
 
-	writes uint8 // what the others publish of theirs
-	crawls uint8 // nothing could be read in time: the rest is what this host's member holds, which leads
+	writes uint8 // the writes that the others publish
+	crawls uint8 // nothing could be read in time: the rest is known from this host's member, which leads
 
 	out uint8
 
 	replacing
-	removing // of whoever asked it: what only its host knows is not there otherwise
+	removing // of the requested host: other hosts lack what only that host knows
 }
 
-// look returns what host h sees of the world at this moment.
+// look returns what host h sees of the world now.
 func (w *world) look(h int) sight {
 	own := &w.hosts[h]
 	s := sight{
@@ -77,7 +77,7 @@ func (w *world) look(h int) sight {
 	if own.down != 0 {
 		s.unit = inactive
 	}
-	s.cycling.held = 0 // no decision depends on what lies there
+	s.cycling.held = 0 // no decision depends on it
 	s.removing = w.removalSeen(h)
 	if s.reachable == 0 {
 		return s
@@ -125,13 +125,13 @@ const (
 	tokenNow  = 7
 	tokenPast = 3
 	goneID    = 0xdead
-	mount     = "/"              // it is always mounted
+	mount     = "/"              // always mounted
 	ages      = 1000 * time.Hour // longer than every limit
 )
 
 func memberID(i int) uint64 { return uint64(i) + 1 }
 
-// hostName is at once the name, the ID and the peer URL of a host.
+// hostName is the name, the ID and the peer URL of a host.
 func hostName(i int) string { return "ABCDE"[i : i+1] }
 
 func etcdVersion() policy.Version { return policy.Version{Major: 3, Minor: 6, Patch: 16} }
@@ -143,8 +143,8 @@ func long(b uint8) time.Duration {
 	return 0
 }
 
-// limits are the defaults of the configuration. Every duration in a View is 0 or longer than all
-// of them, so their values do not matter.
+// limits returns the defaults of the configuration. Every duration in a view is 0 or longer than all of them, so their
+// values do not matter.
 func limits() policy.Limits {
 	return policy.Limits{
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
@@ -155,7 +155,7 @@ func limits() policy.Limits {
 	}
 }
 
-// rank says how hosts rank that are as good as each other.
+// rank is how equally good hosts rank.
 type rank uint8
 
 const (
@@ -165,7 +165,7 @@ const (
 	ranks
 )
 
-// view makes the View of a sight.
+// view builds the view of a sight.
 func (s *sight) view(target policy.Target, r rank) policy.View {
 	if s.crawls != 0 {
 		return s.crawling(target, r)
@@ -183,7 +183,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 			SinceStart: policy.Never,
 		},
 		Data:      s.dataView(),
-		Health:    policy.Health{State: verdict(s.fit), Qualified: true, Text: verdict(s.fit).String()},
+		Health:    policy.Health{State: healthState(s.fit), Qualified: true, Text: healthState(s.fit).String()},
 		Clock:     policy.Clock{Known: true},
 		Bootstrap: policy.Bootstrap{Requested: s.request != 0},
 		Cluster:   policy.Cluster{Reachable: s.reachable != 0},
@@ -225,13 +225,13 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		return v
 	}
 	v.Cluster, v.Looked = s.clusterView(), true
-	// between the cool-down and the patience of one who waits
+	// between the cool-down and the patience of a waiting host
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)
 	v.Lock = policy.Lock{Known: true}
 	if s.held != 0 {
-		v.Lock = policy.Lock{Known: true, Held: true, Mine: s.mine != 0, Token: tokenNow, Holder: "somebody"}
+		v.Lock = policy.Lock{Known: true, Held: true, Mine: s.mine != 0, Token: tokenNow, Holder: "other"}
 		v.Lock.ValidFor = long(s.mine)
 	}
 	if s.op != 0 {
@@ -243,7 +243,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	return v
 }
 
-// environment returns the one that etcd is to be started with.
+// environment returns the environment that etcd is to be started with.
 func environment(v policy.View) uint8 {
 	if policy.EnvironmentOf(v) == policy.EnvironmentNew {
 		return newEnv
@@ -322,7 +322,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			continue
 		}
 		h := policy.Host{
-			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
+			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
 			Ails: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
@@ -335,7 +335,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			h.Ails.HangsFor = h.Ails.For
 		}
 		if s.opReplace != 0 {
-			h.Answered = s.opTold != 0 && (i != int(s.self) || s.opHost == s.self)
+			h.Answered = s.opReported != 0 && (i != int(s.self) || s.opHost == s.self)
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
@@ -368,7 +368,7 @@ func (s *sight) role(i int) policy.Role {
 	return policy.RoleSpare
 }
 
-// joins reports whether a host is in a join; a standby knows which it has not begun itself.
+// joins reports whether a host is in a join. A standby recognises a join that it has not begun itself.
 func (s *sight) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
@@ -433,7 +433,7 @@ func unitState(u uint8) policy.UnitState {
 	}[u]
 }
 
-func verdict(f uint8) health.State {
+func healthState(f uint8) health.State {
 	return [...]health.State{health.OK, health.Slow, health.Unknown, health.OK}[f]
 }
 

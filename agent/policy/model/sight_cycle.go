@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// cycleView adds what was asked of this host.
+// cycleView adds this host's request.
 func (s *sight) cycleView(v *policy.View) {
 	if s.ask == nothing {
 		return
@@ -25,7 +25,7 @@ func (s *sight) cycleView(v *policy.View) {
 		v.Asked.Command = program(s.did).State()
 	}
 	switch {
-	case s.tried != 0 && s.reachable == 0 && s.ask == rebooted: // what this host has asked for it knows by itself
+	case s.tried != 0 && s.reachable == 0 && s.ask == rebooted: // the host itself knows its own attempt
 		v.Asked.RebootFor = 0
 	case s.tried == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:
@@ -35,8 +35,8 @@ func (s *sight) cycleView(v *policy.View) {
 	}
 }
 
-// ran reports whether etcd has run since the machine booted, where the model knows it: one that was stopped for what
-// was asked may have been stopped before or after the boot.
+// ran reports whether etcd has run since the machine booted, where the model knows it: one that was stopped for a
+// request may have been stopped before or after the boot.
 func (s *sight) ran() bool {
 	return s.unit != taken && s.data == current
 }
@@ -49,7 +49,7 @@ func (s *sight) cycleOp() *policy.Op {
 		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast,
 		MemberID: memberID(int(s.opHost)),
 		SameBoot: s.opBoot != 0 || !s.ownCycle(), Restarted: s.opRestarted != 0 && s.ownCycle(),
-		// Between the two times after which something is done about a leadership that stays.
+		// between the two limits for a leadership that stays
 		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
 	}
 	if s.opToken != 0 {
@@ -58,7 +58,7 @@ func (s *sight) cycleOp() *policy.Op {
 	return op
 }
 
-// askedAt is the place in the line: that of hosts that were asked at once is left open.
+// askedAt returns the place in the queue. The order of hosts that were asked at the same time is open.
 func askedAt(self bool, r rank) int64 {
 	switch {
 	case self && r == selfFirst:

@@ -3,9 +3,9 @@
 
 package model
 
-// comeUp is what becomes of a unit that is starting, and of one whose member was removed. how
-// chooses where etcd's own end is open: a removed member exits with 0 or 1, and one that joins may
-// ask a member whose list is an old one.
+// comeUp returns the outcome for a unit that is starting, and for one whose member was removed. how chooses among
+// etcd's own open outcomes: a removed member exits with 0 or 1, and a joining one may ask a member with an outdated
+// list.
 func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	if h.unit == stopping || h.unit == restarting {
@@ -16,7 +16,7 @@ func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 	}
 	switch {
 	case h.data == old && !w.hears(i):
-		return false, fine // nobody tells it that it was removed
+		return false, fine // no member can report to it that it was removed
 	case h.data == old:
 		h.unit = failed
 		if how != 0 {
@@ -35,8 +35,8 @@ func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 	return w.firstStart(i, how)
 }
 
-// firstStart is the start of etcd on an empty directory. One that joins asks any member for the
-// list, makes its data, and is ready only when a quorum has heard of it.
+// firstStart starts etcd on an empty directory. A joining etcd asks any member for the list, creates its data, and is
+// ready only when a quorum knows it.
 func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	voters, _ := w.votes()
@@ -50,21 +50,21 @@ func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 		w.stable = 0
 	case how == 0 && w.mayJoin(i):
 		h.data = current
-	default: // "error validating peerURLs", nobody to ask for the list, or a voter without its data
+	default: // "error validating peerURLs", no member to ask for the list, or a voter without its data
 		h.unit, h.data = failed, remains
 	}
 	return true, fine
 }
 
-// mayJoin reports whether an etcd starts on an empty directory as the member that it is listed as.
+// mayJoin reports whether an etcd starts on an empty directory as the member it is listed as.
 func (w *world) mayJoin(i int) bool {
 	h := &w.hosts[i]
 	return h.data != current && h.env == joinEnv && h.list == learner && w.hears(i)
 }
 
-// asksOldList reports whether one that joins may yet be given a list that it is not in, and end with
-// "error validating peerURLs": it takes the first answer, be it from a follower that has not heard of
-// it, or from a member that has just started and is not yet at the end of its log.
+// asksOldList reports whether a joining etcd may still receive a list without itself, and exit with "error validating
+// peerURLs": it takes the first answer, be it from a follower that does not know it yet, or from a member that has just
+// started and has not reached the end of its log.
 func (w *world) asksOldList(i int) bool {
 	voters, _ := w.votes()
 	for g := range w.n {
@@ -75,8 +75,8 @@ func (w *world) asksOldList(i int) bool {
 	return false
 }
 
-// mayHang reports whether an etcd that starts may wait for ever: one that was removed is told so by
-// the members that it knows of, and one that was killed at its first start knows of none.
+// mayHang reports whether an etcd that starts may wait forever: a removed member learns that from the members it knows,
+// and one that was killed at its first start knows none.
 func (w *world) mayHang(i int) bool {
 	h := &w.hosts[i]
 	return h.data == old && h.unit == starting

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// The steps, as far as the model must tell them apart.
+// The steps, as far as the model must distinguish them.
 const (
 	none uint8 = iota
 	takeLock
@@ -29,7 +29,7 @@ const (
 	setPromoted
 	rollBackKeep // roll-back; the record keeps its member
 	rollBackOwn  // roll-back; the record names this host's member
-	rollBackLeft // a record for a learner that has no join
+	rollBackLeft // a record for a learner without a join
 	removeLearner
 	endJoined
 	endFailed
@@ -42,8 +42,8 @@ const (
 	restartUnit
 	takeDown
 	reboot
-	endCycle // what was asked is over
-	endKeep  // and is not: it is tried again
+	endCycle // the request is over
+	endKeep  // the request is not over: it is retried
 	runCommand
 	beginAgain
 	beginRemoval
@@ -53,9 +53,9 @@ const (
 	giveWay
 	beginReplace
 	takeDownHeld // take-down, with the start guard
-	startAsIs    // start-unit that leaves the start guard, which only a mistake does
-	setBegun     // a host steps back, whose turn it was beside another's
-	beginLeave   // a replacement by which a host has its own lost member removed, and a standby votes next
+	startAsIs    // start-unit that keeps the start guard, which only a mistake does
+	setBegun     // a host steps back because another host is in its operation too
+	beginLeave   // a replacement in which a host has its own lost member removed, and a standby votes next
 )
 
 // writesRecord reports whether the step is one fenced write of the operation record.
@@ -81,13 +81,13 @@ func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
 
-// underLock tells the steps that only the holder of the lock takes. It is a list of its own: what the policy declares
-// is held against it.
+// underLock reports whether only the holder of the lock takes a step. The list is separate from the policy's
+// declarations, which are checked against it.
 func underLock(step uint8) bool {
 	return changesMembership(step) || cycleCall(step) || writesRecord(step) || step == moveAside || step == runCommand
 }
 
-// namesTarget tells the steps that name the member of a host, which may be another one.
+// namesTarget reports whether a step names the member of a host that may be another one.
 func namesTarget(step uint8) bool {
 	switch step {
 	case removeLearner, rollBackLeft, removeMember, giveWay, beginReplace, beginLeave:
@@ -118,21 +118,20 @@ type choice struct {
 	step    uint8
 	target  uint8
 	outcome policy.ReasonCode // of a roll-back
-	hold    policy.StartGuard // what becomes of the start guard
+	hold    policy.StartGuard // the change of the start guard
 	request policy.RequestChange
-	loosens bool // the start guard goes before it ends
-	removed bool // what was asked to be removed ends
+	loosens bool // the start guard is released before the step ends
+	removed bool // the removal request ends
 	self    policy.SelfNote
 	counts  policy.JoinNote
-	repairs bool              // it is written whose place is taken
-	ready   bool              // it would tell the others that it is ready
-	quiet   bool              // it would ask the members in every second turn only
+	repairs bool              // the replaced host is recorded
+	ready   bool              // it would publish that it is ready
+	quiet   bool              // it would ask the members only in every second round
 	reason  policy.ReasonCode // the first one
 	why     string
 }
 
-// choose turns a decision into a choice. A step that it does not know is a panic: whoever adds a
-// step models it.
+// choose turns a decision into a choice. It panics at an unknown step: a new step must be modelled.
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.StartGuard, request: d.Notes.Request.Change,

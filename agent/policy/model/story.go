@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// story describes how a breach comes about. States in the table have their hosts sorted, so the way
-// is walked again from the beginning, with every host keeping its name.
+// story describes how a breach comes about. States in the table have their hosts sorted, so the way is walked again
+// from the start with unsorted hosts.
 func (x *explorer) story(f find) *Breach {
 	var way []key
 	begin := x.sc.first()
@@ -104,7 +104,7 @@ func (m *machine) text(e event, w *world) string {
 			orNothing(c.why))
 	case evAct:
 		if e.arg == 2 || starts(a.step) && e.arg != 0 {
-			return fmt.Sprintf("fault: %s's agent dies in the midst of %s, the %s time", n, kindOf(a.step),
+			return fmt.Sprintf("fault: %s's agent dies during %s, the %s time", n, kindOf(a.step),
 				[...]string{"", "earlier", "later"}[e.arg])
 		}
 		if e.arg != 0 {
@@ -145,7 +145,7 @@ func (m *machine) text(e event, w *world) string {
 		return "the cool-down passes"
 	case evStalled:
 		return "the learner makes no progress until its timeout"
-	case evTold:
+	case evReported:
 		return "every voter's agent has reported again"
 	case evOrphaned:
 		return "the operation has been without its lock for the grace time"
@@ -162,7 +162,7 @@ func eventText() map[kind]string {
 		evLateRemove:   "the late removal of %s lands",
 		evGraceOver:    "%s has been dead in all voters' reports, or contradicted, for the grace time",
 		evProgress:     "the learner on %s catches up and keeps up for a while",
-		evTriedOver:    "%s's failed promotion is a while ago",
+		evTriedOver:    "some time has passed since %s's failed promotion",
 		evBackoffOver:  "%s's backoff is over",
 		evClean:        "ejected %s has been healthy long enough",
 		evValidityOver: "%s's lock has expired by its own clock",
@@ -172,7 +172,7 @@ func eventText() map[kind]string {
 		evLinkHeals:    "%s's agent reaches etcd again",
 		evMemberHeals:  "%s's member reaches the others again",
 		evSightHeals:   "%s's agent sees the other members again",
-		evFitAgain:     "%s is fit again",
+		evFitAgain:     "%s is healthy again",
 		evAlarm:        "etcd raises its alarm (%s)", evAlarmEnds: "the alarm is ended (%s)",
 		evOperatorResumes:  "the operator resumes (%s)",
 		evOperatorStarts:   "the operator starts etcd on %s",
@@ -231,10 +231,10 @@ func (s *sight) text() string {
 	}
 	lock := "lock free"
 	if s.held != 0 {
-		lock = "lock another's"
+		lock = "lock held by another"
 	}
 	if s.mine != 0 {
-		lock = "lock its own"
+		lock = "lock held"
 	}
 	return "sees " + strings.Join(parts, ", ") + "; " + lock
 }
@@ -253,8 +253,8 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.dead|w.opReplace != 0 {
-		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,told:%d)", w.dead, w.witness,
-			w.opReplace, w.rpWho, w.rpGone, w.opTold))
+		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,reported:%d)", w.dead, w.witness,
+			w.opReplace, w.rpWho, w.rpGone, w.opReported))
 	}
 	if w.rm|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",
@@ -284,10 +284,10 @@ func (h *host) text() string {
 		{h.lateAdd != 0, "late add"},
 		{h.latePromote != 0, "late promotion"},
 		{h.lateRemove != 0, "late removal"},
-		{h.ask != nothing, "asked for " + workText(h.ask)},
-		{h.did != 0, [...]string{"", "which runs", "which has run", "which has failed", "which was cut off"}[h.did]},
+		{h.ask != nothing, "requested: " + workText(h.ask)},
+		{h.did != 0, [...]string{"", "program runs", "program done", "program failed", "program cut off"}[h.did]},
 		{h.ended != 0, "ended"},
-		{h.stopped != 0, "noted as stopped"},
+		{h.stopped != 0, "recorded as stopped"},
 		{h.held != 0, "held"},
 		{h.out != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.out]},
 	} {

@@ -3,9 +3,8 @@
 
 package model
 
-// timeEvent is what happens by itself sooner or later. How much later is left open, but for one
-// thing: a lease never ends before its holder's validity, because that was counted from before
-// the request was sent.
+// timeEvent is what happens by itself sooner or later. How much later is open, with one exception: a lease never ends
+// before its holder's validity, because that was counted from before the request was sent.
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -20,7 +19,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		if w.joining(i) {
 			w.follows()
 		}
-	case evMissed: // as long as it does not answer, nobody asks what it has applied: that is as good as later
+	case evMissed: // while it does not answer, nothing depends on what it has applied: later is as good
 		return w.answers(int(w.opHost)) && take(&w.probe, 1, 2), fine
 	case evTriedOver:
 		h.tried = 0
@@ -60,14 +59,14 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	case evServed:
 		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && take(&w.back, 0, 1), fine
 	case evCommandEnds:
-		if h.down != 0 || (h.did != runs && arg == 0) { // one that does not run may be found to be missing
+		if h.down != 0 || (h.did != runs && arg == 0) { // if it does not run, the agent may find it missing
 			return false, fine
 		}
 		h.did = ranWell + arg
 	case evGraceOver:
 		return m.graceOver(w, i), fine
-	case evTold:
-		return w.told(), fine
+	case evReported:
+		return w.reported(), fine
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:
@@ -76,8 +75,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	return true, fine
 }
 
-// validityOver ends an agent's validity, which only happens to one that cannot renew. The
-// deadline of a call of it is over then too.
+// validityOver ends an agent's validity, which only happens if it cannot renew. The deadline of its call is over then
+// too.
 func (m *machine) validityOver(w *world, i int) bool {
 	h := &w.hosts[i]
 	if h.belief == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
@@ -135,7 +134,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 			return false, fine
 		}
 		found = w.boots(i)
-		if m.External && found == startedEarly { // whoever runs it has started it
+		if m.External && found == startedEarly { // the external manager has started it
 			found = fine
 		}
 		return true, found
@@ -172,7 +171,7 @@ func take(x *uint8, from, to uint8) bool {
 	return true
 }
 
-// faultEvent is a fault, or what a person does.
+// faultEvent is a fault or an operator's action.
 func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	h := &w.hosts[i]
 	ok := true
@@ -233,8 +232,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	return ok
 }
 
-// forge writes the record of a join that is to be taken back, for a standby or for a voter: the worst that it can ask
-// for.
+// forge writes the record of a join to be rolled back, for a standby or for a voter: the most harmful record there is.
 func (w *world) forge(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
@@ -245,7 +243,7 @@ func (w *world) forge(i int) bool {
 	return true
 }
 
-// deleted takes the record away, as a person's release does; but nobody says that it was released.
+// deleted deletes the record as an operator's release does, without recording a release.
 func (w *world) deleted() bool {
 	if w.op == 0 || !w.quorum() {
 		return false
@@ -256,7 +254,7 @@ func (w *world) deleted() bool {
 	return true
 }
 
-// release is what a person does with an operation, also with one of which the record is gone.
+// release is an operator's release of an operation, even if its record is gone.
 func (w *world) release() bool {
 	if !w.quorum() || (w.op == 0 && !w.anyNoted()) {
 		return false
@@ -294,7 +292,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
-	h.soils() // it forgets since when it has been well
+	h.soils() // it forgets how long it has been healthy
 	h.agent, h.phase, h.belief, h.valid, h.tried, h.env = down, idle, 0, 0, 0, noEnv
 }
 
@@ -304,8 +302,8 @@ func (w *world) hostDies(i int) {
 	w.markFaulted()
 }
 
-// markFaulted remembers that members have failed since a decision was taken or a call was sent:
-// what that call does to the quorum is then not the call's fault alone.
+// markFaulted remembers that members have failed since a decision was taken or a call was sent: the call alone is then
+// not to blame for its effect on the quorum.
 func (w *world) markFaulted() {
 	for i := range w.n {
 		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {

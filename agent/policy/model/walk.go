@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// walk goes through small worlds, breadth first: one for clusters that have lost their majority, one for rollouts.
+// walk explores small worlds breadth-first: one kind for clusters after quorum loss, one for rollouts.
 type walk[W comparable] struct {
 	first  W
 	follow func(w *W) []next[W]
-	rests  func(w *W) uint8 // the breach of a promise that is seen when it is left to itself; 0 for none
+	rests  func(w *W) uint8 // the breach in its run to rest; 0 for none
 	tell   func(breach uint8) promise
 	text   func(w *W) string
 }
 
-// next is a world that may follow, with what has happened, and the breach of a promise; 0 for none.
+// next is a world that may follow, with the event that leads to it and the breach; 0 for none.
 type next[W comparable] struct {
 	world W
 	what  string
@@ -34,7 +34,7 @@ type from[W comparable] struct {
 	depth int
 }
 
-// explore ends with the fixpoint, with the first breach, at so many states if most is not 0, or with its context.
+// explore ends at the fixpoint, at the first breach, at most states if most is not 0, or with its context.
 func (k walk[W]) explore(ctx context.Context, most int, r *Result) {
 	began := time.Now()
 	found := map[W]from[W]{k.first: {}}

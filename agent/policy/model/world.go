@@ -8,22 +8,22 @@ import "github.com/quorumd/quorumd/agent/policy"
 // maxHosts bounds a scenario.
 const maxHosts = 5
 
-// What a host is to the member list.
+// The member list's states of a host.
 const (
 	unlisted uint8 = iota
 	learner
 	voter
 )
 
-// How far a learner is. Only steady is long enough within the lag to be promoted.
+// How far a learner is. Only steady means within the lag for long enough to be promoted.
 const (
 	behind uint8 = iota
 	near
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve. What was stopped by a
-// person is told apart from what may be started again when the work on its host is done.
+// The states of a unit. A unit that is starting votes, but does not serve. A unit that an operator stopped is distinct
+// from one that is started again when the work on its host is done.
 const (
 	inactive uint8 = iota
 	failed
@@ -31,27 +31,26 @@ const (
 	active
 	stopping
 	restarting // stopping, to start again in the same job
-	taken      // stopped in order, for what was asked of its host
+	taken      // stopped cleanly, for its host's request
 )
 
-// What lies in a data directory. A member's data is current as long as that very member is listed.
+// The contents of a data directory. A member's data is current as long as that very member is listed.
 const (
 	empty uint8 = iota
 	current
 	old
-	remains // of an etcd that has ended before it was a member
+	remains // of an etcd that has exited before it was a member
 )
 
-// What a unit with an empty directory would start as. Every change of the member list makes an
-// environment useless.
+// What a unit with an empty directory would start as. Every change of the member list makes an environment useless.
 const (
 	noEnv uint8 = iota
 	joinEnv
 	newEnv
 )
 
-// Verdicts and the clock: all that makes a host unfit. Off means that its clock is off, and that it was WARM lately; of
-// one against which a witness speaks still, that it is SLOW for what is over.
+// Health states and the clock: all that makes a host unhealthy. Off means that its clock is off, and that it was WARM
+// recently; for a host with a current witness, that it is SLOW for a past cause.
 const (
 	fit uint8 = iota
 	slow
@@ -70,11 +69,11 @@ const (
 const (
 	idle    uint8 = iota
 	decided       // it has decided on a step and not begun it
-	sent          // a call is on its way: a change of membership whose deadline is not over, or a call of a cycle
+	sent          // a call is in flight: a membership change whose deadline is not over, or a call of a host operation
 )
 
-// host is a host with its agent, its unit and what etcd keeps of it. Numbers that only grow, such
-// as member IDs and tokens, are replaced by whether they are the present ones.
+// host is a host with its agent, its unit and etcd's state of it. Numbers that only grow, such as member IDs and
+// tokens, are replaced by whether they are current.
 type host struct {
 	list  uint8
 	named uint8 // its member has started once
@@ -83,10 +82,10 @@ type host struct {
 	unit    uint8
 	data    uint8
 	env     uint8
-	known   uint8 // the agent has recorded on its disk that this data is its member's
+	known   uint8 // the agent has recorded on disk that this data is its member's
 	fit     uint8
 	backoff uint8
-	request uint8 // a bootstrap is asked for
+	request uint8 // a bootstrap is requested
 
 	agent  uint8
 	down   uint8 // the whole host
@@ -95,33 +94,33 @@ type host struct {
 	blind  uint8 // the agent sees no other host's member, though it reads the member list
 
 	belief uint8 // the agent has a token
-	valid  uint8 // and by its own clock it is valid
-	tried  uint8 // its promotion, or what its cycle tried, has just failed
+	valid  uint8 // and it is valid by the agent's own clock
+	tried  uint8 // its promotion, or a call of its host operation, has just failed
 
-	cycling // what was asked of it, and what its disk says about that
+	cycling // its request, and what its disk records about it
 
 	phase  uint8
 	step   uint8
 	target uint8 // the host whose member the step names
 	gone   uint8 // that member has left the list since, or the list has changed since
-	fresh  uint8 // the operation record is still the one that was seen
-	bare   uint8 // there was none when the step was decided on, which may come true again
+	fresh  uint8 // the operation record is still the one that was read
+	bare   uint8 // there was none when the step was decided on, which may become true again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
 	latePromote uint8
 	lateRemove  uint8
 	lateWrite   uint8 // a write of a record: the step
-	lateFresh   uint8 // the record is still the one that write expects
+	lateFresh   uint8 // the record is still the one that the write expects
 	lateToken   uint8 // and so is the lock
 	lateBare    uint8 // it expects none
 
-	faulted uint8 // a fault has come since the change of membership was sent
+	faulted uint8 // a fault has happened since the membership change was sent
 
-	out uint8 // its member was taken out, or is about to be; see ejected.go
+	out uint8 // its member was ejected, or is about to be; see ejected.go
 }
 
-// noteSelf is what an agent writes of its decision about the member that its host is.
+// noteSelf records an agent's decision about its host's member.
 func (h *host) noteSelf(note policy.SelfNote) {
 	if note.Member {
 		h.known = bit(note.MemberID != 0)
@@ -131,10 +130,10 @@ func (h *host) noteSelf(note policy.SelfNote) {
 	}
 }
 
-// bereft reports whether a host is listed as a voter whose data is gone. known says then that its disk says so.
+// bereft reports whether a host is listed as a voter whose data is gone. known then means that its disk records that.
 func (h *host) bereft() bool { return h.list == voter && h.data != current && h.data != old }
 
-// gaveUp reports whether its disk says so.
+// gaveUp reports whether its disk records that the data is gone.
 func (h *host) gaveUp() bool { return h.bereft() && h.known != 0 }
 
 // world is a state of the model.
@@ -143,39 +142,39 @@ type world struct {
 	hosts [maxHosts]host
 
 	pause  uint8
-	alarm  uint8 // the one of etcd's that the scenario has stands
+	alarm  uint8 // etcd's alarm of the scenario is active
 	stable uint8 // the last change of the member list is longer ago than the settle time
 	moved  uint8 // the joining learner has applied something since its agent last looked
-	probe  uint8 // the record was written since the learner last moved: 1 just now, 2 long enough ago
-	cool   uint8 // no operation has been in flight for 1 the cool-down, 2 as long as one waits for its turn
-	stall  uint8 // the learner has not moved for longer than its limit
+	probe  uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
+	cool   uint8 // no operation has been in flight: 1 for the cool-down, 2 for as long as a queued host waits
+	stall  uint8 // the learner has not progressed for longer than its limit
 
 	lock  int8  // the host that holds it, or -1
 	ghost uint8 // the holder's agent does not know that it holds it
 
 	op        uint8
 	opHost    uint8
-	opLeft    uint8 // it was made to remove a learner that has no join
-	opForged  uint8 // it was written by somebody else: its host has not begun it
+	opLeft    uint8 // it was created to remove a learner without a join
+	opForged  uint8 // someone else wrote it: its host has not begun it
 	opPhase   uint8
 	opStandby uint8
-	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 one that is gone
-	opToken   uint8 // its token is that of the lock as it is
+	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 a removed one
+	opToken   uint8 // it has the current token of the lock
 	opBoot    uint8 // its host has not rebooted
-	opOld     uint8 // it has lasted longer than its limit; a cycle: 1 not been written for long, 2 for longer
-	orphan    uint8 // it has been without its lock for the grace time
+	opOld     uint8 // it has lasted longer than its limit; a host operation: 1 not written for long, 2 for longer
+	orphan    uint8 // it has been without its lock for the grace period
 
-	opCycle     uint8 // it is a cycle; its target, its member and its orphanhood say nothing then
-	opRestarted uint8 // etcd of its host has been started since it began; also of one of which the record was deleted
+	opCycle     uint8 // it is a host operation; its target, its member and whether it is orphaned mean nothing then
+	opRestarted uint8 // its host's etcd has been started since it began; also if the record was deleted
 	back        uint8 // and has served for as long as it must
 
-	asks uint8 // so many hosts were asked for a cycle
+	asks uint8 // number of host operations requested so far
 
-	removing  // what a person has asked to be taken out
-	replacing // the voter that is dead, and who takes its place
+	removing  // an operator's request to remove a member
+	replacing // the dead voter, and the host that replaces it
 
-	faults uint8 // so many have happened
-	second uint8 // a second cluster was made
+	faults uint8 // number of faults so far
+	second uint8 // a second cluster was created
 }
 
 // The phases of an operation.
@@ -190,7 +189,7 @@ const (
 	phaseBack
 )
 
-// key is a world in few words: the hosts in ascending order, then the rest.
+// key is a packed world: the hosts in ascending order, then the rest.
 type key [maxHosts + 1]uint64
 
 type packer struct {
@@ -213,7 +212,7 @@ func (h *host) pack() uint64 {
 	var p packer
 	p.put(h.list, 2)
 	p.put(h.named, 1)
-	p.put(h.prog|h.out, 2) // the one is for learners, the other for all but them
+	p.put(h.prog|h.out, 2) // the first is for learners, the second for all others
 	p.put(h.unit, 3)
 	p.put(h.data, 2)
 	p.put(h.env, 2)
@@ -328,7 +327,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
-	p.put(w.back|w.opVotes, 1) // the one is of cycles, the other of replacements
+	p.put(w.back|w.opVotes, 1) // the first is for host operations, the second for replacements
 	p.put(w.asks, 3)
 	w.removing.pack(&p)
 	w.replacing.pack(&p)
@@ -368,7 +367,7 @@ func (w *world) unpackRest(v uint64) {
 	w.unpackVotes()
 }
 
-// pack returns the world's key as its hosts stand.
+// pack returns the world's key with its hosts in their order.
 func (w *world) pack() (k key) {
 	for i := range w.n {
 		k[i] = w.hosts[i].pack()
@@ -377,7 +376,7 @@ func (w *world) pack() (k key) {
 	return k
 }
 
-// unpack makes a world of n hosts of a key.
+// unpack returns the world of n hosts of a key.
 func unpack(k *key, n int) (w world) {
 	w.n = n
 	for i := range n {
@@ -387,9 +386,9 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical returns the key that all worlds have which differ only in which host is which. It is
-// sound because nothing in the model depends on a host's number: the order in which hosts rank
-// alike is left open wherever it decides something.
+// canonical returns the key shared by all worlds that differ only in the order of their hosts. It is sound because
+// nothing in the model depends on a host's number: the order in which hosts rank alike is open wherever it decides
+// something.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64
@@ -440,7 +439,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	return p
 }
 
-// anyNoted reports whether the operation of any host stands by its disk only.
+// anyNoted reports whether only the disk still records the operation of any host.
 func (w *world) anyNoted() bool {
 	for i := range w.n {
 		if w.noted(i) {
@@ -450,7 +449,7 @@ func (w *world) anyNoted() bool {
 	return false
 }
 
-// tidy clears what no longer says anything, so that worlds that cannot be told apart are one.
+// tidy clears what has no meaning any more, so that worlds that no one can distinguish are one.
 func (w *world) tidy() {
 	awaited := w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {
@@ -501,7 +500,7 @@ func (w *world) tidy() {
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner,
-		w.opPhase == phaseRollback: // it is taken back, wherever it is
+		w.opPhase == phaseRollback: // it is rolled back, wherever it is
 		w.moved, w.probe = 0, 0
 	case !w.answers(int(w.opHost)): // see evMissed
 		w.probe = min(w.probe, 1)
