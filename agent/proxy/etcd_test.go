@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAClientSpeaksTLSWithARealEtcdThroughIt: the forwarder has no key, and the client sees etcd's own certificate.
-func TestAClientSpeaksTLSWithARealEtcdThroughIt(t *testing.T) {
+// TestClientSpeaksTLSToEtcdThroughTheProxy: the proxy has no key, and the client sees etcd's own certificate.
+func TestClientSpeaksTLSToEtcdThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())
 	must(t, err)
