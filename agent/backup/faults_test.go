@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestHungStoreIsAbandonedAndTheNextSnapshotIsSaved makes the store's directory hang, as that of a dead file server
+// TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved makes the store's directory hang, as that of a dead file server
 // does.
-func TestHungStoreIsAbandonedAndTheNextSnapshotIsSaved(t *testing.T) {
+func TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved(t *testing.T) {
 	t.Parallel()
 	back := t.TempDir()
 	must(t, os.Chmod(back, 0o700))
