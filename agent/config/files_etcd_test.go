@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// secured is a host whose etcd has its files from this authority, and whose quorumd trusts it.
+// secured returns a host whose etcd has its files from this CA, and whose quorumd trusts it.
 func secured(t *testing.T, ca *testbed.CA) (Config, *EtcdTLS) {
 	t.Helper()
 	files, err := ca.Issue("good", testbed.CertOptions{})
@@ -35,7 +35,7 @@ func secured(t *testing.T, ca *testbed.CA) (Config, *EtcdTLS) {
 	}, s
 }
 
-func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
+func TestEtcdFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	newCA := func() *testbed.CA {
 		ca, err := testbed.NewCA(t.TempDir())
@@ -61,7 +61,7 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		change func(c *Config, s *EtcdTLS)
-		says   []string // nothing: all is well
+		says   []string // empty: no problem
 	}{
 		"as they are to be": {func(*Config, *EtcdTLS) {}, nil},
 		"no section":        {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
@@ -113,7 +113,7 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 	}
 }
 
-func TestACertificateOfEtcdThatHasExpiredIsNamedWithItsDate(t *testing.T) {
+func TestExpiredEtcdCertificateIsReportedWithItsDate(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())
 	if err != nil {
@@ -135,7 +135,7 @@ func TestACertificateOfEtcdThatHasExpiredIsNamedWithItsDate(t *testing.T) {
 	}
 }
 
-func TestTheVariablesOfEtcdFollowFromItsTLSSection(t *testing.T) {
+func TestEtcdVariablesFollowFromTheTLSSection(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
 	const warning = "the certificate of any client opens etcd's peer port"
