@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
+func TestEjectedHostIsRecordedOncePerMember(t *testing.T) {
 	t.Parallel()
 	const n3 = "http://n3"
 	a := New(options(t, hoststate.HostFiles{}))
@@ -49,7 +49,7 @@ func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
 	if !write(true, 7) || out() != 1 {
 		t.Errorf("taken out once, it is written as %+v", r.Repairs)
 	}
-	if !write(true, 7) || out() != 1 { // another operation, for the same member
+	if !write(true, 7) || out() != 1 { // another operation for the same member
 		t.Errorf("a second try makes it %d times: %+v", out(), r.Repairs)
 	}
 	r.Membership.Members[0].ID = 8
