@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
+func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		peer, client string
@@ -33,7 +33,7 @@ func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsLostIsShownSoBeforeItsPortsAreSaidToBeOtherwise(t *testing.T) {
+func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		peer, client string

@@ -92,7 +92,7 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 		Lines: append(linesOf(s.Cluster), cutAll(shortSnapshots(display.Backup(s)))...),
 		Doing: cutAll(append(display.CurrentWork(s), display.Loop(s.Loop)...)), Time: display.Timestamp(s.Time),
 		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
-		Next: cut(display.Next(s)), Verdict: cellWord(display.Verdict(s.Health.State)), Told: toldOf(s, about),
+		Next: cut(display.Next(s)), Verdict: cellWord(display.HealthState(s.Health.State)), Told: toldOf(s, about),
 		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
 		Network: networkOf(s), Certs: certsOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
 	}
@@ -132,7 +132,7 @@ func toldOf(s control.Status, about About) []told {
 		list = append(list, t)
 	}
 	for _, f := range s.Health.Findings {
-		tone := display.Verdict(f.State).Tone
+		tone := display.HealthState(f.State).Tone
 		t := told{Code: display.Styled{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
 		t.Remedy, t.Runbook = cut(f.Remedy), cmp.Or(about.runbook(f.Code), about.path(anyFinding))
 		if !f.Since.IsZero() {
@@ -214,12 +214,12 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 	for i, h := range hosts {
 		m, isMember := members[h.MemberID]
 		if i >= mostRows {
-			left[display.Verdict(h.Health).Text]++
+			left[display.HealthState(h.Health).Text]++
 			continue
 		}
 		rows = append(rows, hostRow{
 			Name: cell(h.Name), Role: cellWord(display.RoleOf(h, m, isMember)),
-			Health: cellWord(display.Verdict(h.Health)),
+			Health: cellWord(display.HealthState(h.Health)),
 			P99:    display.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
 			Seen: display.LastSeen(h),
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestTheManifestsThatAreRememberedAreBoundedAndTheFirstWordCounts(t *testing.T) {
+func TestManifestsAreBoundedAndTheFirstEntryIsKept(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	one := func(i int) record.Manifest {

@@ -95,7 +95,7 @@ func writeCode(p *page, c code) {
 	}
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
 	if c.Kind == kindProblem {
-		p.line("    a problem of the machine; alone it makes the verdict %s", display.Verdict(c.Verdict))
+		p.line("    a problem of the machine; alone it makes the verdict %s", display.HealthState(c.Verdict))
 	} else {
 		p.line("    a reason: why a host does what it does, or does no more")
 	}
