@@ -17,10 +17,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
+func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Fatal("cannot look as nobody: run the test as root")
+		t.Fatal("cannot act as another user: run the test as root")
 	}
 	dir := tempdir.New(t)
 	look := func() string {
@@ -68,10 +68,10 @@ func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsClosedToEtcdsUserIsFoundByRoot(t *testing.T) {
+func TestRootFindsAKeyClosedToEtcdsUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Fatal("cannot look as nobody: run the test as root")
+		t.Fatal("cannot act as another user: run the test as root")
 	}
 	dir := tempdir.New(t)
 	ca, err := testbed.NewCA(dir)
