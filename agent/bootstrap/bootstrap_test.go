@@ -19,7 +19,7 @@ func post(now *time.Duration, others ...Host) *Exchange {
 	})
 }
 
-func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
+func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)
@@ -45,10 +45,10 @@ func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
 	now += n2.fresh() + 1
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has not turned since
+	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has had no round since
 }
 
-func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
+func TestInvalidAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	for body, says := range map[string]string{
@@ -60,7 +60,7 @@ func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
 		`{"version":1,"host":"n1","past":"\u001b[2J"}`:                                 "no plain text",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(body)) // who refuses it may have gone
+			_, _ = w.Write([]byte(body)) // the client may be gone
 		}))
 		t.Cleanup(server.Close)
 		p := post(&now, Host{"n1", server.URL})
@@ -78,7 +78,7 @@ func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
+func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)
@@ -105,8 +105,8 @@ func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
 	}
 }
 
-// An answer that was under way while the request was published is one to the question of before.
-func TestAnAnswerUnderWayWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
+// An answer in flight while the request was published belongs to the earlier phase.
+func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)

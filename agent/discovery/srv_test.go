@@ -15,16 +15,16 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// target is what a service record names.
+// target is the target of a service record.
 type target struct {
 	name string
 	port uint16
 }
 
-// names is a name server on the loopback that says what it is told to.
+// names is a name server on the loopback with the test's records.
 type names struct {
 	conn    net.PacketConn
-	says    atomic.Pointer[[]target] // nil: nothing at all
+	says    atomic.Pointer[[]target] // nil: no answer
 	asked   atomic.Pointer[string]
 	garbage atomic.Bool
 }
@@ -93,7 +93,7 @@ func (n *names) serve() {
 	}
 }
 
-func TestServiceRecordsNameTheEndpointsAsEtcdsOwnClientsTakeThem(t *testing.T) {
+func TestServiceRecordsAreReadAsEtcdsOwnClientsDo(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	n.says.Store(&[]target{{"n2.example.com.", 2379}, {"n1.example.com.", 2379}})
@@ -112,7 +112,7 @@ func TestServiceRecordsNameTheEndpointsAsEtcdsOwnClientsTakeThem(t *testing.T) {
 	}
 }
 
-func TestANameServerThatLiesOrHangsGivesNoEndpoints(t *testing.T) {
+func TestLyingOrHungNameServerYieldsNoEndpoints(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	ask := func() ([]string, error) {

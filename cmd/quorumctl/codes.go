@@ -31,8 +31,8 @@ const (
 func codes() []code {
 	var list []code
 	for _, e := range journalcatalog.Codes() {
-		c := code{Code: e.Code, Kind: kindReason, Verdict: e.Verdict, Meaning: e.Subject, Remedy: e.Remedy}
-		if e.Verdict != "" {
+		c := code{Code: e.Code, Kind: kindReason, Verdict: e.State, Meaning: e.Subject, Remedy: e.Remedy}
+		if e.State != "" {
 			c.Kind = kindProblem
 		}
 		if e.Text != "" {
@@ -67,7 +67,7 @@ func (a *app) codesCommand() *cobra.Command {
 				t := table{head: []string{"CODE", "KIND", "MEANS"}}
 				for _, e := range journalcatalog.Codes() {
 					kind := kindReason
-					if e.Verdict != "" {
+					if e.State != "" {
 						kind = kindProblem
 					}
 					t.add(cells(e.Code, kind, e.Subject)...)
