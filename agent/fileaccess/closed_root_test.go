@@ -17,6 +17,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
+// unprivileged is a user of every Linux host that owns no files.
+const unprivileged = "nobody"
+
 func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -24,7 +27,7 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	look := func() string {
-		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), "nobody")
+		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), unprivileged)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +99,7 @@ etcd:
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems, err := LookEtcd(t.Context(), c, "nobody")
+	problems, err := LookEtcd(t.Context(), c, unprivileged)
 	if err != nil || len(problems) != 2 || problems[0].Key != "etcd.tls.key" || problems[1].Key != "etcd.tls.peerKey" ||
 		!strings.Contains(problems[0].Message, "let etcd's user read it") {
 		t.Fatalf("%v, %v", problems, err)
@@ -107,7 +110,7 @@ etcd:
 	if err := os.Chmod(files.Key, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if problems, err := LookEtcd(t.Context(), c, "nobody"); err != nil || len(problems) != 0 {
+	if problems, err := LookEtcd(t.Context(), c, unprivileged); err != nil || len(problems) != 0 {
 		t.Errorf("what its group may read: %v, %v", problems, err)
 	}
 }
