@@ -27,7 +27,7 @@ func TestEveryStepHasExactlyOneImplementation(t *testing.T) {
 	}
 	for _, info := range policy.Steps() {
 		if n := ways[info.Kind]; n != 1 {
-			t.Errorf("%s is taken in %d ways", info.Kind, n)
+			t.Errorf("%s has %d implementations", info.Kind, n)
 		}
 		if info.Calls <= 0 || info.Doing == "" {
 			t.Errorf("%s has no bound or no description: %+v", info.Kind, info)
@@ -54,7 +54,7 @@ func TestLockedStepDoesNotStartWithoutTheLock(t *testing.T) {
 			t.Errorf("%s: %+v, %t, begun: %t", info.Kind, done, ended, began)
 		}
 		if d := a.Did(); d.Failed.Kind != info.Kind || d.Steps != 0 {
-			t.Errorf("%s: it is handed out as %+v", info.Kind, d)
+			t.Errorf("%s: Did returns %+v", info.Kind, d)
 		}
 	}
 }
@@ -94,10 +94,10 @@ func TestLateStepIsReportedOnceWithTheRoundThatDecidedIt(t *testing.T) {
 			a := New(opt)
 			r := decided(policy.StepStopUnit, nil)
 			if done, ended := a.Act(t.Context(), r); ended {
-				t.Fatalf("it has ended before it has come back: %+v", done)
+				t.Fatalf("it ended before it returned: %+v", done)
 			}
 			if d := a.Did(); d.Stuck == "" || d.Steps != 0 {
-				t.Errorf("it is handed out as %+v", d)
+				t.Errorf("Did returns %+v", d)
 			}
 			another := decided(policy.StepStartUnit, nil)
 			if done, ended := a.Act(t.Context(), another); ended || unit.starts != 0 {
@@ -110,7 +110,7 @@ func TestLateStepIsReportedOnceWithTheRoundThatDecidedIt(t *testing.T) {
 				t.Errorf("the completion is %+v, %t", done, ended)
 			}
 			if d := a.Did(); d.Stuck != "" || d.Steps != 1 || (d.Failed.Kind != "") != (err != nil) {
-				t.Errorf("it is handed out as %+v", d)
+				t.Errorf("Did returns %+v", d)
 			}
 			if done, ended := a.Act(t.Context(), decided(policy.StepNone, nil)); ended {
 				t.Errorf("it is reported twice: %+v", done)
@@ -191,11 +191,11 @@ func TestStepIsTimestampedAtItsStart(t *testing.T) {
 	} {
 		a := New(options(t, hoststate.HostFiles{}))
 		if age := stamp(a.Did()).Age(testNow); age != policy.Never {
-			t.Errorf("%s: it was done %s ago before it was", kind, age)
+			t.Errorf("%s: done %s ago, want never", kind, age)
 		}
 		a.ways[kind].begins(nil)
 		if age := stamp(a.Did()).Age(testNow + time.Minute); age != time.Minute {
-			t.Errorf("%s: it was done %s ago, want 1m", kind, age)
+			t.Errorf("%s: done %s ago, want 1m", kind, age)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestCommandIsNotStartedIfItsOutcomeCannotBeRead(t *testing.T) {
 		t.Errorf("it was started: %v", err)
 	}
 	if now, _ := opt.Files.Asked(); now.Ran != "" {
-		t.Errorf("it is noted as %s", now.Ran)
+		t.Errorf("it is recorded as %s", now.Ran)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestCommandMakesEtcdsVersionUnknownEvenIfOnlyRecorded(t *testing.T) {
 		t.Error("it was started without the lock")
 	}
 	if now, _ := opt.Files.Asked(); now.Ran != policy.HooksRunning || forgotten != 1 {
-		t.Errorf("it is noted as %q, and the version was forgotten %d times", now.Ran, forgotten)
+		t.Errorf("it is recorded as %q, and the version was forgotten %d times", now.Ran, forgotten)
 	}
 }
 

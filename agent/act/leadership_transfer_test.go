@@ -57,7 +57,7 @@ func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 			t.Errorf("%q was asked to transfer the leadership to %d: %+v", etcd.url, etcd.to, done)
 		}
 		if d := a.Did(); d.GaveWayInRow != n+2 || d.GaveWay.Age(testNow) != 0 {
-			t.Errorf("after try %d it is handed out as %+v, %d in a row", n+2, d.GaveWay, d.GaveWayInRow)
+			t.Errorf("after attempt %d Did returns %+v, %d in a row", n+2, d.GaveWay, d.GaveWayInRow)
 		}
 	}
 }

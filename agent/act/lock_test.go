@@ -114,7 +114,7 @@ func TestOperationFromTheLockToItsEnd(t *testing.T) {
 	done, r = b.must(policy.Step{Kind: policy.StepBeginJoin, Target: policy.RoleVoter})
 	if done.Unsaid || r.Op.Kind != policy.KindJoin || r.Op.Host != "2" || r.Op.Phase != string(policy.PhaseBegun) ||
 		r.Op.Target != "voter" || r.Op.Token != b.Did().Token || r.Op.BootID != "boot-1" {
-		t.Errorf("it has begun as %+v", r.Op)
+		t.Errorf("it began as %+v", r.Op)
 	}
 	_, r = b.must(policy.Step{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded, MemberID: 7})
 	if r.Op.Phase != string(policy.PhaseAdded) || r.Op.MemberID != 7 {
@@ -139,7 +139,7 @@ func TestOperationFromTheLockToItsEnd(t *testing.T) {
 		t.Errorf("the history says %+v, %v", l, err)
 	}
 	if b.opt.Files.Backoff("boot-1", b.opt.Now(), time.Hour) == 0 {
-		t.Error("it is not noted that the join has failed")
+		t.Error("the failed join is not recorded")
 	}
 	if _, r = b.must(policy.Step{Kind: policy.StepReleaseLock}); r.LockAt != 0 || b.Did().Token != 0 {
 		t.Errorf("the lock is at %d, and Did returns %+v", r.LockAt, b.Did())
@@ -165,12 +165,12 @@ func TestStepThatFailsForLackOfSpaceIsMarked(t *testing.T) {
 	} {
 		done, _ := b.step(s)
 		if f := b.Did().Failed; done.Err == nil || !f.Full || f.Kind != s.Kind || f.Text != done.Err.Error() {
-			t.Errorf("%s: %v; it is handed out as %+v", s.Kind, done.Err, f)
+			t.Errorf("%s: %v; Did returns %+v", s.Kind, done.Err, f)
 		}
 	}
 	b.must(policy.Step{Kind: policy.StepReleaseLock}) // an alarm does not prevent the release
 	if done, _ := b.step(policy.Step{Kind: policy.StepTakeLock}); !b.Did().Failed.Full {
-		t.Errorf("the lock: %v; it is handed out as %+v", done.Err, b.Did().Failed)
+		t.Errorf("the lock: %v; Did returns %+v", done.Err, b.Did().Failed)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestLosingTheRaceForTheLockIsNotReported(t *testing.T) {
 	must(t, other.Take(t.Context(), 0))
 	done, _ := b.step(policy.Step{Kind: policy.StepTakeLock})
 	if !errors.Is(done.Err, lock.ErrTaken) || !done.Unsaid || b.Did().Token != 0 {
-		t.Errorf("%+v; it is handed out as %+v", done, b.Did())
+		t.Errorf("%+v; Did returns %+v", done, b.Did())
 	}
 }
 
@@ -215,7 +215,7 @@ func TestLockIsRenewedOnlyWhileNothingHangs(t *testing.T) {
 	b.running = nil
 	b.opt.Config.Timing.RenewEvery = time.Minute
 	if renewed() {
-		t.Error("it is renewed more often than it has to be")
+		t.Error("it is renewed too often")
 	}
 	b.Leave(t.Context())
 	if r := b.seen(); r.LockAt != 0 {
@@ -227,18 +227,18 @@ func TestLostLockIsReleased(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if b.Check(t.Context(), 7) {
-		t.Error("one that is not held is given up")
+		t.Error("a lock that is not held was released")
 	}
 	_, r := b.must(policy.Step{Kind: policy.StepTakeLock})
 	if b.Check(t.Context(), r.LockAt) || b.Did().Token == 0 {
-		t.Error("one that is there is given up")
+		t.Error("a live lock was released")
 	}
 	for _, seen := range []int64{0, r.LockAt + 1} {
 		if b.Did().Token == 0 {
 			b.must(policy.Step{Kind: policy.StepTakeLock})
 		}
 		if !b.Check(t.Context(), seen) || b.Did().Token != 0 || b.Did().ValidFor(b.opt.Now()) != 0 {
-			t.Errorf("seen at %d: it is handed out as %+v", seen, b.Did())
+			t.Errorf("seen at %d: Did returns %+v", seen, b.Did())
 		}
 	}
 }

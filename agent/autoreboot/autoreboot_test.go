@@ -148,7 +148,7 @@ func TestAnyFileIsAVeto(t *testing.T) {
 	file := newPlace(t)
 	file.write("veto.d", "", 0o644)
 	if veto := file.signs.Vetoed(); veto == "" {
-		t.Error("what cannot be read is no veto")
+		t.Error("an unreadable directory is no veto")
 	}
 }
 

@@ -194,7 +194,7 @@ func TestSnapshotIsReadBackAsEtcdSentIt(t *testing.T) {
 		stored, err := os.ReadFile(filepath.Join(d.path, m.DataName()))
 		must(t, err)
 		if bytes.Contains(stored, []byte("/keys/")) {
-			t.Error("a key can be read in what is stored")
+			t.Error("the stored data contains a readable key")
 		}
 		again, err := ReadManifest(t.Context(), d, m.Name)
 		must(t, err)
@@ -488,7 +488,7 @@ func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 		text := fmt.Sprint(err)
 		if !strings.Contains(text, want) ||
 			!strings.Contains(text, "chown quorumd "+dir) && !strings.Contains(text, "ReadWritePaths="+dir) {
-			t.Errorf("%s: %v, want %q and what to do", what, err, want)
+			t.Errorf("%s: %v, want %q and a remedy", what, err, want)
 		}
 	}
 	_, err := OpenDirectory(kernels, "prod")
@@ -508,7 +508,7 @@ func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 		says("refused", closed(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
 	}
 	if got := closed(syscall.ENOSPC, "/srv/x"); got != error(syscall.ENOSPC) {
-		t.Errorf("what is another error becomes %v", got)
+		t.Errorf("another error becomes %v", got)
 	}
 }
 
@@ -523,7 +523,7 @@ func TestStraysInAStoreAreListed(t *testing.T) {
 		name("00000000000000aa") + dataEnding:     "no manifest",
 		name("00000000000000bb") + manifestEnding: "{}",
 		unfinished + "ABCD":                       "half",
-		name("00000000000000dd") + dataEnding:     "its manifest is none",
+		name("00000000000000dd") + dataEnding:     "its manifest is invalid",
 		name("00000000000000dd") + manifestEnding: `{"version": 2}`,
 		name("00000000000000ee") + dataEnding:     "its manifest is too large",
 		name("00000000000000ee") + manifestEnding: strings.Repeat(" ", maxManifest+1),

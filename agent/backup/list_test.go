@@ -31,7 +31,7 @@ func TestNewestSnapshotBelongsToTheClusterThatSavedLast(t *testing.T) {
 			[]Snapshot{one("a", 900, 0), one("a", 800, time.Hour), one("b", 5, 2*time.Hour), one("b", 6, 3*time.Hour)},
 			"b6 b5 a900 a800",
 		},
-		"also where the old one's clock was ahead": {
+		"even if the old one's clock was ahead": {
 			[]Snapshot{one("a", 900, ahead), one("b", 5, 5*time.Hour)}, "b5 a900",
 		},
 	} {

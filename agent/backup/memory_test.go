@@ -48,8 +48,8 @@ func savesInLittleMemory(t *testing.T, store Store) {
 	}
 	m, err := Save(t.Context(), store, from, o)
 	must(t, err)
-	t.Logf("%d MiB above rest, at most, in %d looks, for %d MiB", above>>20, looks/64, m.Size>>20)
+	t.Logf("%d MiB above rest, at most, in %d samples, for %d MiB", above>>20, looks/64, m.Size>>20)
 	if above > most || looks < 64*100 || m.Size < megabytes<<20 {
-		t.Errorf("%d MiB above rest in %d looks, the limit is %d MiB", above>>20, looks/64, most>>20)
+		t.Errorf("%d MiB above rest in %d samples, the limit is %d MiB", above>>20, looks/64, most>>20)
 	}
 }

@@ -58,7 +58,7 @@ func TestReplacedSnapshotIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Manifest){
-		"an older one as it is":         func(*Manifest) {},
+		"an unchanged older one":        func(*Manifest) {},
 		"an older one by the new name":  func(m *Manifest) { m.Name = last.Name },
 		"an older one with a new time":  func(m *Manifest) { m.Name, m.TakenAt = last.Name, last.TakenAt },
 		"an older one of another place": func(m *Manifest) { m.Name, m.Revision = last.Name, last.Revision },
@@ -102,6 +102,6 @@ func TestManifestHashMatchesTheStoredObject(t *testing.T) {
 	must(t, err)
 	evidence := Evidence(record.Manifests{}.Add(record.Manifest{Name: m.Name, SHA256: m.SHA256}).Saved)
 	if origin, _ := evidence.Origin(again); origin != OriginRecorded {
-		t.Errorf("it is %s: %q was saved and %q is read", origin, m.SHA256, again.SHA256)
+		t.Errorf("the origin is %s: saved %q, read %q", origin, m.SHA256, again.SHA256)
 	}
 }

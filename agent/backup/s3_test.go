@@ -115,7 +115,7 @@ func TestManifestIsWrittenIfTheFirstAnswerIsLost(t *testing.T) {
 	s := s3To(t, strings.TrimPrefix(between.URL, "http://"), testbed.S3SecretKey)
 	must(t, s.PutIfAbsent(t.Context(), "one.json", []byte("mine")))
 	if n := puts.Load(); n < 2 {
-		t.Errorf("it was asked %d times: no answer was lost", n)
+		t.Errorf("%d requests: no answer was lost", n)
 	}
 	if err := s.PutIfAbsent(t.Context(), "one.json", []byte("another's")); err == nil {
 		t.Error("another's is written over it")
@@ -177,7 +177,7 @@ func TestAbandonedUploadLeavesNothing(t *testing.T) {
 	// the store has the first part, and the rest never comes
 	content := io.MultiReader(io.LimitReader(rand.Reader, partSize+1), endless{ctx, cancel})
 	if err := s.Put(ctx, "half", content); err == nil {
-		t.Error("it was put")
+		t.Error("the upload succeeded")
 	}
 	left, err := s.List(t.Context())
 	must(t, err)

@@ -89,7 +89,7 @@ func TestFullStoreReportsItAndKeepsItsObjects(t *testing.T) {
 	r, err := s.Get(t.Context(), "before")
 	must(t, err)
 	if got, err := io.ReadAll(r); err != nil || string(got) != "kept" {
-		t.Errorf("what was there before is %q, %v", got, err)
+		t.Errorf("the earlier object is %q, %v", got, err)
 	}
 	must(t, r.Close())
 	must(t, os.Remove(fill.Name()))

@@ -106,7 +106,7 @@ func TestDirectoryIsSharedByHostsWithDifferentUserIDs(t *testing.T) {
 		return
 	}
 	if err := as(30003, []uint32{outside}, "read=one"); err == nil {
-		t.Error("one who is not in the group reads a snapshot")
+		t.Error("a user outside of the group can read a snapshot")
 	}
 }
 

@@ -29,7 +29,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	says := func(want policy.BootstrapAnswer) {
 		t.Helper()
 		if got := n2.Answers(); len(got) != 1 || got[0] != want {
-			t.Errorf("n1 says %+v, not %+v", got, want)
+			t.Errorf("the answer is %+v, want %+v", got, want)
 		}
 	}
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been asked yet"})
@@ -66,7 +66,7 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 		p := post(&now, Host{"n1", server.URL})
 		p.askAll(t.Context())
 		if got := p.Answers()[0]; !strings.Contains(got.Silent, says) || got.Attempt != "" {
-			t.Errorf("%.60s is taken as %+v", body, got)
+			t.Errorf("%.60s is accepted as %+v", body, got)
 		}
 	}
 	elsewhere := httptest.NewServer(http.RedirectHandler("/other", http.StatusFound))
@@ -74,7 +74,7 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 	p := post(&now, Host{"n1", elsewhere.URL})
 	p.askAll(t.Context())
 	if got := p.Answers()[0]; !strings.Contains(got.Silent, "sends elsewhere") {
-		t.Errorf("one that redirects is taken as %+v", got)
+		t.Errorf("a redirect is accepted as %+v", got)
 	}
 }
 
@@ -90,18 +90,18 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	n2.askAll(t.Context())
 	asked := policy.BootstrapAnswer{Name: "n1", List: "L"}
 	if got := n2.Answers()[0]; got != asked {
-		t.Fatalf("n1 says %+v", got)
+		t.Fatalf("the answer is %+v", got)
 	}
 	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it creates a cluster", Phase: policy.FoundingAsks})
 	if got := n2.Answers()[0]; got.Silent == "" {
-		t.Errorf("what n1 said before the request counts: %+v", got)
+		t.Errorf("an answer from before the request counts: %+v", got)
 	}
 	if !n2.asks() {
 		t.Error("a host with a request does not ask")
 	}
 	n2.askAll(t.Context())
 	if asked.Asked = policy.FoundingAsks; n2.Answers()[0] != asked {
-		t.Errorf("n1 says %+v, not %+v", n2.Answers()[0], asked)
+		t.Errorf("the answer is %+v, want %+v", n2.Answers()[0], asked)
 	}
 }
 

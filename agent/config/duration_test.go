@@ -27,7 +27,7 @@ func TestDurationMayHaveDays(t *testing.T) {
 		"1.2.3d", "106752d", "106751d24h", "99999999999999999d", "1dd",
 	} {
 		if got, err := config.ParseDuration(text); err == nil {
-			t.Errorf("%q is taken for %v", text, got)
+			t.Errorf("%q is read as %v", text, got)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func TestExpiredEtcdCertificateIsReportedWithItsDate(t *testing.T) {
 	problems := conf.EtcdDates()
 	if len(problems) != 1 || problems[0].Key != "etcd.tls.peerCert" ||
 		!strings.HasPrefix(problems[0].Message, expired.Cert+" (subject CN=peer) expired on 20") {
-		t.Errorf("of an expired one and one that is missing: %v", problems)
+		t.Errorf("with an expired and a missing certificate: %v", problems)
 	}
 }
 

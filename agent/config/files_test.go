@@ -189,7 +189,7 @@ func TestPasswordFileIsChecked(t *testing.T) {
 		text, want string
 		mode       os.FileMode
 	}{
-		"as it is to be":        {"secret\n", "", 0o400},
+		"as required":           {"secret\n", "", 0o400},
 		"its group may read it": {"secret\n", "chmod 0400", 0o640},
 		"empty":                 {"", "on one line", 0o400},
 		"with two lines":        {"a\nb\n", "on one line", 0o400},
@@ -205,6 +205,6 @@ func TestPasswordFileIsChecked(t *testing.T) {
 	}
 	if err := (Config{Etcd: Etcd{PasswordFile: "/nowhere/password"}}).CheckFiles(); err == nil ||
 		!strings.Contains(err.Error(), "etcd.passwordFile") {
-		t.Errorf("one that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func TestProxyOnFindsTheURLThatConflictsWithTheProxy(t *testing.T) {
 		"unix://127.0.0.1:2381,http://127.0.0.1:2379a": "",
 	} {
 		if got := c.ProxyOn(strings.Split(urls, ",")); got != want {
-			t.Errorf("of %q it is %q, want %q", urls, got, want)
+			t.Errorf("%q: %q, want %q", urls, got, want)
 		}
 	}
 	if got := mustParse(t, valid).ProxyOn([]string{"http://0.0.0.0:2379", ""}); got != "" {

@@ -181,10 +181,10 @@ func TestDataIsReadFromAllowedAddressesOnly(t *testing.T) {
 	allow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.2/32")}
 	_, address := serving(t, Limits{InAll: 8, PerAddress: 8, Allow: allow}, patient(), io.Discard)
 	if err := scrape(t.Context(), "127.0.0.2", address); err != nil {
-		t.Errorf("one that is allowed: %v", err)
+		t.Errorf("an allowed address: %v", err)
 	}
 	if !closed(t, dial(t, "127.0.0.1", address)) {
-		t.Error("one that is not allowed is not closed")
+		t.Error("a connection from another address is not closed")
 	}
 }
 

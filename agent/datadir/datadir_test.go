@@ -160,7 +160,7 @@ func TestMovingAsideRenamesAndNeverOverwrites(t *testing.T) {
 	// Again at the same instant: neither the moved nor the current data is overwritten.
 	write(t, filepath.Join(data, "member", "snap", "db"), "second")
 	if _, err := MoveAside(data, wal, now); err == nil {
-		t.Fatal("it overwrote what had been moved before")
+		t.Fatal("it overwrote data that was moved before")
 	}
 	if b, _ := os.ReadFile(filepath.Join(data, "member", "snap", "db")); string(b) != "second" {
 		t.Fatal("the second database is gone")

@@ -49,7 +49,7 @@ func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}
 		if display.ReachesAll(sees, []string{"b"}) {
-			t.Errorf("peer %q, client %q: it is said to be reached", c.peer, c.client)
+			t.Errorf("peer %q, client %q: it counts as reached", c.peer, c.client)
 		}
 	}
 }

@@ -176,10 +176,10 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 			c.change(t, text)
 			inspect, open := inspected(t, text)
 			if !errors.Is(inspect, ErrDamaged) || !strings.Contains(fmt.Sprint(inspect), c.says) {
-				t.Errorf("it is inspected: %v", inspect)
+				t.Errorf("Inspect accepts it: %v", inspect)
 			}
 			if open == nil {
-				t.Error("it is opened")
+				t.Error("Open accepts it")
 			}
 		})
 	}

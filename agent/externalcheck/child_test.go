@@ -102,7 +102,7 @@ func TestChildsOwnFailureIsNotThePluginsResult(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := b.until(ctx, "limits", reported); r.Text != "0 1000" {
-		t.Errorf("its limit of a core dump, and whether memory is taken from it first: %+v", r)
+		t.Errorf("core dump limit and OOM score: %+v", r)
 	}
 	b.settle(end)
 	ctx, end = context.WithCancel(t.Context())

@@ -37,7 +37,7 @@ func TestDebianPluginsAreUnderstood(t *testing.T) {
 	} {
 		got := b.until(ctx, name, reported)
 		if got.Absent != "" || got.State != want.state || got.Text == "" {
-			t.Errorf("%s says %+v, want %s", name, got, want.state)
+			t.Errorf("%s: %+v, want %s", name, got, want.state)
 		}
 		if want.figure != "" && !slices.ContainsFunc(got.Figures, func(f health.ExternalCheckFigure) bool {
 			return f.Label == want.figure && f.Value > 0
@@ -46,6 +46,6 @@ func TestDebianPluginsAreUnderstood(t *testing.T) {
 		}
 	}
 	if got := b.until(ctx, "wrong", reported); got.Absent != "it says UNKNOWN" {
-		t.Errorf("one that is called wrongly says %+v", got)
+		t.Errorf("a wrong invocation: %+v", got)
 	}
 }

@@ -101,7 +101,7 @@ func (b *bench) until(
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	b.t.Fatalf("%s says %+v", name, last)
+	b.t.Fatalf("%s: %+v", name, last)
 	return last
 }
 

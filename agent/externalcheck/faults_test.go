@@ -51,7 +51,7 @@ func TestPluginOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
 		t.Errorf("others waited %s for the disk", took)
 	}
 	if stats, err := m.Stats(); err != nil || !strings.Contains(stats, "hits=2 waiting=2 ") {
-		t.Errorf("the disk has let go, or was asked again: %s, %v", stats, err)
+		t.Errorf("the disk has recovered, or was accessed again: %s, %v", stats, err)
 	}
 	must(t, m.Clear())
 	b.settle(end)

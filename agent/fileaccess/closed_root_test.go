@@ -67,7 +67,7 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := look(); strings.Contains(said, "permission denied") || !strings.Contains(said, "is not PEM") {
-		t.Errorf("what is its own: %s", said)
+		t.Errorf("with its own files: %s", said)
 	}
 }
 
@@ -111,6 +111,6 @@ etcd:
 		t.Fatal(err)
 	}
 	if problems, err := LookEtcd(t.Context(), c, unprivileged); err != nil || len(problems) != 0 {
-		t.Errorf("what its group may read: %v, %v", problems, err)
+		t.Errorf("readable by its group: %v, %v", problems, err)
 	}
 }

@@ -66,20 +66,20 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 		"closed to the group that may change": {0o600, 991, ""},
 		"readable by all":                     {0o644, 990, "(mode 0644) is open to everybody on this host"},
 		"writable by all":                     {0o602, 990, "open to everybody on this host"},
-		"readable by those who may change": {
+		"readable by the control group": {
 			0o640, 991,
 			"open to the group quorumd-admin, which may only change things through quorumd (control.group)",
 		},
-		"writable by those who may change": {0o620, 991, "open to the group quorumd-admin"},
-		"readable by people":               {0o640, 500, "open to alice, bob, of the group users"},
-		"readable by many":                 {0o640, 501, "open to a, b, c and 2 more, of the group many"},
+		"writable by the control group": {0o620, 991, "open to the group quorumd-admin"},
+		"readable by other users":       {0o640, 500, "open to alice, bob, of the group users"},
+		"readable by many":              {0o640, 501, "open to a, b, c and 2 more, of the group many"},
 	} {
 		said := key{path: "/k", mode: c.mode, uid: 990, gid: c.gid}.open("quorumd", "quorumd-admin", a)
 		if c.says == "" && said != "" || !strings.Contains(said, c.says) {
-			t.Errorf("%s: it says %q, want %q", what, said, c.says)
+			t.Errorf("%s: %q, want %q", what, said, c.says)
 		}
 		if said != "" && !strings.HasSuffix(said, "; type: chown quorumd: /k && chmod 0400 /k") {
-			t.Errorf("%s: what to type is missing: %s", what, said)
+			t.Errorf("%s: no command to fix it: %s", what, said)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestUsersOfTheOldGroupWithAccessToTheKeyAreReported(t *testing.T) {
 	}
 	said := key{path: "/k", mode: 0o640, gid: 990}.open("quorumd", "quorumd-admin", a)
 	if !strings.Contains(said, "open to carol, of the group quorumd") {
-		t.Errorf("it says %q", said)
+		t.Errorf("got %q", said)
 	}
 }
 

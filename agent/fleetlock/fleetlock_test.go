@@ -338,7 +338,7 @@ func TestInvalidRequestIsRefusedByKind(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", what, status, kind, c.status, c.kind)
 		}
 		if h.m != nil {
-			t.Errorf("%s: something was asked for: %+v", what, h.m)
+			t.Errorf("%s: there is a request: %+v", what, h.m)
 		}
 	}
 }

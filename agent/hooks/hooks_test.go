@@ -376,11 +376,11 @@ func TestAgentsRecordIsNotTrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := line.Run(t.Context(), Before); err == nil {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 	if err := line.Run(t.Context(), "../before"); err == nil {
-		t.Error("another time is taken")
+		t.Error("another time is accepted")
 	}
 	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool {
 		return r < 32 || r == utf8.RuneError

@@ -32,7 +32,7 @@ func TestSecondHostGetsErrTaken(t *testing.T) {
 	}
 	if r, err := record.Decode[record.Lock]([]byte(value)); err != nil || r.Host != "a" ||
 		time.Since(r.Since).Abs() > time.Minute {
-		t.Errorf("the record says %+v, %v", r, err)
+		t.Errorf("the record is %+v, %v", r, err)
 	}
 	if left := s.a.ValidFor(); !s.a.MayAct() || left > benchTTL-benchMargin {
 		t.Errorf("valid for %v of %v", left, benchTTL)
@@ -45,7 +45,7 @@ func TestSecondHostGetsErrTaken(t *testing.T) {
 	}
 	token := s.a.Token()
 	if err := s.a.Take(within(t), 0); err != nil || s.a.Token() != token {
-		t.Errorf("taking what one has: %v, token %d", err, s.a.Token())
+		t.Errorf("taking a held lock: %v, token %d", err, s.a.Token())
 	}
 }
 
@@ -72,10 +72,10 @@ func TestOperationInFlightDecidesWhichHostMayTakeTheLock(t *testing.T) {
 	}
 	first := put()
 	try("an operation that was not seen", 0, lock.ErrTaken)
-	try("the one that was seen", first, nil)
+	try("the one that was read", first, nil)
 	second := put()
 	try("it was rewritten since", first, lock.ErrTaken)
-	try("it was seen again", second, nil)
+	try("it was read again", second, nil)
 }
 
 func TestLockLivesOnlyWhileItIsRenewed(t *testing.T) {
@@ -103,10 +103,10 @@ func TestLockLivesOnlyWhileItIsRenewed(t *testing.T) {
 		t.Errorf("an old holder without an answer has token %d", s.a.Token())
 	}
 	if err := s.a.Renew(within(t)); !errors.Is(err, lock.ErrLost) || s.a.Token() != 0 {
-		t.Errorf("renewing what is lost: %v, token %d", err, s.a.Token())
+		t.Errorf("renewing a lost lock: %v, token %d", err, s.a.Token())
 	}
 	if err := s.a.Renew(within(t)); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("renewing what is not held: %v", err)
+		t.Errorf("renewing a lock that is not held: %v", err)
 	}
 	if s.b.Token() <= token {
 		t.Errorf("token %d follows %d", s.b.Token(), token)
@@ -142,7 +142,7 @@ func TestReleasedLockIsFreeAtOnce(t *testing.T) {
 	}
 	s.take(s.b, 0)
 	if err := s.a.Release(within(t)); err != nil || !s.b.MayAct() || !s.locked() {
-		t.Errorf("releasing what is not held: %v; the holder's key is there: %v", err, s.locked())
+		t.Errorf("releasing a lock that is not held: %v; the holder's key is there: %v", err, s.locked())
 	}
 }
 

@@ -38,11 +38,11 @@ func TestOperationFromBeginToEndUnderTheLock(t *testing.T) {
 	_, added := s.op()
 	op.Phase = "lost"
 	if err := s.a.Advance(within(t), op, begun); !errors.Is(err, lock.ErrTaken) {
-		t.Errorf("advancing what was rewritten since: %v", err)
+		t.Errorf("advancing a rewritten record: %v", err)
 	}
 	key := s.keys.HistoryLine(added, "a", 0)
 	if err := s.a.End(within(t), begun, key, record.Line{Text: "no"}); !errors.Is(err, lock.ErrTaken) {
-		t.Errorf("ending what was rewritten since: %v", err)
+		t.Errorf("ending a rewritten record: %v", err)
 	}
 	if op, at := s.op(); op.Phase != "added" || at != added {
 		t.Errorf("it is %+v", op)

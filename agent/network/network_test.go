@@ -56,12 +56,12 @@ func TestRecoveringPortThatRefusesTheCertificateIsProbedOften(t *testing.T) {
 	w := way{shown: Way{State: Unreachable}}
 	for range wellAfter {
 		if wait := p.wait(&w); wait >= barredEvery*3/4 {
-			t.Fatalf("it is looked at again after %s, and said to be %s meanwhile", wait, w.shown.State)
+			t.Fatalf("it is probed again after %s, and is %s meanwhile", wait, w.shown.State)
 		}
 		w.found(look{state: Answers, barred: true})
 	}
 	if wait := p.wait(&w); w.shown.State != Answers || wait < barredEvery*3/4 {
-		t.Errorf("it is %s, and looked at again after %s", w.shown.State, wait)
+		t.Errorf("it is %s, and probed again after %s", w.shown.State, wait)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestEtcdAnswersSmallAndLargeRequestsAndLogsNoWarning(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(log), "rejected connection") {
-			t.Errorf("etcd has complained of what was asked:\n%s", log)
+			t.Errorf("etcd has logged warnings:\n%s", log)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestEtcdThatRefusesTheCertificateIsReachedAndProbedRarely(t *testing.T) {
 	w := way{}
 	w.found(found)
 	if wait := p.wait(&w); wait < barredEvery*3/4 {
-		t.Errorf("it is asked again after %s, and logs each time", wait)
+		t.Errorf("it is probed again after %s, and logs each time", wait)
 	}
 }
 
@@ -314,11 +314,11 @@ func TestLargeRequestIsSentEachMinuteAndRepeatedWhileUnanswered(t *testing.T) {
 	w := way{asked: true, largeAt: time.Hour}
 	w.found(look{state: Answers, large: true})
 	if w.large(time.Hour+largeEvery-1) || !w.large(time.Hour+largeEvery) {
-		t.Error("it is not asked each minute")
+		t.Error("no request each minute")
 	}
 	w.found(look{state: LargeLost, large: true})
 	if !w.large(time.Hour) {
-		t.Error("it is not asked at once again")
+		t.Error("no request at once")
 	}
 }
 
@@ -339,7 +339,7 @@ func TestProberForgetsMembersThatItNoLongerWatches(t *testing.T) {
 	})
 	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}}, 20*time.Millisecond)
 	if s := p.Sights(); len(s) != 1 || s[0].Peer.State != Answers {
-		t.Errorf("what was seen of who stays is %+v", s)
+		t.Errorf("the result of the remaining member is %+v", s)
 	}
 	p.Watch(make([]Member, 100), time.Second)
 	if n := len(p.Sights()); n != MostMembers {
@@ -390,7 +390,7 @@ func TestMemberIsLostAfterTwoFailedProbesOfBothPortsUntilOneConnects(t *testing.
 		{"a first look", gone, gone, false},
 		{"a second one", gone, closed, true},
 		{"a third one", closed, gone, true},
-		{"one that this host could not make", unsure, gone, true},
+		{"a failure of this host", unsure, gone, true},
 		{"something hangs behind a port", gone, hangs, false},
 		{"no answer once more", gone, gone, false},
 		{"and again", gone, gone, true},
@@ -433,12 +433,12 @@ func TestClosedPortIsProbedAgainWithinSecondsAndAtOnceOnDemand(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{2, "n2", url, url}}, time.Hour)
 	p.ProbeNow(2, 1)
-	testbed.Eventually(t, 30*time.Second, "it is lost, although it is looked at once an hour", func() bool {
+	testbed.Eventually(t, 30*time.Second, "it is lost, although it is probed once an hour", func() bool {
 		return p.Sights()[0].Lost
 	})
 	asked := time.Since(began)
 	p.ProbeNow(2, asked)
-	testbed.Eventually(t, 30*time.Second, "it is looked at again", func() bool {
+	testbed.Eventually(t, 30*time.Second, "it is probed again", func() bool {
 		return p.Sights()[0].LookedAt >= asked
 	})
 }

@@ -115,7 +115,7 @@ func TestBootstrapIsRefusedAtAnySignOfACluster(t *testing.T) {
 			control.Conflicts,
 			policy.ClusterExists,
 		},
-		"a host says nothing": {
+		"a host does not answer": {
 			func(*policy.View) {},
 			[]string{"no such endpoint"},
 			control.Conflicts,
@@ -172,6 +172,6 @@ func TestBootstrapRequestIsRecordedOnce(t *testing.T) {
 		}
 	}
 	if b := h.files.Bootstrap(); b == nil || b.By != "root" || h.woken != 1 {
-		t.Errorf("what is asked is %+v, and the loop was woken %d times", b, h.woken)
+		t.Errorf("the request is %+v, and the loop was woken %d times", b, h.woken)
 	}
 }

@@ -32,11 +32,11 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 			ask:  func(*control.MaintenanceRequest) {},
 			says: "was started already",
 		},
-		"it is over": {
+		"it has ended": {
 			became: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
 			ask:    func(*control.MaintenanceRequest) {}, says: "just ending",
 		},
-		"it is another work": {
+		"it is for other work": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkRestart, "" },
 			says: "another command was already requested, by root: a test",
 		},
@@ -68,7 +68,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 			t.Errorf("%s: the answer is %v", name, err)
 		}
 		if now, _ := h.files.Asked(); now == nil || *now != *before || h.woken != 1 {
-			t.Errorf("%s: what is asked is %+v, and the loop was woken %d times", name, now, h.woken)
+			t.Errorf("%s: the request is %+v, and the loop was woken %d times", name, now, h.woken)
 		}
 	}
 }

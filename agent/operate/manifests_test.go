@@ -81,6 +81,6 @@ func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 	forged := first
 	forged.SHA256 = second.SHA256 // as an attacker could write to etcd later
 	if err := n2.files.NoteManifests(forged); err != nil || n2.files.Manifests()[0] != first {
-		t.Errorf("what a host remembers is written over: %+v, %v", n2.files.Manifests()[0], err)
+		t.Errorf("the saved hash was overwritten: %+v, %v", n2.files.Manifests()[0], err)
 	}
 }

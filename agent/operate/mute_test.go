@@ -61,6 +61,6 @@ func TestOnlyAdvisoryFindingsCanBeMutedAndWithoutEtcd(t *testing.T) {
 	}
 	refused(h.Unmute(t.Context(), string(health.MemoryLow), "root"), control.Conflicts, "it is not muted")
 	if !journal.Waiting() {
-		t.Error("the history does not say who has muted what")
+		t.Error("the history has no record of the mute")
 	}
 }

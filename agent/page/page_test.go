@@ -289,10 +289,10 @@ func TestPageIsRenderedAtMostOncePerSecond(t *testing.T) {
 			look()
 		}
 		if <-time.After(time.Second); asked != 1 {
-			t.Errorf("the source was asked %d times in a second", asked)
+			t.Errorf("the source was called %d times in a second", asked)
 		}
 		if look(); asked != 2 {
-			t.Errorf("after a second the source was asked %d times", asked)
+			t.Errorf("after a second the source was called %d times", asked)
 		}
 	})
 }

@@ -96,7 +96,7 @@ func (b *bench) notes(want ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !slices.Equal(b.noted, want) {
-		b.t.Errorf("noted were %q, want %q", b.noted, want)
+		b.t.Errorf("written were %q, want %q", b.noted, want)
 	}
 	b.noted = nil
 }
@@ -175,7 +175,7 @@ func TestHealthyTimeAfterAnEjectionIsRecordedAndRemoved(t *testing.T) {
 			t.Errorf("noted is %+v, want %+v", got, want)
 		}
 		if got := noted(0); got != (hoststate.HealthyPeriod{}) {
-			t.Errorf("it is not well, and noted is %+v", got)
+			t.Errorf("it is unhealthy, and the record is %+v", got)
 		}
 	})
 }
@@ -264,13 +264,13 @@ func TestEndIsNotRecordedForARequestThatWasChangedMeanwhile(t *testing.T) {
 		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestEnds, Code: policy.Withdrawn, Text: "x"}
 		b.keep(r)
 		if k, last := b.files.Asked(); k == nil || last != nil {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		r.Request = &now
 		b.keep(r)
 		if k, last := b.files.Asked(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 	})
 }
@@ -290,13 +290,13 @@ func TestEndIsNotRecordedForARemovalThatHasBegunMeanwhile(t *testing.T) {
 			t.Error("nothing was tried")
 		}
 		if k, last := b.files.Removals(); k == nil || last != nil {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		r.Removal, _ = b.files.Removals()
 		b.keep(r)
 		if k, last := b.files.Removals(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestHungCallIsNeverRepeatedAndItsValueGrowsOld(t *testing.T) {
 			t.Fatal("a look of a minute hangs when it has not come back in two, and not before")
 		}
 		if looks != 2 {
-			t.Fatalf("%d looks were begun, want 2", looks)
+			t.Fatalf("%d calls were started, want 2", looks)
 		}
 		if _, _, ok := l.Get(now(), 10*time.Second); ok {
 			t.Fatal("a value of 20 s ago counts as fresh")

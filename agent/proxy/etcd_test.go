@@ -36,6 +36,6 @@ func TestClientSpeaksTLSToEtcdThroughTheProxy(t *testing.T) {
 	_, err = client.Put(ctx, "key", "value")
 	must(t, err)
 	if got := <-changes; len(got.Events) != 1 || string(got.Events[0].Kv.Value) != "value" {
-		t.Errorf("the watch says %+v", got)
+		t.Errorf("the watch returns %+v", got)
 	}
 }

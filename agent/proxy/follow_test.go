@@ -26,7 +26,7 @@ func TestExcludedVoterOfTheKeptListIsUsedIfNoOtherAnswers(t *testing.T) {
 		t.Errorf("%q answers, want n2: the age of the list is unknown", name)
 	}
 	f.lists(t, a.voter(true), b.voter(false))
-	testbed.Eventually(t, bound, "the list to be of now", func() bool { return !strings.Contains(f.Status(), "old") })
+	testbed.Eventually(t, bound, "the list to be current", func() bool { return !strings.Contains(f.Status(), "old") })
 }
 
 func TestAgeOfAListIsThatOfItsFileAndNeverNegative(t *testing.T) {

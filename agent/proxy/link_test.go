@@ -211,7 +211,7 @@ func TestQuietClientIsServedWhileAnotherNeverPauses(t *testing.T) {
 	for range 20 {
 		must(t, little.SetDeadline(time.Now().Add(bound))) // per message: the total depends on the machine's load
 		if !echoes(little) {
-			t.Error("it is not carried")
+			t.Error("it does not arrive")
 			break
 		}
 	}

@@ -68,7 +68,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := Parse(again); err != nil {
-			t.Errorf("%q was taken, and %q is not: %v", text, again, err)
+			t.Errorf("%q was accepted, and %q is not: %v", text, again, err)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestAddressIsOneThatOtherHostsReach(t *testing.T) {
 		"":                   {"unix:///run/etcd.sock", "://", "http://nowhere"},
 	} {
 		if got := Address(urls); got != want {
-			t.Errorf("of %q %q is taken, want %q", urls, got, want)
+			t.Errorf("%q: %q, want %q", urls, got, want)
 		}
 	}
 }

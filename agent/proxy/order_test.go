@@ -22,7 +22,7 @@ func TestVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 			false,
 			[]int{1, 2, 0},
 		},
-		"one that failed last": {
+		"the last one failed": {
 			[]candidate{{used, failed, 0}, {used, false, 9}, {used, false, 8}},
 			false,
 			[]int{2, 1, 0},

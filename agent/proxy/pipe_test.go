@@ -115,7 +115,7 @@ func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	read.Wait()
 	for i := range links {
 		if string(got[i].Sum(nil)) != string(sums[i].Sum(nil)) {
-			t.Errorf("what came by link %d is not what was sent", i)
+			t.Errorf("link %d delivered other data than was sent", i)
 		}
 	}
 	if pipes, wait := c.piped(); wait != 0 || pipes > 1 {
@@ -147,7 +147,7 @@ func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 	must(t, err)
 	for _, b := range all {
 		if b != 0 {
-			t.Fatal("it has what was another's")
+			t.Fatal("it received data of another link")
 		}
 	}
 	if len(all) != size {

@@ -321,7 +321,7 @@ func TestConnectionOverTheLimitIsResetAndTheOthersStay(t *testing.T) {
 	one, _ := f.client(t)
 	two, _ := f.client(t)
 	if _, name := f.client(t); name != "" {
-		t.Error("a third is taken")
+		t.Error("a third connection is accepted")
 	}
 	if !echoes(one) || !echoes(two) {
 		t.Error("the first two have broken")
@@ -329,10 +329,10 @@ func TestConnectionOverTheLimitIsResetAndTheOthersStay(t *testing.T) {
 	one.Close()
 	testbed.Eventually(t, bound, "room", func() bool { return strings.HasPrefix(f.Status(), "1 ") })
 	if _, name := f.client(t); name != "n1" {
-		t.Error("there is room again, and it is not taken")
+		t.Error("a place is free, and the connection is refused")
 	}
 	if !strings.Contains(f.said.String(), "connections refused: limit reached") {
-		t.Errorf("nothing was said of it: %s", f.said)
+		t.Errorf("it is not logged: %s", f.said)
 	}
 }
 
@@ -352,7 +352,7 @@ func TestOldOrInvalidListClosesAndRefusesNoConnection(t *testing.T) {
 	}
 	a.kill()
 	if _, name := f.client(t); name != "n2" {
-		t.Errorf("%q answers, want n2: what speaks against it is long ago", name)
+		t.Errorf("%q answers, want n2: the reason against it is outdated", name)
 	}
 }
 

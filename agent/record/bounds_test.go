@@ -223,7 +223,7 @@ func TestRolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
 		}
 		r.Hosts = r.Hosts[:most]
 		if _, err := r.Room(); err != nil {
-			t.Errorf("%d hosts: %d were said to have room: %v", c.hosts, most, err)
+			t.Errorf("%d hosts: Room returns %d: %v", c.hosts, most, err)
 		}
 		t.Logf("%d hosts: %d have room", c.hosts, most)
 		for i := range r.Hosts { // everything that happens to it until its end

@@ -16,7 +16,7 @@ func TestTodayCountsTheRepairsOfADay(t *testing.T) {
 	listed := func(id MemberID) bool { return id == 17 } // its replacement was given up
 	var none *Repairs
 	if n := none.Today(now, listed); n != 0 {
-		t.Errorf("%d repairs where there was none", n)
+		t.Errorf("%d repairs without any", n)
 	}
 	all := Repairs{}
 	for i := range 20 {
@@ -73,10 +73,10 @@ func TestEjectionsCountsTheReplacedMembersOfAHostWithin30Days(t *testing.T) {
 		t.Fatal(err)
 	}
 	if times, last := again.Ejections(n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
-		t.Errorf("it was taken out %d times, last %+v", times, last)
+		t.Errorf("%d ejections, last %+v", times, last)
 	}
 	if times, _ := again.Ejections("", now); times != 0 {
-		t.Errorf("a host without a peer URL was taken out %d times", times)
+		t.Errorf("%d ejections of a host without a peer URL", times)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestSurvivorStartsFromASnapshotIfNoDataIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.Snapshot.String() != p.Snapshot.Name {
-			t.Errorf("what was written is read as %+v: %v", got, err)
+			t.Errorf("the document is read as %+v: %v", got, err)
 		}
 		for i, now := range lostAll(known) {
 			if no := p.Refused(now, at().Add(time.Hour)); no != "" {
@@ -206,7 +206,7 @@ func TestPlanWithAnInvalidSnapshotIsRefused(t *testing.T) {
 		}
 		work := Work{Plan: "abcdefghijkl", Cluster: 2, Member: w.Snapshot.Member, Snapshot: w.Snapshot}
 		if work.Check() == nil {
-			t.Errorf("%s: it is work", what)
+			t.Errorf("%s: Check accepts it", what)
 		}
 	}
 }
@@ -253,14 +253,14 @@ func TestEditedDocumentIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.ID != p.ID {
-		t.Fatalf("what was written is not read: %v", err)
+		t.Fatalf("the document is not read: %v", err)
 	}
 	facts, err := json.Marshal(fact(1, 3, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadFacts(bytes.NewReader(facts)); err != nil {
-		t.Fatalf("what was written is not read: %v", err)
+		t.Fatalf("the document is not read: %v", err)
 	}
 	for what, edited := range map[string]string{
 		"another index": strings.Replace(string(text), `"lastIndex": 100`, `"lastIndex": 101`, 1),
@@ -272,10 +272,10 @@ func TestEditedDocumentIsRefused(t *testing.T) {
 		"too large":     strings.Repeat(" ", MaxSize) + string(text),
 	} {
 		if _, err := ReadPlan(strings.NewReader(edited)); err == nil {
-			t.Errorf("%s: it is read as a plan", what)
+			t.Errorf("%s: ReadPlan accepts it", what)
 		}
 		if _, err := ReadFacts(strings.NewReader(edited)); err == nil {
-			t.Errorf("%s: it is read as facts", what)
+			t.Errorf("%s: ReadFacts accepts it", what)
 		}
 	}
 }

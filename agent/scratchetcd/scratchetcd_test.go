@@ -36,7 +36,7 @@ func says(t *testing.T, e *Etcd, word string) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	t.Fatalf("it says %q, and not %q", e.LastWords(), word)
+	t.Fatalf("its output is %q, want %q", e.LastWords(), word)
 }
 
 func TestOnlyAnEndByTheSentSignalIsOrderly(t *testing.T) {

@@ -300,6 +300,6 @@ func TestOtherRequestWaitsForItsTurnAgainAfterACancelledShutdown(t *testing.T) {
 	r, _ := reaction(h)
 	r.Cancelled(t.Context())
 	if h.calmed != 1 || h.ended != 0 {
-		t.Errorf("it was calmed %d times and ended %d times", h.calmed, h.ended)
+		t.Errorf("%d calls of Unhurry, %d of EndMaintenance", h.calmed, h.ended)
 	}
 }

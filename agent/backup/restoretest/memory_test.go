@@ -73,9 +73,9 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 		"more is used than there is": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\n",
 		}, 1, "and 0 of the 536 MB"},
-		"nothing is known":     {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
-		"what is known is odd": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
-		"a limit that is none": {map[string]string{
+		"nothing is known":   {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
+		"implausible values": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
+		"an invalid limit": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "-5",
 		}, math.MaxInt64, ""},
 	} {

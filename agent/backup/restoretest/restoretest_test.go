@@ -277,7 +277,7 @@ func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := os.Stat(filepath.Join(p.o.Spool, dirName)); err != nil {
-			t.Errorf("what a drill works on is taken away from it: %v", err)
+			t.Errorf("the files of a running test were removed: %v", err)
 		}
 		if _, err := Run(t.Context(), p.store, m, etcd, p.o); !errors.Is(err, errRunning) {
 			t.Errorf("a second one at the same time: %v", err)

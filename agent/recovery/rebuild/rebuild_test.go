@@ -60,7 +60,7 @@ func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 			t.Fatal(err)
 		}
 		if len(l.Members) != 3 || l.Revision == 0 {
-			t.Errorf("the database of %s tells of %d members and revision %d", m.Options.Name, len(l.Members),
+			t.Errorf("the database of %s has %d members and revision %d", m.Options.Name, len(l.Members),
 				l.Revision)
 		}
 		if chosen == nil || l.Term > at.Term || l.Term == at.Term && l.Index > at.Index {
@@ -199,7 +199,7 @@ func saved(t *testing.T, client *clientv3.Client) {
 		Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
 	}
 	if m.Contents != want {
-		t.Errorf("the snapshot holds %+v, and etcd says %+v", m.Contents, want)
+		t.Errorf("the snapshot has %+v, and etcd %+v", m.Contents, want)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Swap(p, work, time.Now()); err == nil || !exists(p.member()) {
-		t.Errorf("it is done without its log: %v", err)
+		t.Errorf("it succeeds without its log: %v", err)
 	}
 	if err := os.Rename(c.log(), p.log()); err != nil {
 		t.Fatal(err)
@@ -452,7 +452,7 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Swap(p, work, time.Now()); err == nil {
-		t.Error("it is done with nothing in place")
+		t.Error("it succeeds with nothing in place")
 	}
 	if err := os.Rename(aside, p.member()); err != nil {
 		t.Fatal(err)

@@ -265,9 +265,9 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		}
 	}
 	is("a database that has followed to an entry", applied{index: middle.GetIndex()}, middle.GetIndex())
-	is("one that is behind it", applied{index: middle.GetIndex() - 1}, oldest.GetIndex())
-	is("one that is behind all", applied{index: oldest.GetIndex() - 1}, 0)
-	is("one that is open elsewhere", unread(), last.GetIndex())
+	is("a database behind it", applied{index: middle.GetIndex() - 1}, oldest.GetIndex())
+	is("a database behind all", applied{index: oldest.GetIndex() - 1}, 0)
+	is("a database open elsewhere", unread(), last.GetIndex())
 	file := func(name string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(p.snap(), name), []byte("x"), 0o600); err != nil {

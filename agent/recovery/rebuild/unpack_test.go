@@ -235,13 +235,13 @@ func TestSnapshotThatDiffersFromThePlanIsNotUsedAndTheDataStays(t *testing.T) {
 		text     []byte
 		says     string
 	}{
-		"cut off":         {*s.work.Snapshot, s.text[:len(s.text)/2], "the snapshot is damaged"},
-		"nothing":         {*s.work.Snapshot, nil, "the snapshot is damaged"},
-		"a bit flipped":   {*s.work.Snapshot, flipped, "its SHA-256 is not the one at its end"},
-		"more than it is": {*s.work.Snapshot, append(bytes.Clone(s.text), s.text...), "the snapshot is damaged"},
-		"another":         {other, s.text, "the plan says"},
-		"a changed file":  {byPath, nil, "its SHA-256 is not the one at its end"},
-		"a directory":     {noFile, nil, "it is no file"},
+		"cut off":        {*s.work.Snapshot, s.text[:len(s.text)/2], "the snapshot is damaged"},
+		"nothing":        {*s.work.Snapshot, nil, "the snapshot is damaged"},
+		"a bit flipped":  {*s.work.Snapshot, flipped, "its SHA-256 is not the one at its end"},
+		"too long":       {*s.work.Snapshot, append(bytes.Clone(s.text), s.text...), "the snapshot is damaged"},
+		"another":        {other, s.text, "the plan says"},
+		"a changed file": {byPath, nil, "its SHA-256 is not the one at its end"},
+		"a directory":    {noFile, nil, "it is no file"},
 	} {
 		work := s.work
 		work.Snapshot = &try.snapshot
