@@ -41,7 +41,7 @@ type Directory struct {
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
-		return nil, cannot(fmt.Errorf("%q is no name", cluster))
+		return nil, cannot(fmt.Errorf("%q is not a valid name", cluster))
 	}
 	top, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func (d *Directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", name)
+		err = fmt.Errorf("%s is not a regular file", name)
 	}
 	if err != nil {
 		f.Close()

@@ -49,7 +49,7 @@ func openSmall(path string) (*os.File, error) {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"), f.Close())
+		return nil, errors.Join(err, errors.New("it is not a regular file"), f.Close())
 	}
 	return f, nil
 }

@@ -74,9 +74,9 @@ func (m Manifest) check(name string) error {
 	case !strings.HasPrefix(name, m.beginning()):
 		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrReplaced, m.beginning())
 	case err != nil || len(sum) != 32:
-		return errors.New("its checksum is none")
+		return errors.New("its checksum is invalid")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
-		return errors.New("its sizes are none")
+		return errors.New("its sizes are invalid")
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ var nameOf = regexp.MustCompile(`^[0-9]{19}-[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9._-]{1,
 // [ErrNoSnapshot] if there is none.
 func ReadManifest(ctx context.Context, store Source, name string) (Manifest, error) {
 	if !nameOf.MatchString(name) {
-		return Manifest{}, fmt.Errorf("%w: %.300q is no name of one", ErrNoSnapshot, name)
+		return Manifest{}, fmt.Errorf("%w: %.300q is not the name of one", ErrNoSnapshot, name)
 	}
 	m, err := readManifest(ctx, store, name)
 	if err != nil {

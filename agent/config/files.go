@@ -203,9 +203,9 @@ func (e *datesError) remedy(host string) string {
 	case e.now.Before(e.cert.NotBefore):
 		return "check this machine's clock: timedatectl"
 	case e.cert.IsCA:
-		return "renew it: quorumctl pki rotate begin, where your authority is"
+		return "renew it: quorumctl pki rotate begin, on the host with your CA"
 	}
-	return "renew it: quorumctl pki renew " + cmp.Or(host, "NAME") + ", where your authority is"
+	return "renew it: quorumctl pki renew " + cmp.Or(host, "NAME") + ", on the host with your CA"
 }
 
 // problemOf turns a file's error into a Problem.

@@ -150,7 +150,7 @@ func (p pairFiles) fits(e eyes, certs []*x509.Certificate, now time.Time) error 
 		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
-		return fmt.Errorf("%s was not signed by an authority in %s, which %s names: %s; take both from one authority",
+		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; take both from one CA",
 			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "))
 	}
 	return nil

@@ -73,17 +73,17 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = elsewhere.Cert, elsewhere.Key },
 			[]string{"etcd.tls.peerCert: " + elsewhere.Cert + " is not good for 127.0.0.1, which etcd.peerURL names"},
 		},
-		"one of another authority": {
+		"one of another CA": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = stranger.Cert, stranger.Key },
-			[]string{"which cluster.tls.ca names", "take both from one authority"},
+			[]string{"which cluster.tls.ca names", "take both from one CA"},
 		},
 		"another host's key": {
 			func(_ *Config, s *EtcdTLS) { s.PeerKey = stranger.Key },
 			[]string{"etcd.tls.peerKey: " + stranger.Key + " does not go with the certificate"},
 		},
-		"an authority that quorumd does not trust": {
+		"a CA that quorumd does not trust": {
 			func(c *Config, _ *EtcdTLS) { c.Cluster.TLS.CA = other.File },
-			[]string{"etcd.tls.cert: ", "was not signed by an authority in " + other.File},
+			[]string{"etcd.tls.cert: ", "was not signed by a CA in " + other.File},
 		},
 		"a certificate that peers cannot show": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = serverOnly, serverKey },

@@ -117,7 +117,7 @@ func look(ctx context.Context, opt Options, pending chan answer) (answer, chan a
 	case got := <-pending:
 		return got, nil
 	default:
-		return answer{err: fmt.Errorf("the look has not ended within %s", durationfmt.Text(opt.Timeout))}, pending
+		return answer{err: fmt.Errorf("the lookup has not ended within %s", durationfmt.Text(opt.Timeout))}, pending
 	}
 }
 

@@ -125,7 +125,7 @@ func TestHungLookupIsReportedAndNoOtherIsStartedMeanwhile(t *testing.T) {
 		time.Sleep(125 * time.Second) //nolint:forbidigo // virtual time
 		cancel()
 		synctest.Wait()
-		hung := "the look has not ended within 10s"
+		hung := "the lookup has not ended within 10s"
 		if want := []string{hung, hung, hung, "http://n1:1", "http://n2:1"}; !slices.Equal(seen.all, want) {
 			t.Errorf("%q", seen.all)
 		}

@@ -148,7 +148,7 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
-		return change{}, errors.New("a revision in it is none")
+		return change{}, errors.New("it contains an invalid revision")
 	}
 	var name []byte
 	var err error

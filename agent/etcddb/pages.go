@@ -104,7 +104,7 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 // page returns the header of a page and its size. No page may be reached twice.
 func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	if id < 2 || id >= p.high {
-		return nil, 0, fmt.Errorf("page %d is none of its %d", id, p.high)
+		return nil, 0, fmt.Errorf("page %d is not one of its %d", id, p.high)
 	}
 	head = make([]byte, headerBytes)
 	if err := p.read(head, id, 0); err != nil {

@@ -132,10 +132,10 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		}, "is reached twice"},
 		"a child that is no page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1<<40)
-		}, "is none of its"},
+		}, "is not one of its"},
 		"a child that is a description": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1)
-		}, "is none of its"},
+		}, "is not one of its"},
 		"a page of another number": {func(t *testing.T, text []byte) {
 			put64(find(t, text, leafPage), 3)
 		}, "says it is page 3"},

@@ -89,7 +89,7 @@ func owned(path string, info fs.FileInfo) error {
 
 func executable(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return errors.New("it is no program: make it executable (chmod +x), or move it away")
+		return errors.New("it is not an executable file: make it executable (chmod +x), or move it away")
 	}
 	return nil
 }

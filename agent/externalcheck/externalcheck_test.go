@@ -281,7 +281,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	defer end()
 	for name, why := range map[string]string{
 		"shared": "others than its owner may write " + filepath.Join(dir, "shared") + ": chmod go-w",
-		"plain":  "it is no program: make it executable (chmod +x), or move it away",
+		"plain":  "it is not an executable file: make it executable (chmod +x), or move it away",
 	} {
 		if r := b.until(ctx, name, reported); r.Absent != plain(why) {
 			t.Errorf("%s: %+v", name, r)

@@ -96,7 +96,7 @@ func unfit(program string) string {
 	case err != nil:
 		return plain(err.Error())
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return "it is no program: make it executable (chmod +x), or move it away"
+		return "it is not an executable file: make it executable (chmod +x), or move it away"
 	case info.Mode()&0o022 != 0:
 		return "others than its owner may write it: chmod go-w"
 	}

@@ -201,7 +201,7 @@ func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchBound)
 	defer cancel()
 	dialer := net.Dialer{Timeout: attemptBound, KeepAliveConfig: keepAlive(), Control: boundSilence}
-	failed := errors.New("there is none to ask")
+	failed := errors.New("there is no voter to try")
 	for i, p := range f.table.order() {
 		conn, err := dialer.DialContext(ctx, "tcp", p.address)
 		if err == nil {

@@ -83,7 +83,7 @@ func (t *table) update(l List) (different bool) {
 		p := before[address]
 		different = different || p.use
 		p.want(false, t.elapsed())
-		p.why = "is no voter"
+		p.why = "is no longer a voter"
 		if len(p.links) > 0 {
 			now = append(now, p)
 		}

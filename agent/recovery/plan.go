@@ -145,7 +145,7 @@ func (p Plan) check() error {
 	case sum != checksum(p):
 		return errors.New("cannot read the plan: the checksum does not fit, the file was changed")
 	case !PlanID(p.ID) || p.New == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > policy.MaxRecoveryHosts:
-		return errors.New("cannot read the plan: it is none")
+		return errors.New("cannot read the plan: the file is not a plan")
 	case p.Of(p.Survivor) == nil || p.Snapshot == nil && (p.Of(p.Survivor).Log.Empty || p.Old == 0):
 		return errors.New("cannot read the plan: it has no facts of its survivor")
 	case p.Snapshot != nil && p.Snapshot.check() != nil:

@@ -47,7 +47,7 @@ func (s Snapshot) check() error {
 	case s.File != "" && !filepath.IsAbs(s.File):
 		return errors.New("the path of its snapshot does not begin at the root")
 	case err != nil || len(sum) != 32 || s.Size <= etcddb.SumBytes || s.Revision <= 0 || s.Member == 0:
-		return errors.New("its snapshot is none")
+		return errors.New("its snapshot is invalid")
 	}
 	return nil
 }

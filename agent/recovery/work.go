@@ -27,7 +27,7 @@ type Work struct {
 // Check returns what is wrong with work from another process.
 func (w Work) Check() error {
 	if !PlanID(w.Plan) {
-		return errors.New("the plan's ID is none")
+		return errors.New("the plan's ID is invalid")
 	}
 	if w.Snapshot != nil {
 		if w.Cluster == 0 || w.Member != w.Snapshot.Member || w.Cluster == w.Old {

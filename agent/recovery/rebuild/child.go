@@ -280,7 +280,7 @@ func Main(args []string, stdout io.Writer) error {
 			answer, err = Swap(p, w, time.Now())
 		}
 	default:
-		err = fmt.Errorf("%q is no errand", args)
+		err = fmt.Errorf("unknown command %q", args)
 	}
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func openSnapshot(path string) (*os.File, error) {
 		return nil, err
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"), file.Close())
+		return nil, errors.Join(err, errors.New("it is not a regular file"), file.Close())
 	}
 	return file, nil
 }

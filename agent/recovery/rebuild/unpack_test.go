@@ -241,7 +241,7 @@ func TestSnapshotThatDiffersFromThePlanIsNotUsedAndTheDataStays(t *testing.T) {
 		"too long":       {*s.work.Snapshot, append(bytes.Clone(s.text), s.text...), "the snapshot is damaged"},
 		"another":        {other, s.text, "the plan says"},
 		"a changed file": {byPath, nil, "its SHA-256 is not the one at its end"},
-		"a directory":    {noFile, nil, "it is no file"},
+		"a directory":    {noFile, nil, "it is not a regular file"},
 	} {
 		work := s.work
 		work.Snapshot = &try.snapshot
