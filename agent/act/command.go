@@ -17,14 +17,14 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil {
 		return err
 	}
-	run, stands, err := a.opt.Files.ProgramStarted(r.Request, a.opt.BootID, a.opt.Now())
+	run, current, err := a.opt.Files.ProgramStarted(r.Request, a.opt.BootID, a.opt.Now())
 	// It may replace etcd's binary, which must not run before its version is known. No round reads the version until it
 	// ends.
 	a.opt.ForgetBinary()
 	switch {
 	case err != nil:
 		return err
-	case !stands:
+	case !current:
 		return errors.New("cannot run the command: the request was cancelled")
 	case !a.lock.MayAct(): // the disk may have hung
 		return errors.New("cannot run the command: this agent no longer holds the lock")

@@ -120,8 +120,8 @@ func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 // noteStop records that this agent stops etcd, so that after a crash the agent knows that it must start it again. It
 // fails if the request was cancelled after the decision, even if there is a new one.
 func (a *Actor) noteStop(_ context.Context, t *task) error {
-	stands, err := a.opt.Files.EtcdStopped(t.on.Request)
-	if err == nil && !stands {
+	current, err := a.opt.Files.EtcdStopped(t.on.Request)
+	if err == nil && !current {
 		err = errors.New("cannot stop etcd: the request was cancelled")
 	}
 	return err

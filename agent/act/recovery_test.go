@@ -58,9 +58,9 @@ func TestRecoveryEndsEvenIfAnAlarmPreventsItsRecord(t *testing.T) {
 			if done, ended := a.Act(t.Context(), r); !ended || done.Err != nil {
 				t.Fatalf("the step: %+v, %t", done, ended)
 			}
-			stands, last := opt.Files.Recoveries()
-			if stands != nil || last == nil || last.Code != policy.Recovered {
-				t.Errorf("the plan is %+v, the last one ended as %+v", stands, last)
+			inForce, last := opt.Files.Recoveries()
+			if inForce != nil || last == nil || last.Code != policy.Recovered {
+				t.Errorf("the plan is %+v, the last one ended as %+v", inForce, last)
 			}
 			got, err := etcd.Client(t).Get(t.Context(), a.keys.Recovered())
 			must(t, err)

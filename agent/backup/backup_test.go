@@ -220,7 +220,7 @@ func TestSaveAndVerifyReportTheirTotal(t *testing.T) {
 	d, o := directory(t), options(t)
 	var how *Meter
 	var first float64 // the first total that was reported
-	tells := func(what string, do func(Options) error) {
+	reports := func(what string, do func(Options) error) {
 		t.Helper()
 		how, first = &Meter{}, 0
 		o.Progress, o.Remains = how.Did, func(n int64) {
@@ -237,7 +237,7 @@ func TestSaveAndVerifyReportTheirTotal(t *testing.T) {
 		}
 	}
 	var m Manifest
-	tells("save", func(o Options) (err error) {
+	reports("save", func(o Options) (err error) {
 		from := streamOf(raw)
 		from.Size = int64(len(raw))
 		m, err = Save(t.Context(), d, from, o)
@@ -246,7 +246,7 @@ func TestSaveAndVerifyReportTheirTotal(t *testing.T) {
 	if how.done.Load() != how.all.Load() {
 		t.Error("reading back is not the last that a save does")
 	}
-	tells("verify", func(o Options) error { return Verify(t.Context(), d, m, o) })
+	reports("verify", func(o Options) error { return Verify(t.Context(), d, m, o) })
 	if how.Remains(-1); how.report().All != -1 {
 		t.Error("a total is reported that is not known")
 	}

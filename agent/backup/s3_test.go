@@ -145,11 +145,11 @@ func TestS3ErrorNamesTheStoreAndNotItsKeys(t *testing.T) {
 	t.Parallel()
 	address, dir := testbed.StartS3(t)
 	raw := rawSnapshot(t)
-	nobody := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	unused := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	missing := s3To(t, address, testbed.S3SecretKey)
 	missing.bucket = "no-such-bucket"
 	for want, s := range map[string]*S3{
-		"connection refused":           s3To(t, nobody, testbed.S3SecretKey),
+		"connection refused":           s3To(t, unused, testbed.S3SecretKey),
 		"the store refuses the keys":   s3To(t, address, "wrong-key"),
 		"has no bucket no-such-bucket": missing,
 	} {

@@ -120,18 +120,18 @@ func TestStoreThatStopsAcceptingDataIsAbandoned(t *testing.T) {
 			r := &Runner{Patience: 2 * time.Second, Wall: time.Now}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			tells, over := make(chan ending, 1), make(chan struct{})
+			ends, over := make(chan ending, 1), make(chan struct{})
 			go func() {
 				defer close(over)
 				all := int64(0)
-				tells <- ending{err: s.Put(ctx, "slow", metered{io.LimitReader(rand.Reader, 40<<20), func(n int64) {
+				ends <- ending{err: s.Put(ctx, "slow", metered{io.LimitReader(rand.Reader, 40<<20), func(n int64) {
 					all += n
 					r.mu.Lock()
 					r.job.Bytes = all
 					r.mu.Unlock()
 				}})}
 			}()
-			e, _ := r.watch(ctx, cancel, tells)
+			e, _ := r.watch(ctx, cancel, ends)
 			const want = "the store or etcd does not answer: "
 			if e.err == nil || !strings.Contains(e.err.Error(), want) {
 				t.Errorf("%v", e.err)

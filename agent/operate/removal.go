@@ -67,9 +67,9 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
 		Since: now, Until: now.Add(req.For),
 	}
-	var stands hoststate.Removal
+	var recorded hoststate.Removal
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
-		stands, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
+		recorded, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
 		return against, err
 	})
 	if err != nil {
@@ -78,5 +78,5 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	o.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
 		": "+req.Reason)
 	o.opt.Wake()
-	return publish.RemovalOf(&stands, control.RemovalWaiting), nil
+	return publish.RemovalOf(&recorded, control.RemovalWaiting), nil
 }
