@@ -195,7 +195,7 @@ endif
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
-	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'GoesOnAlone' ./agent/recovery/rebuild
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'RunsAlone' ./agent/recovery/rebuild
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'IsServedBy' ./agent/backup/restoretest
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)

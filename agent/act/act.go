@@ -1,19 +1,19 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package act takes the steps that were decided, one at a time, and alone holds the lock.
+// Package act takes the decided steps, one at a time, and is the only package that holds the lock.
 //
 // It promises:
 //
-//   - Nothing but the loop, by Renew, keeps the lock alive. A loop that hangs, a step that hangs and a disk that hangs
-//     lose it, and with it the right to act.
-//   - A step that needs the lock starts only after a fresh transaction has confirmed it, valid for as long as the step
-//     may take; and no step starts on what was seen too long ago.
-//   - Nobody waits for a step longer than its bound. One that does not come back runs on beside the loop, and no other
-//     begins meanwhile.
-//   - Every step that comes back, in its own round or late, comes to one end, of which Act tells once.
+//   - Only the loop keeps the lock alive, by calling Renew. If the loop, a step or the disk hangs, the lock expires,
+//     and with it the right to act.
+//   - A step that needs the lock starts only after a new transaction has confirmed it, with enough validity left for
+//     the longest that the step may take. No step starts from observations that are too old.
+//   - The loop never waits for a step longer than the step's bound. A step that does not return keeps running in the
+//     background, and no other step starts meanwhile.
+//   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
 //
-// It decides nothing. What it holds and has done it hands out by value: see Did.
+// It decides nothing. Did returns a copy of what it holds and has done.
 package act
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Options are who acts, and by what.
+// Options are the parts of an Actor.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
@@ -43,21 +43,21 @@ type Options struct {
 	Unit  Unit
 	Probe Probe
 	Data  Data
-	// Recovery makes a cluster of a survivor's data; nil when it cannot.
+	// Recovery makes a cluster from a survivor's data; nil if that is not possible.
 	Recovery Recovery
-	Machine  Machine // nil when it cannot be rebooted from here
-	Hooks    Hooks   // nil when there are none
+	Machine  Machine // nil if this machine cannot be rebooted from here
+	Hooks    Hooks   // nil if there are none
 	Files    *hoststate.State
 
-	// Line makes of a line of the history one that is complete, and the key under which it is to be stored.
+	// Line completes a line of the history, and returns the key to store it under.
 	Line func(revision int64, line record.Line) (string, record.Line)
-	// ForgetData and ForgetBinary tell that a step changes the data directory, or that etcd's binary may be another.
+	// ForgetData and ForgetBinary are called if a step changes the data directory, or may have changed etcd's binary.
 	ForgetData, ForgetBinary func()
 
-	Now    func() time.Duration // since boot, running on while suspended
+	Now    func() time.Duration // since boot, including time in suspend
 	Wall   func() time.Time
 	Logger *slog.Logger
-	// Stepping is told of every step before it starts and after it has ended. It may be nil.
+	// Stepping is called before every step and after its end. It may be nil.
 	Stepping func(step policy.Step, done bool)
 }
 
@@ -70,24 +70,24 @@ type Actor struct {
 	ways map[policy.StepKind]way
 
 	renewed time.Duration    // when the lock was last renewed
-	running *task            // what has not come back in its own round
-	did     round.ActorState // what this process has done, but for the lock and for what runs
+	running *task            // a step that outlived its own round
+	did     round.ActorState // what this process has done, without the lock and the running step
 }
 
-// task is a step that has begun.
+// task is a step that has started.
 type task struct {
 	step  policy.Step
-	on    *round.Round // in which it was decided
+	on    *round.Round // the round that decided it
 	began time.Duration
-	ended *record.Line // with which it has ended an operation
+	ended *record.Line // the history line with which it ended an operation
 	done  chan error
 }
 
-// lockMarginShare is the part of the lock's time to live by which its validity ends early: room
-// for clocks that run at different rates and for a process that is woken late.
+// lockMarginShare is the fraction of the lock's TTL by which its validity ends early. The margin covers clocks that run
+// at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
-// New makes one that has done nothing yet and holds no lock.
+// New returns an Actor that has done nothing yet and holds no lock.
 func New(opt Options) *Actor {
 	c := opt.Config
 	a := &Actor{opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name)}
@@ -102,12 +102,11 @@ func New(opt Options) *Actor {
 	return a
 }
 
-// afterwards is how much longer than its own bound a step is waited for: what it calls ends with
-// its context, unless the disk hangs.
+// afterwards is how much longer than its own bound a step is waited for: its calls end with the context, unless the
+// disk hangs.
 const afterwards = 500 * time.Millisecond
 
-// Act takes the decided step. It tells how a step went when one has come back: this one, or one that was begun in an
-// earlier round.
+// Act takes the decided step. It returns a Completion if a step has ended: this one, or one from an earlier round.
 func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool) {
 	step := r.Decision.Step
 	switch {
@@ -151,20 +150,19 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	}
 }
 
-// oldest is how old a round's observations may be when a step is taken on them: as old as the
-// calls that make them can take.
+// oldest is how old a round's observations may be when a step starts: the longest that the calls behind them can take.
 func (a *Actor) oldest() time.Duration {
 	t := a.opt.Config.Timing
 	return observedCalls*t.CallTimeout + t.Interval
 }
 
-// observedCalls is how many calls stand between the first observation of a round and its step.
+// observedCalls is how many calls a round makes between its first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step, beside the loop. What lies on this host's disk comes before etcd or its data are
-// touched: the machine may go down at any moment.
+// take does the work of a step, outside of the loop. It writes to this host's disk before it touches etcd or its data:
+// the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
-	if a.lostLock(t.step) { // the machine was suspended since it was confirmed
+	if a.lostLock(t.step) { // the machine was suspended since the lock was confirmed
 		return lock.ErrLost
 	}
 	if w.first != nil {
@@ -183,10 +181,10 @@ func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	return w.do(ctx, t)
 }
 
-// lostLock tells whether a step needs the lock and may not be taken under it any more.
+// lostLock reports whether a step needs the lock and no longer has it.
 func (a *Actor) lostLock(step policy.Step) bool { return step.Kind.Info().Locked && !a.lock.MayAct() }
 
-// notBegun is the end of a step that could not begin.
+// notBegun returns the Completion of a step that could not start.
 func (a *Actor) notBegun(r *round.Round, err error) round.Completion {
 	step := r.Decision.Step
 	a.log.Info("step skipped", "step", step.Kind, "error", err)
@@ -194,7 +192,7 @@ func (a *Actor) notBegun(r *round.Round, err error) round.Completion {
 	return round.Completion{Step: step, On: r, Err: err, Unsaid: true}
 }
 
-// collect gives the end of a step that has come back late.
+// collect returns the Completion of a step that has ended late.
 func (a *Actor) collect(now *round.Round) (round.Completion, bool) {
 	select {
 	case err := <-a.running.done:
@@ -207,8 +205,8 @@ func (a *Actor) collect(now *round.Round) (round.Completion, bool) {
 	}
 }
 
-// finished is the end of every step that has begun, whether it came back in its own round or late. What the step has
-// done is as its own round wanted it.
+// finished returns the Completion of a step that has started, whether it ended in its own round or late. It is judged
+// by the round that decided it.
 func (a *Actor) finished(t *task, err error) round.Completion {
 	step, way := t.step, a.ways[t.step.Kind]
 	c := round.Completion{Step: step, On: t.on, Err: err, Unsaid: err == nil && way.unsaid}
@@ -220,7 +218,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	a.stepping(step, true)
 	switch {
 	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock:
-		c.Unsaid = true // somebody was quicker
+		c.Unsaid = true // another agent was faster
 		return c
 	case err != nil:
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)
@@ -234,7 +232,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	return c
 }
 
-// fail remembers the step that failed last, for people.
+// fail records the last failed step, for operators.
 func (a *Actor) fail(kind policy.StepKind, err error) {
 	a.did.Failed = policy.FailedStep{Kind: kind, Text: err.Error(), Full: errors.Is(err, rpctypes.ErrNoSpace)}
 	if cluster.Denied(err) {

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestEveryStepOfThePolicyIsTakenInOneWay(t *testing.T) {
+func TestEveryStepHasExactlyOneImplementation(t *testing.T) {
 	t.Parallel()
 	ways := map[policy.StepKind]int{}
 	for _, w := range New(options(t, hoststate.HostFiles{})).table() {
@@ -27,10 +27,10 @@ func TestEveryStepOfThePolicyIsTakenInOneWay(t *testing.T) {
 	}
 	for _, info := range policy.Steps() {
 		if n := ways[info.Kind]; n != 1 {
-			t.Errorf("%s is taken in %d ways", info.Kind, n)
+			t.Errorf("%s has %d implementations", info.Kind, n)
 		}
 		if info.Calls <= 0 || info.Doing == "" {
-			t.Errorf("%s has no bound, or nobody is told what it does: %+v", info.Kind, info)
+			t.Errorf("%s has no bound or no description: %+v", info.Kind, info)
 		}
 		delete(ways, info.Kind)
 	}
@@ -39,7 +39,7 @@ func TestEveryStepOfThePolicyIsTakenInOneWay(t *testing.T) {
 	}
 }
 
-func TestAStepThatNeedsTheLockDoesNotBeginWithoutIt(t *testing.T) {
+func TestLockedStepDoesNotStartWithoutTheLock(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	began := false
@@ -54,12 +54,12 @@ func TestAStepThatNeedsTheLockDoesNotBeginWithoutIt(t *testing.T) {
 			t.Errorf("%s: %+v, %t, begun: %t", info.Kind, done, ended, began)
 		}
 		if d := a.Did(); d.Failed.Kind != info.Kind || d.Steps != 0 {
-			t.Errorf("%s: it is handed out as %+v", info.Kind, d)
+			t.Errorf("%s: Did returns %+v", info.Kind, d)
 		}
 	}
 }
 
-func TestNothingIsDoneOnWhatWasSeenTooLongAgo(t *testing.T) {
+func TestStepDoesNotStartFromOldObservations(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	unit := &startedUnit{}
@@ -76,7 +76,7 @@ func TestNothingIsDoneOnWhatWasSeenTooLongAgo(t *testing.T) {
 	}
 }
 
-// slowUnit is one whose stop comes back when it is told to.
+// slowUnit is a unit whose stop returns when the test lets it.
 type slowUnit struct {
 	startedUnit
 	back chan error
@@ -84,7 +84,7 @@ type slowUnit struct {
 
 func (u *slowUnit) Stop(context.Context) error { return <-u.back }
 
-func TestAStepThatComesBackLateIsToldOfOnceOnTheRoundThatDecidedIt(t *testing.T) {
+func TestLateStepIsReportedOnceWithTheRoundThatDecidedIt(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{nil, errors.New("no")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,32 +94,32 @@ func TestAStepThatComesBackLateIsToldOfOnceOnTheRoundThatDecidedIt(t *testing.T)
 			a := New(opt)
 			r := decided(policy.StepStopUnit, nil)
 			if done, ended := a.Act(t.Context(), r); ended {
-				t.Fatalf("it has ended before it has come back: %+v", done)
+				t.Fatalf("it ended before it returned: %+v", done)
 			}
 			if d := a.Did(); d.Stuck == "" || d.Steps != 0 {
-				t.Errorf("it is handed out as %+v", d)
+				t.Errorf("Did returns %+v", d)
 			}
 			another := decided(policy.StepStartUnit, nil)
 			if done, ended := a.Act(t.Context(), another); ended || unit.starts != 0 {
-				t.Errorf("another has begun beside it: %+v", done)
+				t.Errorf("another step has started meanwhile: %+v", done)
 			}
 			unit.back <- err
 			synctest.Wait()
 			done, ended := a.Act(t.Context(), another)
 			if !ended || done.On != r || done.Step.Kind != policy.StepStopUnit || done.Err != err || unit.starts != 0 {
-				t.Errorf("told is %+v, %t", done, ended)
+				t.Errorf("the completion is %+v, %t", done, ended)
 			}
 			if d := a.Did(); d.Stuck != "" || d.Steps != 1 || (d.Failed.Kind != "") != (err != nil) {
-				t.Errorf("it is handed out as %+v", d)
+				t.Errorf("Did returns %+v", d)
 			}
 			if done, ended := a.Act(t.Context(), decided(policy.StepNone, nil)); ended {
-				t.Errorf("it is told of twice: %+v", done)
+				t.Errorf("it is reported twice: %+v", done)
 			}
 		})
 	}
 }
 
-// guardUnit notes whether etcd was held back from starting by itself whenever it was told to start or stop.
+// guardUnit records whether the start guard was set whenever etcd was started or stopped.
 type guardUnit struct {
 	startedUnit
 	files *hoststate.State
@@ -135,7 +135,7 @@ func (u *guardUnit) look() error {
 func (u *guardUnit) Start(context.Context) error { return u.look() }
 func (u *guardUnit) Stop(context.Context) error  { return u.look() }
 
-func TestTheStartGuardIsWhatTheStepSaysBeforeEtcdIsTouched(t *testing.T) {
+func TestStartGuardIsSetBeforeEtcdIsTouched(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	unit := &guardUnit{files: opt.Files}
@@ -163,7 +163,7 @@ func TestTheStartGuardIsWhatTheStepSaysBeforeEtcdIsTouched(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenForTheUnitIsKnownOnceItIsWritten(t *testing.T) {
+func TestWrittenEnvironmentIsRemembered(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	unit := &startedUnit{err: errors.New("no")}
@@ -182,7 +182,7 @@ func TestWhatWasWrittenForTheUnitIsKnownOnceItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneIsStampedWhenItBegins(t *testing.T) {
+func TestStepIsTimestampedAtItsStart(t *testing.T) {
 	t.Parallel()
 	for kind, stamp := range map[policy.StepKind]func(round.ActorState) round.Stamp{
 		policy.StepStartUnit: func(d round.ActorState) round.Stamp { return d.Started },
@@ -191,11 +191,11 @@ func TestWhatWasDoneIsStampedWhenItBegins(t *testing.T) {
 	} {
 		a := New(options(t, hoststate.HostFiles{}))
 		if age := stamp(a.Did()).Age(testNow); age != policy.Never {
-			t.Errorf("%s: it was done %s ago before it was", kind, age)
+			t.Errorf("%s: done %s ago, want never", kind, age)
 		}
 		a.ways[kind].begins(nil)
 		if age := stamp(a.Did()).Age(testNow + time.Minute); age != time.Minute {
-			t.Errorf("%s: it was done %s ago, want 1m", kind, age)
+			t.Errorf("%s: done %s ago, want 1m", kind, age)
 		}
 	}
 }

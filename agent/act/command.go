@@ -10,19 +10,21 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// runCommand starts the program of a command. That is noted first.
+// runCommand starts the program of a command. It records the start first.
 func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	r := t.on
-	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil { // nobody would see how it goes
+	// without a readable state, the outcome would never be known
+	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil {
 		return err
 	}
-	run, stands, err := a.opt.Files.ProgramStarted(r.Request, a.opt.BootID, a.opt.Now())
-	// it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
+	run, current, err := a.opt.Files.ProgramStarted(r.Request, a.opt.BootID, a.opt.Now())
+	// It may replace etcd's binary, which must not run before its version is known. No round reads the version until it
+	// ends.
 	a.opt.ForgetBinary()
 	switch {
 	case err != nil:
 		return err
-	case !stands:
+	case !current:
 		return errors.New("cannot run the command: the request was cancelled")
 	case !a.lock.MayAct(): // the disk may have hung
 		return errors.New("cannot run the command: this agent no longer holds the lock")
@@ -32,7 +34,7 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 
 func (a *Actor) commandLaunched(t *task) { a.launched(t.on.Request.CommandRun()) }
 
-// noteCommand notes how the program of a command went. A disk that takes no note does not keep etcd down.
+// noteCommand records the outcome of a command's program. If the disk does not accept it, etcd starts all the same.
 func (a *Actor) noteCommand(r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return

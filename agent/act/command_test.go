@@ -15,35 +15,35 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
+func TestCommandIsNotStartedIfItsOutcomeCannotBeRead(t *testing.T) {
 	t.Parallel()
-	opt, k := commandOptions(t, hoststate.HostFiles{}, told{err: errors.New("denied")})
+	opt, k := commandOptions(t, hoststate.HostFiles{}, outcome{err: errors.New("denied")})
 	err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}})
 	if err == nil || err.Error() != "denied" {
 		t.Errorf("it was started: %v", err)
 	}
 	if now, _ := opt.Files.Asked(); now.Ran != "" {
-		t.Errorf("it is noted as %s", now.Ran)
+		t.Errorf("it is recorded as %s", now.Ran)
 	}
 }
 
-func TestACommandMakesTheVersionOfEtcdUnknownAlsoWhenItIsOnlyNotedAsStarted(t *testing.T) {
+func TestCommandMakesEtcdsVersionUnknownEvenIfOnlyRecorded(t *testing.T) {
 	t.Parallel()
-	opt, k := commandOptions(t, hoststate.HostFiles{}, told{result: hooks.Result{State: hooks.None}})
+	opt, k := commandOptions(t, hoststate.HostFiles{}, outcome{result: hooks.Result{State: hooks.None}})
 	forgotten := 0
 	opt.ForgetBinary = func() { forgotten++ }
 	if err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}}); err == nil {
 		t.Error("it was started without the lock")
 	}
 	if now, _ := opt.Files.Asked(); now.Ran != policy.HooksRunning || forgotten != 1 {
-		t.Errorf("it is noted as %q, and the version was forgotten %d times", now.Ran, forgotten)
+		t.Errorf("it is recorded as %q, and the version was forgotten %d times", now.Ran, forgotten)
 	}
 }
 
-func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
+func TestFullDiskDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
 	t.Parallel()
 	disk := &fullDisk{}
-	opt, k := commandOptions(t, disk, told{})
+	opt, k := commandOptions(t, disk, outcome{})
 	unit := &startedUnit{}
 	opt.Unit, disk.full = unit, true
 	r := decided(policy.StepStartUnit, k)
@@ -54,9 +54,9 @@ func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
 	}
 }
 
-func TestWhichProgramsWereStartedLastIsHandedOut(t *testing.T) {
+func TestDidReportsTheLastStartedProgram(t *testing.T) {
 	t.Parallel()
-	opt, k := commandOptions(t, hoststate.HostFiles{}, told{})
+	opt, k := commandOptions(t, hoststate.HostFiles{}, outcome{})
 	for kind, want := range map[policy.StepKind]hooks.Run{
 		policy.StepRunCommand: k.CommandRun(), policy.StepRunHooks: k.HookRun(hooks.Before),
 	} {
@@ -73,7 +73,7 @@ func TestWhichProgramsWereStartedLastIsHandedOut(t *testing.T) {
 	}
 }
 
-// commandOptions are those of an actor on a host that was asked for a command.
+// commandOptions returns the options of an actor whose host has a request to run a command.
 func commandOptions(t *testing.T, disk hoststate.Files, programs Hooks) (Options, *hoststate.Request) {
 	t.Helper()
 	opt := options(t, disk)
@@ -83,7 +83,7 @@ func commandOptions(t *testing.T, disk hoststate.Files, programs Hooks) (Options
 	return opt, k
 }
 
-// fullDisk takes no further file once it is full.
+// fullDisk accepts no further file once it is full.
 type fullDisk struct {
 	hoststate.HostFiles
 	full bool
@@ -96,7 +96,7 @@ func (d *fullDisk) Write(path string, data []byte, sync bool) error {
 	return d.HostFiles.Write(path, data, sync)
 }
 
-// startedUnit counts how often it is started.
+// startedUnit counts its starts.
 type startedUnit struct {
 	Unit
 	starts int

@@ -14,10 +14,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// beginCycle records the operation. The boot is noted first: a machine that reboots from here on has
-// done what a reboot was asked for.
+// beginCycle records the operation. It saves the boot ID first: from here on a reboot of the machine counts as the
+// requested one.
 func (a *Actor) beginCycle(ctx context.Context, t *task) error {
-	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
+	a.opt.ForgetBinary() // a replaced etcd must not start before its version is known
 	r := t.on
 	asked, err := a.opt.Files.BeginOperation(hoststate.Beginning{
 		BootID: a.opt.BootID, At: r.Wall, Clock: r.At, Cluster: r.View.Cluster.ID,
@@ -31,14 +31,14 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	if err := a.lock.Begin(ctx, a.cycleOp(r, asked)); err != nil {
 		return err
 	}
-	// a person may release it before the next round
+	// an operator may release it before the next round
 	if err := a.opt.Files.OperationRecorded(); err != nil {
 		a.log.Error("cannot save the operation", "error", err)
 	}
 	return nil
 }
 
-// cycleOp gives the record of this host's operation, by what lies on its disk.
+// cycleOp returns the record of this host's operation, from what is on its disk.
 func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 	c := a.opt.Config
 	op := record.Op{
@@ -52,8 +52,8 @@ func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 	return op
 }
 
-// recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its
-// first phase.
+// recordAgain writes the record again after it was deleted. What was done under it can be observed, so it starts with
+// the first phase.
 func (a *Actor) recordAgain(ctx context.Context, t *task) error {
 	asked, _ := a.opt.Files.Asked()
 	if asked == nil || !asked.Seen || !asked.Began.Equal(t.on.Request.Began) { // it has ended meanwhile
@@ -73,7 +73,7 @@ func (a *Actor) launched(run hooks.Run) {
 	a.did.Launched.Of = run.ID
 }
 
-// hooksOf gives the hooks that are run in the phase of the operation.
+// hooksOf returns the hooks to run in the operation's phase.
 func hooksOf(r *round.Round) hooks.Run {
 	if policy.HooksIn(policy.OpPhase(r.Op.Phase)) == policy.HooksAfter {
 		return r.Request.HookRun(hooks.After)
@@ -81,7 +81,7 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed or replaced.
+// moveLeader asks the leader to transfer the leadership: this host's own member, or the one to be removed or replaced.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
@@ -94,10 +94,11 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
 
-// giveWay asks this host's own member, which leads and should not, to hand over. Another one that leads by now refuses.
+// giveWay asks this host's own member, which leads and should not, to transfer the leadership. If another member leads
+// by now, the request fails.
 func (a *Actor) giveWay(ctx context.Context, t *task) error {
 	list := t.on.Membership
-	if t.on.Led != nil { // it was decided on that
+	if t.on.Led != nil { // the decision was based on that
 		list = t.on.Led.Membership
 	}
 	m, ok := list.ByPeerURL(a.opt.Config.Etcd.PeerURL)
@@ -116,11 +117,11 @@ func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 	return a.opt.Unit.Restart(ctx)
 }
 
-// noteStop notes that it is this agent that stops etcd, so that after a crash it is known whose turn it is to start it.
-// What was withdrawn since the decision is not done, whatever has been asked instead.
+// noteStop records that this agent stops etcd, so that after a crash the agent knows that it must start it again. It
+// fails if the request was cancelled after the decision, even if there is a new one.
 func (a *Actor) noteStop(_ context.Context, t *task) error {
-	stands, err := a.opt.Files.EtcdStopped(t.on.Request)
-	if err == nil && !stands {
+	current, err := a.opt.Files.EtcdStopped(t.on.Request)
+	if err == nil && !current {
 		err = errors.New("cannot stop etcd: the request was cancelled")
 	}
 	return err

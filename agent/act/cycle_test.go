@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
+func TestStopForACancelledRequestLeavesTheNewRequestAlone(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	decided := &hoststate.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
@@ -28,7 +28,7 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 	}
 }
 
-func TestNoOperationBeginsForWhatWasWithdrawn(t *testing.T) {
+func TestNoOperationBeginsForACancelledRequest(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	r := decided(policy.StepBeginCycle, &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})

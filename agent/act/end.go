@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// endOp deletes the record of the operation and notes how it went.
+// endOp deletes the record of the operation and records its outcome.
 func (a *Actor) endOp(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	text := endText(r.Op, step)
@@ -20,7 +20,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	})
 	cycled := r.TakesDown(a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
-	if cycled { // first on disk
+	if cycled { // on disk first
 		note := a.opt.Files.OperationGivenUp
 		if ended {
 			note = func() error { return a.opt.Files.OperationEnds(r.Rollout) }
@@ -34,7 +34,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	}
 	t.ended = &line
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
-	if cycled && ended { // else it is asked for still
+	if cycled && ended { // otherwise the request remains
 		if err := a.opt.Files.EndRequest(step.Outcome, text, r.Wall); err != nil {
 			a.log.Error("cannot save the end of the request", "error", err)
 		}
@@ -52,7 +52,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	return nil
 }
 
-// endText says how the operation has ended.
+// endText describes the end of the operation.
 func endText(op *record.Op, step policy.Step) string {
 	meaning, why := step.Outcome.Info().Meaning, cmp.Or(step.Why, op.Reason)
 	text := policy.Title(policy.OperationTitle{

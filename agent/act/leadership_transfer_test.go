@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// leading is an etcd that notes what is asked of its leader.
+// leading is an etcd that records requests to its leader.
 type leading struct {
 	Etcd
 	url string
@@ -28,7 +28,7 @@ func (l *leading) MoveLeader(_ context.Context, url string, to uint64) error {
 	return l.err
 }
 
-func TestALeaderIsAskedItselfToGiveWayAndEachTryCounts(t *testing.T) {
+func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	etcd := &leading{}
@@ -45,7 +45,7 @@ func TestALeaderIsAskedItselfToGiveWayAndEachTryCounts(t *testing.T) {
 		{ID: 3, PeerURLs: []string{"http://n3"}, ClientURLs: []string{"http://c3"}},
 	}
 	for n, err := range []error{nil, errors.New("no")} {
-		if n == 1 { // what all agree on could not be read
+		if n == 1 { // the shared records could not be read
 			r.Led, r.Membership = &round.ClusterState{Membership: r.Membership}, cluster.Membership{}
 		}
 		etcd.err = err
@@ -54,10 +54,10 @@ func TestALeaderIsAskedItselfToGiveWayAndEachTryCounts(t *testing.T) {
 			LastFor: a.Did().GaveWay.Age(testNow),
 		}
 		if done, _ := a.Act(t.Context(), r); !errors.Is(done.Err, err) || etcd.url != "http://c2" || etcd.to != 3 {
-			t.Errorf("asked was %q to hand over to %d: %+v", etcd.url, etcd.to, done)
+			t.Errorf("%q was asked to transfer the leadership to %d: %+v", etcd.url, etcd.to, done)
 		}
 		if d := a.Did(); d.GaveWayInRow != n+2 || d.GaveWay.Age(testNow) != 0 {
-			t.Errorf("after try %d it is handed out as %+v, %d in a row", n+2, d.GaveWay, d.GaveWayInRow)
+			t.Errorf("after attempt %d Did returns %+v, %d in a row", n+2, d.GaveWay, d.GaveWayInRow)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Did gives what this process holds and has done.
+// Did returns what this process holds and has done.
 func (a *Actor) Did() round.ActorState {
 	now, d := a.opt.Now(), a.did
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
@@ -23,8 +23,8 @@ func (a *Actor) Did() round.ActorState {
 	return d
 }
 
-// Renew keeps a held lock alive. It stops while the local disk hangs: a holder that cannot go on
-// must not keep the others waiting.
+// Renew keeps a held lock alive. It stops while the local disk hangs: a holder that cannot act must not keep the others
+// waiting.
 func (a *Actor) Renew(ctx context.Context) {
 	t := a.opt.Config.Timing
 	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {
@@ -45,26 +45,26 @@ func (a *Actor) Renew(ctx context.Context) {
 		a.log.Warn("cannot renew the lock", "error", err, "valid_for", a.lock.ValidFor())
 		if sent-a.renewed > t.RenewGiveUp {
 			a.log.Error("lock released: renewal timed out", "after", sent-a.renewed)
-			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
+			_ = a.lock.Release(ctx) // it expires if etcd cannot be reached
 		}
 		return
 	}
 	a.renewed = sent
 }
 
-// Check gives the lock up when the one that a linearizable read has found, by its token, is another: it is gone, though
-// its lease may live. It tells whether it did.
+// Check releases the lock if a linearizable read has found another token: the lock is lost, though its lease may live.
+// It reports whether it did.
 func (a *Actor) Check(ctx context.Context, found int64) bool {
 	token := a.lock.Token()
 	if token == 0 || token == found {
 		return false
 	}
 	a.log.Warn("lock lost", "token", token)
-	_ = a.lock.Release(ctx) // the lease ends by itself if this cannot be told to etcd
+	_ = a.lock.Release(ctx) // the lease expires if etcd cannot be reached
 	return true
 }
 
-// Leave gives the lock back: the next agent need not wait for its lease to run out.
+// Leave releases the lock, so that the next agent need not wait for the lease to expire.
 func (a *Actor) Leave(ctx context.Context) {
 	if a.lock.Token() == 0 {
 		return
@@ -74,8 +74,7 @@ func (a *Actor) Leave(ctx context.Context) {
 	}
 }
 
-// stepContext gives the context for a step: bounded, and for a locked step only after the lock
-// was confirmed.
+// stepContext returns the context of a step. It is bounded, and for a locked step the lock was confirmed.
 func (a *Actor) stepContext(ctx context.Context, step policy.Step, bound time.Duration) (
 	context.Context, context.CancelFunc, error,
 ) {

@@ -22,18 +22,18 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bench is an actor beside a real etcd.
+// bench is an actor with a real etcd.
 type bench struct {
 	*Actor
 	t      *testing.T
 	member *testbed.Member
 	store  *cluster.Client
 	probe  *hangingProbe
-	now    time.Duration   // which only the test moves
-	counts policy.JoinNote // what its policy says that the next step is to its tries to join
+	now    time.Duration   // moved by the test only
+	counts policy.JoinNote // how the policy counts the next step as an attempt to join
 }
 
-// hangingProbe tells that a write has been under way for that long.
+// hangingProbe has a write that has been running for that long.
 type hangingProbe struct{ age time.Duration }
 
 func (p *hangingProbe) InFlight() (time.Duration, string) { return p.age, "fdatasync" }
@@ -62,7 +62,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// seen gives what lies in etcd in a round of now, as far as steps need it.
+// seen reads from etcd what steps need of a round.
 func (b *bench) seen() *round.Round {
 	b.t.Helper()
 	r := &round.Round{At: b.opt.Now(), Wall: b.opt.Wall()}
@@ -82,7 +82,7 @@ func (b *bench) seen() *round.Round {
 	return r
 }
 
-// step has a step taken on what lies in etcd now, and gives what lies there then.
+// step takes a step in the current state of etcd, and returns the state after it.
 func (b *bench) step(s policy.Step) (round.Completion, *round.Round) {
 	b.t.Helper()
 	r := b.seen()
@@ -94,7 +94,7 @@ func (b *bench) step(s policy.Step) (round.Completion, *round.Round) {
 	return done, b.seen()
 }
 
-// must has a step taken that has to succeed.
+// must takes a step that has to succeed.
 func (b *bench) must(s policy.Step) (round.Completion, *round.Round) {
 	b.t.Helper()
 	done, r := b.step(s)
@@ -104,17 +104,17 @@ func (b *bench) must(s policy.Step) (round.Completion, *round.Round) {
 	return done, r
 }
 
-func TestAnOperationIsTakenFromItsLockToItsEnd(t *testing.T) {
+func TestOperationFromTheLockToItsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	done, r := b.must(policy.Step{Kind: policy.StepTakeLock})
 	if d := b.Did(); !done.Unsaid || d.Token == 0 || d.Token != r.LockAt || d.ValidFor(b.opt.Now()) <= 0 {
-		t.Errorf("the lock lies at %d, and it is handed out as %+v; %+v", r.LockAt, d, done)
+		t.Errorf("the lock is at %d, and Did returns %+v; %+v", r.LockAt, d, done)
 	}
 	done, r = b.must(policy.Step{Kind: policy.StepBeginJoin, Target: policy.RoleVoter})
 	if done.Unsaid || r.Op.Kind != policy.KindJoin || r.Op.Host != "2" || r.Op.Phase != string(policy.PhaseBegun) ||
 		r.Op.Target != "voter" || r.Op.Token != b.Did().Token || r.Op.BootID != "boot-1" {
-		t.Errorf("it has begun as %+v", r.Op)
+		t.Errorf("it began as %+v", r.Op)
 	}
 	_, r = b.must(policy.Step{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded, MemberID: 7})
 	if r.Op.Phase != string(policy.PhaseAdded) || r.Op.MemberID != 7 {
@@ -128,7 +128,7 @@ func TestAnOperationIsTakenFromItsLockToItsEnd(t *testing.T) {
 	b.counts = policy.JoinFailed
 	done, r = b.must(policy.Step{Kind: policy.StepEndOp, Outcome: policy.HealthLost})
 	if r.Op != nil || !done.Unsaid || done.Ended == nil || done.Ended.Outcome != "HEALTH_LOST" {
-		t.Errorf("in etcd there is %+v, and it is told as %+v", r.Op, done)
+		t.Errorf("the record is %+v, and the completion %+v", r.Op, done)
 	}
 	line, err := b.store.ReadLast(t.Context(), b.keys.History(), 10)
 	must(t, err)
@@ -139,14 +139,14 @@ func TestAnOperationIsTakenFromItsLockToItsEnd(t *testing.T) {
 		t.Errorf("the history says %+v, %v", l, err)
 	}
 	if b.opt.Files.Backoff("boot-1", b.opt.Now(), time.Hour) == 0 {
-		t.Error("it is not noted that the join has failed")
+		t.Error("the failed join is not recorded")
 	}
 	if _, r = b.must(policy.Step{Kind: policy.StepReleaseLock}); r.LockAt != 0 || b.Did().Token != 0 {
-		t.Errorf("the lock lies at %d, and it is handed out as %+v", r.LockAt, b.Did())
+		t.Errorf("the lock is at %d, and Did returns %+v", r.LockAt, b.Did())
 	}
 }
 
-func TestAStepThatEtcdRefusesForWantOfRoomIsKnownByThat(t *testing.T) {
+func TestStepThatFailsForLackOfSpaceIsMarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.must(policy.Step{Kind: policy.StepTakeLock})
@@ -165,16 +165,16 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsKnownByThat(t *testing.T) {
 	} {
 		done, _ := b.step(s)
 		if f := b.Did().Failed; done.Err == nil || !f.Full || f.Kind != s.Kind || f.Text != done.Err.Error() {
-			t.Errorf("%s: %v; it is handed out as %+v", s.Kind, done.Err, f)
+			t.Errorf("%s: %v; Did returns %+v", s.Kind, done.Err, f)
 		}
 	}
-	b.must(policy.Step{Kind: policy.StepReleaseLock}) // no alarm keeps a lock
+	b.must(policy.Step{Kind: policy.StepReleaseLock}) // an alarm does not prevent the release
 	if done, _ := b.step(policy.Step{Kind: policy.StepTakeLock}); !b.Did().Failed.Full {
-		t.Errorf("the lock: %v; it is handed out as %+v", done.Err, b.Did().Failed)
+		t.Errorf("the lock: %v; Did returns %+v", done.Err, b.Did().Failed)
 	}
 }
 
-func TestWhoIsTooLateForTheLockSaysNothingOfIt(t *testing.T) {
+func TestLosingTheRaceForTheLockIsNotReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	other := lock.New(b.store, lock.Options{
@@ -183,11 +183,11 @@ func TestWhoIsTooLateForTheLockSaysNothingOfIt(t *testing.T) {
 	must(t, other.Take(t.Context(), 0))
 	done, _ := b.step(policy.Step{Kind: policy.StepTakeLock})
 	if !errors.Is(done.Err, lock.ErrTaken) || !done.Unsaid || b.Did().Token != 0 {
-		t.Errorf("%+v; it is handed out as %+v", done, b.Did())
+		t.Errorf("%+v; Did returns %+v", done, b.Did())
 	}
 }
 
-func TestTheLockIsKeptAliveOnlyWhileNothingHangs(t *testing.T) {
+func TestLockIsRenewedOnlyWhileNothingHangs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.must(policy.Step{Kind: policy.StepTakeLock})
@@ -215,35 +215,35 @@ func TestTheLockIsKeptAliveOnlyWhileNothingHangs(t *testing.T) {
 	b.running = nil
 	b.opt.Config.Timing.RenewEvery = time.Minute
 	if renewed() {
-		t.Error("it is renewed more often than it has to be")
+		t.Error("it is renewed too often")
 	}
 	b.Leave(t.Context())
 	if r := b.seen(); r.LockAt != 0 {
-		t.Errorf("it lies at %d after its holder has left", r.LockAt)
+		t.Errorf("it is still at %d after its holder has left", r.LockAt)
 	}
 }
 
-func TestALockThatIsSeenToBeGoneIsGivenUp(t *testing.T) {
+func TestLostLockIsReleased(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if b.Check(t.Context(), 7) {
-		t.Error("one that is not held is given up")
+		t.Error("a lock that is not held was released")
 	}
 	_, r := b.must(policy.Step{Kind: policy.StepTakeLock})
 	if b.Check(t.Context(), r.LockAt) || b.Did().Token == 0 {
-		t.Error("one that is there is given up")
+		t.Error("a live lock was released")
 	}
 	for _, seen := range []int64{0, r.LockAt + 1} {
 		if b.Did().Token == 0 {
 			b.must(policy.Step{Kind: policy.StepTakeLock})
 		}
 		if !b.Check(t.Context(), seen) || b.Did().Token != 0 || b.Did().ValidFor(b.opt.Now()) != 0 {
-			t.Errorf("seen at %d: it is handed out as %+v", seen, b.Did())
+			t.Errorf("seen at %d: Did returns %+v", seen, b.Did())
 		}
 	}
 }
 
-func TestAStepEndsWithItsBound(t *testing.T) {
+func TestStepEndsWithItsBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.must(policy.Step{Kind: policy.StepTakeLock})
@@ -259,7 +259,7 @@ func TestAStepEndsWithItsBound(t *testing.T) {
 	}
 }
 
-// waitingUnit is one whose restart ends with its context.
+// waitingUnit is a unit whose restart ends with its context.
 type waitingUnit struct{ Unit }
 
 func (*waitingUnit) Restart(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -29,7 +29,7 @@ func must(t *testing.T, err error) {
 
 const testNow = time.Hour // since boot
 
-// options are those of an actor on a host whose own files lie on that disk. It reaches no etcd, so it holds no lock.
+// options returns the options of an actor on a host with that disk. It reaches no etcd, so it holds no lock.
 func options(t *testing.T, disk hoststate.Files) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,13 +45,13 @@ func options(t *testing.T, disk hoststate.Files) Options {
 	return opt
 }
 
-// ask notes that a host is to be taken down.
+// ask records a request for maintenance.
 func ask(t *testing.T, opt Options, k *hoststate.Request) {
 	t.Helper()
 	must(t, opt.Files.TakeTurn(k))
 }
 
-// decided is a round that has decided on a step.
+// decided returns a round that has decided on a step.
 func decided(kind policy.StepKind, k *hoststate.Request) *round.Round {
 	r := &round.Round{At: testNow, Request: k}
 	r.Decision.Step.Kind = kind
@@ -59,12 +59,12 @@ func decided(kind policy.StepKind, k *hoststate.Request) *round.Round {
 	return r
 }
 
-// told is what the side that runs the programs tells.
-type told struct {
+// outcome is what the helper that runs the programs reports.
+type outcome struct {
 	result hooks.Result
 	err    error
 }
 
-func (t told) Start(context.Context, hooks.Run) error { return t.err }
+func (t outcome) Start(context.Context, hooks.Run) error { return t.err }
 
-func (t told) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }
+func (t outcome) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }

@@ -16,7 +16,7 @@ func (a *Actor) lockTaken(*task) { a.renewed = a.opt.Now() }
 
 func (a *Actor) releaseLock(ctx context.Context, _ *task) error { return a.lock.Release(ctx) }
 
-// setPhase records how far the operation is.
+// setPhase records the phase of the operation.
 func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	r, op := t.on, *t.on.Op
 	op.Phase, op.MemberID = string(t.step.Phase), record.MemberID(t.step.MemberID)
@@ -30,8 +30,7 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	return a.lock.Advance(ctx, op, r.OpAt, also...)
 }
 
-// rollBack turns the operation onto its way back. For a learner that no operation stands for, it
-// makes one.
+// rollBack sets the operation to be rolled back. For a learner without an operation, it creates one.
 func (a *Actor) rollBack(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	if r.Op == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Members changes who is a member of the cluster.
+// Members changes the cluster's member list.
 type Members interface {
 	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
 	Promote(ctx context.Context, id uint64, leaderURL string) error
@@ -21,22 +21,22 @@ type Members interface {
 	RemoveMember(ctx context.Context, id uint64) error
 }
 
-// Peers tells who is at the other end, and moves the leadership.
+// Peers identifies the other end of a connection, and transfers the leadership.
 type Peers interface {
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
 	cluster.KnownEndpoints
-	// Who names as whom etcd sees this host; empty for nobody.
+	// User returns the etcd user of this host; "" if there is none.
 	User() string
 }
 
-// Etcd is what steps ask of the cluster.
+// Etcd is what steps need of the cluster.
 type Etcd interface {
 	Members
 	Peers
 	lock.Store
 }
 
-// Unit is the local etcd service. What is asked of it is queued: how it goes is seen from its status.
+// Unit is the local etcd service. Requests to it are queued: its status shows the result.
 type Unit interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
@@ -44,7 +44,7 @@ type Unit interface {
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
-// Probe measures the disk under etcd's write-ahead log. Its method never waits.
+// Probe measures the disk of etcd's write-ahead log. Its method never blocks.
 type Probe interface {
 	InFlight() (age time.Duration, op string)
 }
@@ -54,11 +54,11 @@ type Data interface {
 	MoveAside(ctx context.Context) ([]string, error)
 }
 
-// Recovery makes of the data of one member that is left a cluster of that member alone. Swap may hang with the disk.
+// Recovery makes a cluster of one member from a survivor's data. Swap may hang with the disk.
 type Recovery interface {
-	// Copy begins to make the copy beside the caller, unless one is being made.
+	// Copy starts a copy in the background, unless one is being made.
 	Copy(w recovery.Work)
-	// Abandon ends a copy that is being made.
+	// Abandon stops a copy that is being made.
 	Abandon()
 	// Swap moves the old data aside and puts the copy in their place.
 	Swap(ctx context.Context, w recovery.Work) ([]string, error)
@@ -66,11 +66,11 @@ type Recovery interface {
 
 // Machine is the host itself.
 type Machine interface {
-	// Reboot asks for an orderly reboot and returns once it is under way.
+	// Reboot requests an orderly reboot, and returns once it has begun.
 	Reboot(ctx context.Context) error
 }
 
-// Hooks are the operator's own programs. Its methods start or look, and never wait for a program.
+// Hooks are the operator's own programs. Its methods start or check a program, and never wait for it.
 type Hooks interface {
 	Start(ctx context.Context, run hooks.Run) error
 	State(ctx context.Context, run hooks.Run) (hooks.Result, error)

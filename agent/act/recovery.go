@@ -25,14 +25,14 @@ func (a *Actor) canRecover(context.Context, *task) error {
 func (a *Actor) copyData(_ context.Context, t *task) error {
 	a.opt.Recovery.Copy(a.workOf(t))
 	if k, _ := a.opt.Files.Recoveries(); k == nil || k.Plan != t.on.Recovery.Plan || k.GivenUp != "" {
-		a.opt.Recovery.Abandon() // it was given up after this step was decided
+		a.opt.Recovery.Abandon() // the plan was given up after the decision
 	}
 	return nil
 }
 
 func (a *Actor) copyBegun(*task) { a.did.Copied = a.now() }
 
-// workOf says what is to be made of this host's data.
+// workOf returns what to make of this host's data.
 func (a *Actor) workOf(t *task) recovery.Work {
 	k, c := t.on.Recovery, a.opt.Config
 	return recovery.Work{
@@ -41,7 +41,7 @@ func (a *Actor) workOf(t *task) recovery.Work {
 	}
 }
 
-// placeCopy notes to which cluster this host belongs only when the copy is in its place: etcd is not started before.
+// placeCopy records the host's new cluster only when the copy is in place: etcd does not start before.
 func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 	if err := a.opt.Files.BeginMoveAside(t.on.Recovery.Plan); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) layAside(ctx context.Context, t *task) error {
-	if k := t.on.Recovery; k != nil { // who comes late has no plan
+	if k := t.on.Recovery; k != nil { // a late host has no plan
 		if err := a.opt.Files.BeginMoveAside(k.Plan); err != nil {
 			return err
 		}
@@ -64,8 +64,8 @@ func (a *Actor) layAside(ctx context.Context, t *task) error {
 	return a.moveDataAside(ctx, t)
 }
 
-// endRecovery ends this host's part. The survivor tells those who come late that this cluster goes on in the old one's
-// place; every other host notes to which cluster it belongs from now on, though not yet as which member.
+// endRecovery ends this host's part of the plan. The survivor publishes, for late hosts, that its cluster replaces the
+// old one. Every other host records its new cluster, but not yet a member ID.
 func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
 	switch t.on.Decision.Notes.Recovery { //exhaustive:enforce
@@ -94,8 +94,9 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 		return err
 	}
 	_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Recovered(), string(value)))
-	// An alarm came with the data and stands until a person ends it. The plan does not wait for that: as long as it is
-	// in force here this host does nothing else. Who comes late and is not told waits for people, and loses nothing.
+	// An alarm came with the data, and stays until an operator clears it. The plan does not wait for that, because a
+	// host does nothing else while it has a plan. A late host that is not informed waits for an operator, and loses no
+	// data.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
 		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; clear it "+
 			"(etcdctl alarm list), and move etcd's data aside manually on every host that comes back late",

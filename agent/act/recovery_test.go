@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestARecoveryEndsThoughAnAlarmKeepsItFromBeingWrittenDown(t *testing.T) {
+func TestRecoveryEndsEvenIfAnAlarmPreventsItsRecord(t *testing.T) {
 	t.Parallel()
 	for alarm, want := range map[etcdserverpb.AlarmType]bool{
 		etcdserverpb.AlarmType_NONE: true, etcdserverpb.AlarmType_NOSPACE: false, etcdserverpb.AlarmType_CORRUPT: false,
@@ -58,14 +58,14 @@ func TestARecoveryEndsThoughAnAlarmKeepsItFromBeingWrittenDown(t *testing.T) {
 			if done, ended := a.Act(t.Context(), r); !ended || done.Err != nil {
 				t.Fatalf("the step: %+v, %t", done, ended)
 			}
-			stands, last := opt.Files.Recoveries()
-			if stands != nil || last == nil || last.Code != policy.Recovered {
-				t.Errorf("the plan stands as %+v, the last one ended as %+v", stands, last)
+			inForce, last := opt.Files.Recoveries()
+			if inForce != nil || last == nil || last.Code != policy.Recovered {
+				t.Errorf("the plan is %+v, the last one ended as %+v", inForce, last)
 			}
-			told, err := etcd.Client(t).Get(t.Context(), a.keys.Recovered())
+			got, err := etcd.Client(t).Get(t.Context(), a.keys.Recovered())
 			must(t, err)
-			if (len(told.Kvs) == 1) != want || strings.Contains(log.String(), "etcdctl alarm list") == want {
-				t.Errorf("%d records tell of it, and the log says %q", len(told.Kvs), log.String())
+			if (len(got.Kvs) == 1) != want || strings.Contains(log.String(), "etcdctl alarm list") == want {
+				t.Errorf("there are %d records of it, and the log says %q", len(got.Kvs), log.String())
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or
-// deleted, and is not written again. When etcd has certainly not taken it, the removal waits on.
+// beginRemoval records the operation. It saves the start on disk first: if the record is missing later, it was released
+// or deleted, and is not written again. If etcd has certainly not stored it, the removal keeps waiting.
 func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
 	asked := t.on.Removal
 	if err := a.opt.Files.MarkRemoval(asked, true); err != nil {
@@ -27,7 +27,7 @@ func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
 	return err
 }
 
-// removalOp is the record of a removal that begins.
+// removalOp returns the record of a removal that begins.
 func (a *Actor) removalOp(t *task) record.Op {
 	c, r := a.opt.Config, t.on
 	op := record.Op{

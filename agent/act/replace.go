@@ -14,7 +14,7 @@ import (
 
 // beginReplace records the operation.
 func (a *Actor) beginReplace(ctx context.Context, t *task) error {
-	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
+	a.opt.ForgetBinary() // a replaced etcd must not start before its version is known
 	c := a.opt.Config
 	return a.lock.Begin(ctx, record.Op{
 		Kind: policy.KindReplace, Host: c.Host.ID, HostName: c.Host.Name, Target: string(t.step.Target),
@@ -24,8 +24,9 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 	})
 }
 
-// repaired gives what is written with the record of a replacement, where the policy counts it: one repair more, and who
-// is taken out by it. It counts once that member has left the list; and once for a member, however often it is tried.
+// repaired returns what is written with the record of a replacement that the policy counts: one more repair, and the
+// host that it ejects. A replacement counts when its member has left the list, and once per member, however many
+// attempts there are.
 func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Extra, error) {
 	if !r.Decision.Notes.Repair {
 		return nil, nil

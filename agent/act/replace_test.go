@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
+func TestEjectedHostIsRecordedOncePerMember(t *testing.T) {
 	t.Parallel()
 	const n3 = "http://n3"
 	a := New(options(t, hoststate.HostFiles{}))
@@ -44,16 +44,16 @@ func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
 	}
 	out := func() int { n, _ := r.Repairs.Ejections(n3, wall); return n }
 	if write(false, 7) {
-		t.Error("it is written though the policy counts it not")
+		t.Error("it is written although the policy does not count it")
 	}
 	if !write(true, 7) || out() != 1 {
-		t.Errorf("taken out once, it is written as %+v", r.Repairs)
+		t.Errorf("after one ejection the record is %+v", r.Repairs)
 	}
-	if !write(true, 7) || out() != 1 { // another operation, for the same member
+	if !write(true, 7) || out() != 1 { // another operation for the same member
 		t.Errorf("a second try makes it %d times: %+v", out(), r.Repairs)
 	}
 	r.Membership.Members[0].ID = 8
 	if !write(true, 8) || out() != 2 {
-		t.Errorf("taken out again, it is written as %+v", r.Repairs)
+		t.Errorf("after another one the record is %+v", r.Repairs)
 	}
 }

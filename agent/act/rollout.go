@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// rolledOut gives the rollout as it is once this host's operation has ended, to be written with that
-// end. A host that did not come back as it should stops the rollout.
+// rolledOut returns the rollout after this host's operation, to be written in the transaction that ends it. If the host
+// did not come back healthy, the rollout is stopped.
 func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	k := r.Request
 	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||
@@ -48,7 +48,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	case end.Stopped != "":
 		next.State, next.Text = record.RolloutStopped, end.Stopped
 	default:
-		return nil // it is asked for still
+		return nil // the request remains
 	}
 	value, err := record.Encode(next)
 	if err != nil {
@@ -58,8 +58,8 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	return []lock.Extra{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
 }
 
-// took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended
-// with it: across a reboot the wall clock tells.
+// took returns how long this host's own operation has lasted, for display. The monotonic clock starts over at a reboot,
+// so the wall clock is used across it.
 func took(r *round.Round) time.Duration {
 	if r.View.Op.SameBoot {
 		return r.View.Op.Elapsed
@@ -67,17 +67,17 @@ func took(r *round.Round) time.Duration {
 	return max(r.Wall.Sub(r.Op.Started), r.View.Op.Elapsed)
 }
 
-// turn gives how long a rollout has been at the host that it is at, for people: hosts' clocks may differ. 0 when it
-// cannot be told.
+// turn returns how long a rollout has been at its current host, for display: hosts' clocks may differ. It is 0 if that
+// is unknown.
 func turn(rollout record.Rollout, now time.Time) time.Duration {
-	if rollout.Since.IsZero() { // of an agent that does not write it
+	if rollout.Since.IsZero() { // from an agent that does not write it
 		return 0
 	}
 	return now.Sub(rollout.Since)
 }
 
-// unended gives the record of a rollout, stopped, of which the full one cannot be written: there was room for it when
-// it was started, so somebody else has written it since. It lists one host only, the one that is done.
+// unended returns a stopped rollout with one host only, the finished one. It is used if the full record is too large:
+// it was not at its start, so another program has changed it since.
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
@@ -87,7 +87,7 @@ func unended(r record.Rollout, host int, why error) []byte {
 		Hosts: []record.RolloutHost{r.Hosts[host]},
 	}
 	value, err := record.Encode(short)
-	if err != nil { // of names that nobody could read
+	if err != nil { // even that cannot be encoded
 		value, _ = record.Encode(record.Rollout{State: record.RolloutStopped, Text: short.Text})
 	}
 	return value

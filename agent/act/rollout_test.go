@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T) {
+func TestRolloutEndsWithItsLastHostEvenIfPausedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{
 		record.RolloutRunning: record.RolloutDone, record.RolloutPaused: record.RolloutDone,
@@ -40,7 +40,7 @@ func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T)
 	}
 }
 
-func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
+func TestHostsTimeInARolloutStartsAtThePreviousHostsEnd(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
+func TestHostsTimeInARolloutIncludesItsReboot(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	r := &round.Round{Wall: began.Add(40 * time.Second)}
@@ -90,7 +90,7 @@ func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
 	}
 }
 
-func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
+func TestRolloutStopsIfItsEndCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	a := New(options(t, hoststate.HostFiles{}))
 	r := &round.Round{Request: &hoststate.Request{Work: policy.WorkReboot, Rollout: "x"}}

@@ -9,17 +9,17 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// way is how steps of a kind are taken. Whether they need the lock, how long they may take and what people are told
-// they do is declared in policy.Steps.
+// way is how a kind of step is taken. policy.Steps declares whether it needs the lock, how long it may take, and its
+// description for operators.
 type way struct {
 	kind policy.StepKind
-	// first is what must be so, or be noted on this host's disk, before the start guard is touched. It may be nil.
+	// first is what must be checked, or recorded on this host's disk, before the start guard is touched. It may be nil.
 	first func(ctx context.Context, t *task) error
-	// do is the work. It runs beside the loop, and writes nothing that the loop remembers.
+	// do is the work. It runs outside of the loop, and writes nothing that the loop remembers.
 	do func(ctx context.Context, t *task) error
-	// begins and done write what the loop remembers, before the work and after it has succeeded. They may be nil.
+	// begins and done update what the loop remembers, before the work and after its success. They may be nil.
 	begins, done func(t *task)
-	// unsaid: it is no news for the history that it has succeeded.
+	// unsaid means that success is not recorded in the history.
 	unsaid bool
 }
 
@@ -30,7 +30,7 @@ func (a *Actor) table() []way {
 		{kind: policy.StepReleaseLock, do: a.releaseLock, unsaid: true},
 		{kind: policy.StepSetPhase, do: a.setPhase},
 		{kind: policy.StepRollBack, do: a.rollBack},
-		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // its line is the one with which the operation ends
+		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // the operation's last line reports it
 
 		{kind: policy.StepBeginJoin, do: a.beginJoin},
 		{kind: policy.StepMoveDataAside, do: a.moveDataAside},

@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autoreboot asks for this host to be rebooted when its packages want that, at times that the operator allows.
+// Package autoreboot requests a reboot of this host when its packages need one, at times that the operator allows.
 //
 // It promises:
-//   - It only asks: when it is this host's turn is for the agent to decide, as for everybody who asks. Whether it asks,
-//     too, the policy decides: see RebootSight there.
-//   - It asks in a window only, on no day of a blackout, and never against a veto. A wish whose turn has not come is
-//     taken back when its window ends, or when a veto appears.
-//   - Two automatic reboots of a host are at least a day apart, whatever its packages say.
+//   - It only requests: the agent decides when it is this host's turn, as for every request. The policy also decides
+//     whether to request one: see RebootableHost there.
+//   - It requests only inside a window, outside of blackouts, and never against a veto. A request that has not begun is
+//     cancelled when its window ends or a veto appears.
+//   - Two automatic reboots of a host are at least a day apart, whatever its packages need.
 package autoreboot
 
 import (
@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// By is who has asked.
+	// By names the requester.
 	By = "trigger"
-	// every is the time between two looks, and askEvery between two questions to the package manager.
+	// every is the time between two checks, and askEvery between two queries of the package manager.
 	every    = time.Minute
 	askEvery = 15 * time.Minute
-	// within is how long such a reboot may take before it alerts.
+	// within is how long such a reboot may take before an alert fires.
 	within = time.Hour
 )
 
@@ -37,7 +37,7 @@ type Settings struct {
 	Blackouts []Blackout
 }
 
-// sight gives what they say of a time.
+// sight returns what the settings allow at a time.
 func (s Settings) sight(at time.Time) (now policy.RebootableHost) {
 	for _, b := range s.Blackouts {
 		if b.Contains(at) {
@@ -54,15 +54,15 @@ func (s Settings) sight(at time.Time) (now policy.RebootableHost) {
 
 // Host is what a Trigger needs of the agent.
 type Host interface {
-	// AskMaintenance asks for this host to be taken down.
+	// AskMaintenance requests maintenance of this host.
 	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance withdraws that, or brings the host back.
+	// EndMaintenance cancels the request, or brings the host back.
 	EndMaintenance(ctx context.Context, by string) error
-	// Status gives the newest picture, from memory.
+	// Status returns the current status, from memory.
 	Status() control.Status
 }
 
-// Trigger looks and asks.
+// Trigger checks and requests.
 type Trigger struct {
 	Host     Host
 	Settings Settings
@@ -72,11 +72,11 @@ type Trigger struct {
 	Logger   *slog.Logger
 
 	required string
-	asked    time.Time // when the package manager was asked last
-	told     string
+	asked    time.Time // when the package manager was last queried
+	logged   string
 }
 
-// Run looks once a minute until the context ends.
+// Run checks once a minute until the context ends.
 func (t *Trigger) Run(ctx context.Context) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -90,7 +90,7 @@ func (t *Trigger) Run(ctx context.Context) {
 	}
 }
 
-// look acts on what is seen now.
+// look acts on the current state.
 func (t *Trigger) look(ctx context.Context) {
 	now := t.Settings.sight(t.Wall())
 	now.Up, now.Required, now.Veto = t.Up(), t.require(ctx), t.Signs.Vetoed()
@@ -117,12 +117,12 @@ func (t *Trigger) look(ctx context.Context) {
 	case policy.RebootWait:
 		t.tell(slog.LevelInfo, "reboot required; waiting", why)
 	case policy.RebootNone:
-		t.told = ""
+		t.logged = ""
 	case policy.RebootBeside:
 	}
 }
 
-// require keeps the answer for a while, because the question may cost many seconds of a processor.
+// require caches the answer, because a query may cost many seconds of CPU time.
 func (t *Trigger) require(ctx context.Context) string {
 	if at := t.Wall(); t.asked.IsZero() || at.Sub(t.asked) >= askEvery || at.Before(t.asked) {
 		required, err := t.Signs.Required(ctx)
@@ -134,15 +134,15 @@ func (t *Trigger) require(ctx context.Context) string {
 	return t.required
 }
 
-// tell logs what has changed. Of a time that passes, only the beginning of the text is compared.
+// tell logs what has changed. Only the text before the first digit is compared, as it may contain a running time.
 func (t *Trigger) tell(level slog.Level, message, text string) {
-	if told := message + kind(text); told != t.told {
-		t.told = told
+	if logged := message + kind(text); logged != t.logged {
+		t.logged = logged
 		t.Logger.Log(context.Background(), level, message, "text", text)
 	}
 }
 
-// kind cuts a text before its first digit, where something begins that changes by itself.
+// kind cuts a text before its first digit.
 func kind(text string) string {
 	for i, r := range text {
 		if r >= '0' && r <= '9' {

@@ -21,16 +21,16 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestMain is the child that becomes a program too.
+// TestMain also is the child that becomes a program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
-		_ = execshim.Main(os.Args[2:]) // it has told why it returns
+		_ = execshim.Main(os.Args[2:]) // it has printed why it returns
 		os.Exit(1)
 	}
 	m.Run()
 }
 
-func TestAWindowAndABlackoutAreSeenAsTheyAre(t *testing.T) {
+func TestSettingsApplyWindowsAndBlackouts(t *testing.T) {
 	t.Parallel()
 	blackout, err := ParseBlackout("2026-12-24 UTC")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestAWindowAndABlackoutAreSeenAsTheyAre(t *testing.T) {
 	}
 }
 
-// place is a host's files.
+// place has a host's files.
 type place struct {
 	t     *testing.T
 	dir   string
@@ -86,7 +86,7 @@ func (p *place) write(name, text string, mode os.FileMode) {
 	}
 }
 
-func TestDebianSaysByAFileThatARebootIsRequired(t *testing.T) {
+func TestDebiansFileMeansThatARebootIsRequired(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	if why, err := p.signs.Required(t.Context()); why != "" || err != nil {
@@ -104,7 +104,7 @@ func TestDebianSaysByAFileThatARebootIsRequired(t *testing.T) {
 	}
 }
 
-func TestThePackageManagerIsBelievedOnlyWhenItSaysSo(t *testing.T) {
+func TestPackageManagerMustSayThatARebootIsRequired(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ script, why, err string }{
 		"required": {
@@ -148,13 +148,13 @@ func TestAnyFileIsAVeto(t *testing.T) {
 	file := newPlace(t)
 	file.write("veto.d", "", 0o644)
 	if veto := file.signs.Vetoed(); veto == "" {
-		t.Error("what cannot be read is no veto")
+		t.Error("an unreadable directory is no veto")
 	}
 }
 
-// host keeps what it was asked for.
+// host records the requests.
 type host struct {
-	mu    sync.Mutex // the test has it but while it waits
+	mu    sync.Mutex // the test holds it except while it waits
 	m     *control.Maintenance
 	asked []control.MaintenanceRequest
 	ended int
@@ -216,7 +216,7 @@ func (h *host) wait(d time.Duration) {
 	h.mu.Lock()
 }
 
-// wanting is a place where packages want a reboot, in the manner of Debian.
+// wanting returns the files of a host whose packages need a reboot, as on Debian.
 func wanting(t *testing.T) *place {
 	t.Helper()
 	p := newPlace(t)
@@ -225,7 +225,7 @@ func wanting(t *testing.T) *place {
 	return p
 }
 
-func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
+func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 	t.Parallel()
 	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
 	})
 }
 
-func TestAVetoTakesBackAWishAndNotAHostThatIsOnItsWay(t *testing.T) {
+func TestVetoCancelsARequestAndNotAnOperation(t *testing.T) {
 	t.Parallel()
 	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestAVetoTakesBackAWishAndNotAHostThatIsOnItsWay(t *testing.T) {
 	})
 }
 
-func TestWhatOthersAskedForIsLeftAlone(t *testing.T) {
+func TestRequestsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -292,14 +292,14 @@ func TestWhatOthersAskedForIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestARefusalIsToldOnce(t *testing.T) {
+func TestRefusalIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{err: errors.New("cannot ask: quorumd only observes")}
 		log := life(t, h, p, "daily 00:00-24:00 UTC", func() { h.wait(time.Hour) })
 		if n := strings.Count(log, "only observes"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, log)
+			t.Errorf("logged %d times:\n%s", n, log)
 		}
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Blackout is a day, or the days from one to another, on which nothing is to be rebooted.
+// Blackout is a day, or a range of days, without automatic reboots.
 type Blackout struct {
-	from, to string // written so that they compare as texts: 2026-12-24, or 12-24 for every year
+	from, to string // in a format that compares as text: 2026-12-24, or 12-24 for every year
 	layout   string
 	zone     *time.Location
 	text     string
@@ -22,8 +22,8 @@ const (
 	everyYear = "01-02"
 )
 
-// ParseBlackout reads FROM[..TO] [ZONE]. FROM and TO are dates, as in 2026-12-24 or, for every year, 12-24, and both
-// belong to it; a TO of every year that is before FROM lies in the next year. ZONE is as in a window.
+// ParseBlackout parses FROM[..TO] [ZONE]. FROM and TO are dates, as in 2026-12-24 or, for every year, 12-24, and both
+// are included. An annual TO before FROM is in the next year. ZONE is as in a window.
 func ParseBlackout(text string) (Blackout, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 2 {
@@ -57,13 +57,13 @@ func ParseBlackout(text string) (Blackout, error) {
 
 func isDate(text, layout string) bool {
 	if layout == everyYear {
-		text, layout = "2024-"+text, oneYear // a leap year, which has all the days there are
+		text, layout = "2024-"+text, oneYear // a leap year has all possible days
 	}
 	_, err := time.Parse(layout, text)
 	return err == nil && len(text) == len(layout)
 }
 
-// Contains tells whether a time is in it.
+// Contains reports whether a time is in the blackout.
 func (b Blackout) Contains(at time.Time) bool {
 	day := at.In(b.zone).Format(b.layout)
 	if b.from <= b.to {
@@ -72,5 +72,5 @@ func (b Blackout) Contains(at time.Time) bool {
 	return day >= b.from || day <= b.to
 }
 
-// String gives the blackout as it was written.
+// String returns the blackout as it was written.
 func (b Blackout) String() string { return b.text }

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// askTimeout bounds a question to the package manager, which reads its whole database.
+	// askTimeout bounds a query of the package manager, which reads its whole database.
 	askTimeout = 2 * time.Minute
-	maxSaid    = 64 << 10 // bytes of its answer
-	maxLine    = 120      // characters of a line that is shown
+	maxSaid    = 64 << 10 // bytes of its output
+	maxLine    = 120      // characters of a displayed line
 )
 
-// Signs are the places where a host says that it should be rebooted, and where people say that it should not.
+// Signs are the files and the program that show whether a host needs a reboot, or must not have one.
 type Signs struct {
-	Child    []string // becomes the program to ask, whose disk may not answer
-	Sentinel string   // the file that Debian's packages leave, with one beside it that ends with .pkgs
-	Ask      string   // the program of the RPM world that knows; not asked where it is not installed
+	Child    []string // becomes the program to run, whose disk may hang
+	Sentinel string   // the file left by Debian's packages; their names are in a second file with the suffix .pkgs
+	Ask      string   // the program that knows on RPM systems; not run if it is not installed
 	Veto     string   // directory: any file in it is a veto
 }
 
-// Required gives why the machine should be rebooted; an empty text says that it need not be.
+// Required returns why the machine needs a reboot; "" if it does not.
 func (s Signs) Required(ctx context.Context) (string, error) {
 	_, err := os.Stat(s.Sentinel)
 	switch {
@@ -45,7 +45,7 @@ func (s Signs) Required(ctx context.Context) (string, error) {
 		}
 		return s.Sentinel + " wants a reboot", nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("cannot tell whether a reboot is required: %w", err)
+		return "", fmt.Errorf("cannot find out if a reboot is required: %w", err)
 	}
 	if _, err := os.Stat(s.Ask); s.Ask == "" || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -53,8 +53,8 @@ func (s Signs) Required(ctx context.Context) (string, error) {
 	return s.ask(ctx)
 }
 
-// ask believes the package manager that a reboot is required only if it both exits with 1 and says so: 1 is also what
-// any fault of it exits with.
+// ask trusts the package manager's exit code 1 only if its output also says that a reboot is required: any failure of
+// it has the same code.
 func (s Signs) ask(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -77,11 +77,11 @@ func (s Signs) ask(ctx context.Context) (string, error) {
 		}
 		return strings.TrimSuffix("packages want a reboot: "+strings.Join(packages, ", "), ": "), nil
 	}
-	return "", fmt.Errorf("cannot tell whether a reboot is required: %s -r: %w: %s", s.Ask, err, show(said.String()))
+	return "", fmt.Errorf("cannot find out if a reboot is required: %s -r: %w: %s", s.Ask, err, show(said.String()))
 }
 
-// Vetoed gives who is against a reboot and why, as "name: first line", or nothing. A directory that cannot be read is a
-// veto too: nobody can know what stands there.
+// Vetoed returns what prevents a reboot, as "name: first line", or "". A directory that cannot be read is a veto, too,
+// as its content is unknown.
 func (s Signs) Vetoed() string {
 	entries, err := os.ReadDir(s.Veto)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,14 +92,14 @@ func (s Signs) Vetoed() string {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") {
-			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // a veto without a reason is one all the same
+			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // a veto needs no reason
 			return strings.TrimSuffix(show(name)+": "+strings.Join(lines, ""), ": ")
 		}
 	}
 	return ""
 }
 
-// readLines gives the first lines of a regular file, fit for showing.
+// readLines returns the first lines of a regular file, safe to display.
 func readLines(path string, n int) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -119,7 +119,7 @@ func readLines(path string, n int) ([]string, error) {
 	return lines, nil
 }
 
-// show makes one short printable line.
+// show returns one short printable line.
 func show(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -7,21 +7,21 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // hosts without /usr/share/zoneinfo know the zones too; it adds 450 KB
+	_ "time/tzdata" // for hosts without /usr/share/zoneinfo; it adds 450 KB
 )
 
 // Window is a span of hours on some days of the week, such as "Mon..Fri 02:00-04:00 Europe/Berlin".
 type Window struct {
-	days     [7]bool // of the beginning, by time.Weekday
+	days     [7]bool // on which it begins, by time.Weekday
 	from, to int     // minutes since midnight; to <= from: it ends on the next day
 	zone     *time.Location
 }
 
 const dayMinutes = 24 * 60
 
-// ParseWindow reads DAYS FROM-TO [ZONE]. DAYS are Mon to Sun, joined by commas and "..", or "daily"; FROM and TO are
-// hours and minutes, and a TO that is not after FROM lies on the next day; ZONE is a name of the IANA time zone
-// database, or UTC. Without one it is the time of the machine.
+// ParseWindow parses DAYS FROM-TO [ZONE]. DAYS are Mon to Sun, joined by commas and "..", or "daily". FROM and TO are
+// hours and minutes, and a TO that is not after FROM is on the next day. ZONE is a name of the IANA time zone database,
+// or UTC. Without one it is the time zone of the machine.
 func ParseWindow(text string) (Window, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 2 && len(fields) != 3 {
@@ -88,7 +88,7 @@ func weekday(text string) (int, bool) {
 	return 0, false
 }
 
-// parseClock gives the minutes of HH:MM since midnight.
+// parseClock returns the minutes of HH:MM since midnight.
 func parseClock(text string) (int, error) {
 	if text == "24:00" {
 		return dayMinutes, nil
@@ -109,8 +109,8 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Contains tells whether it is open. What counts is what a clock on the wall shows in its zone: hours that a change to
-// daylight saving time leaves out do not come, and hours that come twice count twice.
+// Contains reports whether the window is open, by a wall clock in its zone: hours skipped by a change to daylight
+// saving time do not exist, and hours that occur twice count twice.
 func (w Window) Contains(at time.Time) bool {
 	at = at.In(w.zone)
 	minute := at.Hour()*60 + at.Minute()
@@ -121,8 +121,8 @@ func (w Window) Contains(at time.Time) bool {
 	return today && minute >= w.from || yesterday && minute < w.to
 }
 
-// opens gives when the first of some windows opens after a time at which all are shut, or zero if none does within nine
-// days.
+// opens returns when the first of some windows opens after a time at which all are closed, or zero if none does within
+// nine days.
 func opens(windows []Window, after time.Time) time.Time {
 	at := after.Truncate(time.Minute)
 	for range 9 * dayMinutes {

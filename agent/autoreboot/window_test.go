@@ -27,7 +27,7 @@ func window(t *testing.T, text string) Window {
 	return w
 }
 
-func TestAWindowIsOpenWhenAClockOnTheWallSaysSo(t *testing.T) {
+func TestWindowFollowsTheWallClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		window, at string
@@ -44,7 +44,7 @@ func TestAWindowIsOpenWhenAClockOnTheWallSaysSo(t *testing.T) {
 		{"Tue,Thu..Fri 02:00-04:00 UTC", "2026-11-25T03:00Z", false},
 		{"daily 02:00-04:00 UTC", "2026-11-25T03:00Z", true},
 		{"daily 00:00-24:00 UTC", "2026-11-25T23:59Z", true},
-		// Across midnight it belongs to the day on which it begins.
+		// A window across midnight belongs to the day on which it begins.
 		{"Sun 22:00-02:00 UTC", "2026-11-22T23:00Z", true},
 		{"Sun 22:00-02:00 UTC", "2026-11-23T01:59Z", true},
 		{"Sun 22:00-02:00 UTC", "2026-11-23T02:00Z", false},
@@ -53,7 +53,7 @@ func TestAWindowIsOpenWhenAClockOnTheWallSaysSo(t *testing.T) {
 		// The zone decides which day it is.
 		{"Mon 00:00-01:00 Asia/Tokyo", "2026-11-22T15:30Z", true},
 		{"Mon 00:00-01:00 Asia/Tokyo", "2026-11-23T00:30Z", false},
-		// In Berlin 02:00 to 03:00 does not come on 2026-03-29, and comes twice on 2026-10-25.
+		// In Berlin 02:00 to 03:00 does not exist on 2026-03-29, and occurs twice on 2026-10-25.
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-29T00:59Z", false}, // 01:59
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-29T01:00Z", false}, // 03:00
 		{"Sun 02:00-04:00 Europe/Berlin", "2026-03-29T01:00Z", true},  // 03:00
@@ -71,12 +71,12 @@ func TestAWindowIsOpenWhenAClockOnTheWallSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheNextWindowIsFoundAlsoAcrossAChangeOfTheClocks(t *testing.T) {
+func TestNextWindowIsFoundAcrossAClockChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ window, after, want string }{
 		{"Mon..Fri 02:00-04:00 UTC", "2026-11-21T12:00Z", "2026-11-23T02:00Z"},
 		{"Sun 22:00-02:00 UTC", "2026-11-23T02:00Z", "2026-11-29T22:00Z"},
-		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-28T12:00Z", "2026-04-05T00:00Z"}, // it does not come on 2026-03-29
+		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-28T12:00Z", "2026-04-05T00:00Z"}, // it does not exist on 2026-03-29
 	} {
 		if got := opens([]Window{window(t, c.window)}, at(t, c.after)); !got.Equal(at(t, c.want)) {
 			t.Errorf("%s after %s: %s", c.window, c.after, got)
@@ -84,7 +84,7 @@ func TestTheNextWindowIsFoundAlsoAcrossAChangeOfTheClocks(t *testing.T) {
 	}
 }
 
-func TestAWindowThatIsNoneIsExplained(t *testing.T) {
+func TestInvalidWindowIsExplained(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                "write days, hours",
@@ -111,7 +111,7 @@ func TestAWindowThatIsNoneIsExplained(t *testing.T) {
 	}
 }
 
-func TestABlackoutCoversItsDays(t *testing.T) {
+func TestBlackoutCoversItsDays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		blackout, at string
@@ -141,7 +141,7 @@ func TestABlackoutCoversItsDays(t *testing.T) {
 	}
 }
 
-func TestABlackoutThatIsNoneIsExplained(t *testing.T) {
+func TestInvalidBlackoutIsExplained(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                       "write a date",

@@ -28,7 +28,7 @@ import (
 
 const bound = 30 * time.Second
 
-// etcd runs one member and gives a client of it.
+// etcd starts one member and returns a client of it.
 func etcd(t *testing.T) *clientv3.Client {
 	t.Helper()
 	return clientOf(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()...)
@@ -60,7 +60,7 @@ func write(t *testing.T, c *clientv3.Client, n int, value string) (revision int6
 	return revision
 }
 
-// stream asks a member for its snapshot.
+// stream requests a member's snapshot.
 func stream(t *testing.T, c *clientv3.Client) Stream {
 	t.Helper()
 	r, err := c.Snapshot(t.Context())
@@ -69,12 +69,12 @@ func stream(t *testing.T, c *clientv3.Client) Stream {
 	return Stream{Reader: r, Cluster: "prod", ClusterID: "a1", Member: "b2", Host: "n1", EtcdVersion: "3.6.16"}
 }
 
-// streamOf sends what was sent before.
+// streamOf replays a recorded snapshot stream.
 func streamOf(raw []byte) Stream {
 	return Stream{Reader: bytes.NewReader(raw), Cluster: "prod", Host: "n1"}
 }
 
-// rawSnapshot gives the bytes of a snapshot of a member with some keys.
+// rawSnapshot returns the bytes of a snapshot of a member with some keys.
 func rawSnapshot(t *testing.T) []byte {
 	t.Helper()
 	c := etcd(t)
@@ -103,7 +103,7 @@ func options(t *testing.T) Options {
 	return Options{Spool: t.TempDir(), Now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 }
 
-// files gives the names of what a store in a directory holds.
+// files returns the names of the files in a directory store.
 func files(t *testing.T, d *Directory) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(d.path)
@@ -114,7 +114,7 @@ func files(t *testing.T, d *Directory) (names []string) {
 	return names
 }
 
-func TestASnapshotOfARealEtcdHasItsRevisionItsKeysAndItsHash(t *testing.T) {
+func TestSnapshotOfRealEtcdHasItsRevisionKeysAndHash(t *testing.T) {
 	t.Parallel()
 	c := etcd(t)
 	steps := []struct {
@@ -174,7 +174,7 @@ func TestASnapshotOfARealEtcdHasItsRevisionItsKeysAndItsHash(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsGivenBackAsEtcdSentIt(t *testing.T) {
+func TestSnapshotIsReadBackAsEtcdSentIt(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)
 	key, err := age.GenerateX25519Identity()
@@ -194,7 +194,7 @@ func TestASnapshotIsGivenBackAsEtcdSentIt(t *testing.T) {
 		stored, err := os.ReadFile(filepath.Join(d.path, m.DataName()))
 		must(t, err)
 		if bytes.Contains(stored, []byte("/keys/")) {
-			t.Error("a key can be read in what is stored")
+			t.Error("the stored data contains a readable key")
 		}
 		again, err := ReadManifest(t.Context(), d, m.Name)
 		must(t, err)
@@ -214,13 +214,13 @@ func TestASnapshotIsGivenBackAsEtcdSentIt(t *testing.T) {
 	}
 }
 
-func TestASaveAndAVerificationTellHowMuchThereIsToDo(t *testing.T) {
+func TestSaveAndVerifyReportTheirTotal(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)
 	d, o := directory(t), options(t)
 	var how *Meter
-	var first float64 // of all that was told to remain at first
-	tells := func(what string, do func(Options) error) {
+	var first float64 // the first total that was reported
+	reports := func(what string, do func(Options) error) {
 		t.Helper()
 		how, first = &Meter{}, 0
 		o.Progress, o.Remains = how.Did, func(n int64) {
@@ -231,13 +231,13 @@ func TestASaveAndAVerificationTellHowMuchThereIsToDo(t *testing.T) {
 		}
 		must(t, do(o))
 		done, all := float64(how.done.Load()), float64(how.all.Load())
-		// What a database holds is less than its pages, so the rest may come sooner, and never later.
+		// A database holds less than its pages do, so the job may end below the first total, and never above it.
 		if done > all || done < all/3 || all > first || first > 6*float64(len(raw)) {
-			t.Errorf("%s: %.0f bytes of %.0f are done at the end, and %.0f were told at first", what, done, all, first)
+			t.Errorf("%s: %.0f bytes of %.0f are done at the end, and the first total was %.0f", what, done, all, first)
 		}
 	}
 	var m Manifest
-	tells("save", func(o Options) (err error) {
+	reports("save", func(o Options) (err error) {
 		from := streamOf(raw)
 		from.Size = int64(len(raw))
 		m, err = Save(t.Context(), d, from, o)
@@ -246,13 +246,13 @@ func TestASaveAndAVerificationTellHowMuchThereIsToDo(t *testing.T) {
 	if how.done.Load() != how.all.Load() {
 		t.Error("reading back is not the last that a save does")
 	}
-	tells("verify", func(o Options) error { return Verify(t.Context(), d, m, o) })
+	reports("verify", func(o Options) error { return Verify(t.Context(), d, m, o) })
 	if how.Remains(-1); how.report().All != -1 {
-		t.Error("what nobody knows is told")
+		t.Error("a total is reported that is not known")
 	}
 }
 
-func TestASnapshotIsOpenedByNobodyElse(t *testing.T) {
+func TestEncryptedSnapshotOpensOnlyWithItsIdentity(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)
 	key, err := age.GenerateX25519Identity()
@@ -285,7 +285,7 @@ func TestASnapshotIsOpenedByNobodyElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsDamagedIsNeverGivenBackAsWhole(t *testing.T) {
+func TestDamagedSnapshotIsNeverReadAsWhole(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)
 	key, err := age.GenerateX25519Identity()
@@ -322,7 +322,7 @@ func TestWhatIsDamagedIsNeverGivenBackAsWhole(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatThisHostCannotOpenIsNotCalledDamaged(t *testing.T) {
+func TestDatabaseThatThisHostCannotOpenIsNotCalledDamaged(t *testing.T) {
 	t.Parallel()
 	file, err := os.CreateTemp(t.TempDir(), "")
 	must(t, err)
@@ -333,7 +333,7 @@ func TestADatabaseThatThisHostCannotOpenIsNotCalledDamaged(t *testing.T) {
 	}
 }
 
-func TestAManifestThatDoesNotSayWhatIsThereIsFound(t *testing.T) {
+func TestManifestThatDoesNotMatchTheDataIsDetected(t *testing.T) {
 	t.Parallel()
 	d, o := directory(t), options(t)
 	m, err := Save(t.Context(), d, streamOf(rawSnapshot(t)), o)
@@ -351,7 +351,7 @@ func TestAManifestThatDoesNotSayWhatIsThereIsFound(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsNotWholeIsNotSaved(t *testing.T) {
+func TestIncompleteStreamIsNotSaved(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)
 	flipped := bytes.Clone(raw)
@@ -372,13 +372,13 @@ func TestAStreamThatIsNotWholeIsNotSaved(t *testing.T) {
 	}
 }
 
-// failing is a store that fails in one of its parts.
+// failing is a store with one faulty operation.
 type failing struct {
 	*Directory
 
-	after    int64 // bytes that it takes of an object
+	after    int64 // bytes of an object that it accepts
 	manifest error
-	lies     bool // it gives back something else
+	corrupts bool // it returns other bytes than were written
 }
 
 var errFull = errors.New("no space left on device")
@@ -402,23 +402,23 @@ func (f failing) PutIfAbsent(ctx context.Context, name string, content []byte) e
 }
 
 func (f failing) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	if f.lies {
+	if f.corrupts {
 		return io.NopCloser(strings.NewReader("something else")), nil
 	}
 	return f.Directory.Get(ctx, name)
 }
 
-func TestWhatFailsLeavesNothingBehind(t *testing.T) {
+func TestFailedSaveLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)
 	for name, f := range map[string]failing{
-		"full":                   {after: 100},
-		"no manifest":            {manifest: errFull},
-		"gives back other bytes": {lies: true},
+		"full":                {after: 100},
+		"no manifest":         {manifest: errFull},
+		"returns other bytes": {corrupts: true},
 	} {
 		f.Directory = directory(t)
 		_, err := Save(t.Context(), f, streamOf(raw), options(t))
-		if want := map[bool]error{true: ErrDamaged, false: errFull}[f.lies]; !errors.Is(err, want) {
+		if want := map[bool]error{true: ErrDamaged, false: errFull}[f.corrupts]; !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left := files(t, f.Directory); len(left) > 0 {
@@ -427,7 +427,7 @@ func TestWhatFailsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestOfTwoWhoWriteOneNameOneGetsIt(t *testing.T) {
+func TestOneOfTwoConcurrentWritersGetsTheName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for round := range 20 {
@@ -454,7 +454,7 @@ func TestOfTwoWhoWriteOneNameOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
+func TestDirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o770))
@@ -479,8 +479,8 @@ func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	}
 }
 
-// TestADirectoryThatCannotBeWrittenSaysWhatToDo has one that the kernel lets nobody write to, root neither.
-func TestADirectoryThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
+// TestErrorForAnUnwritableDirectoryNamesTheRemedy uses a directory in which even root cannot write.
+func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	const kernels = "/sys"
 	says := func(what string, err error, want string, dir string) {
@@ -488,7 +488,7 @@ func TestADirectoryThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 		text := fmt.Sprint(err)
 		if !strings.Contains(text, want) ||
 			!strings.Contains(text, "chown quorumd "+dir) && !strings.Contains(text, "ReadWritePaths="+dir) {
-			t.Errorf("%s: %v, want %q and what to do", what, err, want)
+			t.Errorf("%s: %v, want %q and a remedy", what, err, want)
 		}
 	}
 	_, err := OpenDirectory(kernels, "prod")
@@ -508,11 +508,11 @@ func TestADirectoryThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 		says("refused", closed(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
 	}
 	if got := closed(syscall.ENOSPC, "/srv/x"); got != error(syscall.ENOSPC) {
-		t.Errorf("what is another error becomes %v", got)
+		t.Errorf("another error becomes %v", got)
 	}
 }
 
-func TestWhatLiesAboutInAStoreIsToldApart(t *testing.T) {
+func TestStraysInAStoreAreListed(t *testing.T) {
 	t.Parallel()
 	d := directory(t)
 	m, err := Save(t.Context(), d, streamOf(rawSnapshot(t)), options(t))
@@ -523,7 +523,7 @@ func TestWhatLiesAboutInAStoreIsToldApart(t *testing.T) {
 		name("00000000000000aa") + dataEnding:     "no manifest",
 		name("00000000000000bb") + manifestEnding: "{}",
 		unfinished + "ABCD":                       "half",
-		name("00000000000000dd") + dataEnding:     "its manifest is none",
+		name("00000000000000dd") + dataEnding:     "its manifest is invalid",
 		name("00000000000000dd") + manifestEnding: `{"version": 2}`,
 		name("00000000000000ee") + dataEnding:     "its manifest is too large",
 		name("00000000000000ee") + manifestEnding: strings.Repeat(" ", maxManifest+1),

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// piece is how much of a file the kernel is given to write at a time, in bytes.
+// piece is how many bytes of a file the kernel is asked to write at a time.
 const piece = 4 << 20
 
-// behind writes a file of which never more than two pieces wait for the disk. What piles up is written at once in the
-// end, and etcd's fsync, if its files lie on the same disk, waits for all of it.
+// behind writes a file with at most two pieces waiting for the disk. Otherwise the data piles up and is written in one
+// go at the end, and an fsync of etcd's on the same disk waits for all of it.
 type behind struct {
 	file *os.File
-	// forget lets the kernel drop what the disk has: who reads it again reads it from there.
+	// forget drops written pages from the page cache: later reads come from the disk.
 	forget bool
 
-	written, begun, done int64 // bytes: given, of which the disk was told, of which it has all
+	written, begun, done int64 // bytes: written to the file, submitted to the disk, and stored there
 }
 
 func (b *behind) Write(p []byte) (int, error) {
@@ -32,8 +32,8 @@ func (b *behind) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// push begins to write the last piece and waits for the one before it. What this kernel or file system cannot do is
-// done by the sync at the end.
+// push starts to write the last piece and waits for the previous one. If the kernel or file system cannot do that, the
+// sync at the end does all of it.
 func (b *behind) push() error {
 	fd := int(b.file.Fd())
 	err := unix.SyncFileRange(fd, b.begun, b.written-b.begun, unix.SYNC_FILE_RANGE_WRITE)
@@ -41,7 +41,7 @@ func (b *behind) push() error {
 		err = unix.SyncFileRange(fd, b.done, before,
 			unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
 		if b.forget {
-			_ = unix.Fadvise(fd, b.done, before, unix.FADV_DONTNEED) // the kernel may know better
+			_ = unix.Fadvise(fd, b.done, before, unix.FADV_DONTNEED) // only a hint to the kernel
 		}
 	}
 	b.done, b.begun = b.begun, b.written
@@ -51,7 +51,7 @@ func (b *behind) push() error {
 	return nil
 }
 
-// sync waits until the disk has all.
+// sync waits until all data is on the disk.
 func (b *behind) sync() error {
 	err := b.file.Sync()
 	if b.forget {

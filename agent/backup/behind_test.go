@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestAFileThatIsWrittenPieceByPieceIsWholeAndNeverMoreThanTwoPiecesBehind(t *testing.T) {
+func TestPiecewiseFileIsWholeAndAtMostTwoPiecesBehind(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, piece - 1, piece, piece + 1, 5*piece + 7} {
 		for _, forget := range []bool{false, true} {

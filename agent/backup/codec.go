@@ -15,16 +15,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// window bounds the memory that compressing and expanding take. The hosts that do it serve etcd as well.
+// window bounds the memory for compression and decompression, as the hosts that run it serve etcd as well.
 const window = 1 << 20
 
-// Recipients are those to whom a snapshot is encrypted; none for not at all.
+// Recipients are the keys that a snapshot is encrypted to. Without any, it is not encrypted.
 type Recipients struct {
 	all   []age.Recipient
-	names []string // what stands in the manifest for each
+	names []string // their names in the manifest
 }
 
-// ParseRecipients reads recipients as age writes them ("age1…").
+// ParseRecipients parses recipients as age writes them ("age1…").
 func ParseRecipients(texts []string) (Recipients, error) {
 	var r Recipients
 	for _, text := range texts {
@@ -38,13 +38,13 @@ func ParseRecipients(texts []string) (Recipients, error) {
 	return r, nil
 }
 
-// ErrNoIdentity means that a snapshot may well be whole, and that it cannot be read here.
+// ErrNoIdentity means that this host cannot decrypt a snapshot, which may still be whole.
 var ErrNoIdentity = errors.New("no identity to decrypt it")
 
-// Identities are what a snapshot can be decrypted with; none where there is no file of them.
+// Identities decrypt snapshots. They are empty if no file of identities is configured.
 type Identities []age.Identity
 
-// ParseIdentities reads them as age-keygen writes them. No error shows what is in them.
+// ParseIdentities reads identities as age-keygen writes them. No error shows their content.
 func ParseIdentities(r io.Reader) (Identities, error) {
 	all, err := age.ParseIdentities(io.LimitReader(r, maxIdentities))
 	if err != nil {
@@ -53,7 +53,7 @@ func ParseIdentities(r io.Reader) (Identities, error) {
 	return all, nil
 }
 
-// seal gives a writer that compresses and encrypts what is written into w. It must be closed.
+// seal returns a writer that compresses and encrypts into w. It must be closed.
 func seal(w io.Writer, to Recipients) (io.WriteCloser, error) {
 	var s sealing
 	if len(to.all) > 0 {
@@ -83,7 +83,7 @@ func (s sealing) Close() error {
 	return err
 }
 
-// unseal undoes what seal has done.
+// unseal reverses seal.
 func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error) {
 	if encrypted {
 		if len(with) == 0 {

@@ -22,11 +22,11 @@ const (
 	privateFile = 0o600
 	sharedFile  = 0o640
 	sharedDir   = os.ModeSetgid | 0o770
-	// unfinished begins the names of files that are being written. They are no objects.
+	// unfinished is the prefix of files that are still being written. They are no objects.
 	unfinished = ".unfinished-"
 )
 
-// Directory is a store in a directory: of this host, or of another where it is mounted.
+// Directory is a store in a directory, local or mounted.
 type Directory struct {
 	root   *os.Root
 	path   string
@@ -34,14 +34,14 @@ type Directory struct {
 	space  func(dir string) (Space, error)
 }
 
-// OpenDirectory opens the store of a cluster below dir. The directory must be there, as that of a mount that is missing
-// is not to be filled: what is made in it is only the cluster's own. Each must belong to the user of this process, or
-// root, and nobody else may write there. If quorumd's user has another ID on each host, a group shares the directory:
-// one of this process, which may write there and owns what is made in it (mode 2770).
+// OpenDirectory opens the store of a cluster below dir. The directory must exist, so that a missing mount is not
+// filled; only the cluster's own directory is created in it. Each must belong to the user of this process or root, and
+// no other user may write there. If quorumd's user has a different ID on each host, a group shares the directory: a
+// group of this process, which may write there and owns what is created in it (mode 2770).
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
-		return nil, cannot(fmt.Errorf("%q is no name", cluster))
+		return nil, cannot(fmt.Errorf("%q is not a valid name", cluster))
 	}
 	top, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 	if err != nil {
 		return nil, cannot(closed(err, dir))
 	}
-	defer func() { _ = top.Close() }() // nothing was written through it
+	defer func() { _ = top.Close() }() // only opened, never written
 	shared, err := ours(top, false)
 	if err != nil {
 		return nil, cannot(err)
@@ -68,11 +68,11 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 	return &Directory{root: root, path: filepath.Join(dir, cluster), shared: shared, space: SpaceOf}, nil
 }
 
-// makeIn makes the directory of a cluster, unless it is there: with the group of the one above if that is shared.
+// makeIn creates the directory of a cluster if it is missing, with its parent's group if that is shared.
 func makeIn(top *os.Root, cluster string, shared bool) error {
 	mode := os.FileMode(privateDir)
 	if shared {
-		mode = sharedDir.Perm() // the kernel adds the rest of it, which a sandbox forbids to ask for
+		mode = sharedDir.Perm() // the kernel adds the setgid bit, which a sandbox forbids to request
 	}
 	err := top.Mkdir(cluster, mode)
 	if errors.Is(err, fs.ErrExist) {
@@ -82,19 +82,19 @@ func makeIn(top *os.Root, cluster string, shared bool) error {
 		return err
 	}
 	made, err := top.Stat(cluster)
-	if err == nil && made.Mode()&(os.ModePerm|os.ModeSetgid) != sharedDir { // the umask is strict
+	if err == nil && made.Mode()&(os.ModePerm|os.ModeSetgid) != sharedDir { // a strict umask cleared bits
 		err = top.Chmod(cluster, sharedDir)
 	}
 	return err
 }
 
-// Close ends the use of it.
+// Close closes the directory.
 func (d *Directory) Close() error { return d.root.Close() }
 
-// closed adds to an error of who may not write into a directory what to do about it.
+// closed adds the remedy to an error about missing write access to a directory.
 func closed(err error, dir string) error {
 	switch {
-	case errors.Is(err, syscall.EROFS): // for the service all is so that its unit does not name
+	case errors.Is(err, syscall.EROFS): // the unit makes all paths read-only for the service that it does not name
 		return fmt.Errorf("%w: mount it to be written to, and for the service add ReadWritePaths=%s in a drop-in "+
 			"(systemctl edit quorumd)", err, dir)
 	case errors.Is(err, fs.ErrPermission):
@@ -103,8 +103,8 @@ func closed(err error, dir string) error {
 	return err
 }
 
-// ours reports why others could change what lies in a directory, or whether a group of this process shares it. The
-// directory in one that is shared may belong to the user of another host.
+// ours returns an error if others could change the content of a directory, and reports whether a group of this process
+// shares it. A directory inside a shared one may belong to the user of another host.
 func ours(root *os.Root, inShared bool) (shared bool, err error) {
 	info, err := root.Stat(".")
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *Directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", name)
+		err = fmt.Errorf("%s is not a regular file", name)
 	}
 	if err != nil {
 		f.Close()
@@ -151,7 +151,7 @@ func (d *Directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// List gives all files that are written to their end.
+// List returns all complete files.
 func (d *Directory) List(ctx context.Context) ([]Object, error) {
 	dir, err := d.root.Open(".")
 	if err != nil {
@@ -185,7 +185,7 @@ func (d *Directory) List(ctx context.Context) ([]Object, error) {
 	}
 }
 
-// Put writes a file for as long as the file system keeps some space free: it may be that of etcd.
+// Put writes a file while the file system keeps some free space: etcd may use the same one.
 func (d *Directory) Put(ctx context.Context, name string, content io.Reader) error {
 	return d.put(ctx, name, &room{
 		r: content, dir: d.path, space: d.space,
@@ -193,24 +193,24 @@ func (d *Directory) Put(ctx context.Context, name string, content io.Reader) err
 	})
 }
 
-// put writes a file to its end before it gets its name.
+// put writes the whole file before it links it to its name.
 func (d *Directory) put(ctx context.Context, name string, content io.Reader) error {
-	temporary := unfinished + rand.Text() // nobody else's, whoever writes the same name
+	temporary := unfinished + rand.Text() // unique, even if another process writes the same name
 	if err := d.write(ctx, temporary, content); err != nil {
 		return errors.Join(err, d.Delete(ctx, temporary))
 	}
-	// A link is refused where there is one of that name, on network file systems too; a rename would replace it.
+	// A link fails if the name exists, on network file systems too. A rename would replace the file.
 	linkErr := d.root.Link(temporary, name)
 	removeErr := d.Delete(ctx, temporary)
 	return errors.Join(linkErr, removeErr, d.sync())
 }
 
-// PutIfAbsent does the same, and so little needs no space.
+// PutIfAbsent does the same without a check of free space, as the content is small.
 func (d *Directory) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	return d.put(ctx, name, strings.NewReader(string(content)))
 }
 
-// Replace writes a file to its end before it takes the place of the one before.
+// Replace writes the whole file before it replaces the previous one.
 func (d *Directory) Replace(ctx context.Context, name string, content []byte) error {
 	temporary := unfinished + rand.Text()
 	err := d.write(ctx, temporary, strings.NewReader(string(content)))
@@ -225,7 +225,7 @@ func (d *Directory) Replace(ctx context.Context, name string, content []byte) er
 
 func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
-	if err == nil && d.shared { // whatever the umask is
+	if err == nil && d.shared { // regardless of the umask
 		if err = f.Chmod(sharedFile); err != nil {
 			_ = f.Close() // it is empty
 		}
@@ -233,12 +233,12 @@ func (d *Directory) write(ctx context.Context, name string, content io.Reader) e
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", d.path, closed(err, d.path))
 	}
-	to := &behind{file: f, forget: true} // it is read back, and that from the disk
+	to := &behind{file: f, forget: true} // the read-back must come from the disk
 	_, err = io.Copy(to, whileWanted{ctx, content})
 	return errors.Join(err, to.sync(), f.Close())
 }
 
-// sync makes names last.
+// sync makes names durable.
 func (d *Directory) sync() error {
 	dir, err := d.root.Open(".")
 	if err != nil {
@@ -255,7 +255,7 @@ func (d *Directory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// whileWanted ends reading with the context.
+// whileWanted stops reading when the context ends.
 type whileWanted struct {
 	ctx context.Context //nolint:containedctx // as long as one copy
 	r   io.Reader

@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAStoreOnADiskThatHangsIsGivenUpAndTheNextSnapshotIsSaved has the directory of the store hang, as one of a server
-// that is gone does.
-func TestAStoreOnADiskThatHangsIsGivenUpAndTheNextSnapshotIsSaved(t *testing.T) {
+// TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved makes the store's directory hang, as that of a dead file
+// server does.
+func TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved(t *testing.T) {
 	t.Parallel()
 	back := t.TempDir()
 	must(t, os.Chmod(back, 0o700))

@@ -15,7 +15,7 @@ import (
 // maxIdentities bounds a file of identities, in bytes.
 const maxIdentities = 64 << 10
 
-// ReadIdentities reads a file of identities as age-keygen writes it. Nobody but its owner may read it.
+// ReadIdentities reads a file of identities as age-keygen writes it. The file must be readable by its owner only.
 func ReadIdentities(path string) (Identities, error) {
 	text, err := readPrivate(path, maxIdentities)
 	if err != nil {
@@ -24,7 +24,7 @@ func ReadIdentities(path string) (Identities, error) {
 	return ParseIdentities(bytes.NewReader(text))
 }
 
-// readPrivate reads a small file that nobody but its owner may read.
+// readPrivate reads a small file that must be readable by its owner only.
 func readPrivate(path string, most int64) ([]byte, error) {
 	f, err := openSmall(path)
 	if err != nil {
@@ -42,14 +42,14 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	return readSmall(f, most)
 }
 
-// openSmall opens a file that is one: a FIFO must not hold the job up.
+// openSmall opens a regular file: a FIFO must not block the job.
 func openSmall(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"), f.Close())
+		return nil, errors.Join(err, errors.New("it is not a regular file"), f.Close())
 	}
 	return f, nil
 }

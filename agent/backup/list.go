@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Verify reads a snapshot to its end, opens the database as etcd does, and holds it against its manifest. Without an
-// error, all that the manifest says is so.
+// Verify reads a snapshot to its end, opens the database as etcd does, and compares it with its manifest. It returns
+// nil only if all that the manifest says is true.
 func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	database, err := fetch(ctx, store, m, o, "")
 	if err != nil {
@@ -25,7 +25,7 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	return database.Close()
 }
 
-// MarkRestored notes in the store that an etcd has served a snapshot just now, and that it was verified before.
+// MarkRestored records in the store that an etcd has just served a snapshot, which was verified before.
 func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
 		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)
@@ -33,18 +33,19 @@ func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	return MarkVerified(ctx, store, m)
 }
 
-// MarkVerified notes in the store that a snapshot was verified just now.
+// MarkVerified records in the store that a snapshot was just verified.
 func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
-	// A mark that is gone for a moment may be gone for good, and a prune keeps the snapshot that was verified last.
+	// A removed mark may stay missing if the write fails, and prune keeps the last verified snapshot. So replace the
+	// mark.
 	if err := store.Replace(ctx, m.Name+verifiedEnding, []byte("verified\n")); err != nil {
 		return fmt.Errorf("cannot record the verification of snapshot %s: %w", m.Name, err)
 	}
 	return nil
 }
 
-// Restore verifies a snapshot like Verify, and leaves its database as a new file of that path, for its owner alone and
-// without the checksum that follows it in the snapshot: as etcd has it as member/snap/db. It is not synced. After an
-// error there is no such file.
+// Restore verifies a snapshot like Verify, and writes its database to a new file at path, readable by its owner only
+// and without the trailing checksum: the format of etcd's member/snap/db. It does not sync the file. After an error
+// there is no file.
 func Restore(ctx context.Context, store Source, m Manifest, path string, o Options) error {
 	database, err := fetch(ctx, store, m, o, path)
 	if err != nil {
@@ -56,7 +57,7 @@ func Restore(ctx context.Context, store Source, m Manifest, path string, o Optio
 	return nil
 }
 
-// fetch gives the database of a snapshot after it was verified: as a new file of that path, or one without a name.
+// fetch returns the database of a snapshot once it is verified: as a new file at path, or as one without a name.
 func fetch(ctx context.Context, store Source, m Manifest, o Options, path string) (*spool, error) {
 	plain, err := Open(ctx, store, m, o.Identities)
 	if err != nil {
@@ -86,12 +87,12 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options, path string
 	return database, nil
 }
 
-// Listing is what a store holds.
+// Listing is the content of a store.
 type Listing struct {
-	// The newest first, by revision, and by time where that is the same. A cluster that was made anew begins with small
-	// revisions: those of the cluster that took the last one come first.
+	// Snapshots are sorted newest first, by revision, then by time. A rebuilt cluster starts with small revisions, so
+	// those of the cluster that took the last snapshot come first.
 	Snapshots []Snapshot
-	Strays    []Object // data without a manifest, manifests without data, and what was never written to its end
+	Strays    []Object // data without a manifest, manifests without data, and incomplete files
 	Unread    []Unread // manifests that cannot be read
 }
 
@@ -101,8 +102,8 @@ type Unread struct {
 	Err  error
 }
 
-// List reads all manifests of a store. What is no object of this package is passed over.
-// Progress is told the bytes that each manifest may have; nil for nobody.
+// List reads all manifests of a store. It skips objects that this package did not write. It calls progress with the
+// maximum size of each manifest, in bytes; progress may be nil.
 func List(ctx context.Context, store Source, progress func(int64)) (Listing, error) {
 	if progress == nil {
 		progress = func(int64) {}
@@ -148,9 +149,10 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 	return l, nil
 }
 
-// sortNewest orders them as Listing has them. A host whose clock is ahead takes none later than the store has it.
+// sortNewest sorts as Listing describes. A host whose clock is ahead takes no snapshot later than the store received
+// it.
 func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
-	last := map[string]time.Time{} // that was taken of a cluster
+	last := map[string]time.Time{} // of each cluster
 	for _, s := range all {
 		at := s.TakenAt
 		if had := stored(s); had.Before(at) {
@@ -166,7 +168,7 @@ func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 	})
 }
 
-// Remove takes a snapshot away: its manifest first, so that none stands without its data for long.
+// Remove removes a snapshot: its manifest first, so that no manifest is left without its data for long.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
 	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding, m.Name + provenEnding} {
 		if err := store.Delete(ctx, name); err != nil {

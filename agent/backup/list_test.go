@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestTheNewestSnapshotIsOneOfTheClusterThatTookTheLast(t *testing.T) {
+func TestNewestSnapshotBelongsToTheClusterThatSavedLast(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	one := func(cluster string, revision int64, taken time.Duration) Snapshot {
@@ -27,15 +27,15 @@ func TestTheNewestSnapshotIsOneOfTheClusterThatTookTheLast(t *testing.T) {
 		"of one cluster by revision, whatever its clocks say": {
 			[]Snapshot{one("a", 1, 3*time.Hour), one("a", 2, ahead), one("a", 3, -ahead)}, "a3 a2 a1",
 		},
-		"of one that was made anew": {
+		"of a rebuilt cluster": {
 			[]Snapshot{one("a", 900, 0), one("a", 800, time.Hour), one("b", 5, 2*time.Hour), one("b", 6, 3*time.Hour)},
 			"b6 b5 a900 a800",
 		},
-		"also where the old one's clock was ahead": {
+		"even if the old one's clock was ahead": {
 			[]Snapshot{one("a", 900, ahead), one("b", 5, 5*time.Hour)}, "b5 a900",
 		},
 	} {
-		// the store has each an hour after the one before
+		// the store receives each an hour after the previous one
 		stored := map[string]time.Time{}
 		for i, s := range c.all {
 			stored[s.Name] = noon.Add(time.Duration(i+1) * time.Hour)

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// Version is the version of the manifests that are written, and the only one that is read.
+// Version is the version of the manifests that this package writes, and the only one that it reads.
 const Version = 1
 
 // maxManifest bounds a manifest, in bytes.
@@ -28,15 +28,15 @@ const maxManifest = 64 << 10
 // ErrNoSnapshot means that the store holds no snapshot of that name, or none at all.
 var ErrNoSnapshot = errors.New("no such snapshot")
 
-// Manifest says what a snapshot is.
+// Manifest describes a snapshot.
 type Manifest struct {
 	Version int    `json:"version"`
-	Name    string `json:"name"` // of both objects, without their endings
+	Name    string `json:"name"` // of both objects, without their extensions
 
 	Cluster     string    `json:"cluster"`     // quorumd's name of it
 	ClusterID   string    `json:"clusterId"`   // etcd's, in hexadecimal
-	Member      string    `json:"member"`      // from which it was taken, in hexadecimal
-	Host        string    `json:"host"`        // whose agent took it
+	Member      string    `json:"member"`      // that the snapshot came from, in hexadecimal
+	Host        string    `json:"host"`        // whose agent saved it
 	EtcdVersion string    `json:"etcdVersion"` // of the member
 	TakenAt     time.Time `json:"takenAt"`     // by the clock of that host
 
@@ -47,23 +47,23 @@ type Manifest struct {
 	StoredSHA256 string   `json:"storedSha256"` // of the data object, in hexadecimal
 	EncryptedTo  []string `json:"encryptedTo,omitempty"`
 
-	// SHA256 is that of the manifest itself as it is stored, in hexadecimal.
+	// SHA256 is the hash of the manifest itself as stored, in hexadecimal.
 	SHA256 string `json:"-"`
 }
 
-// Contents are what a database holds, as found in it.
+// Contents describe what was found in a database.
 type Contents = etcddb.Contents
 
-// Encrypted tells whether an identity is needed to read the data.
+// Encrypted reports whether an identity is needed to read the data.
 func (m Manifest) Encrypted() bool { return len(m.EncryptedTo) > 0 }
 
-// DataName gives the name of the object that holds the data.
+// DataName returns the name of the data object.
 func (m Manifest) DataName() string { return m.Name + dataEnding }
 
-// ManifestName gives the name of the object that holds the manifest.
+// ManifestName returns the name of the manifest object.
 func (m Manifest) ManifestName() string { return m.Name + manifestEnding }
 
-// check tells why a manifest cannot be one that this package has written under that name.
+// check returns an error if this package cannot have written the manifest under that name.
 func (m Manifest) check(name string) error {
 	sum, err := hex.DecodeString(m.StoredSHA256)
 	switch {
@@ -74,14 +74,14 @@ func (m Manifest) check(name string) error {
 	case !strings.HasPrefix(name, m.beginning()):
 		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrReplaced, m.beginning())
 	case err != nil || len(sum) != 32:
-		return errors.New("its checksum is none")
+		return errors.New("its checksum is invalid")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
-		return errors.New("its sizes are none")
+		return errors.New("its sizes are invalid")
 	}
 	return nil
 }
 
-// beginning returns what the name of a snapshot begins with: the manifest says it, too.
+// beginning returns the prefix of the snapshot's name, which follows from the manifest.
 func (m Manifest) beginning() string {
 	return fmt.Sprintf("%019d-%s-%s-", m.Revision, m.TakenAt.UTC().Format("20060102T150405Z"), m.Host)
 }
@@ -99,14 +99,14 @@ func (m Manifest) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// nameOf is how the names of snapshots look. Nothing else in a store is one.
+// nameOf matches the names of snapshots. Other objects in a store are none.
 var nameOf = regexp.MustCompile(`^[0-9]{19}-[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9._-]{1,255}-[0-9a-f]{16}$`)
 
-// ReadManifest reads the manifest of the snapshot of that name. It is an error if it is not what this package writes;
-// one that is not there is [ErrNoSnapshot].
+// ReadManifest reads the manifest of a snapshot by name. It returns an error if this package did not write it, and
+// [ErrNoSnapshot] if there is none.
 func ReadManifest(ctx context.Context, store Source, name string) (Manifest, error) {
 	if !nameOf.MatchString(name) {
-		return Manifest{}, fmt.Errorf("%w: %.300q is no name of one", ErrNoSnapshot, name)
+		return Manifest{}, fmt.Errorf("%w: %.300q is not the name of one", ErrNoSnapshot, name)
 	}
 	m, err := readManifest(ctx, store, name)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"filippo.io/age"
 )
 
-// It does not run beside other tests: the memory is that of the process.
-func TestALargeDatabaseIsSavedInLittleMemory(t *testing.T) { savesInLittleMemory(t, directory(t)) }
+// It does not run in parallel, as it measures the memory of the whole process.
+func TestLargeDatabaseIsSavedInLittleMemory(t *testing.T) { savesInLittleMemory(t, directory(t)) }
 
-// savesInLittleMemory streams a database out of a real etcd into a store, compressed and encrypted, and looks all the
-// while at what the process has above its rest.
+// savesInLittleMemory streams a database from a real etcd to a store, compressed and encrypted. Meanwhile it measures
+// how much the memory of the process rises.
 func savesInLittleMemory(t *testing.T, store Store) {
 	t.Helper()
 	const megabytes, most = 96, 64 << 20
@@ -39,7 +39,7 @@ func savesInLittleMemory(t *testing.T, store Store) {
 	runtime.ReadMemStats(&rest)
 	above, looks := uint64(0), 0
 	o.Progress = func(int64) {
-		if looks++; looks%64 != 0 { // a look stops all there is
+		if looks++; looks%64 != 0 { // each sample stops the world
 			return
 		}
 		if runtime.ReadMemStats(&now); now.HeapInuse+now.StackInuse > rest.HeapInuse+rest.StackInuse {
@@ -48,8 +48,8 @@ func savesInLittleMemory(t *testing.T, store Store) {
 	}
 	m, err := Save(t.Context(), store, from, o)
 	must(t, err)
-	t.Logf("%d MiB above rest, at most, in %d looks, for %d MiB", above>>20, looks/64, m.Size>>20)
+	t.Logf("%d MiB above rest, at most, in %d samples, for %d MiB", above>>20, looks/64, m.Size>>20)
 	if above > most || looks < 64*100 || m.Size < megabytes<<20 {
-		t.Errorf("%d MiB above rest in %d looks, the limit is %d MiB", above>>20, looks/64, most>>20)
+		t.Errorf("%d MiB above rest in %d samples, the limit is %d MiB", above>>20, looks/64, most>>20)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// ErrDamaged means that a snapshot is not what its manifest says.
+// ErrDamaged means that a snapshot does not match its manifest.
 var ErrDamaged = etcddb.ErrDamaged
 
-// Open gives the database of a snapshot as etcd's snapshot stream sent it: the file, and 32 bytes with its SHA-256
-// behind it, as etcdutl expects it. What was read is whole and unchanged only when a read gives [io.EOF]; until then it
-// must not be used. What is not as the manifest says gives [ErrDamaged].
+// Open returns the database of a snapshot as etcd's snapshot stream sent it: the file and its SHA-256 in the 32 bytes
+// behind it, as etcdutl expects. The data is whole and unchanged only once a read returns [io.EOF]; it must not be used
+// before. Data that does not match the manifest is an [ErrDamaged].
 func Open(ctx context.Context, store Source, m Manifest, with Identities) (io.ReadCloser, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot open the snapshot %s: %w", m.Name, err) }
 	if err := m.check(m.Name); err != nil {
@@ -44,7 +44,7 @@ func Open(ctx context.Context, store Source, m Manifest, with Identities) (io.Re
 	return o, nil
 }
 
-// counted counts and sums what is read.
+// counted counts and hashes the bytes read.
 type counted struct {
 	r   io.Reader
 	n   int64
@@ -58,14 +58,14 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// opened is a snapshot that is read.
+// opened is a snapshot that is being read.
 type opened struct {
 	manifest Manifest
 	object   io.Closer
 	stored   *counted
 	unsealed io.ReadCloser
 	plain    io.Reader
-	size     int64 // that was read of it
+	size     int64 // bytes read
 }
 
 func (o *opened) Read(p []byte) (int, error) {
@@ -83,7 +83,7 @@ func (o *opened) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.blame(err))
 }
 
-// blame tells an object that was cut off or changed from a store that does not answer, and both from all else.
+// blame tells a truncated or changed object from a store that does not answer, and both from other errors.
 func (o *opened) blame(err error) error {
 	if _, readErr := io.Copy(io.Discard, o.stored); readErr != nil {
 		return readErr
@@ -103,7 +103,7 @@ func (o *opened) storedWhole() error {
 	return nil
 }
 
-// whole is asked at the end.
+// whole checks the totals at the end.
 func (o *opened) whole() error {
 	if _, err := io.Copy(io.Discard, o.stored); err != nil {
 		return err
@@ -117,5 +117,5 @@ func (o *opened) whole() error {
 	return nil
 }
 
-// Close ends reading.
+// Close closes the object.
 func (o *opened) Close() error { return errors.Join(o.unsealed.Close(), o.object.Close()) }

@@ -11,25 +11,24 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// ErrReplaced means that a snapshot in the store is not the one that was saved under its name.
+// ErrReplaced means that the snapshot in the store is not the one that was saved under its name.
 var ErrReplaced = errors.New("the snapshot was replaced in the store")
 
-// Origin says whether a snapshot is the one that an agent saved. That it is whole does not prove it: whoever can write
-// to the store can put a whole snapshot there, and anybody can encrypt to a recipient.
+// Origin says whether a snapshot is the one that an agent saved. Integrity is no proof: anyone with write access to the
+// store can put a whole snapshot there, and anyone can encrypt to a recipient.
 type Origin string
 
 // The origins.
 const (
-	OriginRecorded  Origin = "recorded"  // its manifest has the hash that was recorded when it was saved
-	OriginUnproven  Origin = "unproven"  // no record of the snapshot is known here
-	OriginExchanged Origin = "exchanged" // its manifest has another hash
+	OriginRecorded  Origin = "recorded"  // the manifest has the hash that was recorded when it was saved
+	OriginUnproven  Origin = "unproven"  // this host knows no record of the snapshot
+	OriginExchanged Origin = "exchanged" // the manifest has another hash
 )
 
-// Evidence are the hashes of manifests that were recorded when the snapshots were saved.
+// Evidence holds the hashes of manifests that were recorded when the snapshots were saved.
 type Evidence []record.Manifest
 
-// Origin compares the manifest with the evidence, and returns what was recorded of a snapshot of that name, if
-// anything.
+// Origin compares the manifest with the evidence, and returns the record of the snapshot of that name, if any.
 func (e Evidence) Origin(m Manifest) (Origin, record.Manifest) {
 	for _, one := range e {
 		switch {
@@ -43,7 +42,7 @@ func (e Evidence) Origin(m Manifest) (Origin, record.Manifest) {
 	return OriginUnproven, record.Manifest{}
 }
 
-// Refuse returns an [ErrExchanged] if the snapshot is not the one that was saved.
+// Refuse returns an [ErrReplaced] if the snapshot is not the one that was saved.
 func (e Evidence) Refuse(m Manifest) error {
 	origin, recorded := e.Origin(m)
 	if origin != OriginExchanged {
@@ -61,7 +60,7 @@ func (e Evidence) Refuse(m Manifest) error {
 	)
 }
 
-// Seen returns a snapshot with its origin.
+// Seen returns the snapshot with its origin.
 func (e Evidence) Seen(s Snapshot) Snapshot {
 	origin, recorded := e.Origin(s.Manifest)
 	s.ManifestSHA256, s.Origin = s.SHA256, origin

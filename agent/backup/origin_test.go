@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// exchange puts the snapshot from in the place of another, as one can who writes to the store: the data as they are,
-// and a manifest that says what change makes of it.
+// exchange replaces the snapshot place with the snapshot from, as an attacker with write access to the store can: the
+// unchanged data, and a manifest edited by change.
 func exchange(t *testing.T, d *Directory, from, place Manifest, change func(*Manifest)) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.path, from.DataName()))
@@ -28,8 +28,8 @@ func exchange(t *testing.T, d *Directory, from, place Manifest, change func(*Man
 	must(t, os.WriteFile(filepath.Join(d.path, place.ManifestName()), manifest, 0o600))
 }
 
-// TestASnapshotThatWasExchangedInTheStoreIsRefused has attacks of one who can write to the store and to nothing else.
-func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
+// TestReplacedSnapshotIsRefused plays an attacker who can write to the store and nowhere else.
+func TestReplacedSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	rawOf := func(value string) (older, newer []byte) {
 		c := etcd(t)
@@ -58,7 +58,7 @@ func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Manifest){
-		"an older one as it is":         func(*Manifest) {},
+		"an unchanged older one":        func(*Manifest) {},
 		"an older one by the new name":  func(m *Manifest) { m.Name = last.Name },
 		"an older one with a new time":  func(m *Manifest) { m.Name, m.TakenAt = last.Name, last.TakenAt },
 		"an older one of another place": func(m *Manifest) { m.Name, m.Revision = last.Name, last.Revision },
@@ -79,7 +79,7 @@ func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
 	exchange(t, d, other, last, func(m *Manifest) { m.Name = last.Name })
 	m, err = ReadManifest(t.Context(), d, last.Name)
 	must(t, err)
-	must(t, Verify(t.Context(), d, m, o)) // it is whole: nothing in the store tells it from the one that was saved
+	must(t, Verify(t.Context(), d, m, o)) // it is whole: nothing in the store tells it from the saved one
 	if err := evidence.Refuse(m); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "n1 recorded ") {
 		t.Errorf("another one of the same revision: %v", err)
 	}
@@ -92,8 +92,8 @@ func TestASnapshotThatWasExchangedInTheStoreIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheHashOfAManifestIsThatOfWhatIsStored holds what a save returns against what is read.
-func TestTheHashOfAManifestIsThatOfWhatIsStored(t *testing.T) {
+// TestManifestHashMatchesTheStoredObject compares the result of a save with what is read back.
+func TestManifestHashMatchesTheStoredObject(t *testing.T) {
 	t.Parallel()
 	d, o := directory(t), options(t)
 	m, err := Save(t.Context(), d, streamOf(rawSnapshot(t)), o)
@@ -102,6 +102,6 @@ func TestTheHashOfAManifestIsThatOfWhatIsStored(t *testing.T) {
 	must(t, err)
 	evidence := Evidence(record.Manifests{}.Add(record.Manifest{Name: m.Name, SHA256: m.SHA256}).Saved)
 	if origin, _ := evidence.Origin(again); origin != OriginRecorded {
-		t.Errorf("it is %s: %q was saved and %q is read", origin, m.SHA256, again.SHA256)
+		t.Errorf("the origin is %s: saved %q, read %q", origin, m.SHA256, again.SHA256)
 	}
 }

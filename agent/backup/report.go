@@ -12,50 +12,50 @@ import (
 	"time"
 )
 
-// Snapshot is one that lies in a store.
+// Snapshot is a snapshot in a store.
 type Snapshot struct {
 	Manifest
 
-	VerifiedAt *time.Time `json:"verifiedAt,omitempty"` // when it was last opened and held against its manifest
-	ProvenAt   *time.Time `json:"provenAt,omitempty"`   // when an etcd last served it and was held against it
+	VerifiedAt *time.Time `json:"verifiedAt,omitempty"` // when it was last opened and compared with its manifest
+	ProvenAt   *time.Time `json:"provenAt,omitempty"`   // when it last passed a restore test
 
-	ManifestSHA256 string     `json:"manifestSha256,omitempty"` // of the manifest as it is stored
+	ManifestSHA256 string     `json:"manifestSha256,omitempty"` // of the manifest as stored
 	Origin         Origin     `json:"origin,omitempty"`
-	RecordedAt     *time.Time `json:"recordedAt,omitempty"` // when its hash was, if it was
-	RecordedBy     string     `json:"recordedBy,omitempty"` // the host
+	RecordedAt     *time.Time `json:"recordedAt,omitempty"` // when its hash was recorded, if it was
+	RecordedBy     string     `json:"recordedBy,omitempty"` // host name
 }
 
-// Outcome is what came of a job.
+// Outcome is the result of a job.
 type Outcome struct {
-	// all, the one that was saved, verified or proven, or those that were removed
+	// all, the one that was saved, verified or restored, or the removed ones
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
-	// what belongs to no snapshot; after a prune those that were removed
+	// objects that belong to no snapshot; after a prune, the removed ones
 	Strays []Object `json:"strays,omitempty"`
-	Unread []string `json:"unread,omitempty"` // manifests that cannot be read, and why
-	// Served is the version of the etcd that has served the one that was proven.
+	Unread []string `json:"unread,omitempty"` // unreadable manifests, with the reason
+	// Served is the version of the etcd that served the tested snapshot.
 	Served string `json:"served,omitempty"`
-	// Unprovable tells why this host can prove nothing of a snapshot, which says nothing against it.
+	// Unprovable is why this host cannot test a snapshot, which is no evidence against it.
 	Unprovable string `json:"unprovable,omitempty"`
 }
 
-// report is one line that a child prints.
+// report is one line of a child's output.
 type report struct {
 	Bytes   int64    `json:"bytes"`         // done so far
-	All     int64    `json:"all,omitempty"` // that are to be done, as far as is known; -1 when nobody can know
+	All     int64    `json:"all,omitempty"` // total, as far as known; -1 if it cannot be known
 	Error   string   `json:"error,omitempty"`
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
-// reportEvery is how often a child tells how far it is.
+// reportEvery is how often a child reports its progress.
 const reportEvery = time.Second
 
-// Meter is told how far a job is, in bytes.
+// Meter counts the progress of a job, in bytes.
 type Meter struct{ done, all atomic.Int64 }
 
-// Did counts so many more that were done.
+// Did adds n bytes done.
 func (m *Meter) Did(n int64) { m.done.Add(n) }
 
-// Remains notes how many are still to be done; with less than 0, that nobody knows.
+// Remains records how many bytes are still to be done; a negative n means unknown.
 func (m *Meter) Remains(n int64) {
 	if n < 0 {
 		m.all.Store(-1)
@@ -66,7 +66,7 @@ func (m *Meter) Remains(n int64) {
 
 func (m *Meter) report() report { return report{Bytes: m.done.Load(), All: m.all.Load()} }
 
-// ChildMain does one job in a process of its own and tells of it on w, until the context ends.
+// ChildMain runs one job in a process of its own and reports its progress on w, until the context ends.
 func ChildMain(ctx context.Context, w io.Writer, do func(context.Context, *Meter) (Outcome, error)) error {
 	m := &Meter{}
 	lines := json.NewEncoder(w)
@@ -81,7 +81,7 @@ func ChildMain(ctx context.Context, w io.Writer, do func(context.Context, *Meter
 				return
 			case <-ticker.C:
 				if lines.Encode(m.report()) != nil {
-					cancel() // nobody listens any more
+					cancel() // no process reads the reports any longer
 				}
 			}
 		}

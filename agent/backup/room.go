@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// spare is what is left free at least beside a copy of the database: etcd writes a file of 64 MB ahead of its log.
+	// spare is the least that stays free next to a copy of the database: etcd preallocates 64 MB for its log.
 	spare = 128 << 20
-	// spareMost bounds what a tenth of a large file system is.
+	// spareMost bounds a tenth of a large file system.
 	spareMost = 1 << 30
-	// lookEvery is after how many bytes the free space is read again: others write there too.
+	// lookEvery is how many bytes are written between two checks of the free space, which other processes use too.
 	lookEvery = 16 << 20
 )
 
-// ErrNoRoom means that a snapshot would take the space that others on the file system need: etcd may be one of them,
-// and it dies where it cannot write.
+// ErrNoRoom means that a snapshot would use up the space that others on the file system need. One of them may be etcd,
+// which dies if it cannot write.
 var ErrNoRoom = errors.New("there is too little free space")
 
-// Space is what a file system has, in bytes.
+// Space is the capacity of a file system, in bytes.
 type Space struct {
-	Free int64 // for users that are not root
-	Size int64 // 0 where the file system does not tell
+	Free int64 // for users other than root
+	Size int64 // 0 if the file system does not report it
 }
 
-// SpaceOf reads what the file system of a directory has.
+// SpaceOf reads the space of a directory's file system.
 func SpaceOf(dir string) (Space, error) {
 	var s unix.Statfs_t
 	err := unix.Statfs(dir, &s)
@@ -44,15 +44,15 @@ func SpaceOf(dir string) (Space, error) {
 	return Space{Free: int64(s.Bavail) * s.Bsize, Size: int64(s.Blocks) * s.Bsize}, nil
 }
 
-// room gives what will be written into a directory for as long as enough is left free there.
+// room passes on data to be written into a directory, as long as enough space is left there.
 type room struct {
 	r      io.Reader
 	dir    string
 	space  func(dir string) (Space, error)
 	remedy string
-	size   int64 // that the database has, as far as is known
+	size   int64 // of the database, as far as known
 
-	given, looked int64 // bytes, in all and when the space was read last
+	given, looked int64 // bytes passed on, in all and at the last check of the space
 }
 
 func (r *room) Read(p []byte) (int, error) {
@@ -67,8 +67,8 @@ func (r *room) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// enough holds the free space against what is still to come and what must be left then: as much as the database again,
-// as etcd needs it to defragment and its log grows meanwhile, and a tenth of a file system that is not large.
+// enough compares the free space with what is still to be written and what must be left then. The latter is the size of
+// the database again, as etcd needs it to defragment while its log grows, and a tenth of the file system up to a bound.
 func (r *room) enough() error {
 	space, err := r.space(r.dir)
 	if err != nil || space.Size <= 0 {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// disk is a file system of a given size. It has so much free at first, and one byte less for each that is read of from.
+// disk is a file system of a given size. Each byte read reduces its free space by one.
 type disk struct {
 	size, free int64
 	from       *counter
@@ -27,7 +27,7 @@ func (d disk) space(string) (Space, error) {
 	return s, nil
 }
 
-// counter gives bytes without end and counts them.
+// counter returns bytes without end and counts them.
 type counter struct{ n int64 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -35,7 +35,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestASnapshotIsNotTakenWhereItsDatabaseHasNoRoomTwice(t *testing.T) {
+func TestSnapshotNeedsSpaceForTwiceItsDatabase(t *testing.T) {
 	t.Parallel()
 	const size = 300 << 20
 	d, o := directory(t), options(t)
@@ -63,7 +63,7 @@ func TestASnapshotIsNotTakenWhereItsDatabaseHasNoRoomTwice(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsTakenAndVerifiedWhereThereIsRoomAndNotElsewhere(t *testing.T) {
+func TestSnapshotIsSavedAndVerifiedOnlyWithEnoughSpace(t *testing.T) {
 	t.Parallel()
 	d, o := directory(t), options(t)
 	from := streamOf(rawSnapshot(t))
@@ -82,11 +82,11 @@ func TestASnapshotIsTakenAndVerifiedWhereThereIsRoomAndNotElsewhere(t *testing.T
 	if err := Verify(t.Context(), d, lying, o); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v", err)
 	}
-	o.Space = func(string) (Space, error) { return Space{}, nil } // a file system that does not tell
+	o.Space = func(string) (Space, error) { return Space{}, nil } // a file system that does not report its size
 	must(t, Verify(t.Context(), d, m, o))
 }
 
-func TestADatabaseThatIsLargerThanItWasSaidStopsBeforeTheDiskIsFull(t *testing.T) {
+func TestDatabaseLargerThanAnnouncedStopsBeforeTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	from := &counter{}
@@ -99,7 +99,7 @@ func TestADatabaseThatIsLargerThanItWasSaidStopsBeforeTheDiskIsFull(t *testing.T
 	}
 }
 
-func TestADirectoryIsNotFilledToTheLastByte(t *testing.T) {
+func TestDirectoryIsNotFilledToTheLastByte(t *testing.T) {
 	t.Parallel()
 	from := &counter{}
 	host := disk{size: 1 << 30, free: spare + 40<<20, from: from}
@@ -116,12 +116,12 @@ func TestADirectoryIsNotFilledToTheLastByte(t *testing.T) {
 	must(t, d.PutIfAbsent(t.Context(), "small", []byte("verified\n")))
 }
 
-// unremovable is a store in which nothing can be taken away, as for one whose agent ends just then.
+// unremovable is a store whose objects cannot be deleted, as if the agent ends just then.
 type unremovable struct{ *Directory }
 
 func (unremovable) Delete(context.Context, string) error { return errFull }
 
-func TestAMarkOfAVerificationIsNeverGone(t *testing.T) {
+func TestVerificationMarkIsNeverMissing(t *testing.T) {
 	t.Parallel()
 	d := directory(t)
 	m := Manifest{Name: "one"}

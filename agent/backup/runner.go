@@ -19,62 +19,61 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Command is the hidden command that does a job.
+// Command is the hidden command that runs a job.
 const Command = "back-up"
 
 const (
-	// DefaultPatience and leastProgress: a job that does less in that time is ended.
+	// A job that does less than leastProgress within DefaultPatience is ended.
 	DefaultPatience = 2 * time.Minute
 	leastProgress   = 1 << 20
-	// maxLine bounds what a child tells: a list of some thousand snapshots.
+	// maxLine bounds a child's report: a list of some thousand snapshots.
 	maxLine = 16 << 20
-	// letGo is how long a child that is to end may take to take back what it was at. Then it is killed.
+	// letGo is how long a child may clean up after SIGTERM before it is killed.
 	letGo = abandon + 5*time.Second
 )
 
-// Runner runs jobs in child processes, one at a time: a store that hangs holds up nothing but the child.
+// Runner runs jobs in child processes, one at a time: a hung store blocks only the child.
 type Runner struct {
 	Command  []string // runs this program, up to its hidden command and the configuration
 	Patience time.Duration
 	Wall     func() time.Time
-	// Tidy takes away what a job may have left that has failed, once its process is gone; the next job waits for it. It
-	// may be nil.
+	// Tidy removes what a failed job may have left, once its process is gone. The next job waits for it. It may be nil.
 	Tidy func()
 
 	mu  sync.Mutex
 	job Job
-	end context.CancelCauseFunc // of the job
-	// alive is the child, which may hang after it was killed and its job was given up
+	end context.CancelCauseFunc // ends the job
+	// alive says that a child exists: it may hang after it was killed and its job abandoned
 	alive bool
 }
 
-// Job is what was asked of a runner last.
+// Job is the last job of a runner.
 type Job struct {
-	Number  int // 0 for none yet
+	Number  int // 0 if there was none
 	Kind    string
 	By      string
 	Started time.Time
 	Ended   time.Time // zero while it runs
-	Bytes   int64     // that were done so far, of reading and of writing
-	All     int64     // that are to be done, as far as is known; 0 while it is not, -1 when nobody can know
+	Bytes   int64     // read and written so far
+	All     int64     // total, as far as known; 0 while it is unknown, -1 if it cannot be known
 	Err     error
 	Outcome Outcome
 }
 
-// ErrRunning means that there is a job already.
+// ErrRunning means that another job is running.
 var ErrRunning = errors.New("another snapshot job is running")
 
-// ErrEnded means that a job was ended for the sake of something else: it has not failed.
+// ErrEnded means that a job was stopped for another operation, and did not fail.
 var ErrEnded = errors.New("it was stopped before it was done")
 
-// Job gives the last one.
+// Job returns the last job.
 func (r *Runner) Job() Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.job
 }
 
-// Start begins a job, unless one is running, and tells done of its end. The context ends it.
+// Start starts a job, unless one is running, and calls done at its end. The end of the context ends the job.
 func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done func(Job)) (Job, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +87,7 @@ func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done
 	return r.job, nil
 }
 
-// End ends the job if it is of that kind and runs, and says why. The error of the job is [ErrEnded] then.
+// End ends the running job if it is of that kind. The job's error is then [ErrEnded] with the reason.
 func (r *Runner) End(kind, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,15 +98,15 @@ func (r *Runner) End(kind, why string) {
 
 func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args []string, done func(Job)) {
 	defer cancel(nil)
-	told := make(chan ending, 1)
+	ends := make(chan ending, 1)
 	go func() {
 		var e ending
 		e.outcome, e.err = r.child(ctx, args)
-		told <- e
+		ends <- e
 	}()
-	e, gone := r.watch(ctx, cancel, told)
+	e, gone := r.watch(ctx, cancel, ends)
 	r.mu.Lock()
-	// Nobody can have started another: the child is alive until here.
+	// No other job can have started: alive was true until here.
 	r.job.Ended, r.job.Err, r.job.Outcome = r.Wall(), e.err, e.outcome
 	job := r.job
 	tidy := e.err != nil && r.Tidy != nil
@@ -116,7 +115,7 @@ func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args [
 	if !gone || tidy {
 		go func() { // the disk may hang, too
 			if !gone {
-				<-told
+				<-ends
 			}
 			if tidy {
 				r.Tidy()
@@ -131,25 +130,25 @@ func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args [
 	}
 }
 
-// ending is how a child has ended.
+// ending is the result of a child.
 type ending struct {
-	outcome Outcome // none after an error
+	outcome Outcome // empty after an error
 	err     error
 }
 
-// watch waits for the end of the child, and ends one that makes no progress. One that hangs is not gone.
-func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told <-chan ending) (e ending, gone bool) {
+// watch waits for the child, and ends one that makes no progress. gone is false if the child hangs.
+func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends <-chan ending) (e ending, gone bool) {
 	ticker := time.NewTicker(r.Patience)
 	defer ticker.Stop()
 	for before := int64(0); ; {
 		select {
-		case e := <-told:
+		case e := <-ends:
 			if e.err != nil && ctx.Err() != nil {
-				e.err = context.Cause(ctx) // it says more
+				e.err = context.Cause(ctx) // more specific
 			}
 			return e, true
 		case <-ctx.Done():
-			return abandoned(ctx, told)
+			return abandoned(ctx, ends)
 		case <-ticker.C:
 		}
 		now := r.Job().Bytes
@@ -161,12 +160,12 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told
 	}
 }
 
-// abandoned waits a moment for a child that was killed, to know whether it hangs.
-func abandoned(ctx context.Context, told <-chan ending) (e ending, gone bool) {
+// abandoned waits a moment for a killed child, to learn whether it hangs.
+func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 	timer := time.NewTimer(letGo + time.Second)
 	defer timer.Stop()
 	select {
-	case <-told: // that it was ended says more
+	case <-ends: // the cause says more than the child's error
 		return ending{err: context.Cause(ctx)}, true
 	case <-timer.C:
 		return ending{err: fmt.Errorf("%w; process and job end when the kernel lets go of them", context.Cause(ctx))},
@@ -185,7 +184,7 @@ func (r *Runner) child(ctx context.Context, args []string) (Outcome, error) {
 	read := make(chan report, 1)
 	go func() { read <- r.follow(reader) }()
 	err := command.Run()
-	_ = writer.Close() // it never fails
+	_ = writer.Close() // never fails
 	last := <-read
 	switch {
 	case last.Error != "":
@@ -201,7 +200,7 @@ func (r *Runner) child(ctx context.Context, args []string) (Outcome, error) {
 	return Outcome{}, fmt.Errorf("the process ended before it was done: %w", err)
 }
 
-// wasKilled tells whether the kernel, or somebody, has killed it. A child that was told to end gets its own error.
+// wasKilled reports whether the child was killed by a signal. A child that is asked to end returns an error of its own.
 func wasKilled(err error) bool {
 	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {
@@ -211,7 +210,7 @@ func wasKilled(err error) bool {
 	return known && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// follow notes how far the child is and gives the last that it says.
+// follow records the child's progress and returns its last report.
 func (r *Runner) follow(from *io.PipeReader) (last report) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
@@ -225,6 +224,6 @@ func (r *Runner) follow(from *io.PipeReader) (last report) {
 		r.job.Bytes, r.job.All = said.Bytes, said.All
 		r.mu.Unlock()
 	}
-	from.CloseWithError(io.ErrClosedPipe) // what cannot be read is not waited for
+	from.CloseWithError(io.ErrClosedPipe) // stop reading after an unreadable line
 	return last
 }

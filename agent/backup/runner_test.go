@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asChild is the argument by which this program, started again, is a child that does a job.
+// asChild is the argument that makes this program run a job as a child.
 const asChild = "-child-of-a-runner"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// childOf gives what a child does that is asked for that kind of job.
+// childOf returns the function of a child for a kind of job.
 func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 	return func(ctx context.Context, m *Meter) (Outcome, error) {
 		if args, is := strings.CutPrefix(kind, savesInto); is {
@@ -56,7 +56,7 @@ func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 		case "crash":
 			os.Stderr.WriteString("it has crashed\n")
 			os.Exit(2)
-		case "crawl": // on and on, and too little
+		case "crawl": // never stops, and is too slow
 			for range time.NewTicker(10 * time.Millisecond).C {
 				m.Did(1)
 			}
@@ -66,7 +66,7 @@ func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 	}
 }
 
-// savesInto begins the job that saves into a directory what lies in a file, by way of a spool.
+// savesInto is the prefix of the job that saves a file's content into a directory by way of a spool.
 const savesInto = "save|"
 
 func saveAlone(ctx context.Context, args []string, m *Meter) (Outcome, error) {
@@ -86,7 +86,7 @@ func runner(patience time.Duration) *Runner {
 	return &Runner{Command: []string{os.Args[0], asChild}, Patience: patience, Wall: time.Now}
 }
 
-// runs starts a job and gives it as it has ended.
+// runs starts a job and returns it once it has ended.
 func runs(t *testing.T, r *Runner, kind string) Job {
 	t.Helper()
 	ended := make(chan Job, 1)
@@ -101,7 +101,7 @@ func runs(t *testing.T, r *Runner, kind string) Job {
 	}
 }
 
-func TestAJobEndsAsItsProcessDoes(t *testing.T) {
+func TestJobEndsAsItsProcessDoes(t *testing.T) {
 	t.Parallel()
 	r := runner(bound)
 	if j := runs(t, r, "succeed"); j.Err != nil || j.Number != 1 || j.Bytes != 7<<20 || j.All != 7<<20 ||
@@ -121,7 +121,7 @@ func TestAJobEndsAsItsProcessDoes(t *testing.T) {
 	}
 }
 
-func TestAJobThatDoesNotGoOnIsEnded(t *testing.T) {
+func TestJobWithoutProgressIsEnded(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"hang", "crawl"} {
 		j := runs(t, runner(time.Second), kind)
@@ -151,7 +151,7 @@ func TestOneJobRunsAtATime(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsKilledNamesTheMemoryLimit(t *testing.T) {
+func TestErrorOfAKilledJobNamesTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	if j := runs(t, runner(bound), "killed"); j.Err == nil || !strings.Contains(j.Err.Error(), "signal: killed") ||
 		!strings.Contains(j.Err.Error(), "memory limit") {
@@ -159,7 +159,7 @@ func TestAJobThatIsKilledNamesTheMemoryLimit(t *testing.T) {
 	}
 }
 
-func TestAJobOfThatKindIsEndedForTheSakeOfSomethingElseAndTidiedUpAfter(t *testing.T) {
+func TestJobCanBeStoppedByKindAndIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	r := runner(bound)
 	tidied := make(chan struct{})
@@ -168,7 +168,7 @@ func TestAJobOfThatKindIsEndedForTheSakeOfSomethingElseAndTidiedUpAfter(t *testi
 	ended := make(chan Job, 1)
 	_, err := r.Start(t.Context(), "hang", "root", nil, func(j Job) { ended <- j })
 	must(t, err)
-	r.End("drill", "it is no drill")
+	r.End("drill", "it is no restore test")
 	select {
 	case j := <-ended:
 		t.Fatalf("a job of another kind was ended: %v", j.Err)
@@ -181,9 +181,9 @@ func TestAJobOfThatKindIsEndedForTheSakeOfSomethingElseAndTidiedUpAfter(t *testi
 	select {
 	case <-tidied:
 	case <-time.After(bound):
-		t.Error("nobody has tidied up")
+		t.Error("Tidy was not called")
 	}
-	for { // until it is noted that all is tidy
+	for { // until the runner has noted the end of Tidy
 		_, err := r.Start(t.Context(), "succeed", "root", nil, func(j Job) { ended <- j })
 		if err == nil {
 			break
@@ -195,8 +195,8 @@ func TestAJobOfThatKindIsEndedForTheSakeOfSomethingElseAndTidiedUpAfter(t *testi
 	}
 }
 
-// A job is asked for again and again while another ends: each done is told of its own job and of no other's.
-func TestAJobThatStartsAsAnotherEndsIsNotTakenForIt(t *testing.T) {
+// Jobs are started again and again while others end: each done must receive its own job.
+func TestJobThatStartsAsAnotherEndsIsNotMistakenForIt(t *testing.T) {
 	t.Parallel()
 	r := runner(bound)
 	const jobs = 20

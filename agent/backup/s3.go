@@ -19,31 +19,31 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// partSize bounds the memory that an upload of unknown length takes: one part is held at a time. With at most 10,000
-// parts a snapshot may have 156 GiB.
+// partSize bounds the memory for an upload of unknown length: one part is held at a time. With at most 10,000 parts, a
+// snapshot can have 156 GiB.
 const partSize = 16 << 20
 
-// tries is how often a request is made that fails for a reason which may pass.
+// tries is how often a request is tried that fails for a transient reason.
 const tries = 3
 
-// maxCredentials bounds a file of credentials, in bytes, and maxAuthorities one of certificates.
+// maxCredentials bounds a file of credentials, in bytes, and maxAuthorities a file of CA certificates.
 const (
 	maxCredentials = 16 << 10
 	maxAuthorities = 1 << 20
 )
 
-// S3Options say how an S3-compatible store is reached.
+// S3Options configure the access to an S3-compatible store.
 type S3Options struct {
 	Endpoint    *url.URL // scheme, host and port
-	Bucket      string   // must be there
+	Bucket      string   // must exist
 	Prefix      string   // of all names, before the cluster's; may be empty
 	Cluster     string
-	Region      string // empty: the store is asked
+	Region      string // empty: ask the store
 	Credentials string // path of the file with the keys
-	CA          string // path of the certificate authorities; empty: those of the system
+	CA          string // path of the CA certificates; empty: those of the system
 }
 
-// S3 is a store that speaks S3's protocol.
+// S3 is a store with the S3 protocol.
 type S3 struct {
 	client *minio.Core
 	bucket string
@@ -51,7 +51,7 @@ type S3 struct {
 	file   string // of the credentials, for errors
 }
 
-// OpenS3 opens the store of a cluster. It reads the files that the options name, and connects to nothing yet.
+// OpenS3 opens the store of a cluster. It reads the files named in the options, and does not connect yet.
 func OpenS3(o S3Options) (*S3, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the store %s: %w", o.Endpoint.Host, err) }
 	key, secret, err := readCredentials(o.Credentials)
@@ -85,13 +85,13 @@ func OpenS3(o S3Options) (*S3, error) {
 }
 
 const (
-	maxHeader = 64 << 10 // what belongs to an object is in the header of its answer
-	// maxAnswer bounds an answer that is read into memory as a whole, such as a page of a listing: 1000 objects, whose
-	// names have up to 1 KiB each.
+	maxHeader = 64 << 10 // an object's metadata comes in the header
+	// maxAnswer bounds an answer that is read into memory, such as a page of a listing: 1000 objects with names of up
+	// to 1 KiB each.
 	maxAnswer = 4 << 20
 )
 
-// boundedAnswers bounds all answers of a store but the contents of objects, which are read as a stream.
+// boundedAnswers bounds all answers of a store except for the contents of objects, which are streamed.
 type boundedAnswers struct{ http.RoundTripper }
 
 func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -104,7 +104,7 @@ func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// boundedBody fails when it is longer than it may be.
+// boundedBody fails beyond its limit.
 type boundedBody struct {
 	io.ReadCloser
 	left int64
@@ -125,10 +125,10 @@ func (s *S3) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return r, s.plain(err)
 }
 
-// List gives the objects of the cluster.
+// List returns the objects of the cluster.
 func (s *S3) List(ctx context.Context) ([]Object, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the listing where it is not read to its end
+	defer cancel() // stops the listing if not all of it is read
 	var all []Object
 	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix}) {
 		if o.Err != nil {
@@ -143,7 +143,7 @@ func (s *S3) List(ctx context.Context) ([]Object, error) {
 	return all, ctx.Err()
 }
 
-// Put writes an object of unknown length, a part at a time. The parts of one that fails are taken back.
+// Put writes an object of unknown length in parts. If it fails, it removes the parts.
 func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, content, -1, minio.PutObjectOptions{
 		PartSize: partSize, NumThreads: 1, ContentType: "application/octet-stream",
@@ -157,7 +157,7 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	return nil
 }
 
-// PutIfAbsent writes an object of known length: with an unknown one the condition would not reach the store.
+// PutIfAbsent writes an object of known length: with an unknown one, the condition would not reach the store.
 func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	o.SetMatchETagExcept("*")
@@ -168,14 +168,14 @@ func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error
 	return s.plain(err)
 }
 
-// Replace writes an object over the one before, which the store does in one step.
+// Replace overwrites an object, which the store does atomically.
 func (s *S3) Replace(ctx context.Context, name string, content []byte) error {
 	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(content), int64(len(content)), o)
 	return s.plain(err)
 }
 
-// holds tells whether an object is there with just that content.
+// holds reports whether an object exists with exactly that content.
 func (s *S3) holds(ctx context.Context, name string, content []byte) bool {
 	r, err := s.Get(ctx, name)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *S3) holds(ctx context.Context, name string, content []byte) bool {
 	return err == nil && bytes.Equal(there, content)
 }
 
-// Delete takes an object away.
+// Delete removes an object.
 func (s *S3) Delete(ctx context.Context, name string) error {
 	err := s.client.RemoveObject(ctx, s.bucket, s.prefix+name, minio.RemoveObjectOptions{})
 	if err = s.plain(err); errors.Is(err, ErrNoSnapshot) {
@@ -195,7 +195,7 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// plain says what the store's error means. What came from the reader of an upload is left as it is.
+// plain explains the store's error. It does not change an error of the uploaded reader.
 func (s *S3) plain(err error) error {
 	answer, is := errors.AsType[minio.ErrorResponse](err)
 	if !is {
@@ -221,7 +221,7 @@ func (s *S3) plain(err error) error {
 	return fmt.Errorf("the store answers %s: %w", answer.Code, err)
 }
 
-// readCredentials reads the two keys. No error shows what is in the file.
+// readCredentials reads the two keys. No error shows the content of the file.
 func readCredentials(path string) (key, secret string, err error) {
 	text, err := readPrivate(path, maxCredentials)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAListingWithoutAnEndIsNotReadIntoMemory(t *testing.T) {
+func TestEndlessListingIsNotReadIntoMemory(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -25,7 +25,7 @@ func TestAListingWithoutAnEndIsNotReadIntoMemory(t *testing.T) {
 		for sent.Load() < 64<<20 {
 			n, err := io.WriteString(w, object)
 			if sent.Add(int64(n)); err != nil {
-				return // the store is not listened to any more
+				return // the client has stopped reading
 			}
 		}
 		_, _ = io.WriteString(w, "</ListBucketResult>")

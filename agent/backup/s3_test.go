@@ -41,7 +41,7 @@ func s3To(t *testing.T, address, secret string) *S3 {
 	return s
 }
 
-func TestAnS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
+func TestS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
 	t.Parallel()
 	address, _ := testbed.StartS3(t)
 	s, o := s3To(t, address, testbed.S3SecretKey), options(t)
@@ -75,7 +75,7 @@ func TestAnS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
 	}
 }
 
-func TestOfManyWhoWriteOneNameToAnS3StoreOneGetsIt(t *testing.T) {
+func TestOneOfManyConcurrentS3WritersGetsTheName(t *testing.T) {
 	t.Parallel()
 	address, dir := testbed.StartS3(t)
 	var won atomic.Int64
@@ -99,14 +99,14 @@ func TestOfManyWhoWriteOneNameToAnS3StoreOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestAManifestWhoseFirstAnswerWasLostIsWritten(t *testing.T) {
+func TestManifestIsWrittenIfTheFirstAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	address, _ := testbed.StartS3(t)
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	var puts atomic.Int64
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && puts.Add(1) == 1 {
-			forward.ServeHTTP(httptest.NewRecorder(), r) // the store has it, and nobody hears of it
+			forward.ServeHTTP(httptest.NewRecorder(), r) // the store has it, and the answer is lost
 			panic(http.ErrAbortHandler)
 		}
 		forward.ServeHTTP(w, r)
@@ -115,14 +115,14 @@ func TestAManifestWhoseFirstAnswerWasLostIsWritten(t *testing.T) {
 	s := s3To(t, strings.TrimPrefix(between.URL, "http://"), testbed.S3SecretKey)
 	must(t, s.PutIfAbsent(t.Context(), "one.json", []byte("mine")))
 	if n := puts.Load(); n < 2 {
-		t.Errorf("it was asked %d times: no answer was lost", n)
+		t.Errorf("%d requests: no answer was lost", n)
 	}
 	if err := s.PutIfAbsent(t.Context(), "one.json", []byte("another's")); err == nil {
 		t.Error("another's is written over it")
 	}
 }
 
-func TestWhatAnS3StoreGivesBackDamagedIsFound(t *testing.T) {
+func TestDamagedS3ObjectIsDetected(t *testing.T) {
 	t.Parallel()
 	address, dir := testbed.StartS3(t)
 	s, o := s3To(t, address, testbed.S3SecretKey), options(t)
@@ -141,15 +141,15 @@ func TestWhatAnS3StoreGivesBackDamagedIsFound(t *testing.T) {
 	}
 }
 
-func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) {
+func TestS3ErrorNamesTheStoreAndNotItsKeys(t *testing.T) {
 	t.Parallel()
 	address, dir := testbed.StartS3(t)
 	raw := rawSnapshot(t)
-	nobody := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	unused := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	missing := s3To(t, address, testbed.S3SecretKey)
 	missing.bucket = "no-such-bucket"
 	for want, s := range map[string]*S3{
-		"connection refused":           s3To(t, nobody, testbed.S3SecretKey),
+		"connection refused":           s3To(t, unused, testbed.S3SecretKey),
 		"the store refuses the keys":   s3To(t, address, "wrong-key"),
 		"has no bucket no-such-bucket": missing,
 	} {
@@ -160,7 +160,7 @@ func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) 
 			t.Errorf("%v, want %q", err, want)
 		}
 		if strings.Contains(fmt.Sprint(err), "wrong-key") || strings.Contains(fmt.Sprint(err), testbed.S3SecretKey) {
-			t.Errorf("a key is told: %v", err)
+			t.Errorf("the error shows a key: %v", err)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*", "*", "*")); err != nil || len(left) > 0 {
@@ -168,7 +168,7 @@ func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) 
 	}
 }
 
-func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
+func TestAbandonedUploadLeavesNothing(t *testing.T) {
 	t.Parallel()
 	address, dir := testbed.StartS3(t)
 	s := s3To(t, address, testbed.S3SecretKey)
@@ -177,7 +177,7 @@ func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
 	// the store has the first part, and the rest never comes
 	content := io.MultiReader(io.LimitReader(rand.Reader, partSize+1), endless{ctx, cancel})
 	if err := s.Put(ctx, "half", content); err == nil {
-		t.Error("it was put")
+		t.Error("the upload succeeded")
 	}
 	left, err := s.List(t.Context())
 	must(t, err)
@@ -191,7 +191,7 @@ func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
 	}
 }
 
-// endless cancels once it is read and gives nothing.
+// endless cancels on the first read and returns nothing.
 type endless struct {
 	ctx    context.Context
 	cancel func()
@@ -203,7 +203,7 @@ func (e endless) Read([]byte) (int, error) {
 	return 0, e.ctx.Err()
 }
 
-func TestAnUploadTakesLittleMemory(t *testing.T) {
+func TestUploadTakesLittleMemory(t *testing.T) {
 	address, _ := testbed.StartS3(t)
 	s := s3To(t, address, testbed.S3SecretKey)
 	var before, now runtime.MemStats
@@ -211,7 +211,7 @@ func TestAnUploadTakesLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	most := uint64(0)
 	content := io.LimitReader(rand.Reader, 160<<20)
-	err := s.Put(t.Context(), "large", told{content, func(int64) {
+	err := s.Put(t.Context(), "large", metered{content, func(int64) {
 		if runtime.ReadMemStats(&now); now.HeapInuse > before.HeapInuse {
 			most = max(most, now.HeapInuse-before.HeapInuse)
 		}
@@ -223,12 +223,12 @@ func TestAnUploadTakesLittleMemory(t *testing.T) {
 	}
 }
 
-func TestALargeDatabaseIsSavedInAnS3StoreInLittleMemory(t *testing.T) {
+func TestLargeDatabaseIsSavedToS3InLittleMemory(t *testing.T) {
 	address, _ := testbed.StartS3(t)
 	savesInLittleMemory(t, s3To(t, address, testbed.S3SecretKey))
 }
 
-func TestCredentialsThatOthersMayReadAreRefused(t *testing.T) {
+func TestCredentialsReadableByOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "credentials")
 	for text, want := range map[string]string{

@@ -24,8 +24,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The clock of a bubble stands at midnight of 2000-01-01, and the store's does not.
-func TestAStoreWhoseClockIsAnotherRefusesAllAndTheErrorSaysWhatToDo(t *testing.T) {
+// The clock of a synctest bubble starts at midnight of 2000-01-01; the store's clock does not.
+func TestErrorOfAStoreWithAWrongClockNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	address, objects := testbed.StartS3(t)
 	credentials := testbed.S3Credentials(t, testbed.S3SecretKey)
@@ -52,7 +52,7 @@ func TestAStoreWhoseClockIsAnotherRefusesAllAndTheErrorSaysWhatToDo(t *testing.T
 	}
 }
 
-func TestAStoreThatIsFullSaysSoAndKeepsWhatItHas(t *testing.T) {
+func TestFullStoreReportsItAndKeepsItsObjects(t *testing.T) {
 	t.Parallel()
 	address, objects := testbed.StartS3(t)
 	if err := unix.Mount("tmpfs", objects, "tmpfs", 0, "size=32m"); err != nil {
@@ -89,14 +89,14 @@ func TestAStoreThatIsFullSaysSoAndKeepsWhatItHas(t *testing.T) {
 	r, err := s.Get(t.Context(), "before")
 	must(t, err)
 	if got, err := io.ReadAll(r); err != nil || string(got) != "kept" {
-		t.Errorf("what was there before is %q, %v", got, err)
+		t.Errorf("the earlier object is %q, %v", got, err)
 	}
 	must(t, r.Close())
 	must(t, os.Remove(fill.Name()))
 	must(t, s.PutIfAbsent(t.Context(), "manifest", large))
 }
 
-// objectsIn gives the files of a bucket's directory.
+// objectsIn returns the files of a bucket's directory.
 func objectsIn(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -108,9 +108,9 @@ func objectsIn(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-func TestAStoreThatTakesNothingAnyMoreIsGivenUp(t *testing.T) {
+func TestStoreThatStopsAcceptingDataIsAbandoned(t *testing.T) {
 	t.Parallel()
-	for name, tick := range map[string]time.Duration{"it stands": time.Hour, "it trickles": 10 * time.Millisecond} {
+	for name, tick := range map[string]time.Duration{"it hangs": time.Hour, "it trickles": 10 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address, objects := testbed.StartS3(t)
@@ -120,18 +120,18 @@ func TestAStoreThatTakesNothingAnyMoreIsGivenUp(t *testing.T) {
 			r := &Runner{Patience: 2 * time.Second, Wall: time.Now}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			tells, over := make(chan ending, 1), make(chan struct{})
+			ends, over := make(chan ending, 1), make(chan struct{})
 			go func() {
 				defer close(over)
 				all := int64(0)
-				tells <- ending{err: s.Put(ctx, "slow", told{io.LimitReader(rand.Reader, 40<<20), func(n int64) {
+				ends <- ending{err: s.Put(ctx, "slow", metered{io.LimitReader(rand.Reader, 40<<20), func(n int64) {
 					all += n
 					r.mu.Lock()
 					r.job.Bytes = all
 					r.mu.Unlock()
 				}})}
 			}()
-			e, _ := r.watch(ctx, cancel, tells)
+			e, _ := r.watch(ctx, cancel, ends)
 			const want = "the store or etcd does not answer: "
 			if e.err == nil || !strings.Contains(e.err.Error(), want) {
 				t.Errorf("%v", e.err)
@@ -139,18 +139,17 @@ func TestAStoreThatTakesNothingAnyMoreIsGivenUp(t *testing.T) {
 			testbed.Eventually(t, time.Minute, "nothing to be left", func() bool {
 				return len(objectsIn(t, objects)) == 0
 			})
-			cut() // with its last requests, which take the upload back, the library has much patience
+			cut() // otherwise the library retries its last requests, which remove the upload, for long
 			select {
 			case <-over:
 			case <-time.After(time.Minute):
-				t.Error("the upload goes on")
+				t.Error("the upload continues")
 			}
 		})
 	}
 }
 
-// trickling forwards connections to a store: as many bytes as that at once, and then one with every
-// tick, until the context ends.
+// trickling relays connections to a store: fast bytes at once, and then one per tick, until the context ends.
 func trickling(ctx context.Context, t *testing.T, to string, fast int64, tick time.Duration) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// abandon bounds taking away what was written before something failed.
+// abandon bounds the cleanup after a failure.
 const abandon = 20 * time.Second
 
-// Stream is a snapshot of a member as etcd sends it. Its end is the SHA-256 of what came before.
+// Stream is a snapshot as a member of etcd sends it. It ends with the SHA-256 of the rest.
 type Stream struct {
 	io.Reader
 
 	Cluster, ClusterID, Member, Host, EtcdVersion string // as in the manifest
 
-	Size int64 // in bytes, as the member says; 0 where it is not known
+	Size int64 // in bytes, as the member reports it; 0 if unknown
 }
 
-// Options say how a snapshot is taken or verified.
+// Options configure how a snapshot is saved or verified.
 type Options struct {
-	Spool      string      // directory on this host with room for the database; nothing stays in it
+	Spool      string      // directory on this host with space for the database; empty again afterwards
 	Recipients Recipients  // to encrypt to
 	Identities Identities  // to decrypt with
 	Now        time.Time   // for the name and the manifest
-	Progress   func(int64) // is told of each so many bytes that were done; nil for nobody
-	Remains    func(int64) // is told how many are still to be done, -1 when nobody knows; nil for nobody
+	Progress   func(int64) // receives each number of bytes done; may be nil
+	Remains    func(int64) // receives how many bytes are left, -1 if unknown; may be nil
 
-	Space func(dir string) (Space, error) // what is free there; nil for [SpaceOf]
+	Space func(dir string) (Space, error) // returns the free space; nil for [SpaceOf]
 }
 
 func (o Options) progress() func(int64) {
@@ -45,21 +45,21 @@ func (o Options) progress() func(int64) {
 	return func(int64) {}
 }
 
-// remains tells how many bytes are still to be done.
+// remains reports how many bytes are left.
 func (o Options) remains(n int64) {
 	if o.Remains != nil {
 		o.Remains(n)
 	}
 }
 
-// How often a database is read to know what it holds, and to be stored.
+// How often a database is read to inspect it and to store it.
 const (
 	inspections = 2
-	storings    = 2 // it is written, and read back
+	storings    = 2 // written, and read back
 )
 
-// Save takes a snapshot into the store and gives its manifest. It returns without an error only when what lies in the
-// store was read back and is what was written.
+// Save saves a snapshot to the store and returns its manifest. It returns no error only if the stored bytes were read
+// back and are the written ones.
 func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
 	m, err := save(ctx, store, from, o)
 	if err != nil {
@@ -95,7 +95,7 @@ func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, e
 		return Manifest{}, fmt.Errorf("%.300q cannot be the name of an object: the host's name is in it", m.Name)
 	}
 	if err := put(ctx, store, &m, database, o); err != nil {
-		// Not even what is left of the time is used up by it: the reason may be that it has ended.
+		// The cleanup gets a bound of its own, as the failure may be that the context ended.
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
 		defer cancel()
 		return Manifest{}, errors.Join(err, store.Delete(again, m.DataName()))
@@ -113,11 +113,11 @@ func put(ctx context.Context, store Store, m *Manifest, database *spool, o Optio
 	sealing := make(chan struct{})
 	go func() {
 		defer close(sealing)
-		into.CloseWithError(sealInto(into, told{database, o.progress()}, o.Recipients))
+		into.CloseWithError(sealInto(into, metered{database, o.progress()}, o.Recipients))
 	}()
 	stored.r = sealed
 	err := store.Put(ctx, m.DataName(), stored)
-	sealed.CloseWithError(err) // ends the other side if not all was read
+	sealed.CloseWithError(err) // ends the writer if not all was read
 	<-sealing
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func sealInto(w io.Writer, database io.Reader, to Recipients) error {
 	return errors.Join(err, sealed.Close())
 }
 
-// readBack holds the stored bytes against those that were written.
+// readBack compares the stored bytes with the written ones.
 func readBack(ctx context.Context, store Source, m Manifest, progress func(int64)) error {
 	object, err := store.Get(ctx, m.DataName())
 	if err != nil {
@@ -152,19 +152,19 @@ func readBack(ctx context.Context, store Source, m Manifest, progress func(int64
 	}
 	defer object.Close()
 	stored := &counted{r: io.LimitReader(whileWanted{ctx, object}, m.StoredSize+1), sum: sha256.New()}
-	if _, err := io.Copy(io.Discard, told{stored, progress}); err != nil {
+	if _, err := io.Copy(io.Discard, metered{stored, progress}); err != nil {
 		return err
 	}
 	return (&opened{manifest: m, stored: stored}).storedWhole()
 }
 
-// told tells of what is read.
-type told struct {
+// metered reports the bytes read.
+type metered struct {
 	r        io.Reader
 	progress func(int64)
 }
 
-func (t told) Read(p []byte) (int, error) {
+func (t metered) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
 	t.progress(int64(n))
 	return n, err

@@ -18,10 +18,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// asOther has this program use a store as another user: its directory and what to do follow.
+// asOther makes this program use a store as another user. Its directory and what to do follow.
 const asOther = "as-another-user"
 
-// otherUser does with the store in a directory what is named: put=NAME, read=NAME, mark=NAME, delete=NAME.
+// otherUser performs actions on the store in a directory: put=NAME, read=NAME, mark=NAME, delete=NAME.
 func otherUser(dir string, do []string) error {
 	syscall.Umask(0o077)
 	ctx := context.Background()
@@ -56,7 +56,7 @@ func otherUser(dir string, do []string) error {
 	return nil
 }
 
-// sharedPlace is a directory as administrators share it, that every user can enter.
+// sharedPlace returns a directory shared as administrators do, which every user can enter.
 func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(tempdir.New(t), "store")
@@ -66,9 +66,9 @@ func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 	return dir
 }
 
-// TestADirectoryIsSharedByHostsOnWhichQuorumdHasOtherIDs has two users of one group, as quorumd's user is on two hosts
-// that mount the same directory. Only root can become others: any other user plays both.
-func TestADirectoryIsSharedByHostsOnWhichQuorumdHasOtherIDs(t *testing.T) {
+// TestDirectoryIsSharedByHostsWithDifferentUserIDs has two users of one group, as if quorumd ran on two hosts that
+// mount the same directory. Only root can switch users; run by another user, that user plays both.
+func TestDirectoryIsSharedByHostsWithDifferentUserIDs(t *testing.T) {
 	t.Parallel()
 	const group, outside = 991, 65534
 	gid := os.Getegid()
@@ -106,11 +106,11 @@ func TestADirectoryIsSharedByHostsOnWhichQuorumdHasOtherIDs(t *testing.T) {
 		return
 	}
 	if err := as(30003, []uint32{outside}, "read=one"); err == nil {
-		t.Error("one who is not in the group reads a snapshot")
+		t.Error("a user outside of the group can read a snapshot")
 	}
 }
 
-func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
+func TestDirectoryWritableByOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	groups, err := os.Getgroups()
 	must(t, err)

@@ -12,19 +12,18 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// ownFile is the mode of a file that nobody else may read.
+// ownFile is the mode of a file that only its owner may read.
 const ownFile = 0o600
 
-// spool is a database on this host's disk. Unless it is to stay it has no name any more: it is
-// gone with the process, whatever ends that.
+// spool is a database on this host's disk. Unless it is to stay, it has no name, and vanishes with the process.
 type spool struct {
 	*os.File
 
 	size int64
 }
 
-// newSpool makes an empty one, and gives what is read for it: that ends where the host has too little space. With a
-// path it is a new file there, and stays.
+// newSpool creates an empty spool, and returns a reader that fails if the host has too little space. With a path, the
+// spool is a new file there, and stays.
 func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Reader, error) {
 	r := &room{
 		r: from, dir: o.Spool, space: o.Space, size: size,
@@ -50,14 +49,14 @@ func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Re
 	return &spool{File: f}, r, nil
 }
 
-// fill reads a database to its end and holds it against the checksum at its end.
+// fill reads a database to its end and compares it with the checksum there.
 func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (err error) {
-	// It is read several times and then gone: the kernel may keep it.
+	// It is read several times and then deleted: the kernel may cache it.
 	s.size, err = etcddb.Receive(ctx, &behind{file: s.File}, r, progress)
 	return err
 }
 
-// inspect tells what is in it.
+// inspect returns what the database contains.
 func (s *spool) inspect(ctx context.Context, progress func(int64)) (Contents, error) {
 	return etcddb.Inspect(ctx, s.File, progress)
 }

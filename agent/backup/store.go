@@ -16,37 +16,37 @@ const (
 	provenEnding   = ".proven"   // the same for when an etcd last served it
 )
 
-// MaxObjects bounds what a store may hold of one cluster. A store with more is refused.
+// MaxObjects bounds the objects of one cluster in a store. A store with more is refused.
 const MaxObjects = 20_000
 
-// Store keeps objects, of one cluster. Names have no slash in them. Errors name no secret.
+// Store keeps objects of one cluster. Names contain no slash. Errors show no secret.
 type Store interface {
 	Source
 	Sink
 }
 
-// Source is a store from which is read.
+// Source is a store to read from.
 type Source interface {
-	// Get opens an object. One that is not there is [ErrNoSnapshot].
+	// Get opens an object. If there is none, the error is [ErrNoSnapshot].
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// List gives all objects in no order, at most [MaxObjects]: more are an error.
+	// List returns all objects in any order, at most [MaxObjects]: more are an error.
 	List(ctx context.Context) ([]Object, error)
 }
 
-// Sink is a store to which is written.
+// Sink is a store to write to.
 type Sink interface {
-	// Put writes an object of unknown length. After an error nothing of that name is there.
+	// Put writes an object of unknown length. After an error there is no object of that name.
 	Put(ctx context.Context, name string, content io.Reader) error
-	// PutIfAbsent writes a small object, whole or not at all, unless there is one of that name: then it is an error.
-	// Of two who try at once one gets it.
+	// PutIfAbsent writes a small object, whole or not at all. It is an error if the name exists. Of two concurrent
+	// writers, one succeeds.
 	PutIfAbsent(ctx context.Context, name string, content []byte) error
-	// Replace writes a small object, over the one of that name if there is one: one of the two is there at any time.
+	// Replace writes a small object, over an existing one if any. At each moment either the old or the new one exists.
 	Replace(ctx context.Context, name string, content []byte) error
-	// Delete takes an object away. One that is not there is no error.
+	// Delete removes an object. A missing one is no error.
 	Delete(ctx context.Context, name string) error
 }
 
-// Object is what a store says of an object.
+// Object describes an object in a store.
 type Object struct {
 	Name     string
 	Size     int64

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bootstrap carries what the listed hosts tell each other before there is an etcd: whether each is new, and by
-// which attempt to make a cluster it stands.
+// Package bootstrap exchanges answers between the listed hosts before there is an etcd: whether each host is new, and
+// which attempt to create a cluster it supports.
 //
-// It promises that nothing is changed by who asks: a host serves one small document, made by the last round of its
-// loop, on the port that it has for Prometheus, and none when that round is too long ago. What is read is bounded in
-// bytes and time, is of the host whose name is listed, and is forgotten when it is not of now.
+// It promises that a request changes nothing: a host serves one small document, made by the last round of its loop, on
+// its metrics port, and nothing if that round is too old. An answer is bounded in bytes and time, must come from the
+// host of the listed name, and is dropped when it is old.
 package bootstrap
 
 import (
@@ -33,10 +33,10 @@ const (
 	version   = 1
 	maxBytes  = 4 << 10
 	maxText   = 200 // bytes of any field
-	intervals = 3   // of the loop, after which a word is not of now any more
+	intervals = 3   // of the loop, after which an answer is old
 )
 
-// document is what a host says of itself.
+// document is a host's answer.
 type document struct {
 	Version      int    `json:"version"`
 	Host         string `json:"host"`
@@ -47,37 +47,37 @@ type document struct {
 	Phase        string `json:"phase,omitempty"`
 }
 
-// Host is one that is listed.
+// Host is a listed host.
 type Host struct{ Name, URL string }
 
-// Options say whom to ask.
+// Options configure an Exchange.
 type Options struct {
 	Others   []Host
 	Interval time.Duration // of the loop
-	Timeout  time.Duration // of one question
+	Timeout  time.Duration // of one request
 	TLS      func() *tls.Config
 	Now      func() time.Duration
 }
 
-// Exchange tells the other hosts of this one, and this one of them. Its methods may be called by several at once.
+// Exchange serves this host's answer and collects those of the others. Its methods may be called concurrently.
 type Exchange struct {
 	opt    Options
 	client *http.Client
 
-	mu     sync.Mutex
-	own    document
-	toldAt time.Duration
-	told   bool
-	heard  map[string]answer
-	phases uint64 // how often the phase of own has changed: an answer of before is not one to this phase's question
+	mu          sync.Mutex
+	own         document
+	publishedAt time.Duration
+	published   bool
+	answers     map[string]answer
+	phases      uint64 // how often the phase of own has changed: an earlier answer does not count for this phase
 }
 
 type answer struct {
 	policy.BootstrapAnswer
-	at time.Duration // before it was asked
+	at time.Duration // when the request was sent
 }
 
-// New makes one that has asked nobody.
+// New returns an Exchange that has asked no host.
 func New(opt Options) *Exchange {
 	refuse := func(*http.Request, []*http.Request) error { return errors.New("it sends elsewhere") }
 	dial := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxBytes}
@@ -85,34 +85,34 @@ func New(opt Options) *Exchange {
 		dial.TLSClientConfig = opt.TLS()
 	}
 	return &Exchange{
-		opt: opt, heard: map[string]answer{},
+		opt: opt, answers: map[string]answer{},
 		client: &http.Client{Timeout: opt.Timeout, CheckRedirect: refuse, Transport: dial},
 	}
 }
 
-// fresh is for how long a word is of now.
+// fresh returns how long an answer is valid.
 func (p *Exchange) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Publish takes what this host says from now on. When its phase changes, what was answered before is forgotten: the
-// others are asked again by a host that has published the new one.
+// Publish sets this host's answer. A change of its phase drops the other hosts' answers: they must answer a host that
+// has published the new phase.
 func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.own.Phase != string(w.Phase) {
-		p.heard = map[string]answer{}
+		p.answers = map[string]answer{}
 		p.phases++
 	}
 	p.own = document{version, w.Name, w.Past, w.List, w.PromisedList, w.Attempt, string(w.Phase)}
-	p.toldAt, p.told = p.opt.Now(), true
+	p.publishedAt, p.published = p.opt.Now(), true
 }
 
-// Answers gives what the others say, in the order of the list. It never waits.
+// Answers returns the other hosts' answers, in the order of the list. It never blocks.
 func (p *Exchange) Answers() []policy.BootstrapAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []policy.BootstrapAnswer
 	for _, h := range p.opt.Others {
-		a, asked := p.heard[h.Name]
+		a, asked := p.answers[h.Name]
 		switch {
 		case !asked:
 			a.BootstrapAnswer = policy.BootstrapAnswer{Name: h.Name, Silent: "it has not been asked yet"}
@@ -125,10 +125,10 @@ func (p *Exchange) Answers() []policy.BootstrapAnswer {
 	return all
 }
 
-// ServeHTTP gives what this host says.
+// ServeHTTP serves this host's answer.
 func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
-	own, ready := p.own, p.told && p.opt.Now()-p.toldAt <= p.fresh()
+	own, ready := p.own, p.published && p.opt.Now()-p.publishedAt <= p.fresh()
 	p.mu.Unlock()
 	if !ready {
 		http.Error(w, "the loop has not turned lately", http.StatusServiceUnavailable)
@@ -136,10 +136,10 @@ func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(own) // who has gone need not know
+	_ = json.NewEncoder(w).Encode(own) // the client may be gone
 }
 
-// Run asks the others until ctx ends, while this host is new or has a request to make a cluster.
+// Run asks the other hosts until ctx ends, while this host is new or has a request to create a cluster.
 func (p *Exchange) Run(ctx context.Context) {
 	ticker := time.NewTicker(p.opt.Interval)
 	defer ticker.Stop()
@@ -158,10 +158,10 @@ func (p *Exchange) Run(ctx context.Context) {
 func (p *Exchange) asks() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.told && (p.own.Past == "" || p.own.Phase == string(policy.FoundingAsks))
+	return p.published && (p.own.Past == "" || p.own.Phase == string(policy.FoundingAsks))
 }
 
-// askAll asks all at once: what they say is of one moment.
+// askAll asks all hosts at once, so that their answers are from the same moment.
 func (p *Exchange) askAll(ctx context.Context) {
 	var all sync.WaitGroup
 	p.mu.Lock()
@@ -177,7 +177,7 @@ func (p *Exchange) askAll(ctx context.Context) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.phases == phases {
-				p.heard[h.Name] = answer{a, at}
+				p.answers[h.Name] = answer{a, at}
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func (p *Exchange) ask(ctx context.Context, h Host) (policy.BootstrapAnswer, err
 	return read(b, h.Name)
 }
 
-// read refuses what is not the word of that host.
+// read refuses what is not an answer of that host.
 func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 	var none policy.BootstrapAnswer
 	if len(b) > maxBytes {
@@ -232,7 +232,7 @@ func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 	}, nil
 }
 
-// brief gives the cause of an error, without the request.
+// brief returns the cause of an error, without the request.
 func brief(err error) string {
 	if e, is := errors.AsType[*url.Error](err); is {
 		err = e.Err

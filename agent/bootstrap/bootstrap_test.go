@@ -19,7 +19,7 @@ func post(now *time.Duration, others ...Host) *Exchange {
 	})
 }
 
-func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
+func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)
@@ -29,7 +29,7 @@ func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
 	says := func(want policy.BootstrapAnswer) {
 		t.Helper()
 		if got := n2.Answers(); len(got) != 1 || got[0] != want {
-			t.Errorf("n1 says %+v, not %+v", got, want)
+			t.Errorf("the answer is %+v, want %+v", got, want)
 		}
 	}
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been asked yet"})
@@ -45,10 +45,10 @@ func TestAWordIsServedAndHeardWhileItIsOfNow(t *testing.T) {
 	now += n2.fresh() + 1
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has not turned since
+	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has had no round since
 }
 
-func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
+func TestInvalidAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	for body, says := range map[string]string{
@@ -60,13 +60,13 @@ func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
 		`{"version":1,"host":"n1","past":"\u001b[2J"}`:                                 "no plain text",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(body)) // who refuses it may have gone
+			_, _ = w.Write([]byte(body)) // the client may be gone
 		}))
 		t.Cleanup(server.Close)
 		p := post(&now, Host{"n1", server.URL})
 		p.askAll(t.Context())
 		if got := p.Answers()[0]; !strings.Contains(got.Silent, says) || got.Attempt != "" {
-			t.Errorf("%.60s is taken as %+v", body, got)
+			t.Errorf("%.60s is accepted as %+v", body, got)
 		}
 	}
 	elsewhere := httptest.NewServer(http.RedirectHandler("/other", http.StatusFound))
@@ -74,11 +74,11 @@ func TestWhatIsNoWordOfThatHostIsRefused(t *testing.T) {
 	p := post(&now, Host{"n1", elsewhere.URL})
 	p.askAll(t.Context())
 	if got := p.Answers()[0]; !strings.Contains(got.Silent, "sends elsewhere") {
-		t.Errorf("one that redirects is taken as %+v", got)
+		t.Errorf("a redirect is accepted as %+v", got)
 	}
 }
 
-func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
+func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)
@@ -90,23 +90,23 @@ func TestAnAnswerOfBeforeARequestWasPublishedDoesNotCount(t *testing.T) {
 	n2.askAll(t.Context())
 	asked := policy.BootstrapAnswer{Name: "n1", List: "L"}
 	if got := n2.Answers()[0]; got != asked {
-		t.Fatalf("n1 says %+v", got)
+		t.Fatalf("the answer is %+v", got)
 	}
 	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it creates a cluster", Phase: policy.FoundingAsks})
 	if got := n2.Answers()[0]; got.Silent == "" {
-		t.Errorf("what n1 said before the request counts: %+v", got)
+		t.Errorf("an answer from before the request counts: %+v", got)
 	}
 	if !n2.asks() {
 		t.Error("a host with a request does not ask")
 	}
 	n2.askAll(t.Context())
 	if asked.Asked = policy.FoundingAsks; n2.Answers()[0] != asked {
-		t.Errorf("n1 says %+v, not %+v", n2.Answers()[0], asked)
+		t.Errorf("the answer is %+v, want %+v", n2.Answers()[0], asked)
 	}
 }
 
-// An answer that was under way while the request was published is one to the question of before.
-func TestAnAnswerUnderWayWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
+// An answer in flight while the request was published belongs to the earlier phase.
+func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	n1 := post(&now)

@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// Networks returns those from which a connection to the metrics listener is taken: this host's own, and those of Allow.
+// Networks returns the networks that may connect to the metrics listener: this host's own, and those of Allow.
 func (m Metrics) Networks() []netip.Prefix {
 	all := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	for _, text := range m.Allow {
-		if p, err := netip.ParsePrefix(text); err == nil { // it was checked
+		if p, err := netip.ParsePrefix(text); err == nil { // checked before
 			all = append(all, p.Masked())
 		}
 	}
 	return all
 }
 
-// defaultListen returns the address to listen on if none is set: no other host's, unless others may connect.
+// defaultListen returns the default address: only this host's, unless other networks are allowed.
 func (m Metrics) defaultListen() string {
 	if len(m.Allow) > 0 {
 		return ":9379"
@@ -35,7 +35,7 @@ func (m Metrics) defaultListen() string {
 // BootstrapHost is a host of bootstrap.hosts.
 type BootstrapHost struct{ Name, URL string }
 
-// Listed returns the hosts that make the cluster by themselves, by name. The first one starts.
+// Listed returns the hosts that create the cluster, by name. The first one starts.
 func (b Bootstrap) Listed() []BootstrapHost {
 	var all []BootstrapHost
 	for _, text := range b.Hosts {
@@ -46,7 +46,7 @@ func (b Bootstrap) Listed() []BootstrapHost {
 	return all
 }
 
-// URL returns where the host with that name answers the others; "" if it is not listed.
+// URL returns where the host of that name answers the others; "" if it is not listed.
 func (b Bootstrap) URL(name string) string {
 	for _, h := range b.Listed() {
 		if h.Name == name {
@@ -56,8 +56,8 @@ func (b Bootstrap) URL(name string) string {
 	return ""
 }
 
-// defaultListen returns the address on which the host with that name answers the others; "" if it is not listed. The
-// host of its URL may be a name, or an address that only others reach it by: all addresses stand for it.
+// defaultListen returns the address on which the host of that name answers the others; "" if it is not listed. It is
+// all addresses unless the URL has a loopback address, as the URL may have a name or an address that only others use.
 func (b Bootstrap) defaultListen(name string) string {
 	host, port, err := net.SplitHostPort(address(b.URL(name)))
 	if err != nil {
@@ -69,7 +69,7 @@ func (b Bootstrap) defaultListen(name string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Digest stands for the list, of this cluster.
+// Digest returns a hash of the list, for this cluster.
 func (b Bootstrap) Digest(cluster string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %d\n", cluster, b.Expect)
@@ -97,7 +97,7 @@ func checkListed(s string) error {
 
 func foundingRules(c *Config) []rule {
 	b := c.Bootstrap
-	if b.Expect == 0 && len(b.Hosts) == 0 { // none is asked
+	if b.Expect == 0 && len(b.Hosts) == 0 { // no other host is asked
 		return nil
 	}
 	names, urls := map[string]bool{}, map[string]bool{}

@@ -5,8 +5,8 @@ package config
 
 import "reflect"
 
-// Changed gives the paths of the keys, such as "timing.lockTTL", in which two configurations differ, in the order of
-// declaration. A section that only one of them has is given as such.
+// Changed returns the paths of the keys, such as "timing.lockTTL", in which two configurations differ, in the order of
+// declaration. A section that only one of them has counts as one key.
 func Changed(a, b Config) []string { return changed(reflect.ValueOf(a), reflect.ValueOf(b), "") }
 
 func changed(a, b reflect.Value, path string) []string {

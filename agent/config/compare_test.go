@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheKeysThatDifferAreNamed(t *testing.T) {
+func TestChangedNamesTheKeysThatDiffer(t *testing.T) {
 	t.Parallel()
 	const before = `
 cluster: {name: c, endpoints: [https://127.0.0.1:2379], tls: {ca: /ca}}

@@ -4,16 +4,16 @@
 // Package config reads quorumd's configuration file, which is YAML.
 //
 // It promises:
-//   - Strict. An unknown key, a key given twice, a value of the wrong kind or out of range, and values that
-//     contradict each other are errors. Nothing is guessed and nothing is ignored.
-//   - All at once. One call reports every problem of a file, each with its line, its key, what is wrong and
-//     what to do. No Go type is ever named.
-//   - Complete. A Config that Parse returns has every value filled in; nobody else knows a default.
-//   - Declared once. A key exists because a field of the structs in sections.go and sections_backup.go says so: name,
-//     kind, default, bounds and documentation stand there together. The default file is generated from it.
-//   - Bounded. Whatever the bytes are, Parse returns in bounded time and memory, and never panics.
-//   - No I/O beyond the file itself and the host name. Files that the configuration names are looked at by
-//     Config.CheckFiles only, so that a configuration can be checked on another machine.
+//   - Strict. An unknown key, a duplicate key, a value of the wrong type or out of range, and values that contradict
+//     each other are errors. Nothing is guessed and nothing is ignored.
+//   - All at once. One call reports every problem of a file, each with its line, its key, what is wrong and what to do.
+//     No Go type is ever named.
+//   - Complete. A Config that Parse returns has every value filled in; defaults exist only here.
+//   - Declared once. A key exists because a field of the structs in sections.go and sections_backup.go declares it,
+//     with name, type, default, bounds and documentation. The default file is generated from them.
+//   - Bounded. For any input, Parse returns in bounded time and memory, and never panics.
+//   - No I/O beyond the file itself and the host name. Only Config.CheckFiles looks at the files that the configuration
+//     names, so that a configuration can be checked on another machine.
 package config
 
 import (
@@ -30,8 +30,8 @@ import (
 // MaxFileSize bounds a configuration file, in bytes. A complete one with every comment has about 16 KiB.
 const MaxFileSize = 1 << 20
 
-// Load reads the configuration file at path. The error is Errors when the file was read and has problems;
-// otherwise it says why the file cannot be read and wraps the cause, so that errors.Is(err, fs.ErrNotExist) works.
+// Load reads the configuration file at path. If the file was read and has problems, the error is Errors. Otherwise it
+// wraps the cause, so that errors.Is(err, fs.ErrNotExist) works.
 func Load(path string) (Config, error) {
 	data, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,13 +43,13 @@ func Load(path string) (Config, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a configuration from data. name stands for the file in errors, as in name:12. The error is always
-// Errors, sorted by line, and then the Config is empty.
+// Parse reads a configuration from data. name is the file's name in errors, as in name:12. The error is always Errors,
+// sorted by line, and then the Config is empty.
 func Parse(name string, data []byte) (Config, error) {
 	return parse(name, data, os.Hostname)
 }
 
-// parse is Parse with the source of the machine's host name.
+// parse is Parse with a given source of the machine's host name.
 func parse(name string, data []byte, hostname func() (string, error)) (Config, error) {
 	text, problem := readText(name, data)
 	if problem != nil {
@@ -95,7 +95,7 @@ func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	}
 }
 
-// shortHostname gives the machine's host name up to the first dot, or reports why it cannot serve as host.name.
+// shortHostname returns the machine's host name up to the first dot, or reports why it cannot be host.name.
 func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	full, err := hostname()
 	if err != nil {
@@ -111,8 +111,8 @@ func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	return short
 }
 
-// readFile reads a regular file of at most MaxFileSize+1 bytes; one byte too many lets the caller see that it is
-// too large. Other kinds of files are refused because opening or reading a pipe can wait for ever.
+// readFile reads a regular file of at most MaxFileSize+1 bytes; the extra byte shows the caller that the file is too
+// large. Other types are refused, as opening or reading a pipe can block forever.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

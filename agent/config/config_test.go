@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// valid is the shortest configuration there is.
+// valid is the shortest valid configuration.
 const valid = `cluster:
   name: prod
   endpoints: [http://192.0.2.1:2379]
@@ -33,7 +33,7 @@ func mustParse(t *testing.T, data string) Config {
 	return c
 }
 
-func TestTheShortestFileGetsEveryDefault(t *testing.T) {
+func TestShortestFileGetsEveryDefault(t *testing.T) {
 	t.Parallel()
 	want := Config{
 		Mode: ModeObserve,
@@ -81,7 +81,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 	}
 }
 
-// everyKey sets every key to something that is not its default.
+// everyKey sets every key to a value other than its default.
 const everyKey = `mode: manage
 host: {name: Node_2, id: 0123-ab.c, domain: rack-7}
 cluster:
@@ -184,7 +184,7 @@ metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webCon
 paths: {state: /state, runtime: /run/q}
 `
 
-func TestEveryKeyIsTaken(t *testing.T) {
+func TestEveryKeyIsRead(t *testing.T) {
 	t.Parallel()
 	want := Config{
 		Mode: ModeManage,
@@ -271,7 +271,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 	}
 }
 
-func TestWhatYAMLWritesIsReadBack(t *testing.T) {
+func TestYAMLIsReadBackUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{valid, everyKey, string(Default())} {
 		c := mustParse(t, data)
@@ -285,7 +285,7 @@ func TestWhatYAMLWritesIsReadBack(t *testing.T) {
 	}
 }
 
-func TestYAMLWritesEveryKeyAsAPersonWould(t *testing.T) {
+func TestYAMLMatchesTheHandWrittenFile(t *testing.T) {
 	t.Parallel()
 	written, err := mustParse(t, everyKey).YAML()
 	if err != nil {
@@ -294,7 +294,7 @@ func TestYAMLWritesEveryKeyAsAPersonWould(t *testing.T) {
 	golden(t, "testdata/every-key.golden", string(written))
 }
 
-func TestAnEmptySectionIsNone(t *testing.T) {
+func TestEmptySectionCountsAsMissing(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, valid+"host:\ndisk:\n  # window: 5\ntiming: {}\n")
 	if diff := cmp.Diff(mustParse(t, valid), c); diff != "" {
@@ -302,7 +302,7 @@ func TestAnEmptySectionIsNone(t *testing.T) {
 	}
 }
 
-func TestAnEmptyTLSSectionMeansTheSystemsAuthorities(t *testing.T) {
+func TestEmptyTLSSectionMeansTheSystemsCAs(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1))
 	if diff := cmp.Diff(&TLS{}, c.Cluster.TLS); diff != "" {
@@ -310,7 +310,7 @@ func TestAnEmptyTLSSectionMeansTheSystemsAuthorities(t *testing.T) {
 	}
 }
 
-func TestParseAsksThisMachineForItsName(t *testing.T) {
+func TestParseUsesTheMachinesHostName(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -354,24 +354,24 @@ func TestLoadNamesTheFileInErrors(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesWhatIsNoReadableFile(t *testing.T) {
+func TestLoadRefusesUnreadableFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Load(filepath.Join(dir, "absent.yaml")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an absent file gives %v", err)
+		t.Errorf("an absent file: %v", err)
 	}
 	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "is a directory") {
-		t.Errorf("a directory gives %v", err)
+		t.Errorf("a directory: %v", err)
 	}
 	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
-		t.Errorf("a device gives %v", err)
+		t.Errorf("a device: %v", err)
 	}
 	large := filepath.Join(dir, "large.yaml")
 	if err := os.WriteFile(large, make([]byte, 10<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(large); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
-		t.Errorf("a file of 10 MiB gives %v", err)
+		t.Errorf("a file of 10 MiB: %v", err)
 	}
 }
 

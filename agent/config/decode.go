@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder fills a Config from the nodes of a file and collects what is wrong. It walks the nodes itself, because
-// the YAML library stops knowing unknown keys and positions as soon as a type decodes itself.
+// decoder fills a Config from the nodes of a file and collects the problems. It walks the nodes itself, because the
+// YAML library no longer reports unknown keys and positions once a type decodes itself.
 type decoder struct {
 	text
-	setAt map[string]int  // key path -> the line that sets it
-	bad   map[string]bool // key paths that have a problem; rules over several keys leave them alone
+	setAt map[string]int  // key path -> line that sets it
+	bad   map[string]bool // key paths with a problem; rules skip them
 	errs  Errors
 }
 
@@ -28,7 +28,7 @@ type key struct {
 	field reflect.StructField
 }
 
-// keysOf lists the keys of a section type whose own path is given; "" for the top level.
+// keysOf lists the keys of a section type with the given path; "" is the top level.
 func keysOf(section reflect.Type, path string) []key {
 	var keys []key
 	for field := range section.Fields() {
@@ -41,7 +41,7 @@ func keysOf(section reflect.Type, path string) []key {
 	return keys
 }
 
-// allKeys lists every key below a section type, sections included, in the order of declaration.
+// allKeys lists every key below a section type, including sections, in the order of declaration.
 func allKeys(section reflect.Type, path string) []key {
 	var keys []key
 	for _, k := range keysOf(section, path) {
@@ -62,7 +62,7 @@ func join(section, name string) string {
 
 func (k key) tag(name string) string { return k.field.Tag.Get(name) }
 
-// section gives the struct type of a key that is a section.
+// section returns the struct type of a key that is a section.
 func (k key) section() (reflect.Type, bool) {
 	t := k.field.Type
 	if t.Kind() == reflect.Pointer {
@@ -71,7 +71,7 @@ func (k key) section() (reflect.Type, bool) {
 	return t, t.Kind() == reflect.Struct
 }
 
-// optional says that the key is a section whose absence means something.
+// optional reports whether the key is a section whose absence has a meaning.
 func (k key) optional() bool { return k.field.Type.Kind() == reflect.Pointer }
 
 // decode reads the whole file into config, a Config.
@@ -85,7 +85,7 @@ func (d *decoder) add(path string, line int, message string) {
 	d.addRule(path, line, message)
 }
 
-// addRule reports a problem and leaves the value usable.
+// addRule reports a problem and keeps the value usable.
 func (d *decoder) addRule(path string, line int, message string) {
 	if !d.full() {
 		d.errs = append(d.errs, Problem{File: d.name, Line: line, Key: path, Message: message, Source: d.source(line)})
@@ -94,7 +94,7 @@ func (d *decoder) addRule(path string, line int, message string) {
 
 func (d *decoder) full() bool { return len(d.errs) > maxProblems }
 
-// allErrors gives what was collected; when that is not all, it ends with saying so.
+// allErrors returns the collected problems. If there were too many, the last one says so.
 func (d *decoder) allErrors() Errors {
 	if !d.full() {
 		return d.errs.sorted()
@@ -103,7 +103,7 @@ func (d *decoder) allErrors() Errors {
 	return append(d.errs[:maxProblems].sorted(), more)
 }
 
-// section reads a mapping into the struct v. A nil node is a section that the file does not have.
+// section reads a mapping into the struct v. A nil node is a section missing in the file.
 func (d *decoder) section(n *yaml.Node, v reflect.Value, path string) {
 	given := map[string]*yaml.Node{}
 	if n != nil {
@@ -114,7 +114,7 @@ func (d *decoder) section(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// pairs sorts the entries of a mapping by key, and reports keys that are unknown or given twice.
+// pairs returns the entries of a mapping by key, and reports unknown and duplicate keys.
 func (d *decoder) pairs(n *yaml.Node, section reflect.Type, path string) map[string]*yaml.Node {
 	keys := keysOf(section, path)
 	given := map[string]*yaml.Node{}
@@ -137,7 +137,7 @@ func (d *decoder) pairs(n *yaml.Node, section reflect.Type, path string) map[str
 	return given
 }
 
-// entries goes over the keys and values of a mapping.
+// entries iterates over the keys and values of a mapping.
 func entries(n *yaml.Node) func(yield func(name, value *yaml.Node) bool) {
 	return func(yield func(name, value *yaml.Node) bool) {
 		for pair := range slices.Chunk(n.Content, 2) {
@@ -148,7 +148,7 @@ func entries(n *yaml.Node) func(yield func(name, value *yaml.Node) bool) {
 	}
 }
 
-// showKey names a key in a path; it is quoted when it is not a plain word.
+// showKey formats a key for a path; it is quoted if it is not a plain word.
 func showKey(n *yaml.Node) string {
 	plain := n.Value != "" && len(n.Value) <= 60 && !strings.ContainsFunc(n.Value, func(r rune) bool {
 		return !isAlphanumeric(r) && r != '_' && r != '-'
@@ -162,7 +162,7 @@ func showKey(n *yaml.Node) string {
 	return quote(n.Value)
 }
 
-// value reads one key. A nil node is a key that the file does not set.
+// value reads one key. A nil node is a key missing in the file.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, k key) {
 	if sub, ok := k.section(); ok {
 		d.subsection(n, v, k, sub)
@@ -187,8 +187,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, k key) {
 	}
 }
 
-// subsection reads a key that is a section. A section with nothing in it, as when every line of it is a comment,
-// is the same as none.
+// subsection reads a key that is a section. An empty section, such as one with only comments, counts as missing.
 func (d *decoder) subsection(n *yaml.Node, v reflect.Value, k key, section reflect.Type) {
 	switch {
 	case n == nil || isNull(n):
@@ -210,7 +209,7 @@ func (d *decoder) subsection(n *yaml.Node, v reflect.Value, k key, section refle
 	d.section(n, v, k.path)
 }
 
-// setDefault gives v the declared default. That every default is valid is proven by the test of the default file.
+// setDefault sets v to the declared default. The test of the default file checks that every default is valid.
 func (d *decoder) setDefault(v reflect.Value, k key) {
 	if v.Kind() == reflect.Slice {
 		for _, entry := range listOf(k.tag("default")) {
@@ -229,7 +228,7 @@ func (d *decoder) report(path string, n *yaml.Node, err error) {
 	}
 }
 
-// list reads a list of texts: nothing twice, and not empty unless it has a default.
+// list reads a list of texts without duplicates. It may be empty only if it has a default.
 func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 	_, optional := k.field.Tag.Lookup("default")
 	switch {
@@ -261,7 +260,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 	}
 }
 
-// environment reads a mapping of variables. Values are taken as they are written, so that numbers need no quotes.
+// environment reads a mapping of variables. Values are taken as written, so that numbers need no quotes.
 func (d *decoder) environment(n *yaml.Node, v reflect.Value, k key) {
 	if n.Kind != yaml.MappingNode {
 		d.add(k.path, n.Line, "must be variables and values, as in \"ETCD_LOG_LEVEL: warn\", not "+describe(n))

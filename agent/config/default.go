@@ -5,12 +5,12 @@ package config
 
 import _ "embed" // for the default file
 
-//go:generate go test -run TestTheDefaultFileSaysWhatTheStructsDeclare -update
+//go:generate go test -run TestDefaultFileMatchesTheStructs -update
 
 //go:embed quorumd.yaml
 var defaultFile string
 
-// Default gives the commented default file: every key with what it means, its kind and its default. Keys that must
-// be set are shown with example values; the others are commented out, so that a later default reaches its user.
-// The file is generated from sections.go and sections_backup.go; a test keeps the two equal.
+// Default returns the default file with comments: every key with its meaning, type and default. Required keys have
+// example values. The others are commented out, so that a changed default of a later version takes effect. The file is
+// generated from sections.go and sections_backup.go; a test keeps them in sync.
 func Default() []byte { return []byte(defaultFile) }

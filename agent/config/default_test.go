@@ -18,12 +18,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func TestTheDefaultFileSaysWhatTheStructsDeclare(t *testing.T) {
+func TestDefaultFileMatchesTheStructs(t *testing.T) {
 	t.Parallel()
 	golden(t, "quorumd.yaml", generateDefault(t))
 }
 
-func TestTheDefaultFileIsTheDefaults(t *testing.T) {
+func TestDefaultFileHasTheDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := parse("quorumd.yaml", Default(), n1)
 	if err != nil {
@@ -49,7 +49,7 @@ etcd:
 	}
 }
 
-func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
+func TestDefaultFileHasEveryKeyWithItsDefault(t *testing.T) {
 	t.Parallel()
 	// with the sections for TLS and for S3
 	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:", ": https://192.0.2.1:")
@@ -91,7 +91,7 @@ func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 	}
 }
 
-// uncommented sets every key that the default file shows in a comment: #key, without a space after the mark.
+// uncommented sets every key that the default file has in a comment: #key, without a space after the mark.
 func uncommented(file string) string {
 	return regexp.MustCompile(`(?m)^( *)#([a-zA-Z])`).ReplaceAllString(file, "$1$2")
 }
@@ -106,7 +106,7 @@ func collectPaths(n *yaml.Node, path string, into map[string]bool) {
 	}
 }
 
-// generateDefault writes the default file from the files that declare the sections.
+// generateDefault generates the default file from the files that declare the sections.
 func generateDefault(t *testing.T) string {
 	t.Helper()
 	g := generator{t: t, docs: map[string]string{}}
@@ -161,7 +161,7 @@ func (g *generator) section(section reflect.Type, indent string) {
 			g.WriteString(indent + "# " + strings.TrimSuffix(line, "\n") + "\n")
 		}
 		if sub, ok := k.section(); ok {
-			mark := "" // a section whose absence means something is left out
+			mark := "" // an optional section is left out
 			if k.optional() {
 				mark = "#"
 			}
@@ -174,7 +174,7 @@ func (g *generator) section(section reflect.Type, indent string) {
 	}
 }
 
-// kindAndDefault says in brackets what a key takes and what its default is.
+// kindAndDefault returns in brackets what a key takes, and its default.
 func kindAndDefault(k key) string {
 	kind, _, _ := strings.Cut(k.kind(), " as in")
 	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "a "), "an ")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ParseDuration is time.ParseDuration that knows days of 24 hours, which come first: 2d, 1d12h, 0.5d. The command line
-// reads its durations in the same way.
+// ParseDuration extends time.ParseDuration with days of 24 hours, which come first: 2d, 1d12h, 0.5d. The command line
+// reads durations in the same way.
 func ParseDuration(s string) (time.Duration, error) {
 	days, rest, found := strings.Cut(s, "d")
 	if !found {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-func TestADurationMayHaveDays(t *testing.T) {
+func TestDurationMayHaveDays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour, "1.5d30m": 36*time.Hour + 30*time.Minute,
@@ -27,12 +27,12 @@ func TestADurationMayHaveDays(t *testing.T) {
 		"1.2.3d", "106752d", "106751d24h", "99999999999999999d", "1dd",
 	} {
 		if got, err := config.ParseDuration(text); err == nil {
-			t.Errorf("%q is taken for %v", text, got)
+			t.Errorf("%q is read as %v", text, got)
 		}
 	}
 }
 
-func TestTheConfigurationTakesDays(t *testing.T) {
+func TestConfigurationAcceptsDays(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("q.yaml", []byte("cluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\n"+
 		"etcd:\n  clientURL: http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\ntiming:\n  learnerMax: 1d12h\n"))

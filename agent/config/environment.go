@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Environment gives the variables with which the local etcd starts. cluster is its initial cluster; with a token that
-// of a new one, otherwise the one that it joins. etcd reads these only when its data directory is empty.
+// Environment returns the environment of the local etcd at its start. cluster is its initial cluster: a new one if
+// token is set, otherwise the existing cluster that it joins. etcd reads these only if its data directory is empty.
 func (c Config) Environment(cluster, token string) map[string]string {
 	env := map[string]string{
 		"ETCD_NAME":                        c.Host.Name,
@@ -38,7 +38,7 @@ func (c Config) Environment(cluster, token string) map[string]string {
 	return env
 }
 
-// environment gives etcd's variables for the files. Whoever connects has to show a certificate.
+// environment returns etcd's variables for the files. Clients and peers must present a certificate.
 func (t EtcdTLS) environment() map[string]string {
 	return map[string]string{
 		"ETCD_CERT_FILE": t.Cert, "ETCD_KEY_FILE": t.Key, "ETCD_TRUSTED_CA_FILE": t.CA,
@@ -48,10 +48,10 @@ func (t EtcdTLS) environment() map[string]string {
 	}
 }
 
-// Alone is the initial cluster of this host alone.
+// Alone returns the initial cluster of this host alone.
 func (c Config) Alone() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
 
-// StartGuardFile is the file whose presence keeps etcd's unit from starting. It lies beside the environment file.
+// StartGuardFile returns the file whose presence keeps etcd's unit from starting. It is next to the environment file.
 func (e Etcd) StartGuardFile() string {
 	base := filepath.Base(e.EnvironmentFile)
 	return filepath.Join(filepath.Dir(e.EnvironmentFile), strings.TrimSuffix(base, ".env")+".hold")

@@ -11,22 +11,23 @@ import (
 	"unicode"
 )
 
-// maxProblems bounds how many problems of one file are collected. A file with more is something else.
+// maxProblems bounds the collected problems. A file with more is probably no configuration.
 const maxProblems = 100
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one mistake in a configuration.
 type Problem struct {
-	// as given to Load or Parse; empty when the problem is not in the file's text
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`   // from 1; 0 when no line is to blame, as for a missing section
-	Key     string `json:"key,omitempty"`    // path of the key, as in "timing.lockTTL"; empty when the file is no YAML
+	// as passed to Load or Parse; empty if the problem is not in the file's text
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"` // from 1; 0 if the problem has no line, as with a missing section
+	// path of the key, as in "timing.lockTTL"; empty if the file is not valid YAML
+	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`          // what is wrong and what to do
-	Source  string `json:"source,omitempty"` // the line's text, fit for printing
-	// Dated says that it is a certificate which is not valid now: another one in its place ends it, without a restart.
+	Source  string `json:"source,omitempty"` // the line's text, safe to print
+	// Dated is set for a certificate that is not valid now: replacing it solves the problem without a restart.
 	Dated bool `json:"dated,omitempty"`
 }
 
-// String gives "file:line: key: message", without the key when the message begins with it.
+// String returns "file:line: key: message", without the key if the message begins with it.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -43,10 +44,10 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Errors is every problem found, in the order of the file. It is never empty when returned as an error.
+// Errors lists every problem found, in the order of the file. It is never empty when returned as an error.
 type Errors []Problem
 
-// Error gives one line for each problem, followed by the line of the file where there is one.
+// Error returns one line per problem, followed by the line of the file if there is one.
 func (e Errors) Error() string {
 	var lines []string
 	for _, p := range e {
@@ -58,7 +59,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Dated parts those that end by themselves when a certificate is renewed from all others.
+// Dated splits off the problems that end once a certificate is renewed.
 func (e Errors) Dated() (dated, others Errors) {
 	for _, p := range e {
 		if p.Dated {
@@ -70,18 +71,18 @@ func (e Errors) Dated() (dated, others Errors) {
 	return dated, others
 }
 
-// sorted puts problems into the order of the file.
+// sorted sorts problems in the order of the file.
 func (e Errors) sorted() Errors {
 	slices.SortStableFunc(e, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return e
 }
 
-// quote shows a value from the file in a message: escaped, and cut when it is long.
+// quote formats a value for a message: escaped, and truncated if it is long.
 func quote(s string) string {
 	return strconv.Quote(shorten(withoutSecret(s), 60))
 }
 
-// withoutSecret hides the rest of a text from where an identity of age begins in it: somebody has pasted the wrong key.
+// withoutSecret cuts a text where a private key of age begins, which an operator may have pasted by mistake.
 func withoutSecret(s string) string {
 	const begins = "AGE-SECRET-KEY-"
 	for i := range len(s) - len(begins) + 1 {
@@ -92,7 +93,7 @@ func withoutSecret(s string) string {
 	return s
 }
 
-// excerpt shows a line of the file: no control characters for the terminal, and cut when it is long.
+// excerpt formats a line of the file for a terminal: without control characters, and truncated if it is long.
 func excerpt(line string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func TestABadFileIsExplainedInFull(t *testing.T) {
+func TestEveryProblemOfABadFileIsReported(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) < 40 {
@@ -65,7 +65,7 @@ func TestNoErrorNamesAGoType(t *testing.T) {
 	}
 }
 
-func TestHostileFilesAreRefusedWithOneClearError(t *testing.T) {
+func TestHostileFileIsRefusedWithOneError(t *testing.T) {
 	t.Parallel()
 	var manyKeys strings.Builder
 	for i := range 60_000 {
@@ -97,12 +97,12 @@ func TestHostileFilesAreRefusedWithOneClearError(t *testing.T) {
 	}
 }
 
-// panicking stands for a file that trips a check inside the YAML parser.
+// panicking is a file that trips a check inside the YAML parser.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("internal error") }
 
-func TestAPanicOfTheYAMLParserIsAnError(t *testing.T) {
+func TestPanicOfTheYAMLParserIsAnError(t *testing.T) {
 	t.Parallel()
 	var n yaml.Node
 	if err := decodeNode(yaml.NewDecoder(panicking{}), &n); err == nil ||
@@ -111,12 +111,12 @@ func TestAPanicOfTheYAMLParserIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFileOfExactlyTheLimitIsRead(t *testing.T) {
+func TestFileOfExactlyTheMaximumSizeIsRead(t *testing.T) {
 	t.Parallel()
 	mustParse(t, valid+strings.Repeat("#", MaxFileSize-len(valid)))
 }
 
-func TestASecretKeyPastedByMistakeIsNotShown(t *testing.T) {
+func TestPrivateKeyPastedByMistakeIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, begin := range []string{"AGE-SECRET-KEY-1", "age-secret-key-pq-1"} {
 		shown := quote(begin+"VERYSECRET") + excerpt("  encryptTo: ["+begin+"VERYSECRET]")

@@ -19,9 +19,9 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 )
 
-// CheckFiles looks at the files that the configuration names for TLS and for the metrics listener: they exist, this
-// process can read them, certificates and keys are PEM, belong together and are valid today. It also looks for the
-// machine ID where there is no host.id. The error is Errors with every problem. Parse does not do this, so that a
+// CheckFiles checks the files that the configuration names for TLS and for the metrics listener: they exist, this
+// process can read them, certificates and keys are PEM, match each other and are valid today. It also checks the
+// machine ID if host.id is missing. The error is Errors with every problem. Parse does not do this, so that a
 // configuration can be checked on another machine.
 func (c Config) CheckFiles() error {
 	e := eyes("the user that runs quorumd")
@@ -60,7 +60,7 @@ func (c Config) CheckFiles() error {
 		_, err := HostID()
 		add("host.id", err)
 	}
-	if c.Etcd.Runner == RunnerProcess { // etcd is of the same user
+	if c.Etcd.Runner == RunnerProcess { // etcd runs as the same user
 		if problems, ok := errors.AsType[Errors](c.CheckEtcdFiles()); ok {
 			errs = append(errs, problems...)
 		}
@@ -71,7 +71,7 @@ func (c Config) CheckFiles() error {
 	return nil
 }
 
-// eyes are those with which files are looked at: in words, who must be able to read them.
+// eyes says, for messages, which user must be able to read the files.
 type eyes string
 
 // readNamed reads a file that the configuration names.
@@ -91,7 +91,7 @@ func (e eyes) readNamed(path string) ([]byte, error) {
 	return data, nil
 }
 
-// checkPassword wants one line that nobody but its owner may read; package cluster reads it, and holds it to the same.
+// checkPassword requires one line in a file that only its owner can read. Package cluster reads it by the same rules.
 func (e eyes) checkPassword(path string) error {
 	data, err := e.readNamed(path)
 	if err != nil {
@@ -110,7 +110,7 @@ func (e eyes) checkPassword(path string) error {
 	return nil
 }
 
-// checkAuthorities wants at least one certificate that is valid now; old ones beside it are common after a renewal.
+// checkAuthorities requires at least one certificate that is valid now; expired ones are common after a renewal.
 func (e eyes) checkAuthorities(path string, now time.Time) error {
 	data, err := e.readNamed(path)
 	if err != nil {
@@ -128,8 +128,8 @@ func (e eyes) checkAuthorities(path string, now time.Time) error {
 	return err
 }
 
-// readCertificate reads the client certificate. It gives the PEM text, even with an error about dates or usage, when
-// there is a certificate in it: whether the key fits can be said all the same.
+// readCertificate reads the client certificate. If only dates or usage are wrong, it also returns the PEM text, so that
+// the key can still be checked.
 func (e eyes) readCertificate(path string, now time.Time) ([]byte, error) {
 	data, err := e.readNamed(path)
 	if err != nil {
@@ -151,13 +151,13 @@ func (e eyes) readCertificate(path string, now time.Time) ([]byte, error) {
 	return data, nil
 }
 
-// usable tells whether a certificate may be used for that. One that names no use is for all.
+// usable reports whether a certificate may be used for that. A certificate without usages is valid for all.
 func usable(c *x509.Certificate, use x509.ExtKeyUsage) bool {
 	return len(c.ExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, use) ||
 		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
-// parseCertificates gives the certificates of a PEM file, at least one.
+// parseCertificates returns the certificates of a PEM file, at least one.
 func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	var other []string
@@ -181,7 +181,7 @@ func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	return nil, fmt.Errorf("%s is not PEM (no BEGIN CERTIFICATE in it); convert it to PEM or correct the path", path)
 }
 
-// datesError says that a certificate is not valid now.
+// datesError means that a certificate is not valid now.
 type datesError struct {
 	path string
 	cert *x509.Certificate
@@ -197,18 +197,18 @@ func (e *datesError) Error() string {
 	return name + " expired on " + e.cert.NotAfter.UTC().Format(time.RFC3339)
 }
 
-// remedy is the first command, on the machine that has the authority of quorumctl.
+// remedy returns the first command to run on the machine with quorumctl's CA.
 func (e *datesError) remedy(host string) string {
 	switch {
 	case e.now.Before(e.cert.NotBefore):
 		return "check this machine's clock: timedatectl"
 	case e.cert.IsCA:
-		return "renew it: quorumctl pki rotate begin, where your authority is"
+		return "renew it: quorumctl pki rotate begin, on the host with your CA"
 	}
-	return "renew it: quorumctl pki renew " + cmp.Or(host, "NAME") + ", where your authority is"
+	return "renew it: quorumctl pki renew " + cmp.Or(host, "NAME") + ", on the host with your CA"
 }
 
-// problemOf makes a problem of what is wrong with a file.
+// problemOf turns a file's error into a Problem.
 func (c Config) problemOf(key string, err error) Problem {
 	if dates, ok := errors.AsType[*datesError](err); ok {
 		return Problem{Key: key, Message: dates.Error() + "; " + dates.remedy(c.Host.Name), Dated: true}
@@ -223,7 +223,7 @@ func checkDates(path string, cert *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// readPrivateKey gives the PEM text of a file with a private key that needs no passphrase.
+// readPrivateKey returns the PEM text of a file with a private key that needs no passphrase.
 func (e eyes) readPrivateKey(path string) ([]byte, error) {
 	data, err := e.readNamed(path)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// CheckEtcdFiles looks at the files of etcd.tls with the eyes of etcd's user: this process can read them, each
-// certificate belongs to its key, is valid today, may be used as etcd uses it, is good for the host of its URL, and was
-// signed by who is to trust it. The error is Errors with every problem. Without the section there is none.
+// CheckEtcdFiles checks the files of etcd.tls as etcd's user: this process can read them, each certificate matches its
+// key, is valid today, has the usages that etcd needs, covers the host of its URL, and is signed by a trusted CA. The
+// error is Errors with every problem. Without the section there is none.
 func (c Config) CheckEtcdFiles() error {
 	t := c.Etcd.TLS
 	if t == nil {
@@ -42,8 +42,8 @@ func (c Config) CheckEtcdFiles() error {
 	return errs
 }
 
-// EtcdDates gives the certificates of etcd.tls that are not valid today, by file and date. It looks at those alone that
-// this process can read: etcd starts with one that has expired while the host was off, and nobody connects to it.
+// EtcdDates returns the certificates of etcd.tls that are not valid today, with file and date. It checks only those
+// that this process can read. etcd starts with an expired certificate, and no client can connect to it.
 func (c Config) EtcdDates() []Problem {
 	t := c.Etcd.TLS
 	if t == nil {
@@ -70,15 +70,15 @@ func (c Config) EtcdDates() []Problem {
 // pairFiles are the files of one of etcd's two listeners.
 type pairFiles struct {
 	of            Config
-	what          string // the prefix of the keys
+	what          string // prefix of the keys
 	url, host     string // the key of the URL, and the host in it
 	ca, cert, key string
-	trust         string // the file of those who are to have signed cert, or empty if that is not known here
+	trust         string // file of the CA that must have signed cert; empty if it is not known here
 	trustKey      string
 	uses          map[string]x509.ExtKeyUsage
 }
 
-// named gives the key of a file in the configuration.
+// named returns the configuration key of a file.
 func (p pairFiles) named(file string) string {
 	if p.what == "" {
 		return "etcd.tls." + strings.ToLower(file)
@@ -121,7 +121,7 @@ func (p pairFiles) problems(now time.Time) Errors {
 	return errs
 }
 
-// fits says whether a certificate that is valid today is one for this listener.
+// fits returns an error if a certificate that is valid today does not suit this listener.
 func (p pairFiles) fits(e eyes, certs []*x509.Certificate, now time.Time) error {
 	leaf := certs[0]
 	for name, use := range p.uses {
@@ -150,13 +150,13 @@ func (p pairFiles) fits(e eyes, certs []*x509.Certificate, now time.Time) error 
 		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
-		return fmt.Errorf("%s was not signed by an authority in %s, which %s names: %s; take both from one authority",
+		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; take both from one CA",
 			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "))
 	}
 	return nil
 }
 
-// closed says whether a key is kept from everybody on this host.
+// closed returns an error if other users of this host can read a private key.
 func closed(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -168,7 +168,7 @@ func closed(path string) error {
 	return nil
 }
 
-// hostOf gives the host of a URL that was checked.
+// hostOf returns the host of a valid URL.
 func hostOf(url string) string {
 	host, _, err := net.SplitHostPort(address(url))
 	if err != nil {

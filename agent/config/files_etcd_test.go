@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// secured is a host whose etcd has its files from this authority, and whose quorumd trusts it.
+// secured returns a host whose etcd has its files from this CA, and whose quorumd trusts it.
 func secured(t *testing.T, ca *testbed.CA) (Config, *EtcdTLS) {
 	t.Helper()
 	files, err := ca.Issue("good", testbed.CertOptions{})
@@ -35,7 +35,7 @@ func secured(t *testing.T, ca *testbed.CA) (Config, *EtcdTLS) {
 	}, s
 }
 
-func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
+func TestEtcdFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	newCA := func() *testbed.CA {
 		ca, err := testbed.NewCA(t.TempDir())
@@ -61,7 +61,7 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		change func(c *Config, s *EtcdTLS)
-		says   []string // nothing: all is well
+		says   []string // empty: no problem
 	}{
 		"as they are to be": {func(*Config, *EtcdTLS) {}, nil},
 		"no section":        {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
@@ -73,17 +73,17 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = elsewhere.Cert, elsewhere.Key },
 			[]string{"etcd.tls.peerCert: " + elsewhere.Cert + " is not good for 127.0.0.1, which etcd.peerURL names"},
 		},
-		"one of another authority": {
+		"one of another CA": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = stranger.Cert, stranger.Key },
-			[]string{"which cluster.tls.ca names", "take both from one authority"},
+			[]string{"which cluster.tls.ca names", "take both from one CA"},
 		},
 		"another host's key": {
 			func(_ *Config, s *EtcdTLS) { s.PeerKey = stranger.Key },
 			[]string{"etcd.tls.peerKey: " + stranger.Key + " does not go with the certificate"},
 		},
-		"an authority that quorumd does not trust": {
+		"a CA that quorumd does not trust": {
 			func(c *Config, _ *EtcdTLS) { c.Cluster.TLS.CA = other.File },
-			[]string{"etcd.tls.cert: ", "was not signed by an authority in " + other.File},
+			[]string{"etcd.tls.cert: ", "was not signed by a CA in " + other.File},
 		},
 		"a certificate that peers cannot show": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = serverOnly, serverKey },
@@ -113,7 +113,7 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 	}
 }
 
-func TestACertificateOfEtcdThatHasExpiredIsNamedWithItsDate(t *testing.T) {
+func TestExpiredEtcdCertificateIsReportedWithItsDate(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())
 	if err != nil {
@@ -131,11 +131,11 @@ func TestACertificateOfEtcdThatHasExpiredIsNamedWithItsDate(t *testing.T) {
 	problems := conf.EtcdDates()
 	if len(problems) != 1 || problems[0].Key != "etcd.tls.peerCert" ||
 		!strings.HasPrefix(problems[0].Message, expired.Cert+" (subject CN=peer) expired on 20") {
-		t.Errorf("of an expired one and one that is missing: %v", problems)
+		t.Errorf("with an expired and a missing certificate: %v", problems)
 	}
 }
 
-func TestTheVariablesOfEtcdFollowFromItsTLSSection(t *testing.T) {
+func TestEtcdVariablesFollowFromTheTLSSection(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
 	const warning = "the certificate of any client opens etcd's peer port"

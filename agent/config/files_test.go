@@ -73,7 +73,7 @@ func (p pki) read(path string) []byte {
 	return data
 }
 
-// named needs no /etc/machine-id, which not every machine has.
+// named returns a host with an ID: not every machine has /etc/machine-id.
 func named() Host { return Host{ID: "n1"} }
 
 func with(t TLS, webConfig string) Config {
@@ -94,7 +94,7 @@ func TestGoodFilesAreAccepted(t *testing.T) {
 		"system authorities":              with(TLS{}, ""),
 		"authorities only":                with(TLS{CA: cert}, ""),
 		"all":                             with(TLS{CA: cert, Cert: cert, Key: key}, web),
-		"an old authority beside a new":   with(TLS{CA: bundle}, ""),
+		"an expired and a valid CA":       with(TLS{CA: bundle}, ""),
 		"a certificate for every use":     with(TLS{Cert: plain, Key: plainKey}, ""),
 		"certificate and key in one file": with(TLS{Cert: both, Key: both}, ""),
 	} {
@@ -104,7 +104,7 @@ func TestGoodFilesAreAccepted(t *testing.T) {
 	}
 }
 
-func TestBadFilesAreExplainedAllAtOnce(t *testing.T) {
+func TestAllBadFilesAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
 	cert, key := p.pair("client", 2000, 2999)
@@ -160,7 +160,7 @@ func TestBadFilesAreExplainedAllAtOnce(t *testing.T) {
 	golden(t, "testdata/files.golden", got.String())
 }
 
-func TestAFileThatMayNotBeReadIsExplained(t *testing.T) {
+func TestUnreadableFileIsReported(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
 	cert, _ := p.pair("client", 2000, 2999)
@@ -169,7 +169,7 @@ func TestAFileThatMayNotBeReadIsExplained(t *testing.T) {
 	}
 	result := make(chan error)
 	go func() {
-		// Root may read everything, so this thread gives that up. It ends with the goroutine, being locked to it.
+		// Root may read every file, so this thread drops the privilege. It ends with the goroutine, being locked to it.
 		runtime.LockOSThread()
 		if os.Geteuid() == 0 {
 			_, _ = unix.SetfsuidRetUid(1)
@@ -183,13 +183,13 @@ func TestAFileThatMayNotBeReadIsExplained(t *testing.T) {
 	}
 }
 
-func TestAPasswordFileIsLookedAt(t *testing.T) {
+func TestPasswordFileIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text, want string
 		mode       os.FileMode
 	}{
-		"as it is to be":        {"secret\n", "", 0o400},
+		"as required":           {"secret\n", "", 0o400},
 		"its group may read it": {"secret\n", "chmod 0400", 0o640},
 		"empty":                 {"", "on one line", 0o400},
 		"with two lines":        {"a\nb\n", "on one line", 0o400},
@@ -205,6 +205,6 @@ func TestAPasswordFileIsLookedAt(t *testing.T) {
 	}
 	if err := (Config{Etcd: Etcd{PasswordFile: "/nowhere/password"}}).CheckFiles(); err == nil ||
 		!strings.Contains(err.Error(), "etcd.passwordFile") {
-		t.Errorf("one that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// kindOfFormat gives the words for a format, an "is" tag.
+// kindOfFormat returns the name of a format, an "is" tag, for messages.
 func kindOfFormat(format string) string {
 	words := map[string]string{
 		"id": "a name of a-z, 0-9, dot and dash", "name": "a name of letters, digits, dot, dash and underscore",
@@ -41,7 +41,7 @@ func kindOfFormat(format string) string {
 	return words[format]
 }
 
-// kind gives the words for what a key holds, as in "must be a duration".
+// kind returns what a key takes, as in "must be a duration".
 func (k key) kind() string {
 	if allowed := strings.Fields(k.tag("oneOf")); len(allowed) > 0 {
 		return orList(allowed)
@@ -65,7 +65,7 @@ func (k key) kind() string {
 	return kindOfFormat(k.tag("is"))
 }
 
-// listOf gives the entries of a list, as a tag has them.
+// listOf returns the entries of a list in a tag.
 func listOf(tag string) []string {
 	var entries []string
 	for entry := range strings.SplitSeq(tag, ";") {
@@ -76,7 +76,7 @@ func listOf(tag string) []string {
 	return entries
 }
 
-// example shows the key with a value, on one line.
+// example returns the key with a value, on one line.
 func (k key) example() string {
 	value := k.tag("example")
 	if k.field.Type.Kind() == reflect.Slice {
@@ -90,10 +90,10 @@ func (k key) example() string {
 	return k.name + ": " + value
 }
 
-// parseFormat checks a text that is not empty against a format, and gives its one canonical spelling.
+// parseFormat checks a non-empty text against a format, and returns its canonical form.
 func parseFormat(format, s string) (string, error) {
 	switch format {
-	case "": // one of a few words; setScalar compared it with them
+	case "": // one of a few words, which setScalar has checked
 		return s, nil
 	case "id":
 		return s, checkID(s)
@@ -146,7 +146,7 @@ func isAlphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$: what is safe as a part of an etcd key and of a host name.
+// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$: what is safe in an etcd key and in a host name.
 func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
@@ -168,7 +168,7 @@ func checkName(s string) error {
 	return nil
 }
 
-// checkCheck accepts what a program in checks.dir may be called.
+// checkCheck accepts the name of a program in checks.dir.
 func checkCheck(s string) error {
 	if len(s) > 32 || strings.Contains(s, ".") || checkName(s) != nil {
 		return fmt.Errorf("must be 1 to 32 letters, digits, dashes and underscores, beginning with a letter or digit, "+
@@ -186,7 +186,7 @@ func checkRecipient(s string) error {
 	return nil
 }
 
-// parseHex accepts a 64-bit number in hexadecimal and gives it as etcd prints it.
+// parseHex accepts a 64-bit number in hexadecimal and returns it as etcd prints it.
 func parseHex(s string) (string, error) {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	if err != nil || value == 0 {
@@ -261,7 +261,7 @@ func checkLoopback(s string) error {
 		"to it", quote(s))
 }
 
-// parseNetwork accepts a network or one address, and gives a network.
+// parseNetwork accepts a network or one address, and returns a network.
 func parseNetwork(s string) (string, error) {
 	text := s
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
@@ -305,8 +305,8 @@ func checkHost(host string) error {
 	return nil
 }
 
-// parseURL accepts scheme, host and port, and nothing else. An address to listen on may be unspecified (0.0.0.0),
-// but must be an IP address or localhost, which is etcd's own rule; one that others connect to is the reverse.
+// parseURL accepts scheme, host and port only. An address to listen on may be unspecified (0.0.0.0), but must be an IP
+// address or localhost, as etcd requires. An advertised address may be a name, but must not be unspecified.
 func parseURL(s string, listen bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -344,7 +344,7 @@ func listenNeedsIP(s string) string {
 		"address, or 0.0.0.0 for all", quote(s))
 }
 
-// checkVariable accepts the name of an etcd variable that is the operator's to set.
+// checkVariable accepts the name of an etcd variable that the operator may set.
 func checkVariable(name string) error {
 	rest, ok := strings.CutPrefix(name, "ETCD_")
 	if !ok || rest == "" || strings.ContainsFunc(rest, func(r rune) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzParse holds Parse to its promise: whatever the bytes are, it gives a configuration that survives being written
-// and read again, or a list of problems that a terminal can show.
+// FuzzParse checks that Parse, for any input, returns a configuration that survives being written and read again, or a
+// list of problems that is safe to print.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(valid))
 	f.Add([]byte(everyKey))

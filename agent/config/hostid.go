@@ -13,8 +13,8 @@ import (
 	"os"
 )
 
-// HostID gives the ID of a host whose configuration has none. It is derived from the machine ID, which itself must not
-// be shown to others (machine-id(5)).
+// HostID returns the ID of a host without a configured one. It is derived from the machine ID, which itself must not be
+// exposed (machine-id(5)).
 func HostID() (string, error) { return hostID("/etc/machine-id") }
 
 func hostID(path string) (string, error) {

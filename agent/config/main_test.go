@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// n1 stands for os.Hostname, so that results do not depend on the machine.
+// n1 replaces os.Hostname, so that results do not depend on the machine.
 func n1() (string, error) { return "n1.example.org", nil }
 
 // golden compares got with a file, or writes the file.

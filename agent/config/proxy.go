@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ProxyOn gives the first of the URLs at which nobody can listen beside the forwarder; empty where there is none.
+// ProxyOn returns the first of the URLs whose address the proxy already occupies; "" if there is none.
 func (c Config) ProxyOn(urls []string) string {
 	i := slices.IndexFunc(urls, func(url string) bool { return overlap(address(url), c.Proxy.Listen) })
 	if c.Proxy.Listen == "" || i < 0 {
@@ -17,9 +17,9 @@ func (c Config) ProxyOn(urls []string) string {
 	return urls[i]
 }
 
-// externalRules keep the forwarder off the port of an etcd that others run: where they have it listen beside its client
-// URL this file does not say, and kubeadm does so on the loopback. Whichever of the two starts first keeps the other
-// down. Who sets listenClientURL has said where it is.
+// externalRules keep the proxy off the port of an etcd that is run by others. This file does not say whether that etcd
+// also listens on addresses other than its client URL's; kubeadm adds the loopback address. Of two listeners on one
+// port, the second fails to start. If listenClientURL is set, the addresses are known.
 func (d *decoder) externalRules(c *Config) []rule {
 	const listen, from, proxy = "etcd.listenClientURL", "etcd.clientURL", "proxy.listen"
 	_, etcdPort, _ := net.SplitHostPort(address(c.Etcd.ClientURL))

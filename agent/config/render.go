@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// YAML writes the configuration as a file with every key in it, defaults included. Parse gives an equal Config for it.
+// YAML returns the configuration as a file with every key, including defaults. Parse returns an equal Config for it.
 func (c Config) YAML() ([]byte, error) {
 	data, err := yaml.Marshal(sectionNode(reflect.ValueOf(c)))
 	if err != nil {
@@ -68,12 +68,12 @@ func valueNode(v reflect.Value) *yaml.Node {
 	return plainNode(fmt.Sprint(v.Interface()))
 }
 
-// textNode is a text; it is quoted where YAML would take it for something else.
+// textNode returns a text node, quoted if YAML would read it as another type.
 func textNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// plainNode is a value that is written as it is.
+// plainNode returns a node for a value written as is.
 func plainNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: s}
 }

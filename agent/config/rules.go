@@ -12,14 +12,14 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// rule binds several keys to each other.
+// rule relates several keys to each other.
 type rule struct {
-	keys  []string // paths of the keys it names; the first one that the file sets gets the blame
+	keys  []string // paths of its keys; a problem is reported at the first one that the file sets
 	holds bool
-	says  string // what must hold, why, and what to do, with every key and its value
+	says  string // what must be true, why, and what to do, with every key and its value
 }
 
-// checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
+// checkRules reports every violated rule. It skips a rule if one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
 		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup), foundingRules(c),
@@ -38,7 +38,7 @@ func (d *decoder) checkRules(c *Config) {
 	}
 }
 
-// show names a key and its value, and says when the value is the default: a person looking at the file does not see it.
+// show returns a key with its value, and says if that is the default, which the operator does not see in the file.
 func (d *decoder) show(path string, value any) string {
 	if v, ok := value.(time.Duration); ok {
 		value = durationfmt.Typed(v)
@@ -141,7 +141,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 	}
 }
 
-// diskRules say that the limits of a sync rise in the order of the verdicts.
+// diskRules require that the limits of a sync rise in the order of the health states.
 func (d *decoder) diskRules(k *Disk) []rule {
 	limits := []struct {
 		path  string
@@ -183,7 +183,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 	})
 }
 
-// maintenanceRules say that what may ask by itself may do so at some time.
+// maintenanceRules require that automatic requests are possible at some time of day.
 func maintenanceRules(m *Maintenance) []rule {
 	return []rule{{
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
@@ -193,13 +193,13 @@ func maintenanceRules(m *Maintenance) []rule {
 	}}
 }
 
-// leastGrace is in how long each voter's host looks at another voter often enough to call it dead.
+// leastGrace is how long each voter's host needs to check another voter often enough to call it dead.
 const leastGrace = 30 * time.Second
 
-// mostClean is as long as the policy lets a host wait that was taken out.
+// mostClean is the longest that the policy lets an ejected host wait.
 const mostClean = 24 * time.Hour
 
-// repairRules say that nobody is taken for dead too soon, nor kept out for ever.
+// repairRules require that no host counts as dead too soon or stays ejected forever.
 func (d *decoder) repairRules(c *Config) []rule {
 	dead, ttl := c.Repair.Dead, c.Timing.PresenceTTL
 	return []rule{{
@@ -221,13 +221,13 @@ func (d *decoder) repairRules(c *Config) []rule {
 	}}
 }
 
-// leastRate is far above what a job with snapshots must do in order not to be taken for one that hangs.
+// leastRate is far above the rate below which a snapshot job counts as hung.
 const leastRate Size = 1 << 20
 
-// leastBackup is how long taking a snapshot of a large database may well take.
+// leastBackup is a reasonable minimum for saving a large database.
 const leastBackup = time.Minute
 
-// backupRules say that there is one place for snapshots, and that they are not taken without an end.
+// backupRules require one store for snapshots, and a schedule that leaves time between them.
 func (d *decoder) backupRules(b *Backup) []rule {
 	return []rule{{
 		[]string{"backup.every", "backup.store.directory"},

@@ -5,7 +5,7 @@ package config
 
 import "strings"
 
-// pathRules say that etcd's directories hold nothing of anybody else, because they are moved aside as a whole.
+// pathRules require that etcd's directories hold nothing else, because they are moved aside as a whole.
 func (d *decoder) pathRules(c *Config) []rule {
 	type place struct{ key, path string }
 	const data, wal = "etcd.dataDir", "etcd.walDir"
@@ -39,7 +39,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 			{"etcd.tls.peerKey", tls.PeerKey},
 		}
 		for i, p := range all {
-			if i < 3 || p.path != all[i-3].path { // not what is the same by default
+			if i < 3 || p.path != all[i-3].path { // not if it is the same by default
 				owned = append(owned, p)
 			}
 		}
@@ -50,7 +50,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 			rules = append(rules, rule{
 				[]string{p.key, dir.key},
 				!within(p.path, dir.path),
-				d.show(p.key, p.path) + " lies in " + d.show(dir.key, dir.path) +
+				d.show(p.key, p.path) + " is inside " + d.show(dir.key, dir.path) +
 					", which is etcd's alone and is moved aside as a whole; choose another place",
 			})
 		}
@@ -58,12 +58,12 @@ func (d *decoder) pathRules(c *Config) []rule {
 	return append(rules, rule{
 		[]string{wal, data},
 		!within(c.Etcd.DataDir, c.Etcd.WALDir),
-		d.show(data, c.Etcd.DataDir) + " lies in " + d.show(wal, c.Etcd.WALDir) +
+		d.show(data, c.Etcd.DataDir) + " is inside " + d.show(wal, c.Etcd.WALDir) +
 			"; choose another directory for the WAL, or remove walDir",
 	})
 }
 
-// within says whether path is dir or lies below it. Both are clean; an empty one is nowhere.
+// within reports whether path is dir or below it. Both are clean; an empty path is never inside.
 func within(path, dir string) bool {
 	if path == "" || dir == "" {
 		return false

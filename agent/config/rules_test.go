@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheOrphanGraceFollowsTheLockTTL(t *testing.T) {
+func TestOrphanGraceFollowsTheLockTTL(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, valid+"timing: {lockTTL: 60s}\n")
 	if want := 125 * time.Second; c.Timing.OrphanGrace != want {
@@ -20,7 +20,7 @@ func TestTheOrphanGraceFollowsTheLockTTL(t *testing.T) {
 	}
 }
 
-func TestTheProbeStaysOutOfEtcdsDirectories(t *testing.T) {
+func TestProbeStaysOutOfEtcdsDirectories(t *testing.T) {
 	t.Parallel()
 	for dirs, want := range map[string]string{
 		"  dataDir: /data/n1\n":                                   "/data/.quorumd-probe",
@@ -34,7 +34,7 @@ func TestTheProbeStaysOutOfEtcdsDirectories(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
+func TestWarnsIfTheClientURLIsNotAnEndpoint(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, strings.Replace(valid, "[http://192.0.2.1:2379]", "[http://192.0.2.2:2379]", 1))
 	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every " +
@@ -44,7 +44,7 @@ func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestHTTPSWithoutCertificatesForEtcdIsWarnedOf(t *testing.T) {
+func TestWarnsAboutHTTPSWithoutCertificatesForEtcd(t *testing.T) {
 	t.Parallel()
 	https := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
 	for environment, want := range map[string][]string{
@@ -81,7 +81,7 @@ func TestHTTPSWithoutCertificatesForEtcdIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAMetricsListenerMustNameAHost(t *testing.T) {
+func TestMetricsListenerMustNameAHost(t *testing.T) {
 	t.Parallel()
 	_, err := parse("quorumd.yaml", []byte(valid+"metrics: {listen: \"192.0.2.300:9379\"}\n"), n1)
 	if err == nil || !strings.Contains(err.Error(), `"192.0.2.300" is neither`) {
@@ -89,7 +89,7 @@ func TestAMetricsListenerMustNameAHost(t *testing.T) {
 	}
 }
 
-func TestAHostNameThatCannotServeIsReported(t *testing.T) {
+func TestUnusableHostNameIsReported(t *testing.T) {
 	t.Parallel()
 	for name, hostname := range map[string]func() (string, error){
 		`quorumd.yaml: host.name: not set, and the machine's host name cannot be read; set host.name`: func() (string,
@@ -113,7 +113,7 @@ func TestAHostNameThatCannotServeIsReported(t *testing.T) {
 	}
 }
 
-func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
+func TestWarnsAboutAnEnvironmentFileThatQuorumdMayWrite(t *testing.T) {
 	t.Parallel()
 	in := func(more, file string) Config {
 		return mustParse(t, strings.Replace(valid, "etcd:\n", "etcd:\n  environmentFile: "+file+"\n", 1)+more)
@@ -131,7 +131,7 @@ func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
 	}
 }
 
-func TestMetricsAreForThisHostUnlessANetworkIsNamed(t *testing.T) {
+func TestMetricsAreForThisHostUnlessANetworkIsAllowed(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]struct {
 		listen string
@@ -151,7 +151,7 @@ func TestMetricsAreForThisHostUnlessANetworkIsNamed(t *testing.T) {
 	}
 }
 
-func TestAListedHostAnswersOnThePortOfItsURL(t *testing.T) {
+func TestListedHostListensOnThePortOfItsURL(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"http://192.0.2.1:9381": ":9381", "http://n1.example:9381": ":9381", "http://127.0.0.1:9381": "127.0.0.1:9381",
@@ -167,7 +167,7 @@ func TestAListedHostAnswersOnThePortOfItsURL(t *testing.T) {
 	}
 }
 
-func TestPlacesThatNothingProvesAreWarnedOf(t *testing.T) {
+func TestWarnsAboutUnverifiedStoresAndEndpoints(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config Config

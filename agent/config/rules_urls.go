@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// urlRules require that URLs agree on their scheme, that TLS files go with https, and that no two listeners share an
+// urlRules require that URLs agree on their scheme, that TLS files come with https, and that no two listeners share an
 // address.
 func (d *decoder) urlRules(c *Config) []rule {
 	e := &c.Etcd
@@ -71,7 +71,7 @@ func (d *decoder) discoveryRules(k *Discovery) []rule {
 	}
 }
 
-// schemeRules need at least one endpoint.
+// schemeRules require at least one endpoint.
 func (d *decoder) schemeRules(c *Config) []rule {
 	const list, section = "cluster.endpoints", "cluster.tls"
 	first, https := c.Cluster.Endpoints[0], scheme(c.Cluster.Endpoints[0]) == "https"
@@ -114,14 +114,14 @@ func (d *decoder) tlsPairRules(t *TLS) []rule {
 	}
 }
 
-// serving are the variables with which etcd serves https at a URL.
+// serving lists the variables with which etcd serves https at a URL.
 type serving struct {
 	listen, url string // the key and its value
 	files       [2]string
 	auto        string // makes etcd sign a certificate of its own
 }
 
-// lacks says whether the variables leave etcd without a certificate for an https URL. etcd would refuse to start.
+// lacks reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse to start.
 func (s serving) lacks(variables map[string]string) bool {
 	given := variables[s.files[0]] != "" && variables[s.files[1]] != ""
 	return scheme(s.url) == "https" && !given && variables[s.auto] != "true"
@@ -144,7 +144,7 @@ func servings(e Etcd) []serving {
 	}
 }
 
-// etcdTLSRules say that the section serves both listeners, and that nothing else says the same.
+// etcdTLSRules require that the section covers both listeners, and that no other key sets the same.
 func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	if e.TLS == nil {
 		return nil
@@ -180,7 +180,7 @@ func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	return rules
 }
 
-// listenNameRule covers a URL to listen on that comes from the advertised one, where names are allowed.
+// listenNameRule requires an IP address if the listen URL is derived from an advertised URL, which may have a name.
 func (d *decoder) listenNameRule(listen, advertised, value string) rule {
 	_, err := parseURL(value, true)
 	return rule{
@@ -190,7 +190,7 @@ func (d *decoder) listenNameRule(listen, advertised, value string) rule {
 	}
 }
 
-// addressRules say that every listener has an address and port of its own.
+// addressRules require an address and port of its own for every listener.
 func (d *decoder) addressRules(c *Config) []rule {
 	listeners := []struct{ path, from, value string }{
 		{"etcd.listenClientURL", "etcd.clientURL", c.Etcd.ListenClientURL},
@@ -215,14 +215,14 @@ func (d *decoder) addressRules(c *Config) []rule {
 	return append(rules, d.externalRules(c)...)
 }
 
-// overlap says whether two listeners want the same address: equal ports, and equal hosts or one that stands for all.
+// overlap reports whether two listeners want the same address: equal ports, and equal or unspecified hosts.
 func overlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
 	return portA != "" && portA == portB && (plain(hostA) == plain(hostB) || isAll(hostA) || isAll(hostB))
 }
 
-// plain gives the address that localhost is to who listens.
+// plain replaces localhost by its address.
 func plain(host string) string {
 	if host == "localhost" {
 		return "127.0.0.1"
@@ -240,7 +240,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// address gives the host and port of a URL, or of what is one already.
+// address returns the host and port of a URL, or of an address.
 func address(s string) string {
 	if _, after, ok := strings.Cut(s, "://"); ok {
 		return after

@@ -16,13 +16,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDuration bounds every duration, so that sums and doubles of them cannot overflow.
+// maxDuration bounds every duration, so that sums and multiples cannot overflow.
 const maxDuration = 365 * 24 * time.Hour
 
 // Size is a number of bytes.
 type Size uint64
 
-// String writes the size as the file does, as in "1GiB", with the largest unit that leaves a whole number.
+// String returns the size as the file writes it, as in "1GiB", with the largest unit that leaves a whole number.
 func (s Size) String() string {
 	for _, u := range sizeUnits() {
 		if s >= Size(u.bytes) && uint64(s)%u.bytes == 0 {
@@ -42,7 +42,7 @@ func sizeUnits() []sizeUnit {
 	return []sizeUnit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 }
 
-// setScalar gives v the value that n writes, or says what is wrong with it.
+// setScalar sets v to the value of n, or reports what is wrong with it.
 func setScalar(v reflect.Value, k key, n *yaml.Node) error {
 	if err := checkWriting(v, k, n); err != nil {
 		return err
@@ -77,8 +77,8 @@ func setScalar(v reflect.Value, k key, n *yaml.Node) error {
 	return setText(v, k, n.Value)
 }
 
-// checkWriting refuses an empty value and quotes where no text is wanted, and a word that is not one of the allowed.
-// Durations and sizes may be quoted: some people quote whatever is not a number.
+// checkWriting refuses an empty value, quotes around other types than text, and a word that is not allowed. Durations
+// and sizes may be quoted, as is common for values that are not plain numbers.
 func checkWriting(v reflect.Value, k key, n *yaml.Node) error {
 	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
 	bare := v.Kind() == reflect.Int || v.Kind() == reflect.Bool
@@ -98,7 +98,7 @@ func checkWriting(v reflect.Value, k key, n *yaml.Node) error {
 	return errors.New(message)
 }
 
-// setText gives v a text that has the format the key declares.
+// setText sets v to a text in the format that the key declares.
 func setText(v reflect.Value, k key, value string) error {
 	if value == "" {
 		if _, ok := k.field.Tag.Lookup("default"); ok && k.tag("default") == "" || k.tag("derived") != "" {
@@ -171,7 +171,7 @@ func parseInt(s string, k key) (int, error) {
 	return value, nil
 }
 
-// orList writes "a, b or c".
+// orList returns "a, b or c".
 func orList(items []string) string {
 	last := len(items) - 1
 	if last < 1 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// noSettings is what to say of a file without keys.
+// noSettings returns the message for a file without keys.
 func noSettings() string {
 	var required []string
 	for _, k := range allKeys(reflect.TypeFor[Config](), "") {
@@ -20,8 +20,8 @@ func noSettings() string {
 	return "no settings in this file; set at least " + strings.Join(required, ", ")
 }
 
-// suggest says what to do about an unknown key of a section: the key that was probably meant, a key of that name
-// in another section, or what there is.
+// suggest returns advice about an unknown key of a section: the key that was probably meant, a key of that name in
+// another section, or the valid keys.
 func suggest(name, section string) string {
 	keys := allKeys(reflect.TypeFor[Config](), "")
 	var names []string
@@ -31,7 +31,7 @@ func suggest(name, section string) string {
 		}
 	}
 	best, distance := nearest(name, names)
-	if distance > 0 { // a key spelt exactly so elsewhere is a better guess than one spelt almost so here
+	if distance > 0 { // an exact match in another section is a better guess than a near match in this one
 		for _, k := range slices.Backward(keys) {
 			if wanted := letters(name); wanted == letters(k.name) || wanted == letters(k.path) {
 				best = k.name + " " + place(strings.TrimSuffix(strings.TrimSuffix(k.path, k.name), "."))
@@ -44,13 +44,13 @@ func suggest(name, section string) string {
 	return "the keys " + place(section) + " are " + strings.Join(names, ", ")
 }
 
-// Nearest gives the one of these names that was probably meant; empty for none.
+// Nearest returns the most similar of the names; "" if none is similar enough.
 func Nearest(name string, names []string) string {
 	best, _ := nearest(name, names)
 	return best
 }
 
-// nearest gives the name with the fewest slips, and how many; empty when it takes too many.
+// nearest returns the name with the fewest typing errors, and their number; "" if there are too many.
 func nearest(name string, names []string) (best string, distance int) {
 	distance = maxTypos(name) + 1
 	for _, candidate := range names {
@@ -61,7 +61,7 @@ func nearest(name string, names []string) (best string, distance int) {
 	return best, distance
 }
 
-// place says where the keys of a section stand.
+// place returns where the keys of a section belong.
 func place(section string) string {
 	if section == "" {
 		return "at the top level"
@@ -69,12 +69,12 @@ func place(section string) string {
 	return "in section " + section
 }
 
-// letters reduces a name to what remains when spelling habits are taken away: lock_ttl, lock-ttl, lockTtl, lockTTL.
+// letters normalizes spelling: lock_ttl, lock-ttl, lockTtl and lockTTL become equal.
 func letters(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(shorten(name, 64)))
 }
 
-// maxTypos is how many slips may separate a name from the one that was meant.
+// maxTypos returns how many typing errors may separate a name from the intended one.
 func maxTypos(name string) int {
 	if len(name) < 5 {
 		return 1
@@ -82,8 +82,8 @@ func maxTypos(name string) int {
 	return 2
 }
 
-// typos counts the slips between two names: letters missing, added, replaced or swapped with their neighbour
-// (optimal string alignment). A name that only goes on after the other, as certFile after cert, counts as one.
+// typos counts the typing errors between two names: letters missing, added, replaced or swapped with their neighbour
+// (optimal string alignment). A name that extends the other, as certFile extends cert, counts as one.
 func typos(a, b string) int {
 	a, b = letters(a), letters(b)
 	if a == b {

@@ -17,18 +17,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// noAliases is what to say of anchors and aliases.
+// noAliases is the message about anchors and aliases.
 const noAliases = "YAML anchors and aliases (&name, *name) are not accepted; write the value out, or quote it if it " +
 	"begins with & or *"
 
-// text is a configuration file as YAML sees it.
+// text is a configuration file as parsed YAML.
 type text struct {
 	name  string
 	lines []string
 	root  *yaml.Node // top-level mapping
 }
 
-// readText makes YAML of data, or says the one thing that makes it none.
+// readText parses data as YAML, or returns the problem that prevents it.
 func readText(name string, data []byte) (text, *Problem) {
 	if len(data) > MaxFileSize {
 		return text{}, &Problem{File: name, Message: "larger than 1 MiB; this is no quorumd configuration"}
@@ -41,8 +41,8 @@ func readText(name string, data []byte) (text, *Problem) {
 	return t, p
 }
 
-// checkCharacters refuses what YAML would refuse without saying where, and line breaks that only YAML knows:
-// with those, lines would not be the lines of an editor.
+// checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML knows:
+// with those, line numbers would differ from an editor's.
 func (t text) checkCharacters() *Problem {
 	for i, line := range t.lines {
 		line = strings.TrimSuffix(line, "\r")
@@ -61,7 +61,7 @@ func (t text) checkCharacters() *Problem {
 	return nil
 }
 
-// parse fills in t.root.
+// parse sets t.root.
 func (t *text) parse(data []byte) *Problem {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
@@ -91,8 +91,8 @@ func (t *text) parse(data []byte) *Problem {
 	return nil
 }
 
-// decodeNode reads the next document. The YAML parser panics when one of its own checks fails, and releases of it
-// have been made to do so by a file. Such a file is a bad file, not a reason to stop an agent that reloads it.
+// decodeNode reads the next document. The YAML parser panics if one of its own checks fails, and with some releases a
+// file can cause that. A bad file must not stop an agent that reloads it.
 func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -102,7 +102,8 @@ func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-// checkPlain refuses aliases, anchors and tags: one line of them can stand for a gigabyte, and nothing here needs them.
+// checkPlain refuses aliases, anchors and tags: one line of them can expand to a gigabyte, and no configuration needs
+// them.
 func (t text) checkPlain(n *yaml.Node) *Problem {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -119,8 +120,8 @@ func (t text) checkPlain(n *yaml.Node) *Problem {
 	return nil
 }
 
-// syntaxProblem words an error of the YAML parser, which has the form "yaml: line 3: what". The parser counts lines
-// from 0 in errors of its grammar ("did not find expected …"), from 1 in the others, and leaves a first line out.
+// syntaxProblem converts an error of the YAML parser, which has the form "yaml: line 3: what". The parser counts lines
+// from 0 in grammar errors ("did not find expected …"), from 1 in others, and omits the number of a first line.
 func (t text) syntaxProblem(err error) *Problem {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if name, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
@@ -143,13 +144,13 @@ func (t text) syntaxProblem(err error) *Problem {
 	return t.problem(line, "not valid YAML from here on: "+message+"; check indentation, colons, quotes and brackets")
 }
 
-// lineWith gives the first line that contains s; 0 for none.
+// lineWith returns the first line that contains s; 0 for none.
 func (t text) lineWith(s string) int {
 	return slices.IndexFunc(t.lines, func(line string) bool { return strings.Contains(line, s) }) + 1
 }
 
-// tabIndent finds the first line whose indentation has a tab; 0 for none. It only explains a syntax error: YAML
-// does allow such lines in a few places.
+// tabIndent returns the first line indented with a tab; 0 for none. It only explains a syntax error, as YAML allows
+// such lines in a few places.
 func (t text) tabIndent() int {
 	for i, line := range t.lines {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -164,7 +165,7 @@ func (t text) problem(line int, message string) *Problem {
 	return &Problem{File: t.name, Line: line, Message: message, Source: t.source(line)}
 }
 
-// source gives a line of the file for an error; empty when there is no such line.
+// source returns a line of the file for an error; "" if there is no such line.
 func (t text) source(line int) string {
 	if line < 1 || line > len(t.lines) {
 		return ""
@@ -176,7 +177,7 @@ func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// describe says what a value is, in the words of a person.
+// describe names the type of a value, for messages.
 func describe(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.SequenceNode:

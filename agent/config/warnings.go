@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// warnings remarks on values that are allowed but questionable.
+// warnings returns remarks on values that are valid but questionable.
 func warnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Voters == 9 {
@@ -21,7 +21,7 @@ func warnings(c *Config) []string {
 			fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts "+
 				"will not ask this one", c.Etcd.ClientURL))
 	}
-	elsewhere := "quorumd was started with them" // etcd's environment may be more than what quorumd writes
+	elsewhere := "quorumd was started with them" // etcd may have more variables than quorumd writes
 	if c.Etcd.Runner == RunnerSystemd {
 		elsewhere = c.Etcd.Unit + " has them of its own (systemctl cat " + c.Etcd.Unit + ")"
 	}
@@ -58,7 +58,7 @@ func warnings(c *Config) []string {
 	return w
 }
 
-// unprovenWarnings remarks on places whose identity or secrecy nothing proves.
+// unprovenWarnings returns remarks on stores and endpoints whose identity or secrecy is not verified.
 func unprovenWarnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {

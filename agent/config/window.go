@@ -10,10 +10,10 @@ import (
 	"github.com/quorumd/quorumd/agent/autoreboot"
 )
 
-// Open tells whether snapshots may be taken at that time.
+// Open reports whether snapshots may be saved at that time.
 func (b Backup) Open(at time.Time) bool {
 	return len(b.Windows) == 0 || slices.ContainsFunc(b.Windows, func(text string) bool {
 		w, err := autoreboot.ParseWindow(text)
-		return err == nil && w.Contains(at) // the configuration is checked
+		return err == nil && w.Contains(at) // the configuration is valid
 	})
 }

@@ -1,17 +1,17 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connlimit bounds what those who connect over TCP can take of the agent.
+// Package connlimit bounds how many of the agent's resources TCP clients can use.
 //
 // It promises:
-//   - At most so many connections are open, in all and from one address. One more is closed at once, unread. An IPv6
-//     address counts with all of its /64, which is what one machine has.
-//   - If a list of networks is given, no other address is read from, and each of the networks has connections reserved
-//     that the others cannot take.
-//   - What waits to be sent on a connection is bounded, too.
-//   - That somebody was turned away is told, at most once in a minute.
+//   - The number of open connections is bounded, in total and per address. One more is closed at once, unread. An IPv6
+//     address counts with its whole /64, which one machine can have.
+//   - If a list of networks is given, no data is read from other addresses, and each network has reserved connections
+//     that the others cannot use.
+//   - The data waiting to be sent on a connection is bounded, too.
+//   - Refused connections are logged, at most once a minute.
 //
-// How long a connection may be silent or slow is for the server behind it: Server gives the times to one.
+// The server behind it has to bound how long a connection may be silent or slow: Server returns one that does.
 package connlimit
 
 import (
@@ -24,25 +24,24 @@ import (
 	"time"
 )
 
-// Limits say who may connect, and how often at once.
+// Limits say which addresses may connect, and how many connections they may have.
 type Limits struct {
 	InAll      int
 	PerAddress int
-	Allow      []netip.Prefix // no other address may; empty: every address may
-	// Reserved is how many of the connections only each network of Allow may take, at most half of InAll together. An
-	// address belongs to the smallest network that it is in.
+	Allow      []netip.Prefix // only these addresses may connect; empty: all
+	// Reserved is how many connections are reserved for each network of Allow, together at most half of InAll. An
+	// address belongs to the smallest network that contains it.
 	Reserved int
 }
 
 const (
-	// sendBuffer is how much of an answer the kernel keeps for a reader who is slow, in bytes. A scrape has about 40
-	// KiB.
+	// sendBuffer is how much of an answer the kernel buffers for a slow reader, in bytes. A scrape has about 40 KiB.
 	sendBuffer = 128 << 10
-	// tellEvery is how often it is told that somebody was turned away.
+	// tellEvery is how often refused connections are logged.
 	tellEvery = time.Minute
 )
 
-// Gate is a listener whose connections are counted.
+// Gate is a listener that counts its connections.
 type Gate struct {
 	net.Listener
 	limits Limits
@@ -50,13 +49,13 @@ type Gate struct {
 
 	mu     sync.Mutex
 	open   map[netip.Prefix]int // by machine
-	groups map[netip.Prefix]int // by network of Allow; one without Allow
+	groups map[netip.Prefix]int // by network of Allow; one group without Allow
 	all    int
-	turned int       // away since it was told
-	told   time.Time // when
+	turned int       // refused since the last log line
+	logged time.Time // time of that line
 }
 
-// Listen takes a TCP address.
+// Listen listens on a TCP address.
 func Listen(address string, limits Limits, log *slog.Logger) (*Gate, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -70,7 +69,7 @@ func Listen(address string, limits Limits, log *slog.Logger) (*Gate, error) {
 	}, nil
 }
 
-// Accept waits for the next connection that is within the bounds.
+// Accept waits for the next connection within the limits.
 func (g *Gate) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
@@ -84,14 +83,14 @@ func (g *Gate) Accept() (net.Conn, error) {
 			continue
 		}
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own bound holds
+			_ = tcp.SetWriteBuffer(sendBuffer) // on an error the kernel's own limit applies
 		}
 		return &conn{Conn: c, leave: sync.OnceFunc(func() { g.leave(in) })}, nil
 	}
 }
 
-// origin returns where a connection comes from: the loopback if it comes from this host, whichever of its addresses the
-// listener has.
+// origin returns where a connection comes from: the loopback address if it comes from this host, through whichever of
+// its addresses.
 func origin(c net.Conn) net.Addr {
 	remote, remoteErr := netip.ParseAddrPort(c.RemoteAddr().String())
 	local, localErr := netip.ParseAddrPort(c.LocalAddr().String())
@@ -101,19 +100,19 @@ func origin(c net.Conn) net.Addr {
 	return c.RemoteAddr()
 }
 
-// conn is a connection that gives its place back.
+// conn is a connection that frees its place.
 type conn struct {
 	net.Conn
 	leave func()
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and frees its place.
 func (c *conn) Close() error {
 	c.leave()
 	return c.Conn.Close()
 }
 
-// Allows reports whether connections from an address are read from at all.
+// Allows reports whether data from an address is read at all.
 func (g *Gate) Allows(remote net.Addr) bool {
 	peer, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
@@ -123,13 +122,13 @@ func (g *Gate) Allows(remote net.Addr) bool {
 	return allowed
 }
 
-// place is what a connection is counted under.
+// place is what a connection counts for.
 type place struct {
 	machine netip.Prefix
 	network netip.Prefix // of Limits.Allow
 }
 
-// enter counts a connection from an address, or returns why it may not be.
+// enter counts a connection from an address, or returns why it is refused.
 func (g *Gate) enter(remote net.Addr) (in place, why string) {
 	peer, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
@@ -157,7 +156,7 @@ func (g *Gate) enter(remote net.Addr) (in place, why string) {
 	return in, ""
 }
 
-// shared returns how many connections are open that are not within their network's reservation.
+// shared returns how many open connections are beyond their network's reservation.
 func (g *Gate) shared() int {
 	n := 0
 	for _, open := range g.groups {
@@ -176,7 +175,7 @@ func (g *Gate) networkOf(addr netip.Addr) (network netip.Prefix, allowed bool) {
 	return network, allowed || len(g.limits.Allow) == 0
 }
 
-// machineOf gives the addresses that one machine may have all of.
+// machineOf returns the addresses that one machine may own.
 func machineOf(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {
@@ -202,14 +201,14 @@ func (g *Gate) tell(remote net.Addr, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.turned++
-	if now := time.Now(); now.Sub(g.told) >= tellEvery {
+	if now := time.Now(); now.Sub(g.logged) >= tellEvery {
 		g.log.Warn("connections rejected", "listener", g.Addr().String(), "count", g.turned, "last", remote.String(),
 			"why", why)
-		g.turned, g.told = 0, now
+		g.turned, g.logged = 0, now
 	}
 }
 
-// Times are how long a caller may take.
+// Times bound how long a client may take.
 type Times struct {
 	Header time.Duration // from connecting to the end of a request's header
 	Read   time.Duration // to the end of its body
@@ -217,7 +216,7 @@ type Times struct {
 	Idle   time.Duration // between two requests
 }
 
-// Server gives a server that keeps these times, and small headers.
+// Server returns a server with these timeouts and small headers.
 func Server(handler http.Handler, times Times, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: times.Header, ReadTimeout: times.Read, WriteTimeout: times.Write,

@@ -50,8 +50,7 @@ func patient() Times {
 	return Times{Header: time.Minute, Read: time.Minute, Write: time.Minute, Idle: time.Minute}
 }
 
-// dial connects from an address of the loopback. What is received waits in a small buffer, as with a reader who is
-// slow.
+// dial connects from a loopback address, with a small receive buffer, like a slow reader's.
 func dial(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{
@@ -70,7 +69,7 @@ func dial(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// scrape asks once, from an address, and says whether the whole answer came.
+// scrape sends one request from an address, and returns an error unless the whole answer comes.
 func scrape(ctx context.Context, from, to string) error {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	transport := &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}
@@ -90,7 +89,7 @@ func scrape(ctx context.Context, from, to string) error {
 	return err
 }
 
-// closed tells whether the other side has closed, having sent nothing.
+// closed reports whether the server has closed the connection without sending data.
 func closed(t *testing.T, c net.Conn) bool {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
@@ -110,7 +109,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestThousandsOfIdleAndSlowCallersCostLittle is about the memory of the whole process, so it runs alone.
+// TestThousandsOfIdleAndSlowCallersCostLittle measures the memory of the whole process, so it runs alone.
 func TestThousandsOfIdleAndSlowCallersCostLittle(t *testing.T) { //nolint:paralleltest // it measures memory
 	const idle, slow, most = 2000, 300, 8 << 20
 	g, address := serving(t, Limits{InAll: 128, PerAddress: 16}, patient(), io.Discard)
@@ -138,7 +137,7 @@ func TestThousandsOfIdleAndSlowCallersCostLittle(t *testing.T) { //nolint:parall
 	}
 }
 
-// inUse is what the process holds, the test's own ends of the connections included.
+// inUse returns the memory in use by the process, including the test's own ends of the connections.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -146,11 +145,11 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-func TestOneMoreIsClosedAndAPlaceThatIsGivenBackIsTakenAgain(t *testing.T) {
+func TestConnectionOverTheLimitIsClosedAndFreedPlacesAreReused(t *testing.T) {
 	t.Parallel()
 	var log logged
 	_, address := serving(t, Limits{InAll: 3, PerAddress: 2}, patient(), &log)
-	held := func(from string) net.Conn { // whose place is taken: it has had an answer
+	held := func(from string) net.Conn { // a connection that counts, as it has had an answer
 		c := dial(t, from, address)
 		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -177,19 +176,19 @@ func TestOneMoreIsClosedAndAPlaceThatIsGivenBackIsTakenAgain(t *testing.T) {
 	}
 }
 
-func TestOnlyThoseWhoAreAllowedAreReadFrom(t *testing.T) {
+func TestDataIsReadFromAllowedAddressesOnly(t *testing.T) {
 	t.Parallel()
 	allow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.2/32")}
 	_, address := serving(t, Limits{InAll: 8, PerAddress: 8, Allow: allow}, patient(), io.Discard)
 	if err := scrape(t.Context(), "127.0.0.2", address); err != nil {
-		t.Errorf("one that is allowed: %v", err)
+		t.Errorf("an allowed address: %v", err)
 	}
 	if !closed(t, dial(t, "127.0.0.1", address)) {
-		t.Error("one that is not allowed is not closed")
+		t.Error("a connection from another address is not closed")
 	}
 }
 
-func TestWhoIsSilentOrSlowIsCutOff(t *testing.T) {
+func TestSilentOrSlowClientIsDisconnected(t *testing.T) {
 	t.Parallel()
 	const short = 100 * time.Millisecond
 	request := "GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n"
@@ -212,7 +211,7 @@ func TestWhoIsSilentOrSlowIsCutOff(t *testing.T) {
 			c.times(&times)
 			g, address := serving(t, Limits{InAll: 8, PerAddress: 8}, times, io.Discard)
 			slow := dial(t, "127.0.0.1", address)
-			_, _ = io.WriteString(slow, c.sends) // it may be cut off already
+			_, _ = io.WriteString(slow, c.sends) // it may be closed already
 			if name != "reading none of it" {
 				if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 					t.Fatal(err)
@@ -230,7 +229,7 @@ func TestWhoIsSilentOrSlowIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAnIPv6AddressCountsWithItsNetwork(t *testing.T) {
+func TestIPv6AddressCountsWithItsNetwork(t *testing.T) {
 	t.Parallel()
 	g := &Gate{limits: Limits{InAll: 8, PerAddress: 1}, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{}}
 	for _, c := range []struct {
@@ -251,7 +250,7 @@ func TestAnIPv6AddressCountsWithItsNetwork(t *testing.T) {
 	}
 }
 
-// logged is a log that several may write to.
+// logged is a log for concurrent writers.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer

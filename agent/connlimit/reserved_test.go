@@ -19,7 +19,7 @@ func hasOpen(t *testing.T, g *Gate, want int) {
 	})
 }
 
-func TestANetworkCannotTakeTheConnectionsThatAreReservedForAnother(t *testing.T) {
+func TestNetworkCannotUseTheConnectionsReservedForAnother(t *testing.T) {
 	t.Parallel()
 	limits := Limits{InAll: 12, PerAddress: 12, Reserved: 3, Allow: []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("127.0.1.0/24"),
@@ -44,7 +44,7 @@ func TestANetworkCannotTakeTheConnectionsThatAreReservedForAnother(t *testing.T)
 	}
 }
 
-func TestAnAddressBelongsToTheSmallestOfItsNetworks(t *testing.T) {
+func TestAddressBelongsToItsSmallestNetwork(t *testing.T) {
 	t.Parallel()
 	wide, narrow := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.0.0.9/32")
 	for _, allow := range [][]netip.Prefix{{wide, narrow}, {narrow, wide}} {
@@ -59,9 +59,9 @@ func TestAnAddressBelongsToTheSmallestOfItsNetworks(t *testing.T) {
 	}
 }
 
-// TestThisHostIsTheLoopbackWhateverAddressItUses connects from an address to the same one, as a host does that connects
+// TestThisHostCountsAsLoopbackThroughAllItsAddresses connects from an address to itself, as a host does that connects
 // to its own address on a network.
-func TestThisHostIsTheLoopbackWhateverAddressItUses(t *testing.T) {
+func TestThisHostCountsAsLoopbackThroughAllItsAddresses(t *testing.T) {
 	t.Parallel()
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	_, address := servingAt(t, "127.0.0.5:0", Limits{InAll: 4, PerAddress: 4, Allow: loopback}, patient(), io.Discard)

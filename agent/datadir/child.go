@@ -20,18 +20,18 @@ const (
 	MoveAsideCommand = "move-data-aside"
 )
 
-// abandon is how long the output of a child that was killed is waited for. One that hangs in the
-// kernel is waited for until the disk lets go of it: the caller does that beside its loop.
+// abandon is how long to wait for the output of a killed child. A child that hangs in the kernel lasts until the disk
+// answers: the caller waits for that outside of its loop.
 const abandon = 500 * time.Millisecond
 
-// Dir is a data directory that is reached through child processes.
+// Dir is a data directory accessed through child processes.
 type Dir struct {
 	Command []string // runs this program, without the name of the hidden command
 	DataDir string
-	WALDir  string // empty when it lies in the data directory
+	WALDir  string // empty if the WAL is in the data directory
 }
 
-// Inspect looks at the directory.
+// Inspect reads the directory.
 func (d Dir) Inspect(ctx context.Context) (Contents, error) {
 	out, err := d.run(ctx, InspectCommand)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d Dir) Inspect(ctx context.Context) (Contents, error) {
 	return c, nil
 }
 
-// MoveAside moves the member's data out of the way and gives the new names.
+// MoveAside moves the member's data aside and returns the new names.
 func (d Dir) MoveAside(ctx context.Context) ([]string, error) {
 	out, err := d.run(ctx, MoveAsideCommand)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d Dir) run(ctx context.Context, verb string) ([]byte, error) {
 	return out, err
 }
 
-// InspectMain is the child that looks. Its arguments are the data and the WAL directory.
+// InspectMain runs in the child that reads. Its arguments are the data and the WAL directory.
 func InspectMain(args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("two directories are expected")
@@ -82,7 +82,7 @@ func InspectMain(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(Inspect(args[0], args[1]))
 }
 
-// MoveAsideMain is the child that moves.
+// MoveAsideMain runs in the child that moves.
 func MoveAsideMain(args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("two directories are expected")

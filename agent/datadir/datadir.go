@@ -1,12 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package datadir looks at an etcd data directory and moves it aside. It promises:
+// Package datadir inspects an etcd data directory and moves it aside. It promises:
 //
-//   - Nothing is deleted and nothing is overwritten: a directory is renamed to a name that did
-//     not exist.
-//   - The agent itself never touches the disk that it measures: each look and each move runs in a
-//     short-lived child process with a deadline, so that a sick disk hangs the child only.
+//   - Nothing is deleted and nothing is overwritten: a directory is renamed to a new name.
+//   - The agent itself never touches the disk that it measures: each inspection and each move runs in a short-lived
+//     child process with a deadline, so that a failing disk hangs only the child.
 package datadir
 
 import (
@@ -22,22 +21,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Contents says what lies in a data directory.
+// Contents describe a data directory.
 type Contents struct {
-	Empty     bool   `json:"empty"`               // absent, or nothing of etcd in it
+	Empty     bool   `json:"empty"`               // absent, or without etcd's files
 	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
 	MemberID  uint64 `json:"memberID,omitempty"`
 	Problem   string `json:"problem,omitempty"` // why it cannot be understood
-	// Mount is where the file systems of both directories are mounted, or would be once they are made; empty when that
-	// cannot be told.
+	// Mount is where the file systems of both directories are mounted, or would be once the directories exist; empty if
+	// unknown.
 	Mount string `json:"mount,omitempty"`
-	// bytes that its file system has left for etcd; -1 when that cannot be told
+	// bytes that its file system has free for etcd; -1 if unknown
 	Free int64 `json:"free"`
 }
 
-// Inspect reads a data directory, and the WAL directory if it is another one. It changes nothing.
-// Contents that are neither empty nor a problem and name no member are what an etcd left that ended
-// before it was one: it makes its database before its log.
+// Inspect reads a data directory, and the WAL directory if it is separate. It changes nothing. Contents without a
+// member that are neither empty nor a problem were left by an etcd that ended during its first start: it creates its
+// database before its log.
 func Inspect(dataDir, walDir string) Contents {
 	c := whileMounted(func() string { return mounts(dataDir, walDir) },
 		func() Contents { return look(dataDir, walDir) })
@@ -45,8 +44,8 @@ func Inspect(dataDir, walDir string) Contents {
 	return c
 }
 
-// whileMounted looks, and returns where the file systems are mounted if that was the same before and after: a disk that
-// is mounted during a look must not pass for one that was mounted and empty.
+// whileMounted calls look, and sets where the file systems are mounted if that was the same before and after: a disk
+// mounted during the look must not count as mounted and empty.
 func whileMounted(mounts func() string, look func() Contents) Contents {
 	before := mounts()
 	c := look()
@@ -56,7 +55,7 @@ func whileMounted(mounts func() string, look func() Contents) Contents {
 	return c
 }
 
-// mounts gives where the file systems of these directories are mounted, once each; empty when that cannot be told.
+// mounts returns where the file systems of these directories are mounted, once each; "" if unknown.
 func mounts(dirs ...string) string {
 	var all []string
 	for _, dir := range dirs {
@@ -74,8 +73,8 @@ func mounts(dirs ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// mountOf gives the uppermost directory above one, or above where it will be made, that is on the same device: what is
-// mounted there, whichever disk that is. A sandbox that mounts a directory over itself changes nothing.
+// mountOf returns the topmost directory above the given or future one on the same device: the mount point, for any
+// disk. A sandbox that mounts a directory over itself makes no difference.
 func mountOf(dir string) (string, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(dir, &stat)
@@ -102,7 +101,7 @@ func mountOf(dir string) (string, error) {
 	return dir, nil
 }
 
-// free gives what is left on the file system that a directory is on, or will be on once it is made.
+// free returns the free space of the file system of a directory, or of a future one.
 func free(dir string) int64 {
 	var stat unix.Statfs_t
 	err := unix.Statfs(dir, &stat)
@@ -135,7 +134,7 @@ func look(dataDir, walDir string) Contents {
 	if len(log) == 0 {
 		return Contents{}
 	}
-	// Names begin with a sequence number of fixed width, so that the last is the newest.
+	// Names begin with a sequence number of fixed width, so the last is the newest.
 	member, cluster, err := walMetadata(filepath.Join(walDir, slices.Max(log)))
 	if err != nil {
 		return Contents{Problem: err.Error()}
@@ -143,7 +142,7 @@ func look(dataDir, walDir string) Contents {
 	return Contents{ClusterID: cluster, MemberID: member}
 }
 
-// names lists a directory; one that does not exist has no entries.
+// names lists a directory; a missing one has no entries.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,8 +155,8 @@ func names(dir string) ([]string, error) {
 	return out, err
 }
 
-// lockDatabase takes the lock that etcd holds on its database as long as it runs (go.etcd.io/bbolt, Options), so that
-// none that is started at this very moment loses its files. It gives nil when there is no database.
+// lockDatabase takes the lock that a running etcd holds on its database (go.etcd.io/bbolt, Options), so that an etcd
+// that is just starting does not lose its files. It returns nil if there is no database.
 func lockDatabase(dataDir string) (*os.File, error) {
 	path := filepath.Join(dataDir, "member", "snap", "db")
 	db, err := os.Open(path)
@@ -178,21 +177,21 @@ func lockDatabase(dataDir string) (*os.File, error) {
 	return db, nil
 }
 
-// MoveAside renames what lies in the data directory, and the WAL directory if it is another one,
-// to names that end in the time and do not exist yet. It gives the new names. The data directory
-// itself stays where it is: its parent may belong to somebody else. It is refused while an etcd has
-// the database open. Once it returns without an error, a loss of power does not bring the old names back.
+// MoveAside renames what is in the data directory, and the WAL directory if it is separate, to new names that end in
+// the time. It returns the new names. The data directory itself stays where it is: its parent may belong to another
+// user. It fails while an etcd has the database open. Once it has returned without an error, a power failure does not
+// bring the old names back.
 func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	db, err := lockDatabase(dataDir)
 	if err != nil {
 		return nil, err
 	}
 	if db != nil {
-		defer db.Close() // its lock goes with it, after the move
+		defer db.Close() // releases its lock, after the move
 	}
 	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
 	var moved []string
-	var above []string // where names have changed, now or in a try before this one
+	var above []string // directories with changed names, from this or an earlier attempt
 	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {
 		if dir == "" || strings.HasPrefix(dir, filepath.Join(dataDir, "member")+string(filepath.Separator)) {
 			continue
@@ -219,7 +218,7 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	return moved, nil
 }
 
-// SyncDir makes the names in a directory durable; one that is not there has none.
+// SyncDir makes the names in a directory durable; a missing one has none.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

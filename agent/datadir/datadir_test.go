@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestMain also is the child that looks, moves, or hangs.
+// TestMain also is the child that reads, moves, or hangs.
 func TestMain(m *testing.M) {
 	var verb func([]string, io.Writer) error
 	switch {
@@ -59,7 +59,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestTheDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
+func TestDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 	t.Parallel()
 	member := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Members[0]
 	client, err := member.Client()
@@ -89,7 +89,7 @@ func TestTheDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 	}
 }
 
-func TestAnAbsentOrEmptyDirectoryIsEmpty(t *testing.T) {
+func TestAbsentOrEmptyDirectoryIsEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "absent"), dir} {
@@ -99,7 +99,7 @@ func TestAnAbsentOrEmptyDirectoryIsEmpty(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeUnderstoodIsAProblemNotEmpty(t *testing.T) {
+func TestUnreadableDataIsAProblemAndNotEmpty(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
 		"nothing": "", "text": "this is not a log of etcd", "zeros": strings.Repeat("\x00", 4096),
@@ -116,7 +116,7 @@ func TestWhatCannotBeUnderstoodIsAProblemNotEmpty(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedFirstStartLeftNamesNoMember(t *testing.T) {
+func TestDataOfAFailedFirstStartNamesNoMember(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "member", "snap", "db"), "x")
@@ -126,7 +126,7 @@ func TestWhatAFailedFirstStartLeftNamesNoMember(t *testing.T) {
 	}
 }
 
-func TestAWALDirectoryOfItsOwnCountsToo(t *testing.T) {
+func TestSeparateWALDirectoryIsReadToo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	wal := filepath.Join(dir, "wal")
@@ -157,17 +157,17 @@ func TestMovingAsideRenamesAndNeverOverwrites(t *testing.T) {
 	if got := Inspect(data, wal); !got.Empty {
 		t.Fatalf("after it the directory is %+v, want empty", got)
 	}
-	// In the same instant again: what was moved stays, and what is there stays too.
+	// Again at the same instant: neither the moved nor the current data is overwritten.
 	write(t, filepath.Join(data, "member", "snap", "db"), "second")
 	if _, err := MoveAside(data, wal, now); err == nil {
-		t.Fatal("it overwrote what had been moved before")
+		t.Fatal("it overwrote data that was moved before")
 	}
 	if b, _ := os.ReadFile(filepath.Join(data, "member", "snap", "db")); string(b) != "second" {
 		t.Fatal("the second database is gone")
 	}
 }
 
-func TestMovingNothingAsideIsFine(t *testing.T) {
+func TestMoveAsideOfAnEmptyDirectorySucceeds(t *testing.T) {
 	t.Parallel()
 	moved, err := child(t, filepath.Join(t.TempDir(), "absent"), "").MoveAside(bounded(t))
 	if err != nil || len(moved) != 0 {
@@ -175,7 +175,7 @@ func TestMovingNothingAsideIsFine(t *testing.T) {
 	}
 }
 
-func TestAChildThatFailsSaysWhy(t *testing.T) {
+func TestErrorOfAFailedChildSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "data", "member"), "a file, not a directory")
@@ -185,7 +185,7 @@ func TestAChildThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-func TestALookAtADiskThatHangsEndsWithItsDeadline(t *testing.T) {
+func TestInspectOfAHungDiskEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

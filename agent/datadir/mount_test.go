@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestADirectorySaysWhereItsFileSystemIsMounted(t *testing.T) {
+func TestMountPointOfADirectoryIsFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	own, err := mountOf(dir)
@@ -28,7 +28,7 @@ func TestADirectorySaysWhereItsFileSystemIsMounted(t *testing.T) {
 	}
 }
 
-func TestALookSaysWhereBothDirectoriesAreMounted(t *testing.T) {
+func TestInspectReportsTheMountPointsOfBothDirectories(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	own, err := mountOf(dir)
@@ -47,7 +47,7 @@ func TestALookSaysWhereBothDirectoriesAreMounted(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsMountedDuringALookIsNotSeenAsEmpty(t *testing.T) {
+func TestDiskMountedDuringInspectDoesNotCountAsEmpty(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, after string

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	headSize    = 1 << 20 // so much of a WAL file is read: what it begins with takes less than 200 bytes
+	headSize    = 1 << 20 // bytes read of a WAL file: its beginning takes less than 200
 	headRecords = 4       // each file begins with a checksum and the metadata
 )
 
-// walMetadata gives the member and cluster ID that a WAL file names.
+// walMetadata returns the member and cluster ID in a WAL file.
 func walMetadata(path string) (member, cluster uint64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func named(data []byte) (member, cluster uint64, err error) {
 	return who.GetNodeID(), who.GetClusterID(), nil
 }
 
-// head is the beginning of a WAL file. etcd's decoder takes memory for a record as long as the file that it is told of.
+// head is the beginning of a WAL file. etcd's decoder allocates up to the file's size for a record.
 type head struct {
 	io.Reader
 	info fs.FileInfo
@@ -74,7 +74,7 @@ type head struct {
 
 func (h head) FileInfo() (fs.FileInfo, error) { return h.info, nil }
 
-// headInfo is what the file system says of a file, without what lies behind the beginning.
+// headInfo is a file's metadata, with the size of its beginning only.
 type headInfo struct{ fs.FileInfo }
 
 func (i headInfo) Size() int64 { return min(i.FileInfo.Size(), headSize) }

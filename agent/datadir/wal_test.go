@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// writeWAL writes the log of member 0x1a of cluster 0x2b, with one entry of so many bytes.
+// writeWAL writes the log of member 0x1a of cluster 0x2b, with one entry of that size.
 func writeWAL(t *testing.T, dir string, size int64) []string {
 	t.Helper()
 	who, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: new(uint64(0x1a)), ClusterID: new(uint64(0x2b))})
@@ -47,7 +47,7 @@ func writeWAL(t *testing.T, dir string, size int64) []string {
 	return files
 }
 
-func TestTheNewestOfSeveralLogFilesNamesItsMemberAndCluster(t *testing.T) {
+func TestNewestLogFileNamesTheMemberAndCluster(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if files := writeWAL(t, dir, wal.SegmentSizeBytes); len(files) != 2 {
@@ -58,7 +58,7 @@ func TestTheNewestOfSeveralLogFilesNamesItsMemberAndCluster(t *testing.T) {
 	}
 }
 
-func TestALogWithAFlippedBitNamesNobody(t *testing.T) {
+func TestLogWithAFlippedBitNamesNoMember(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := writeWAL(t, dir, 10)[0]

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A name server changes its records while it is asked again and again: each change is told as it is, without a restart;
-// what lies, and what is empty, is told as the reason why there is no answer, and never as one.
-func TestServiceRecordsThatChangeAreToldAndThoseThatLieAreNone(t *testing.T) {
+// A name server changes its records between queries: each change is reported, without a restart. An invalid or empty
+// answer is reported as an error, and never as endpoints.
+func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	n.says.Store(&[]target{{"n1.example.com.", 2379}, {"n2.example.com.", 2379}})
@@ -31,7 +31,7 @@ func TestServiceRecordsThatChangeAreToldAndThoseThatLieAreNone(t *testing.T) {
 			Source: func(ctx context.Context) ([]string, error) {
 				found, err := source(ctx)
 				select {
-				case <-stop: // between two questions: one that is not answered is waited for
+				case <-stop: // between two queries: an unanswered one is waited for
 					cancel()
 				default:
 				}
@@ -51,7 +51,7 @@ func TestServiceRecordsThatChangeAreToldAndThoseThatLieAreNone(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		says []target
-		want string // the endpoints, or a part of why there are none
+		want string // the endpoints, or a part of the error
 	}{
 		{"as at first", nil, "[https://n1.example.com:2379 https://n2.example.com:2379]"},
 		{
@@ -66,7 +66,7 @@ func TestServiceRecordsThatChangeAreToldAndThoseThatLieAreNone(t *testing.T) {
 	} {
 		if c.says != nil {
 			n.says.Store(&c.says)
-			<-answers // it may have been asked for before
+			<-answers // its query may have been sent before
 		}
 		got := <-answers
 		said := fmt.Sprint(got.endpoints)

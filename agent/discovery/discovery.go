@@ -1,14 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery asks again and again where the members of the cluster may be: DNS, a file, or a program.
+// Package discovery asks periodically where the members of the cluster may be: DNS, a file, or a program.
 //
 // It promises:
-//   - One look at a time, bounded in time, bytes and count; what does not end in time is told, and no second one is
-//     begun beside it.
-//   - An answer is taken as a whole or not at all: one entry that is no endpoint of the wanted scheme refuses it.
-//   - An answer that fails, is empty or is shorter than the one before takes nothing away. Who is a member says etcd;
-//     this says only where to ask.
+//   - One lookup at a time, bounded in time, bytes and count. A lookup that does not end in time is reported, and no
+//     second one is started meanwhile.
+//   - An answer is accepted as a whole or not at all: one entry that is not an endpoint of the wanted scheme refuses
+//     it.
+//   - An answer that fails, is empty or is shorter than the previous one removes no endpoint. Only etcd decides who is
+//     a member; this package finds where to ask.
 package discovery
 
 import (
@@ -27,23 +28,22 @@ import (
 const (
 	// MostEndpoints bounds an answer.
 	MostEndpoints = 64
-	// MostBytes bounds what is read for one.
+	// MostBytes bounds the bytes read for an answer.
 	MostBytes = 8 << 10
 
 	longestURL = 300 // a DNS name has 253 at most
 )
 
-// Source gives what it knows at the moment, as it was found. It may outlive its context, as a read of a file on a disk
-// that does not answer.
+// Source returns the current endpoints, unchecked. It may outlive its context, as a read of a file on a hung disk does.
 type Source func(ctx context.Context) ([]string, error)
 
-// Options say whom to ask and how often.
+// Options configure what to ask and how often.
 type Options struct {
 	Source   Source
-	Scheme   string // http or https: of the endpoints that are configured
+	Scheme   string // http or https: of the configured endpoints
 	Interval time.Duration
 	Timeout  time.Duration
-	// Tell is called with every answer: the endpoints, sorted, or why there is none.
+	// Tell is called with every answer: the sorted endpoints, or the error.
 	Tell   func(endpoints []string, err error)
 	Logger *slog.Logger
 }
@@ -72,7 +72,7 @@ func Run(ctx context.Context, opt Options) {
 	}
 }
 
-// answer is what a look has given.
+// answer is the result of a lookup.
 type answer struct {
 	endpoints []string
 	err       error
@@ -93,7 +93,7 @@ func (a answer) log(log *slog.Logger) {
 	log.Info("discovered endpoints", "endpoints", a.endpoints)
 }
 
-// look asks once, or waits for the look that has not ended yet, and gives that back if it still has not.
+// look starts a lookup or waits for the pending one. It returns that one if it still has not ended.
 func look(ctx context.Context, opt Options, pending chan answer) (answer, chan answer) {
 	ctx, cancel := context.WithTimeout(ctx, opt.Timeout)
 	defer cancel()
@@ -113,15 +113,15 @@ func look(ctx context.Context, opt Options, pending chan answer) (answer, chan a
 		return got, nil
 	case <-ctx.Done():
 	}
-	select { // a source that heeds the context says why itself
+	select { // a source that honours the context returns an error of its own
 	case got := <-pending:
 		return got, nil
 	default:
-		return answer{err: fmt.Errorf("the look has not ended within %s", durationfmt.Text(opt.Timeout))}, pending
+		return answer{err: fmt.Errorf("the lookup has not ended within %s", durationfmt.Text(opt.Timeout))}, pending
 	}
 }
 
-// Accept gives an answer sorted and without repetitions, or why it is refused as a whole.
+// Accept returns an answer sorted and without duplicates, or why it is refused as a whole.
 func Accept(found []string, scheme string) ([]string, error) {
 	if len(found) == 0 {
 		return nil, errors.New("the answer is empty; that does not mean that there is no cluster")

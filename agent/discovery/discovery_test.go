@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAnAnswerIsTakenAsAWholeOrNotAtAll(t *testing.T) {
+func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	many := make([]string, MostEndpoints+1)
 	for i := range many {
@@ -31,7 +31,7 @@ func TestAnAnswerIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 	}
 	for _, c := range []struct {
 		found []string
-		says  string // empty: it is taken
+		says  string // empty: it is accepted
 	}{
 		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
 		{nil, "does not mean that there is no cluster"},
@@ -65,10 +65,10 @@ func TestAnAnswerIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// told is what a run has told, in order.
-type told struct{ all []string }
+// recorder records what a run reports, in order.
+type recorder struct{ all []string }
 
-func (t *told) tell(endpoints []string, err error) {
+func (t *recorder) tell(endpoints []string, err error) {
 	if err != nil {
 		t.all = append(t.all, err.Error())
 		return
@@ -76,12 +76,12 @@ func (t *told) tell(endpoints []string, err error) {
 	t.all = append(t.all, strings.Join(endpoints, " "))
 }
 
-func TestEachLookIsToldAndChangesAreLoggedOnce(t *testing.T) {
+func TestEachLookupIsReportedAndChangesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answers := [][]string{{"http://n1:1"}, {"http://n1:1"}, {}, {}, {"http://n2:2"}}
 		looks := 0
-		var seen told
+		var seen recorder
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
 		go Run(ctx, Options{
@@ -105,16 +105,16 @@ func TestEachLookIsToldAndChangesAreLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestALookThatHangsIsToldAndNoOtherIsBegunBesideIt(t *testing.T) {
+func TestHungLookupIsReportedAndNoOtherIsStartedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		var seen told
+		var seen recorder
 		ctx, cancel := context.WithCancel(t.Context())
 		go Run(ctx, Options{
 			Source: func(context.Context) ([]string, error) {
 				if looks++; looks == 1 {
-					// Whatever its context says, it ends within the fourth look.
+					// Regardless of its context, it ends within the fourth lookup.
 					time.Sleep(95 * time.Second) //nolint:forbidigo // virtual time
 				}
 				return []string{fmt.Sprintf("http://n%d:1", looks)}, nil
@@ -125,14 +125,14 @@ func TestALookThatHangsIsToldAndNoOtherIsBegunBesideIt(t *testing.T) {
 		time.Sleep(125 * time.Second) //nolint:forbidigo // virtual time
 		cancel()
 		synctest.Wait()
-		hung := "the look has not ended within 10s"
+		hung := "the lookup has not ended within 10s"
 		if want := []string{hung, hung, hung, "http://n1:1", "http://n2:1"}; !slices.Equal(seen.all, want) {
 			t.Errorf("%q", seen.all)
 		}
 	})
 }
 
-func TestAFileHasOneURLALine(t *testing.T) {
+func TestFileHasOneURLPerLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -160,7 +160,7 @@ func TestAFileHasOneURLALine(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramWritesIsReadAsAFile(t *testing.T) {
+func TestProgramOutputIsReadLikeAFile(t *testing.T) {
 	t.Parallel()
 	source := Program(func(context.Context) ([]byte, error) { return []byte("#\nhttp://n1:1\n"), nil })
 	if got, err := source(t.Context()); err != nil || !slices.Equal(got, []string{"http://n1:1"}) {

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// liar is a name server on the loopback, over UDP, where each answer is cut off, and over TCP.
+// liar is a name server on the loopback: over UDP it truncates each answer, over TCP it sends all of it.
 type liar struct {
 	udp net.PacketConn
 	tcp net.Listener
-	// answer makes the resources of an answer to a question.
+	// answer returns the resources of an answer.
 	answer func(dnsmessage.Question) []dnsmessage.Resource
 }
 
@@ -121,14 +121,14 @@ func alias(q dnsmessage.Question, from, to string) dnsmessage.Resource {
 	}
 }
 
-func TestAnAnswerOfThousandsOfRecordsAnEmptyTargetOrALoopIsRefusedWithinBounds(t *testing.T) {
+func TestHostileDNSAnswersAreRefusedWithinBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer func(dnsmessage.Question) []dnsmessage.Resource
 		want   string
 	}{
 		"thousands": {func(q dnsmessage.Question) (all []dnsmessage.Resource) {
-			for i := range 2000 { // as many as one message holds
+			for i := range 2000 { // as many as fit into a message
 				all = append(all, service(q, fmt.Sprintf("%d.n.", i)))
 			}
 			return all
@@ -160,7 +160,7 @@ func TestAnAnswerOfThousandsOfRecordsAnEmptyTargetOrALoopIsRefusedWithinBounds(t
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
 				t.Errorf("%v, %v; want %q", found, err, c.want)
 			}
-			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // of all tests that run meanwhile
+			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // for all concurrent tests
 				t.Errorf("%d MiB were allocated", grown>>20)
 			}
 		})

@@ -15,9 +15,9 @@ import (
 	"syscall"
 )
 
-// SRV asks DNS for the service records that etcd's own clients ask for (etcdctl --discovery-srv):
-// _etcd-client-ssl._tcp below the domain, or _etcd-client._tcp without TLS. It asks the resolver itself, and not etcd's
-// package, whose look has no deadline. The targets are what the certificates must name.
+// SRV queries the DNS service records that etcd's own clients use (etcdctl --discovery-srv): _etcd-client-ssl._tcp
+// below the domain, or _etcd-client._tcp without TLS. It does not use etcd's package, whose lookup has no deadline. The
+// certificates must name the targets.
 func SRV(resolver *net.Resolver, domain, scheme string) Source {
 	service := "etcd-client"
 	if scheme == "https" {
@@ -29,7 +29,7 @@ func SRV(resolver *net.Resolver, domain, scheme string) Source {
 			return nil, fmt.Errorf("SRV records of _%s._tcp.%s: %w", service, domain, err)
 		}
 		var found []string
-		for _, r := range records { // some may be good where the error says that others are not
+		for _, r := range records { // with an error, some records may still be valid
 			found = append(found, scheme+"://"+net.JoinHostPort(strings.TrimSuffix(r.Target, "."),
 				strconv.Itoa(int(r.Port))))
 		}
@@ -40,10 +40,10 @@ func SRV(resolver *net.Resolver, domain, scheme string) Source {
 	}
 }
 
-// File reads one URL a line; an empty line and one that begins with # count for nothing.
+// File reads one URL per line; it ignores empty lines and those that begin with #.
 func File(path string) Source {
 	return func(context.Context) ([]string, error) {
-		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe must not block
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func File(path string) Source {
 	}
 }
 
-// Program takes what a program writes as a file's. run runs it, and gives at most a byte more than MostBytes.
+// Program reads a program's output like a file. run runs it, and returns at most one byte more than MostBytes.
 func Program(run func(ctx context.Context) ([]byte, error)) Source {
 	return func(ctx context.Context) ([]string, error) {
 		text, err := run(ctx)

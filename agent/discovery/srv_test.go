@@ -15,16 +15,16 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// target is what a service record names.
+// target is the target of a service record.
 type target struct {
 	name string
 	port uint16
 }
 
-// names is a name server on the loopback that says what it is told to.
+// names is a name server on the loopback with the test's records.
 type names struct {
 	conn    net.PacketConn
-	says    atomic.Pointer[[]target] // nil: nothing at all
+	says    atomic.Pointer[[]target] // nil: no answer
 	asked   atomic.Pointer[string]
 	garbage atomic.Bool
 }
@@ -93,7 +93,7 @@ func (n *names) serve() {
 	}
 }
 
-func TestServiceRecordsNameTheEndpointsAsEtcdsOwnClientsTakeThem(t *testing.T) {
+func TestServiceRecordsAreReadAsEtcdsOwnClientsDo(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	n.says.Store(&[]target{{"n2.example.com.", 2379}, {"n1.example.com.", 2379}})
@@ -112,7 +112,7 @@ func TestServiceRecordsNameTheEndpointsAsEtcdsOwnClientsTakeThem(t *testing.T) {
 	}
 }
 
-func TestANameServerThatLiesOrHangsGivesNoEndpoints(t *testing.T) {
+func TestLyingOrHungNameServerYieldsNoEndpoints(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	ask := func() ([]string, error) {
@@ -126,10 +126,10 @@ func TestANameServerThatLiesOrHangsGivesNoEndpoints(t *testing.T) {
 	}
 	began := time.Now()
 	if found, err := ask(); err == nil || !strings.Contains(err.Error(), "_etcd-client-ssl._tcp.example.com") {
-		t.Errorf("it says nothing: %v %v", found, err)
+		t.Errorf("no error: %v %v", found, err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it was waited for %s", took)
+		t.Errorf("it took %s", took)
 	}
 	n.garbage.Store(true)
 	if found, err := ask(); err == nil {
@@ -137,10 +137,10 @@ func TestANameServerThatLiesOrHangsGivesNoEndpoints(t *testing.T) {
 	}
 	n.garbage.Store(false)
 	for what, says := range map[string][]target{
-		"no records":      {},
-		"no host":         {{".", 2379}},
-		"no port":         {{"n1.example.com.", 0}},
-		"one that is odd": {{"n1.example.com.", 2379}, {"-x y.example.com.", 2379}},
+		"no records":         {},
+		"no host":            {{".", 2379}},
+		"no port":            {{"n1.example.com.", 0}},
+		"a malformed target": {{"n1.example.com.", 2379}, {"-x y.example.com.", 2379}},
 	} {
 		n.says.Store(&says)
 		if found, err := ask(); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Backup says how the last snapshots of the cluster went, and the last restores that were proven, if there are any.
+// Backup describes the cluster's last snapshots and restore tests, if there are any.
 func Backup(s control.Status) []Line {
 	b := s.Backup
 	if b == nil {
@@ -44,7 +44,7 @@ func drill(now time.Time, d control.RestoreTest) []Line {
 	return append(lines, inVain(now, "no restore was proven", d.Failed, d.FailedHost, d.Cause)...)
 }
 
-// inVain says what was tried in vain, if it was.
+// inVain describes a failed attempt, if there was one.
 func inVain(now time.Time, what string, at *time.Time, host, cause string) []Line {
 	if at == nil {
 		return nil

@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package display says for people what a status document holds: what stands in the first line about a cluster, in the
-// row of a host, in a cell of the table of who reaches whom. A terminal and a page in a browser show the same words,
-// each painted in its own way. The package reads and changes nothing.
+// Package display formats a status document for operators: the headline of a cluster, the row of a host, a cell of the
+// connectivity table. The terminal and the web page show the same words, each with its own styling. The package reads
+// and changes nothing.
 //
-// Many of the texts come from other hosts. They are given as they are: who shows them has to make them harmless.
+// Many of the texts come from other hosts. They are returned unchanged: the caller has to sanitize them.
 package display
 
 import (
@@ -20,19 +20,19 @@ type Styled struct {
 	Tone Tone
 }
 
-// Tone is how a word is meant: it is never all that says so.
+// Tone is the meaning of a word, for styling. The word alone also conveys it.
 type Tone string
 
 // The tones.
 const (
 	Plain  Tone = ""
-	Strong Tone = "strong" // a name that a reader looks for
+	Strong Tone = "strong" // a name to find at a glance
 	Good   Tone = "good"
 	Warn   Tone = "warn"
 	Bad    Tone = "bad"
 )
 
-// Clean makes a text fit for a terminal and a page: one line of printable characters.
+// Clean sanitizes a text for a terminal or a page: one line of printable characters.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

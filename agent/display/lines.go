@@ -14,10 +14,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Line is what stands in one line, from left to right.
+// Line is the content of one line, from left to right.
 type Line []Styled
 
-// say makes a line of a format that has no verb but %s, and of words and other values for them.
+// say builds a line from a format whose only verb is %s, and from words and other values.
 func say(format string, args ...any) Line {
 	var line Line
 	for i, part := range strings.Split(format, "%s") {
@@ -33,7 +33,7 @@ func say(format string, args ...any) Line {
 	return slices.DeleteFunc(line, func(w Styled) bool { return w.Text == "" })
 }
 
-// Cluster says how many more failures the cluster survives, and why that is not known if it is not.
+// Cluster returns how many more failures the cluster survives, or why that is unknown.
 func Cluster(c control.Cluster) []Line {
 	lines := []Line{say("%s · voters %s · %s%s%s", Styled{c.Name, Strong}, Voters(c), Tolerance(c), Standbys(c),
 		After(" · etcd ", c.Version))}
@@ -49,9 +49,9 @@ func Cluster(c control.Cluster) []Line {
 	}
 	lines = append(lines, say("%s", Styled{what + cmp.Or(c.Error, "no cause is known"), Bad}))
 	if c.AgeSeconds != nil && c.ID != "" {
-		but := "what stands here"
+		but := "what is shown"
 		if !Unreachable(c) {
-			but = "who answers is of now; what else stands here"
+			but = "reachability is live; what else is shown"
 		}
 		lines = append(lines, say("%s about the cluster is %s old", but, Age(c.AgeSeconds)))
 	}
@@ -77,7 +77,7 @@ func pause(p control.Pause, now time.Time) Line {
 		p.By, Timestamp(p.Until), Span(p.Until.Sub(now)), p.Reason)
 }
 
-// Operation says how far the operation in flight is.
+// Operation returns the progress of the operation in flight.
 func Operation(op control.Op, now time.Time) Line {
 	took := Span(now.Sub(op.Started))
 	if policy.Removes(op.Kind) {
@@ -92,10 +92,10 @@ func Operation(op control.Op, now time.Time) Line {
 		took, patience(op, now), progress)
 }
 
-// TakenDown tells whether the operation in flight, if there is one, takes a host down in order and brings it back.
+// TakenDown reports whether the operation in flight, if any, takes a host down in an orderly way and brings it back.
 func TakenDown(op *control.Op) bool { return op != nil && policy.TakesDown(op.Kind) }
 
-// Orphaned says something only when nobody drives the operation.
+// Orphaned returns a line if no agent drives the operation.
 func Orphaned(op control.Op) []Line {
 	if !op.Orphaned {
 		return nil
@@ -103,13 +103,13 @@ func Orphaned(op control.Op) []Line {
 	return []Line{say("  %s", Styled{op.HostName + " no longer holds the lock: quorumctl operation show", Bad})}
 }
 
-// asked says what operators have asked for, in a line each.
+// asked returns one line for each request.
 func asked(s control.Status) []Line {
 	var lines []Line
 	if m := s.Maintenance; m != nil {
 		why := " · by " + m.By + ": " + m.Reason
 		if TakenDown(s.Op) && s.Op.Host == s.Host.ID {
-			why = "" // the line of the operation has said it
+			why = "" // the operation's line has the reason
 		}
 		lines = append(lines, say("%s of %s: %s%s%s", Styled{Work(m.Work, m.Command), Strong}, s.Host.Name,
 			Styled{m.State, MaintenanceState(*m).Tone}, untilPart(*m, s.Time), why))
@@ -126,7 +126,7 @@ func asked(s control.Status) []Line {
 	return lines
 }
 
-// Loop says something only when the daemon answers without working.
+// Loop returns a line if the daemon answers but its loop does not run.
 func Loop(l control.Loop) []Line {
 	if l.AgeSeconds == nil {
 		return []Line{say("%s", Styled{"quorumd has just started: its first look is not over", Warn})}
@@ -140,7 +140,7 @@ func Loop(l control.Loop) []Line {
 	return nil
 }
 
-// After gives a text behind a separator, or nothing.
+// After returns a text after a separator, or "" for no text.
 func After(separator, text string) string {
 	if text == "" {
 		return ""
@@ -148,7 +148,7 @@ func After(separator, text string) string {
 	return separator + text
 }
 
-// Mute says who has muted what, until when and why.
+// Mute returns which operator muted a code, until when and why.
 func Mute(m control.Mute, now time.Time) string {
 	return m.Code + " is muted by " + m.By + " until " + Timestamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
 		" left), unless it becomes worse than " + m.State + ": " + m.Reason

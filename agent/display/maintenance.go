@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// MaintenanceState says how far a maintenance is, for people.
+// MaintenanceState returns the progress of a maintenance.
 func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
 	case control.MaintenanceWaiting:
@@ -26,20 +26,20 @@ func MaintenanceState(m control.Maintenance) Styled {
 		case m.ByOthers && m.Work == control.WorkReboot:
 			return Styled{"safe to reboot: no other host goes down, and etcd goes down with the machine", Good}
 		case m.ByOthers:
-			return Styled{"safe to touch: no other host goes down, and whoever runs etcd may stop it now", Good}
+			return Styled{"safe to touch: no other host goes down, and etcd may be stopped now", Good}
 		case m.Work == control.WorkReboot && m.External:
 			return Styled{"safe to reboot: etcd is stopped", Good}
 		case m.Work == control.WorkReboot:
 			return Styled{"reboots: etcd is stopped", Good}
 		}
-		return Styled{"safe to touch: etcd is stopped, and stays so until it is told otherwise", Good}
+		return Styled{"safe to touch: etcd is stopped until the maintenance ends", Good}
 	case control.MaintenanceWorking:
 		return Styled{"runs the command: etcd is stopped", Good}
 	}
 	return Styled{Text: m.State}
 }
 
-// Work is a work, with the name of the command if it is one.
+// Work returns the name of a work, with the command's name if it is one.
 func Work(work, command string) string {
 	if command == "" {
 		return work
@@ -47,7 +47,7 @@ func Work(work, command string) string {
 	return work + " " + command
 }
 
-// Until says until when a maintenance may take, and by how much it is late.
+// Until returns when a maintenance is due to end, and by how much it is late.
 func Until(m control.Maintenance, now time.Time) Styled {
 	switch {
 	case m.Until.IsZero():
@@ -58,7 +58,7 @@ func Until(m control.Maintenance, now time.Time) Styled {
 	return Styled{Text: fmt.Sprintf("%s (%s left)", Timestamp(m.Until), Span(m.Until.Sub(now)))}
 }
 
-// untilPart says when a maintenance is to be over, behind a comma, or nothing.
+// untilPart returns the same after a comma, or nothing.
 func untilPart(m control.Maintenance, now time.Time) Styled {
 	if m.Until.IsZero() {
 		return Styled{}

@@ -9,10 +9,9 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-const reached = "answers" // a port that does
+const reached = "answers" // the state of a port that does
 
-// ReachesAll tells whether somebody who sees that has looked at every one of the members with these IDs, and found
-// nothing.
+// ReachesAll reports whether a host has checked every one of the members with these IDs, and reaches them all.
 func ReachesAll(sees []control.Sight, members []string) bool {
 	return !slices.ContainsFunc(members, func(id string) bool {
 		i := slices.IndexFunc(sees, func(s control.Sight) bool { return s.MemberID == id })
@@ -20,8 +19,8 @@ func ReachesAll(sees []control.Sight, members []string) bool {
 	})
 }
 
-// Way says how the host with a member, if it has one, reaches another: the time when both ports answer, or else what
-// is wrong.
+// Way returns how a host, with the given member if it has one, reaches another member: the connection time if both
+// ports answer, or else what is wrong.
 func Way(from string, sees []control.Sight, to string) Styled {
 	if from == to {
 		return Styled{"-", Plain}
@@ -31,10 +30,10 @@ func Way(from string, sees []control.Sight, to string) Styled {
 		return Styled{"not known", Plain}
 	}
 	s := sees[i]
-	well := func(port string) bool { return port == reached || port == "" } // what nobody knows yet is no fault
+	well := func(port string) bool { return port == reached || port == "" } // an unknown state is not a failure
 	switch {
 	case s.Lost && well(s.Peer) && well(s.Client):
-		return Styled{"lost", Bad} // how is not known yet
+		return Styled{"lost", Bad} // the cause is not known yet
 	case s.Peer == reached && s.Client == reached:
 		return Styled{"≤ " + Latency(s.RTTSeconds), Good}
 	case s.Peer == "" && s.Client == "":

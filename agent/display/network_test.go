@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
+func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		peer, client string
@@ -33,7 +33,7 @@ func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsLostIsShownSoBeforeItsPortsAreSaidToBeOtherwise(t *testing.T) {
+func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		peer, client string
@@ -49,7 +49,7 @@ func TestAMemberThatIsLostIsShownSoBeforeItsPortsAreSaidToBeOtherwise(t *testing
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}
 		if display.ReachesAll(sees, []string{"b"}) {
-			t.Errorf("peer %q, client %q: it is said to be reached", c.peer, c.client)
+			t.Errorf("peer %q, client %q: it counts as reached", c.peer, c.client)
 		}
 	}
 }

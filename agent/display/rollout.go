@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Remaining estimates how long a rollout that runs still takes: the turn of the middle one of the hosts that are done,
-// for each that is not. A turn counts from the end of the one before, so that the pause between two hosts is in it.
+// Remaining estimates how long a running rollout still takes: the median time of the finished hosts for each other
+// host. A host's time counts from the end of the previous host, so that it includes the pause between them.
 func Remaining(r control.Rollout) (time.Duration, bool) {
 	var took []float64
 	left := 0
@@ -32,12 +32,12 @@ func Remaining(r control.Rollout) (time.Duration, bool) {
 	return time.Duration(left) * Seconds((took[(n-1)/2]+took[n/2])/2), true
 }
 
-// Unfinished tells whether there is something to do or to mend.
+// Unfinished reports whether there is something left to do or to fix.
 func Unfinished(r control.Rollout) bool {
 	return r.State != control.RolloutDone && r.State != control.RolloutAborted
 }
 
-// RolloutState says whether a rollout goes on.
+// RolloutState returns whether a rollout is running, stopped or done.
 func RolloutState(r control.Rollout) Styled {
 	switch r.State {
 	case control.RolloutDone:
@@ -50,7 +50,7 @@ func RolloutState(r control.Rollout) Styled {
 	return Styled{Text: r.State}
 }
 
-// ChangedBy says who has changed a rollout that a person can change.
+// ChangedBy returns which operator changed a rollout that can be changed.
 func ChangedBy(r control.Rollout) string {
 	if r.State != control.RolloutPaused && r.State != control.RolloutAborted {
 		return ""
@@ -58,7 +58,7 @@ func ChangedBy(r control.Rollout) string {
 	return After(" ", r.Text)
 }
 
-// Progress counts the hosts, and says how long the others may take.
+// Progress counts the hosts, and estimates how long the others take.
 func Progress(r control.Rollout) string {
 	done, skipped := 0, 0
 	for _, h := range r.Hosts {

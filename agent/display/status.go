@@ -12,12 +12,12 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Unreachable reports whether no member of a cluster answers. This host may be the one that is cut off.
+// Unreachable reports whether no member of a cluster answers. It may be this host that is cut off.
 func Unreachable(c control.Cluster) bool {
 	return !c.Reachable && !slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Live })
 }
 
-// Voters says how many voters there are of those that are wanted, and how many of them are down.
+// Voters returns the number of voters, of wanted ones, and of those that are down.
 func Voters(c control.Cluster) Styled {
 	w := Styled{Text: fmt.Sprintf("%d/%d", c.Voters, c.Target)}
 	if c.Voters != c.Target {
@@ -38,14 +38,14 @@ func Voters(c control.Cluster) Styled {
 	return w
 }
 
-// Short tells whether the cluster is short of a voter: then what to type stands where people look first.
+// Short reports whether the cluster lacks a voter: then the command to run comes first.
 func Short(c control.Cluster) bool {
 	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool {
 		return m.Role == control.RoleVoter && !m.Live
 	}))
 }
 
-// WithoutAgent gives the members whose host says nothing: its agent has never run, or is gone.
+// WithoutAgent returns the members whose host publishes no record: its agent never ran there, or is gone.
 func WithoutAgent(s control.Status) []control.Member {
 	claimed := map[string]bool{}
 	for _, h := range s.Hosts {
@@ -54,7 +54,7 @@ func WithoutAgent(s control.Status) []control.Member {
 	return slices.DeleteFunc(slices.Clone(s.Cluster.Members), func(m control.Member) bool { return claimed[m.ID] })
 }
 
-// Omitted says how many hosts a status does not list, and why; nothing when it lists all.
+// Omitted returns how many hosts a status does not list, and why; "" if it lists all.
 func Omitted(o *control.Omitted) string {
 	if o == nil {
 		return ""
@@ -63,7 +63,7 @@ func Omitted(o *control.Omitted) string {
 		Count(o.Hosts, "host is", "hosts are"), o.NotOK, control.MaxHosts, Size(control.MaxHostBytes))
 }
 
-// Tolerance says how many voters may fail from here on.
+// Tolerance returns how many more voters may fail.
 func Tolerance(c control.Cluster) Styled {
 	switch {
 	case Unreachable(c):
@@ -76,7 +76,7 @@ func Tolerance(c control.Cluster) Styled {
 	return Styled{fmt.Sprintf("can lose %d", c.FailureTolerance), Good}
 }
 
-// Standbys says how many members without a vote are kept warm; nothing when there are none.
+// Standbys returns the number of standbys; "" if there are none.
 func Standbys(c control.Cluster) string {
 	if c.Standbys == 0 {
 		return ""
@@ -84,7 +84,7 @@ func Standbys(c control.Cluster) string {
 	return " · " + Count(c.Standbys, "standby", "standbys")
 }
 
-// patience says how much of its time an operation has left; nothing when nobody has said how long it takes.
+// patience returns how much of its time an operation has left; empty if it has no limit.
 func patience(op control.Op, now time.Time) Styled {
 	switch {
 	case op.Deadline.IsZero():
@@ -95,7 +95,7 @@ func patience(op control.Op, now time.Time) Styled {
 	return Styled{Text: fmt.Sprintf(", %s left", Span(op.Deadline.Sub(now)))}
 }
 
-// RoleOf says what a host is, and its member when it has one.
+// RoleOf returns the role of a host, and of its member if it has one.
 func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
 	w := Styled{Text: string(h.Role)}
 	switch {
@@ -119,8 +119,8 @@ func LastSeen(h control.HostRecord) string {
 	return Age(h.AgeSeconds)
 }
 
-// Verdict paints a health state. Unknown is neither good nor bad.
-func Verdict(state string) Styled {
+// HealthState styles a health state. Unknown is neither good nor bad.
+func HealthState(state string) Styled {
 	switch state {
 	case "OK":
 		return Styled{state, Good}
@@ -132,7 +132,7 @@ func Verdict(state string) Styled {
 	return Styled{state, Warn}
 }
 
-// P99 is exact for the host that answers. Others publish theirs rounded up.
+// P99 returns the exact value for the answering host. The others publish theirs rounded up.
 func P99(h control.HostRecord, s control.Status) string {
 	if Stopped(h.Health) {
 		return "-"
@@ -146,7 +146,7 @@ func P99(h control.HostRecord, s control.Status) string {
 	return "≤ " + Latency(h.P99Seconds)
 }
 
-// Lag says by how many entries a member is behind the leader; nothing when that is not known.
+// Lag returns by how many entries a member is behind the leader; "" if that is unknown.
 func Lag(m control.Member) string {
 	if m.Lag == nil {
 		return ""
@@ -154,7 +154,7 @@ func Lag(m control.Member) string {
 	return fmt.Sprint(*m.Lag)
 }
 
-// Database says how large a member's database is; nothing when that is not known.
+// Database returns the size of a member's database; "" if it is unknown.
 func Database(m control.Member) string {
 	if m.DBSize == 0 {
 		return ""
@@ -162,7 +162,7 @@ func Database(m control.Member) string {
 	return Size(float64(m.DBSize))
 }
 
-// Next says what the host that answers will do.
+// Next returns the next action of the answering host.
 func Next(s control.Status) string {
 	if s.Next.Text == "" && s.Loop.AgeSeconds == nil {
 		return "not known yet"
@@ -170,8 +170,8 @@ func Next(s control.Status) string {
 	return cmp.Or(s.Next.Text, "nothing")
 }
 
-// LastRole says what the host that answers is. Without a quorum that is what its record said last, as it stands in its
-// row.
+// LastRole returns the role of the answering host. Without a quorum it is the last one in its record, as in its row of
+// the table.
 func LastRole(s control.Status) string {
 	for _, h := range s.Hosts {
 		if s.Role == control.RoleUnknown && h.ID == s.Host.ID && h.Role != control.RoleUnknown && h.Role != "" {
@@ -181,5 +181,5 @@ func LastRole(s control.Status) string {
 	return string(s.Role)
 }
 
-// Stopped tells whether a verdict makes what was measured before it worthless.
-func Stopped(verdict string) bool { return verdict == "FAILED" || verdict == "STALLED" }
+// Stopped reports whether a health state makes earlier measurements meaningless.
+func Stopped(state string) bool { return state == "FAILED" || state == "STALLED" }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Latency shows seconds as people speak of disks: "0.25 ms", "41.3 ms", "1.5 s".
+// Latency formats seconds as usual for disks: "0.25 ms", "41.3 ms", "1.5 s".
 func Latency(seconds float64) string {
 	if math.Abs(seconds) < 0.9995 {
 		return ThreeDigits(seconds*1000) + " ms"
@@ -20,22 +20,22 @@ func Latency(seconds float64) string {
 	return ThreeDigits(seconds) + " s"
 }
 
-// ThreeDigits gives three significant digits, without zeros at the end.
+// ThreeDigits formats with three significant digits, without trailing zeros.
 func ThreeDigits(x float64) string {
 	if math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
-	if err != nil { // not a number: say so
+	if err != nil { // not a number: print it unchanged
 		return strconv.FormatFloat(x, 'g', 3, 64)
 	}
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// Span shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
+// Span formats a duration in its two largest units, down to seconds: "45s", "4m20s", "3h12m", "2d4h".
 func Span(d time.Duration) string { return durationfmt.Seconds(max(d, 0)) }
 
-// Age shows the age of an observation; "never" if there was none.
+// Age formats the age of an observation; "never" if there was none.
 func Age(seconds *float64) string {
 	if seconds == nil {
 		return "never"
@@ -43,20 +43,20 @@ func Age(seconds *float64) string {
 	return Span(Seconds(*seconds))
 }
 
-// Seconds gives that many seconds as a duration, of none below zero and of at most thirty years.
+// Seconds returns a number of seconds as a duration between zero and thirty years.
 func Seconds(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
 }
 
-// Timestamp shows a moment. It is UTC, so that what several hosts say can be compared.
+// Timestamp formats a time in UTC, so that the times of several hosts can be compared.
 func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Since shows a moment and how long ago it was at another one.
+// Since formats a time, and how long before now it was.
 func Since(t, now time.Time) string {
 	return fmt.Sprintf("%s (%s)", Timestamp(t), Span(now.Sub(t)))
 }
 
-// Size shows bytes in binary units.
+// Size formats bytes in binary units.
 func Size(bytes float64) string {
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
 		if bytes < 1024 {
@@ -67,7 +67,7 @@ func Size(bytes float64) string {
 	return ThreeDigits(bytes) + " PiB"
 }
 
-// Count shows a number with its noun.
+// Count formats a number with its noun.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package durationfmt says for people how long something takes. What programs read has Go's own form.
+// Package durationfmt formats durations for display. Machine-readable output has Go's own format.
 package durationfmt
 
 import (
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Text shows a duration in its two largest units: "250ms", "45s", "4m20s", "3h12m", "2d4h", and none that is nothing:
-// "5m". Below a minute it shows all there is: whoever gives it rounds it.
+// Text formats a duration in its two largest units, without zero units: "250ms", "45s", "4m20s", "3h12m", "2d4h", "5m".
+// Below a minute it shows full precision: callers round first.
 func Text(d time.Duration) string {
 	if d < 0 {
-		return "-" + Text(d.Abs()) // the least of all has no counterpart
+		return "-" + Text(d.Abs()) // the smallest duration has no positive counterpart
 	}
 	for _, u := range []struct {
 		large, small   time.Duration
@@ -32,14 +32,14 @@ func Text(d time.Duration) string {
 	return d.String()
 }
 
-// Seconds shows it in whole seconds.
+// Seconds formats in whole seconds.
 func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
 
-// Tenths shows it in tenths of a second.
+// Tenths formats in tenths of a second.
 func Tenths(d time.Duration) string { return Text(d.Round(100 * time.Millisecond)) }
 
-// Typed shows it as it is typed after a flag and written into the configuration, without the zero parts that its String
-// has: "168h", "1h30m".
+// Typed formats a duration as a flag or the configuration takes it, without the zero units of its String: "168h",
+// "1h30m".
 func Typed(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestADurationIsShownInItsTwoLargestUnits(t *testing.T) {
+func TestTextHasTheTwoLargestUnits(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{
@@ -25,7 +25,7 @@ func TestADurationIsShownInItsTwoLargestUnits(t *testing.T) {
 	}
 }
 
-func TestADurationThatIsToBeTypedIsOneThatAFlagTakes(t *testing.T) {
+func TestTypedIsAcceptedByAFlag(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Minute: "1m", 90 * time.Minute: "1h30m", 168 * time.Hour: "168h", 30 * time.Second: "30s",

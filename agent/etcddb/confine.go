@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits are what a process that reads a file which it does not trust may take: it fails alone then, and takes nothing
-// from the unit that it runs in. Files that are mapped, as a database is, do not count as memory: the limit is
-// RLIMIT_DATA, because RLIMIT_AS counts what Go only reserves.
+// Limits bound a process that reads an untrusted file: it then fails alone, and takes nothing from its unit. Mapped
+// files, such as a database, do not count as memory: the limit is RLIMIT_DATA, because RLIMIT_AS counts what Go only
+// reserves.
 type Limits struct {
 	Memory uint64        // bytes
-	CPU    time.Duration // to the second
+	CPU    time.Duration // in whole seconds
 }
 
-// Confine bounds this process for good, and every process that it starts.
+// Confine limits this process for good, and every process that it starts.
 func (l Limits) Confine() error { return l.set(true) }
 
-// ConfineSelf bounds this process. [Unconfine] takes the bounds from a process that it has started.
+// ConfineSelf limits this process. [Unconfine] lifts the limits of a process that it has started.
 func (l Limits) ConfineSelf() error { return l.set(false) }
 
 func (l Limits) set(forGood bool) error {
@@ -47,7 +47,7 @@ func (l Limits) set(forGood bool) error {
 	return nil
 }
 
-// Unconfine gives a child of this process all that this process could give itself.
+// Unconfine raises the limits of a child to what this process may set for itself.
 func Unconfine(pid int) error {
 	for _, resource := range []int{unix.RLIMIT_DATA, unix.RLIMIT_CPU} {
 		var limit unix.Rlimit
@@ -63,8 +63,8 @@ func Unconfine(pid int) error {
 	return nil
 }
 
-// HalfOfMemory returns half of this machine's memory, in bytes, and a gibibyte at least: what a process may take that
-// runs while etcd does not.
+// HalfOfMemory returns half of this machine's memory, in bytes, and at least a gibibyte: what a process may use while
+// etcd does not run.
 func HalfOfMemory() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

@@ -7,8 +7,8 @@ package etcddb
 
 import "testing"
 
-// The race detector allocates more than the limit by itself, so that no confined process could start another.
-func TestAChildOfAConfinedProcessCanLiftTheLimits(t *testing.T) {
+// The race detector alone allocates more than the limit, so that no confined process could start another.
+func TestChildOfAConfinedProcessCanLiftTheLimits(t *testing.T) {
 	t.Parallel()
 	_, out, err := confinedChild(t, "child")
 	if err != nil || out != "false false\ntrue true\n" {

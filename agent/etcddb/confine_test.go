@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confined makes this program a child that takes more than it may, or prints what it may take.
+// confined makes this program a child that exceeds its limits, or prints them.
 const confined = "QUORUMD_TEST_CONFINED"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 	case "time":
 		if err = limits.Confine(); err == nil {
-			for n := 0; ; n++ { // as a walk does that finds no end
+			for n := 0; ; n++ { // like a walk without an end
 				runtime.KeepAlive(n)
 			}
 		}
@@ -61,7 +61,7 @@ func takeGigabyte() int {
 	return len(all)
 }
 
-// startUnconfined has a child print its limits, once this process has taken its own from it.
+// startUnconfined makes a child print its limits, once this process has lifted its own from it.
 func startUnconfined() int {
 	child := exec.Command(os.Args[0]) //nolint:noctx // it waits for its input, which ends with this process
 	child.Env, child.Stdout = append(os.Environ(), confined+"=limits"), os.Stdout
@@ -100,7 +100,7 @@ func confinedChild(t *testing.T, kind string) (*exec.Cmd, string, error) {
 	return child, string(out), err
 }
 
-func TestAConfinedChildEndsAloneWhenItAllocatesTooMuch(t *testing.T) {
+func TestConfinedChildEndsAloneIfItAllocatesTooMuch(t *testing.T) {
 	t.Parallel()
 	child, out, err := confinedChild(t, "memory")
 	// Go's runtime may find no memory for its report, and crash instead.
@@ -111,7 +111,7 @@ func TestAConfinedChildEndsAloneWhenItAllocatesTooMuch(t *testing.T) {
 	}
 }
 
-func TestAConfinedChildEndsWhenItComputesForTooLong(t *testing.T) {
+func TestConfinedChildEndsIfItUsesTooMuchCPUTime(t *testing.T) {
 	t.Parallel()
 	child, out, err := confinedChild(t, "time")
 	if used := child.ProcessState.UserTime() + child.ProcessState.SystemTime(); err == nil || used > 10*time.Second {

@@ -19,16 +19,16 @@ import (
 
 const keyField = 1 // of a mvccpb.KeyValue
 
-// ErrDamaged means that a database is not what it was, or none.
+// ErrDamaged means that a database was changed, or that a file is none.
 var ErrDamaged = errors.New("the snapshot is damaged")
 
-// Contents are what a database holds, as found in it.
+// Contents describe what was found in a database.
 type Contents struct {
 	Revision        int64 `json:"revision"`
-	CompactRevision int64 `json:"compactRevision"` // -1 where nothing was ever compacted
-	// Hash is what etcd's HashKV gives for that revision after that compaction.
+	CompactRevision int64 `json:"compactRevision"` // -1 if nothing was ever compacted
+	// Hash is the result of etcd's HashKV for that revision after that compaction.
 	Hash uint32 `json:"hash"`
-	// Keys are those that exist at the revision.
+	// Keys is the number of keys at the revision.
 	Keys int64 `json:"keys"`
 }
 
@@ -40,24 +40,24 @@ type change struct {
 	unnamed   bool   // it only raises the revision
 }
 
-// Inspect opens a database as etcd does, reads all of it, and tells what is in it. The hash is the one that etcd's
-// HashKV gives for the newest revision. It takes some 20 to 40 bytes of memory for each key that ever was since the
-// last compaction. Progress is told the bytes that it has read. What is no such database is an error, never a crash.
+// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash is that of etcd's
+// HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
+// compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Contents, err error) {
-	// The file is mapped: where the disk cannot read it, or it is cut off meanwhile, the read is a fault.
+	// The file is mapped: a read error or a truncation meanwhile causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if caught := recover(); caught != nil {
 			c, err = Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
 		}
 	}()
-	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // it may have no name any more
+	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have no name any longer
 	if err != nil {
-		return Contents{}, fmt.Errorf("cannot open the database: %w", err) // which says nothing against it
+		return Contents{}, fmt.Errorf("cannot open the database: %w", err) // which proves nothing about the database
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
-		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // and closes it
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes it
 	})
 	if err != nil {
 		return Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
@@ -86,7 +86,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents
 	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
 		c.CompactRevision = RevisionOf(at)
 	}
-	// etcd ends a compaction that was begun when it starts.
+	// At its start etcd completes a scheduled compaction.
 	if at := meta.Get([]byte(ScheduledCompaction)); len(at) >= revisionBytes {
 		c.CompactRevision = max(c.CompactRevision, RevisionOf(at))
 	}
@@ -113,7 +113,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	sum.Write([]byte("key"))
 	err = each(ctx, keys, seed, progress, func(at change, k, v []byte) {
-		// What a compaction deletes counts for nothing, whether it has come to it or not.
+		// What the compaction deletes does not count, whether or not it has happened.
 		superseded := newest[at.key] != at || at.tombstone
 		if at.revision <= c.CompactRevision && superseded && kept > 0 ||
 			at.revision == c.CompactRevision && at.tombstone {
@@ -126,7 +126,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents
 	return c, err
 }
 
-// each gives all changes in their order.
+// each calls a function for all changes, in their order.
 func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress func(int64),
 	do func(at change, k, v []byte),
 ) error {
@@ -148,12 +148,12 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
-		return change{}, errors.New("a revision in it is none")
+		return change{}, errors.New("it contains an invalid revision")
 	}
 	var name []byte
 	var err error
 	// A revision that was raised without a change, by a recovery or by etcdutl's --bump-revision, has no record. etcd
-	// takes it for one of a key with an empty name, which no client can write or read, and keeps it.
+	// treats it as one of a key with an empty name, which no client can write or read, and keeps it.
 	if len(v) > 0 {
 		name, err = nameOfKey(v)
 	}
@@ -165,7 +165,7 @@ func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	}, err
 }
 
-// nameOfKey finds the name of a key in its encoded record.
+// nameOfKey returns the name of a key from its encoded record.
 func nameOfKey(v []byte) ([]byte, error) {
 	for len(v) > 0 {
 		number, kind, n := protowire.ConsumeTag(v)

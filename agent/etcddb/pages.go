@@ -15,12 +15,12 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// How bbolt lays out its file (go.etcd.io/bbolt/internal/common).
+// The format of bbolt's file (go.etcd.io/bbolt/internal/common).
 const (
-	headerBytes   = 16 // of a page: its ID, flags, number of elements, and how many pages follow it
+	headerBytes   = 16 // of a page: its ID, flags, number of elements, and of following pages
 	elementBytes  = 16
-	bucketBytes   = 16 // of the value of a bucket: its root page, and a sequence
-	metaBytes     = 56 // that its checksum covers
+	bucketBytes   = 16 // of a bucket's value: its root page, and a sequence
+	metaBytes     = 56 // covered by its checksum
 	boltMagic     = 0xED0CDAED
 	boltVersion   = 2
 	branchPage    = 0x01
@@ -28,25 +28,25 @@ const (
 	freelistPage  = 0x10
 	bucketElement = 0x01
 	noFreelist    = ^uint64(0)
-	manyFree      = 0xFFFF // the number of free pages is in the first entry then
+	manyFree      = 0xFFFF // then the first entry has the number of free pages
 	smallestPage  = 512
 	largestPage   = 16 << 20
-	// deepest is further from the root than any page can be: each branch has two elements or more.
+	// deepest is beyond the maximum depth: each branch has two elements or more.
 	deepest = 64
 )
 
-// pages is a check of the pages of a database.
+// pages checks the pages of a database.
 type pages struct {
 	file     io.ReaderAt
 	pageSize int64
-	high     uint64   // pages from here on are in no use
-	seen     []uint64 // a bit for each page
-	next     []uint64 // the children of the pages that were looked at
+	high     uint64   // pages from here on are unused
+	seen     []uint64 // one bit per page
+	next     []uint64 // children of the checked pages
 }
 
-// CheckPages reports what would keep bbolt from an end when it walks the database: bbolt follows what it finds, so that
-// a page that is its own child takes all memory. It reads each page once, those of a level in their order in the file:
-// a database of some GiB takes a rotating disk hours otherwise.
+// CheckPages returns an error if bbolt's walk of the database would not end: bbolt follows references unchecked, so
+// that a page that is its own child uses up all memory. It reads each page once, those of a level in the order of the
+// file: otherwise a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 	if pageSize < smallestPage || pageSize > largestPage || pageSize&(pageSize-1) != 0 {
 		return fmt.Errorf("%w: its pages have %d bytes", ErrDamaged, pageSize)
@@ -101,10 +101,10 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 	return root, free, err
 }
 
-// page returns the header of a page and the number of its bytes. None may be reached twice.
+// page returns the header of a page and its size. No page may be reached twice.
 func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	if id < 2 || id >= p.high {
-		return nil, 0, fmt.Errorf("page %d is none of its %d", id, p.high)
+		return nil, 0, fmt.Errorf("page %d is not one of its %d", id, p.high)
 	}
 	head = make([]byte, headerBytes)
 	if err := p.read(head, id, 0); err != nil {
@@ -123,7 +123,7 @@ func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	return head, int64(over+1) * p.pageSize, nil //nolint:gosec // it is less than the file
 }
 
-// freelist looks at the list of free pages.
+// freelist checks the list of free pages.
 func (p *pages) freelist(id uint64) error {
 	head, size, err := p.page(id)
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *pages) freelist(id uint64) error {
 	return nil
 }
 
-// visit looks at a page of a tree, and notes its children.
+// visit checks a page of a tree, and records its children.
 func (p *pages) visit(at uint64) error {
 	head, size, err := p.page(at)
 	if err != nil {
@@ -175,7 +175,7 @@ func (p *pages) visit(at uint64) error {
 	return nil
 }
 
-// branch notes the children of a branch page.
+// branch records the children of a branch page.
 func (p *pages) branch(at uint64, elements []byte, size int64) error {
 	for i := 0; i < len(elements); i += elementBytes {
 		e := elements[i:]
@@ -189,7 +189,7 @@ func (p *pages) branch(at uint64, elements []byte, size int64) error {
 	return nil
 }
 
-// child notes a page that is still to be looked at.
+// child records a page that is still to be checked.
 func (p *pages) child(of uint64, id uint64) error {
 	if uint64(len(p.next)) >= p.high {
 		return fmt.Errorf("page %d: it has more children than there are pages", of)
@@ -198,10 +198,10 @@ func (p *pages) child(of uint64, id uint64) error {
 	return nil
 }
 
-// value is where the value of a bucket is in its page.
+// value is the position of a bucket's value in its page.
 type value struct{ from, size int64 }
 
-// leaf looks at the elements of a leaf page, or of one that is in the value of a bucket, and returns the buckets.
+// leaf checks the elements of a leaf page, or of one inside a bucket's value, and returns the buckets.
 func leaf(elements []byte, size int64) (buckets []value, err error) {
 	var sum int64
 	for i := 0; i < len(elements); i += elementBytes {
@@ -218,7 +218,7 @@ func leaf(elements []byte, size int64) (buckets []value, err error) {
 	return buckets, nil
 }
 
-// bucket notes the root of a bucket, or looks at its only page, which is in its value.
+// bucket records the root of a bucket, or checks its only page, which is in its value.
 func (p *pages) bucket(at uint64, v value) error {
 	head := make([]byte, bucketBytes+headerBytes)
 	if v.size < bucketBytes {
@@ -249,7 +249,7 @@ func (p *pages) bucket(at uint64, v value) error {
 	return err
 }
 
-// read reads from a page. Its bytes are in the file.
+// read reads from a page, whose bytes are known to be in the file.
 func (p *pages) read(into []byte, id uint64, from int64) error {
 	_, err := p.file.ReadAt(into, int64(id)*p.pageSize+from) //nolint:gosec // the page is in the file
 	return err
@@ -259,10 +259,10 @@ func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
-// Open opens a database that no etcd has open, after its pages were checked.
+// Open opens a database that no etcd has open, after a check of its pages.
 func Open(path string, o bbolt.Options) (*bbolt.DB, error) {
 	look := o
-	look.ReadOnly = true // bbolt reads no more than the description then
+	look.ReadOnly = true // then bbolt reads only the meta pages
 	db, err := bbolt.Open(path, 0, &look)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 
 const testPage = 4096
 
-// written returns the bytes of a database with so many keys, as bbolt writes it.
+// written returns the bytes of a database with that many keys, as bbolt writes it.
 func written(t testing.TB, keys, valueBytes int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -28,7 +28,7 @@ func written(t testing.TB, keys, valueBytes int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // so that pages are free
+	for range 2 { // so that there are free pages
 		err = db.Update(func(tx *bbolt.Tx) error {
 			meta, err := tx.CreateBucketIfNotExists([]byte(Meta))
 			if err != nil {
@@ -62,7 +62,7 @@ func written(t testing.TB, keys, valueBytes int) []byte {
 	return text
 }
 
-// inspected writes the bytes to a file and has it inspected and opened for writing.
+// inspected writes the bytes to a file, inspects it and opens it for writing.
 func inspected(t testing.TB, text []byte) (inspect, open error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -82,7 +82,7 @@ func inspected(t testing.TB, text []byte) (inspect, open error) {
 	return inspect, open
 }
 
-// find returns where the last page of that type is that has elements.
+// find returns the last page of that type that has elements.
 func find(t testing.TB, text []byte, kind uint16) []byte {
 	t.Helper()
 	for at := len(text) - testPage; at >= 2*testPage; at -= testPage {
@@ -95,7 +95,7 @@ func find(t testing.TB, text []byte, kind uint16) []byte {
 	return nil
 }
 
-// metas calls do with both descriptions, and signs them again.
+// metas calls do with both meta pages, and updates their checksums.
 func metas(text []byte, do func(m []byte)) {
 	for i := range 2 {
 		m := text[i*testPage+headerBytes:]
@@ -106,7 +106,7 @@ func metas(text []byte, do func(m []byte)) {
 	}
 }
 
-func TestADatabaseAsBboltWritesItPasses(t *testing.T) {
+func TestDatabaseWrittenByBboltPasses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ keys, size int }{{0, 0}, {1, 1}, {100, 10}, {5000, 20}, {20, 100 << 10}} {
 		if inspect, open := inspected(t, written(t, c.keys, c.size)); inspect != nil || open != nil {
@@ -115,7 +115,7 @@ func TestADatabaseAsBboltWritesItPasses(t *testing.T) {
 	}
 }
 
-func TestADatabaseWhosePagesDoNotEndIsAnErrorAndNotWalked(t *testing.T) {
+func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 	t.Parallel()
 	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
 	for name, c := range map[string]struct {
@@ -132,10 +132,10 @@ func TestADatabaseWhosePagesDoNotEndIsAnErrorAndNotWalked(t *testing.T) {
 		}, "is reached twice"},
 		"a child that is no page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1<<40)
-		}, "is none of its"},
+		}, "is not one of its"},
 		"a child that is a description": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1)
-		}, "is none of its"},
+		}, "is not one of its"},
 		"a page of another number": {func(t *testing.T, text []byte) {
 			put64(find(t, text, leafPage), 3)
 		}, "says it is page 3"},
@@ -176,10 +176,10 @@ func TestADatabaseWhosePagesDoNotEndIsAnErrorAndNotWalked(t *testing.T) {
 			c.change(t, text)
 			inspect, open := inspected(t, text)
 			if !errors.Is(inspect, ErrDamaged) || !strings.Contains(fmt.Sprint(inspect), c.says) {
-				t.Errorf("it is inspected: %v", inspect)
+				t.Errorf("Inspect accepts it: %v", inspect)
 			}
 			if open == nil {
-				t.Error("it is opened")
+				t.Error("Open accepts it")
 			}
 		})
 	}
@@ -199,11 +199,11 @@ func FuzzPages(f *testing.F) {
 		if int64(at)+8 <= int64(len(text)) {
 			binary.LittleEndian.PutUint64(text[at:], value)
 		}
-		_, _ = inspected(t, text) // it comes to an end
+		_, _ = inspected(t, text) // it must return
 	})
 }
 
-// inOrder counts how often a reader goes back in a file.
+// inOrder counts how often a reader goes backwards in a file.
 type inOrder struct {
 	io.ReaderAt
 	at   int64
@@ -218,14 +218,14 @@ func (r *inOrder) ReadAt(into []byte, at int64) (int, error) {
 	return r.ReaderAt.ReadAt(into, at)
 }
 
-func TestThePagesAreReadInTheirOrderInTheFile(t *testing.T) {
+func TestPagesAreReadInTheOrderOfTheFile(t *testing.T) {
 	t.Parallel()
 	text := written(t, 20000, 100)
 	file := &inOrder{ReaderAt: bytes.NewReader(text)}
 	if err := CheckPages(file, int64(len(text)), testPage); err != nil {
 		t.Fatal(err)
 	}
-	if pages := len(text) / testPage; pages < 500 || file.back > 8 { // once a level, and for the list of free pages
+	if pages := len(text) / testPage; pages < 500 || file.back > 8 { // once per level, and for the list of free pages
 		t.Errorf("of %d pages it goes back %d times", pages, file.back)
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"io"
 )
 
-// SumBytes is the length of what follows a database that etcd has sent: its SHA-256.
+// SumBytes is the length of the SHA-256 that follows a database sent by etcd.
 const SumBytes = sha256.Size
 
-// etcd's database is made of pages of at least this size. What follows the last is the checksum.
+// etcd's database consists of pages of at least this size. The checksum follows the last one.
 const sector = 512
 
-// Receive writes a database, as etcd's snapshot stream sends it, to its end, and holds it against the checksum there,
-// which is written too. It gives the bytes that were written; progress is told of each so many.
+// Receive writes a database from etcd's snapshot stream to its end, including the checksum there, and compares it with
+// the checksum. It returns the number of bytes written; progress receives each number of bytes.
 func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(int64)) (size int64, err error) {
 	sum := sha256.New()
-	var behind []byte // the last bytes, which may be the checksum and are in no sum
+	var behind []byte // the last bytes, which may be the checksum and are not hashed yet
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Forget takes out of a database of which cluster it was: its members, and how far it had followed their log. Its keys
-// stay. One without the part that says so is an error.
+// Forget removes the membership from a database: the cluster's members, and how far it has followed their log. The keys
+// stay. A database without a membership bucket is an error.
 func Forget(tx *bbolt.Tx) error {
 	for _, name := range []string{Members, MembersRemoved} {
 		if tx.Bucket([]byte(name)) != nil {
@@ -33,10 +33,9 @@ func Forget(tx *bbolt.Tx) error {
 	return errors.Join(meta.Delete([]byte(ConsistentIndex)), meta.Delete([]byte(Term)), meta.Delete([]byte(ConfState)))
 }
 
-// FirstLog gives what stands in the log of a cluster in which nothing has happened yet but that its only member was
-// added, as etcd itself begins one.
+// FirstLog returns the log of a new cluster in which only its one member was added, as etcd itself starts one.
 func FirstLog(member uint64, name, peerURL string) (*raftpb.HardState, *raftpb.Entry, error) {
-	who, err := json.Marshal(struct { // as etcd writes a member down
+	who, err := json.Marshal(struct { // etcd's format of a member
 		ID       uint64   `json:"id"`
 		PeerURLs []string `json:"peerURLs"`
 		Name     string   `json:"name"`

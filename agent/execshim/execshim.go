@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package execshim starts programs that lie on a disk which may not answer.
+// Package execshim starts programs from a disk that may hang.
 //
-// Whoever forks waits until the new process has executed its program, and with Go so do all who want to fork
-// meanwhile, and the next collection of garbage. So the agent starts its own program, which is in memory, and that one
-// becomes the other, beside it: a disk that does not answer holds the child alone. What kept it from becoming the other
-// it says through a pipe, so that it is never taken for what the program says.
+// A process that forks waits until its child has executed a program. In Go, so do all other forks meanwhile, and the
+// next garbage collection. Therefore the agent starts its own program, which is in memory, and that becomes the other
+// program: a disk that does not answer blocks only the child. The child reports through a pipe what prevented that, so
+// that its error is never mistaken for the program's output.
 package execshim
 
 import (
@@ -26,13 +26,14 @@ import (
 const Command = "run-program"
 
 const (
-	// answerFD is where the child finds the pipe.
+	// answerFD is the pipe's descriptor in the child.
 	answerFD = 3
-	// maxAnswer bounds what is read of it.
+	// maxAnswer bounds what is read from it.
 	maxAnswer = 1 << 10
-	// ready is what the child writes before it becomes the program. Nothing may follow.
+	// ready is written by the child before it becomes the program. Nothing may follow.
 	ready = "ready\n"
-	// answerWait bounds waiting for a pipe that somebody else holds open, as a process does that is just forked.
+	// answerWait bounds the wait for a pipe that another process still holds open, such as one that has just been
+	// forked.
 	answerWait = time.Second
 )
 
@@ -43,27 +44,27 @@ type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// Program is a program that is started through a child.
+// Program is a program started through a child.
 type Program struct {
 	*exec.Cmd
 
 	answer *os.File
 }
 
-// New prepares what starts with child, the command line of the agent's own program up to its hidden command. It is
-// killed when the context ends; to wait for its end may take longer.
+// New prepares a program to be started through child, the command line of the agent's own program up to its hidden
+// command. It is killed when the context ends; waiting for its end may take longer.
 func New(ctx context.Context, child []string, args ...string) *Program {
 	return &Program{Cmd: exec.CommandContext(ctx, child[0], append(child[1:len(child):len(child)], args...)...)}
 }
 
 // Start starts the child.
 func (p *Program) Start() error {
-	answer, told, err := os.Pipe()
+	answer, writer, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer told.Close()
-	p.ExtraFiles, p.answer = []*os.File{told}, answer
+	defer writer.Close()
+	p.ExtraFiles, p.answer = []*os.File{writer}, answer
 	if err := p.Cmd.Start(); err != nil {
 		answer.Close()
 		return err
@@ -71,7 +72,7 @@ func (p *Program) Start() error {
 	return nil
 }
 
-// Wait waits for the end of the program. The error is a [RefusedError] if there never was one.
+// Wait waits for the end of the program. The error is a [RefusedError] if the program was never executed.
 func (p *Program) Wait() error {
 	defer p.answer.Close()
 	err := p.Cmd.Wait()
@@ -99,8 +100,8 @@ func (p *Program) Run() error {
 	return p.Wait()
 }
 
-// Main is what the child does: it becomes the program at args[0], with its arguments. It returns only with an error,
-// which the agent knows.
+// Main runs in the child: it becomes the program at args[0], with its arguments. It returns only with an error, which
+// it has reported to the agent.
 func Main(args []string) error {
 	return Exec(args, func(path string) (string, error) { return path, nil })
 }
@@ -113,15 +114,15 @@ func Exec(args []string, find func(path string) (string, error)) error {
 		return errByHand
 	}
 	err := become(args, answer, find)
-	_, _ = answer.WriteString(err.Error()) // who reads it may be gone
+	_, _ = answer.WriteString(err.Error()) // the reader may be gone
 	return err
 }
 
 func become(args []string, answer io.StringWriter, find func(path string) (string, error)) error {
-	// Started through /proc/self/exe it would show up as "exe", and what hangs should be recognised.
+	// Started through /proc/self/exe its name would be "exe", and a hung child should be recognizable.
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-launch"), 0)
-	// No limit on processes: it would count all threads of this user, the agents' too, and who cannot fork because of
-	// them might say CRITICAL. The agent's unit has one for all.
+	// No limit on processes: it would count all threads of this user, including the agent's, and a program that cannot
+	// fork might report CRITICAL. The agent's unit has a limit for all.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the child that becomes a program too.
+// TestMain also is the child that becomes a program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := Main(os.Args[2:]); err != nil {
@@ -37,7 +37,7 @@ func child(t *testing.T) []string {
 	return []string{self, Command}
 }
 
-func TestAProgramIsRunWithItsArgumentsAndItsEndIsItsOwn(t *testing.T) {
+func TestProgramRunsWithItsArgumentsAndExitCode(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	p := New(t.Context(), child(t), "/bin/sh", "-c", `echo "$0 $1 $$"; exit 7`, "a", "b c")
@@ -70,7 +70,7 @@ func atoi(text string) (n int) {
 	return n
 }
 
-func TestWhatWasNeverRunIsToldApartFromWhatHasFailed(t *testing.T) {
+func TestProgramThatNeverRanIsDistinguishedFromAFailedOne(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, p := range map[string]*Program{
@@ -91,7 +91,7 @@ func TestWhatWasNeverRunIsToldApartFromWhatHasFailed(t *testing.T) {
 	}
 }
 
-func TestAProgramIsKilledWithItsContext(t *testing.T) {
+func TestProgramIsKilledWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -101,7 +101,7 @@ func TestAProgramIsKilledWithItsContext(t *testing.T) {
 	}
 }
 
-func TestTheChildIsNotForPeople(t *testing.T) {
+func TestChildRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(child(t)[0], Command, "/bin/true").CombinedOutput()
 	if err == nil || string(out) != "quorumd starts this command itself, do not run it by hand" {

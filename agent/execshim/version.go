@@ -5,8 +5,8 @@ package execshim
 
 import "regexp"
 
-// EtcdVersion reads what an etcd program answers to --version, such as "3.6.16"; empty when it does not answer like
-// etcd.
+// EtcdVersion parses the output of etcd --version, and returns a version such as "3.6.16"; "" if it is not etcd's
+// output.
 func EtcdVersion(answer []byte) string {
 	match := regexp.MustCompile(`(?m)^etcd Version: (\S+)\s*$`).FindSubmatch(answer)
 	if match == nil {

@@ -19,21 +19,21 @@ import (
 // Command is the hidden command that becomes one of the operator's programs: its path follows.
 const Command = "run-check"
 
-// maxLinks bounds how many links are followed on the way to a program.
+// maxLinks bounds how many symbolic links are followed on the way to a program.
 const maxLinks = 20
 
-// Main is what the child does: it becomes the program, if it is fit. It touches the disk on which the program lies, and
-// the agent does not. Below top, every directory on the way is looked at. It returns only with an error.
+// Main runs in the child and becomes the program, if it is safe. It accesses the program's disk, so that the agent does
+// not. It checks every directory on the way below top. It returns only with an error.
 func Main(args []string, top string) error {
-	// The kernel should end the program, and not the agent, where memory is short. It is no promise: what cannot be
-	// written stays as it is.
+	// If memory is short, the kernel should kill the program and not the agent. This is best effort: errors are
+	// ignored.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	return execshim.Exec(args, func(path string) (string, error) { return fit(path, top) })
 }
 
-// fit gives the program behind a path, or why it is not run: somebody might change it who may not say what quorumd
-// runs. Who may write a directory may exchange what is in it, and all that is below. A link is followed, as
-// /usr/lib/nagios/plugins is where plugins lie.
+// fit returns the file behind a path, or why it must not run: another user could change it, and so decide what quorumd
+// runs. A user with write access to a directory can replace everything below it. Symbolic links are followed, as
+// plugins are usually in /usr/lib/nagios/plugins.
 func fit(path, top string) (string, error) {
 	at, left := "/", names(path)
 	for links := 0; ; {
@@ -64,17 +64,18 @@ func fit(path, top string) (string, error) {
 		if len(left) == 0 {
 			return at, executable(info)
 		}
-		at, left = filepath.Join(at, left[0]), left[1:] // no link is left in at: ".." leads where the kernel goes
+		// at has no link left, so the kernel resolves ".." in the same way
+		at, left = filepath.Join(at, left[0]), left[1:]
 	}
 }
 
-// names gives the names on the way to a path.
+// names returns the components of a path.
 func names(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" })
 }
 
-// owned tells why others could change what lies there. A directory in which all may write and nobody rename is none to
-// run programs from: what is tidied away there may come back as somebody else's.
+// owned returns an error if other users could change the file or directory. It refuses even a sticky directory that all
+// may write: a file removed there may be replaced by another user's.
 func owned(path string, info fs.FileInfo) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
@@ -88,7 +89,7 @@ func owned(path string, info fs.FileInfo) error {
 
 func executable(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return errors.New("it is no program: make it executable (chmod +x), or move it away")
+		return errors.New("it is not an executable file: make it executable (chmod +x), or move it away")
 	}
 	return nil
 }

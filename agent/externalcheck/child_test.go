@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// grove is a directory of directories, in the deepest of which lies a program.
+// grove returns nested directories with a program in the deepest one.
 func grove(t *testing.T) (top, program string) {
 	t.Helper()
 	top = t.TempDir()
@@ -29,7 +29,7 @@ func grove(t *testing.T) (top, program string) {
 	return top, program
 }
 
-func TestWhoMayRenameADirectoryOnTheWayMaySayWhatRuns(t *testing.T) {
+func TestWritableDirectoryOnTheWayIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []os.FileMode{0o775, 0o757, 0o777 | os.ModeSticky} {
 		top, path := grove(t)
@@ -47,7 +47,7 @@ func TestWhoMayRenameADirectoryOnTheWayMaySayWhatRuns(t *testing.T) {
 	}
 }
 
-func TestALinkIsFollowedAndAllOnItsWayLookedAt(t *testing.T) {
+func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	t.Parallel()
 	top, path := grove(t)
 	bin := filepath.Join(top, "bin")
@@ -74,8 +74,8 @@ func TestALinkIsFollowedAndAllOnItsWayLookedAt(t *testing.T) {
 	must(t, os.Symlink("nowhere", filepath.Join(bin, "dangling")))
 	for name, want := range map[string]string{
 		"a":        filepath.Join(bin, "a") + " leads through too many links",
-		"root":     "it is no program: make it executable (chmod +x), or move it away",
-		"near":     "it is no program: make it executable (chmod +x), or move it away",
+		"root":     "it is not an executable file: make it executable (chmod +x), or move it away",
+		"near":     "it is not an executable file: make it executable (chmod +x), or move it away",
 		"dangling": "there is no " + filepath.Join(bin, "nowhere"),
 	} {
 		if got, err := fit(filepath.Join(bin, name), top); err == nil || err.Error() != want {
@@ -84,9 +84,9 @@ func TestALinkIsFollowedAndAllOnItsWayLookedAt(t *testing.T) {
 	}
 }
 
-// TestWhatTheChildSaysIsNotWhatThePluginSays has children that end with the exit code of CRITICAL: the test binary does
-// when it may not become the program, and a shell that never tries to.
-func TestWhatTheChildSaysIsNotWhatThePluginSays(t *testing.T) {
+// TestChildsOwnFailureIsNotThePluginsResult has children that exit with the code of CRITICAL: the test binary if it
+// must not become the program, and a shell that never tries to.
+func TestChildsOwnFailureIsNotThePluginsResult(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{
 		"says": "echo what it finds; exit 2", "limits": "echo $(ulimit -c) $(cat /proc/self/oom_score_adj)",
@@ -95,14 +95,14 @@ func TestWhatTheChildSaysIsNotWhatThePluginSays(t *testing.T) {
 	b := open(t, dir, time.Minute)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	if r := b.until(ctx, "says", told); r.State != health.Slow || r.Absent != "" {
+	if r := b.until(ctx, "says", reported); r.State != health.Slow || r.Absent != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := b.until(ctx, "no-program", told); r.Runs != 0 || !strings.Contains(r.Absent, "exec format error") {
+	if r := b.until(ctx, "no-program", reported); r.Runs != 0 || !strings.Contains(r.Absent, "exec format error") {
 		t.Errorf("%+v", r)
 	}
-	if r := b.until(ctx, "limits", told); r.Text != "0 1000" {
-		t.Errorf("its limit of a core dump, and whether memory is taken from it first: %+v", r)
+	if r := b.until(ctx, "limits", reported); r.Text != "0 1000" {
+		t.Errorf("core dump limit and OOM score: %+v", r)
 	}
 	b.settle(end)
 	ctx, end = context.WithCancel(t.Context())
@@ -111,7 +111,7 @@ func TestWhatTheChildSaysIsNotWhatThePluginSays(t *testing.T) {
 	for _, p := range b.programs {
 		p.child = []string{"/bin/sh", "-c", "exit 2"}
 	}
-	r := b.until(ctx, "says", told)
+	r := b.until(ctx, "says", reported)
 	if r.Runs != 0 || r.Absent != "its child ended before it was run: exit status 2" {
 		t.Errorf("%+v", r)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// What Debian's monitoring-plugins-basic say is understood, with their figures, which are told in three manners.
-func TestDebiansOwnPluginsAreUnderstood(t *testing.T) {
+// The output of Debian's monitoring-plugins-basic is parsed, including figures in its three formats.
+func TestDebianPluginsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	const with = "exec /usr/lib/nagios/plugins/"
 	programs := map[string]string{
@@ -30,14 +30,14 @@ func TestDebiansOwnPluginsAreUnderstood(t *testing.T) {
 	defer b.settle(end)
 	for name, want := range map[string]struct {
 		state  health.State
-		figure string // one of those it tells, if any
+		figure string // one of its figures, if any
 	}{
 		"load": {health.OK, "load1"}, "disk": {health.OK, "/"}, "procs": {health.Warm, "procs"},
 		"silence": {health.Slow, ""},
 	} {
-		got := b.until(ctx, name, told)
+		got := b.until(ctx, name, reported)
 		if got.Absent != "" || got.State != want.state || got.Text == "" {
-			t.Errorf("%s says %+v, want %s", name, got, want.state)
+			t.Errorf("%s: %+v, want %s", name, got, want.state)
 		}
 		if want.figure != "" && !slices.ContainsFunc(got.Figures, func(f health.ExternalCheckFigure) bool {
 			return f.Label == want.figure && f.Value > 0
@@ -45,7 +45,7 @@ func TestDebiansOwnPluginsAreUnderstood(t *testing.T) {
 			t.Errorf("%s has the figures %+v, want %s among them", name, got.Figures, want.figure)
 		}
 	}
-	if got := b.until(ctx, "wrong", told); got.Absent != "it says UNKNOWN" {
-		t.Errorf("one that is called wrongly says %+v", got)
+	if got := b.until(ctx, "wrong", reported); got.Absent != "it says UNKNOWN" {
+		t.Errorf("a wrong invocation: %+v", got)
 	}
 }

@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package externalcheck runs the operator's own checks: programs in one directory that say how things are as Nagios
-// plugins do, by their exit code (0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN), a line of text and figures behind a "|".
+// Package externalcheck runs the operator's own checks: programs in one directory that report like Nagios plugins, by
+// their exit code (0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN), a line of text and figures after a "|".
 //
-// It promises that nobody ever waits for one. Each runs beside the caller, in a process group of its own that is killed
-// when its time is over, and with it what it has left behind when it ends; at most one instance of each is there, so
-// that one which cannot even be killed is counted and not run again until it has ended; few run at once; and of what
-// they write only so much is read. Only what nobody but root or quorumd's own user may change is run. A child of the
-// agent's own program becomes the operator's: nobody waits for the disk on which that lies either.
+// It promises that no caller ever waits for one. Each runs in the background, in a process group of its own. The group
+// is killed when its time is over or its program ends, so that nothing is left behind. There is at most one instance of
+// each: one that cannot be killed is counted, and not run again until it has ended. Only a few run at once, and their
+// output is bounded. A program runs only if no user other than root and quorumd's own can change it. A child of the
+// agent's own program becomes the operator's program, so that the agent does not wait for its disk either.
 package externalcheck
 
 import (
@@ -34,49 +34,49 @@ const (
 	MaxPrograms = 32
 	// maxLeft bounds how many more are shown as left out.
 	maxLeft = 32
-	// maxEntries bounds how many names are read.
+	// maxEntries bounds the directory entries that are read.
 	maxEntries = 4096
 	atOnce     = 2
-	// grace is how long a program that was killed may take to be gone before it counts as one that hangs.
+	// grace is how long a killed program may take to end before it counts as hung.
 	grace = 2 * time.Second
 )
 
-// programName is what a program must be called; run-parts has the same rule.
+// programName matches the valid names of programs; run-parts has the same rule.
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 
-// Options say what is run, and how often.
+// Options configure what is run, and how often.
 type Options struct {
 	Child    []string // the command line that calls [Main], without the program's path
 	Dir      string
-	Named    []string // that there should be
+	Named    []string // configured by name
 	Interval time.Duration
 	Timeout  time.Duration
 	Now      func() time.Duration
 	Logger   *slog.Logger
 }
 
-// Runner runs the programs that lay in a directory when it was opened.
+// Runner runs the programs that were in a directory when it was opened.
 type Runner struct {
 	opt      Options
 	programs []*program
 	slots    chan struct{}
 }
 
-// program is one of them. The fields below the mutex are those of its newest run.
+// program is one of them. The fields below the mutex describe its newest run.
 type program struct {
 	name, path string
-	child      []string // that becomes it
+	child      []string // command line that becomes it
 	kill       func(group int)
-	left       bool // out: it is only shown, and never run
+	left       bool // left out: it is shown, and never run
 
 	mu      sync.Mutex
-	busy    bool          // an instance is there, or waits for its turn
-	began   time.Duration // the run that is under way, or the last one; 0 if none has
-	running bool          // it is not only waiting for its turn
+	busy    bool          // an instance exists or waits for its turn
+	began   time.Duration // start of the current or last run; 0 if there was none
+	running bool          // not just waiting for its turn
 	seen    health.ExternalCheckReading
 }
 
-// Open looks what lies in the directory. One that is not there, or cannot be read, holds nothing.
+// Open reads the directory. A missing or unreadable one counts as empty.
 func Open(opt Options) *Runner {
 	r := &Runner{opt: opt, slots: make(chan struct{}, atOnce)}
 	codes, left := map[health.Code]string{}, []string{}
@@ -108,7 +108,7 @@ func Open(opt Options) *Runner {
 	return r
 }
 
-// namesIn gives the names of the programs there should be, in their order, and behind them of the others there are.
+// namesIn returns the names of the configured programs in their order, and then of the others in the directory.
 func namesIn(opt Options) []string {
 	entries, err := entriesOf(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,8 +128,8 @@ func namesIn(opt Options) []string {
 	return append(slices.Compact(named), names...)
 }
 
-// entriesOf gives what lies in a directory, by name. One with more than maxEntries is not one of checks: nothing of it
-// is run but what the configuration names, rather than what happens to be listed first.
+// entriesOf returns the directory's entries by name. With more than maxEntries it is probably not a directory of
+// checks: then only configured programs run.
 func entriesOf(dir string) ([]fs.DirEntry, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -149,7 +149,7 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// List gives what is run or left out, for the judge, with what each gates by the names of those that do.
+// List returns the programs that are run or left out, with what each gates.
 func (r *Runner) List(gates func(name string) health.Gate) (all []health.ExternalCheck) {
 	for _, p := range r.programs {
 		all = append(all, health.ExternalCheck{
@@ -159,7 +159,7 @@ func (r *Runner) List(gates func(name string) health.Gate) (all []health.Externa
 	return all
 }
 
-// Read starts what is due, and gives what each has said last. It never waits.
+// Read starts the programs that are due, and returns each one's last reading. It never blocks.
 func (r *Runner) Read(ctx context.Context) (all []health.ExternalCheckReading) {
 	now := r.opt.Now()
 	for _, p := range r.programs {
@@ -169,7 +169,7 @@ func (r *Runner) Read(ctx context.Context) (all []health.ExternalCheckReading) {
 	return all
 }
 
-// begin starts a program if it is due and no instance of it is there.
+// begin starts a program if it is due and has no running instance.
 func (r *Runner) begin(ctx context.Context, p *program, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +193,7 @@ func (r *Runner) begin(ctx context.Context, p *program, now time.Duration) {
 	}()
 }
 
-// end takes in what a run has said. One that told nothing leaves what was said before, as out of date.
+// end records the result of a run. A run without a result keeps the previous one, as outdated.
 func (p *program) end(said health.ExternalCheckReading, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,11 +24,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestMain is the child that becomes a program too. The directory of temporary files may be everybody's.
+// TestMain also is the child that becomes a program. All users may write to the directory of temporary files.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == Command {
-		_ = Main(os.Args[3:], os.Args[2]) // it has told why it returns
-		os.Exit(2)                        // as a program that says CRITICAL
+		_ = Main(os.Args[3:], os.Args[2]) // it has printed why it returns
+		os.Exit(2)                        // as a CRITICAL program does
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -40,7 +40,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// scripts puts programs into a directory that nobody else may write.
+// scripts writes programs into a directory that no other user may write to.
 func scripts(t *testing.T, programs map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ func scripts(t *testing.T, programs map[string]string) string {
 	return dir
 }
 
-// writeProgram makes a file that can be run. A process of its own writes it: one that another test forks meanwhile
-// would hold it open for writing, and what is open so cannot be run.
+// writeProgram creates an executable file. It does so in a process of its own: otherwise a child forked by another test
+// could hold the file open for writing, and it could not be executed.
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	write := exec.Command("/bin/sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)
@@ -60,7 +60,7 @@ func writeProgram(t *testing.T, path, text string) {
 	must(t, write.Run())
 }
 
-// bench is a runner whose clock is the test's.
+// bench is a runner with the test's clock.
 type bench struct {
 	*Runner
 	t    *testing.T
@@ -101,13 +101,13 @@ func (b *bench) until(
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	b.t.Fatalf("%s says %+v", name, last)
+	b.t.Fatalf("%s: %+v", name, last)
 	return last
 }
 
-func told(r health.ExternalCheckReading) bool { return r.Runs > 0 || r.Absent != "" }
+func reported(r health.ExternalCheckReading) bool { return r.Runs > 0 || r.Absent != "" }
 
-func TestWhatAPluginSaysIsUnderstood(t *testing.T) {
+func TestPluginResultsAreParsed(t *testing.T) {
 	t.Parallel()
 	b := open(t, scripts(t, map[string]string{
 		"fine":    "echo 'LOAD OK - 1 | load1=0.5;5;10;0; users=3'",
@@ -137,10 +137,10 @@ func TestWhatAPluginSaysIsUnderstood(t *testing.T) {
 		"flood":   {State: health.OK, Text: "OK - a long line"},
 		"missing": {Absent: "there is no " + filepath.Join(b.opt.Dir, "missing")},
 	} {
-		r := b.until(ctx, name, told)
+		r := b.until(ctx, name, reported)
 		want.Name, want.Runs, want.Took, want.Absent = name, r.Runs, r.Took, plain(want.Absent)
 		if (r.Runs == 0) != (want.Absent != "") {
-			t.Errorf("%s: %d runs told something", name, r.Runs)
+			t.Errorf("%s: %d runs had a result", name, r.Runs)
 		}
 		if got, want := fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", want); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -149,7 +149,7 @@ func TestWhatAPluginSaysIsUnderstood(t *testing.T) {
 	b.settle(end)
 }
 
-// settle waits until no run is under way.
+// settle waits until no run is in progress.
 func (b *bench) settle(end func()) {
 	b.t.Helper()
 	end()
@@ -168,7 +168,7 @@ func (b *bench) settle(end func()) {
 	b.t.Error("a plugin runs on after the end")
 }
 
-// alive tells whether a process that has noted its number is there.
+// alive reports whether the process whose ID is in the file exists.
 func alive(t *testing.T, file string) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -190,7 +190,7 @@ func gone(t *testing.T, file string) {
 	t.Errorf("the process in %s is still there", file)
 }
 
-func TestAPluginThatTakesTooLongIsKilledWithAllThatItHasStarted(t *testing.T) {
+func TestSlowPluginIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -198,7 +198,7 @@ func TestAPluginThatTakesTooLongIsKilledWithAllThatItHasStarted(t *testing.T) {
 	}), 5*time.Second)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	r := b.until(ctx, "slow", told)
+	r := b.until(ctx, "slow", reported)
 	if r.Absent != "it did not end within 5s, and was killed" || r.Hung {
 		t.Errorf("%+v", r)
 	}
@@ -206,7 +206,7 @@ func TestAPluginThatTakesTooLongIsKilledWithAllThatItHasStarted(t *testing.T) {
 	b.settle(end)
 }
 
-func TestWhatAPluginLeavesBehindIsSweptUp(t *testing.T) {
+func TestProcessesLeftByAPluginAreKilled(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -215,16 +215,17 @@ func TestWhatAPluginLeavesBehindIsSweptUp(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	began := time.Now()
-	if r := b.until(ctx, "leaves", told); r.State != health.OK || r.Text != "OK" || time.Since(began) > 5*time.Second {
+	if r := b.until(ctx, "leaves", reported); r.State != health.OK || r.Text != "OK" ||
+		time.Since(began) > 5*time.Second {
 		t.Errorf("%+v after %s", r, time.Since(began))
 	}
 	gone(t, pids+"/left")
 	b.settle(end)
 }
 
-// TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse has a kill that does nothing: a process in an
-// uninterruptible sleep takes no other.
-func TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse(t *testing.T) {
+// TestUnkillablePluginIsCountedNotRepeatedAndBlocksNoOther makes kill do nothing, as for a process in uninterruptible
+// sleep.
+func TestUnkillablePluginIsCountedNotRepeatedAndBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -260,7 +261,7 @@ func TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse(t *testing
 	if n := strings.Count(string(text), "\n"); n != 1 {
 		t.Errorf("%d instances were started", n)
 	}
-	wakes.Store(true) // now the sleep is over
+	wakes.Store(true) // now the sleep ends
 	for range 3 {
 		killGroup(<-groups)
 	}
@@ -268,7 +269,7 @@ func TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse(t *testing
 	b.settle(end)
 }
 
-func TestWhatOthersMayChangeIsNotRun(t *testing.T) {
+func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{"shared": "echo OK", "plain": "echo OK", "not-a-check.sh": "echo OK"})
 	must(t, os.Chmod(filepath.Join(dir, "shared"), 0o777))
@@ -280,13 +281,13 @@ func TestWhatOthersMayChangeIsNotRun(t *testing.T) {
 	defer end()
 	for name, why := range map[string]string{
 		"shared": "others than its owner may write " + filepath.Join(dir, "shared") + ": chmod go-w",
-		"plain":  "it is no program: make it executable (chmod +x), or move it away",
+		"plain":  "it is not an executable file: make it executable (chmod +x), or move it away",
 	} {
-		if r := b.until(ctx, name, told); r.Absent != plain(why) {
+		if r := b.until(ctx, name, reported); r.Absent != plain(why) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if r := b.until(ctx, "linked", told); r.Text != "linked" {
+	if r := b.until(ctx, "linked", reported); r.Text != "linked" {
 		t.Errorf("a link is not followed: %+v", r)
 	}
 	must(t, os.Chmod(elsewhere, 0o777))
@@ -300,7 +301,7 @@ func TestWhatOthersMayChangeIsNotRun(t *testing.T) {
 	b.settle(end)
 }
 
-func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
+func TestNumberOfProgramsIsBounded(t *testing.T) {
 	t.Parallel()
 	programs := map[string]string{"a-b": "", "a_b": ""}
 	for i := range MaxPrograms + 5 {
@@ -320,7 +321,7 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 	defer end()
 	run, left := []string{}, []string{}
 	for _, p := range plugins {
-		if r := b.until(ctx, p.Name, told); strings.Contains(r.Absent, "does not run it: there are more than 32") {
+		if r := b.until(ctx, p.Name, reported); strings.Contains(r.Absent, "does not run it: there are more than 32") {
 			left = append(left, p.Name)
 		} else {
 			run = append(run, p.Name)
@@ -347,7 +348,7 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 	}
 }
 
-func TestADirectoryWithThousandsOfNamesIsNotOneOfChecks(t *testing.T) {
+func TestDirectoryWithThousandsOfFilesRunsOnlyConfiguredPrograms(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{"a": "echo OK", "named": "echo OK"})
 	for i := range maxEntries {

@@ -19,10 +19,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestAPluginOnADiskThatHangsHoldsNobodyUp looks at what all of a Go program waits for while a process is being
-// started: collections of garbage, and other processes. The disk hangs for less than for ever, so that a program which
-// waits for it can fail here.
-func TestAPluginOnADiskThatHangsHoldsNobodyUp(t *testing.T) {
+// TestPluginOnAHungDiskDoesNotBlockTheAgent watches what a whole Go program waits for while a process is being started:
+// garbage collections and other processes. The disk hangs for a limited time, so that a program that waits for it fails
+// here.
+func TestPluginOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
 	t.Parallel()
 	const hang, limit = time.Minute, 20 * time.Second
 	m := testbed.MountFaultfs(t, scripts(t, map[string]string{"sick": "echo OK", "sick-too": "echo OK"}))
@@ -37,7 +37,7 @@ func TestAPluginOnADiskThatHangsHoldsNobodyUp(t *testing.T) {
 	defer end()
 	began := time.Now()
 	testbed.Eventually(t, limit, "the disk holds both", func() bool {
-		b.Read(ctx) // on a busy machine one's time is over before it has come to its disk
+		b.Read(ctx) // on a busy machine a program may run out of time before it reaches its disk
 		stats, err := m.Stats()
 		must(t, err)
 		return strings.Contains(stats, "waiting=2 ")
@@ -51,7 +51,7 @@ func TestAPluginOnADiskThatHangsHoldsNobodyUp(t *testing.T) {
 		t.Errorf("others waited %s for the disk", took)
 	}
 	if stats, err := m.Stats(); err != nil || !strings.Contains(stats, "hits=2 waiting=2 ") {
-		t.Errorf("the disk has let go, or was asked again: %s, %v", stats, err)
+		t.Errorf("the disk has recovered, or was accessed again: %s, %v", stats, err)
 	}
 	must(t, m.Clear())
 	b.settle(end)

@@ -18,15 +18,15 @@ import (
 const (
 	maxText    = 200 // characters of the line
 	maxLabel   = 64  // characters
-	maxFigures = 16  // of a plugin
+	maxFigures = 16  // per plugin
 	maxUnit    = 8   // characters
 )
 
-// valueForm is a number with its unit, which has no digits: half a number is none.
+// valueForm matches a number with its unit. The unit has no digits, so that no part of a number matches.
 var valueForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)([^0-9]*)$`)
 
-// parse reads what a plugin writes: a line of text, figures behind a "|", then perhaps more text and, behind another
-// "|", more figures. What cannot be read is left out.
+// parse parses the output of a plugin: a line of text, figures after a "|", then optional further text and, after
+// another "|", further figures. It skips what it cannot parse.
 func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	first, rest, _ := strings.Cut(string(out), "\n")
 	line, data, _ := strings.Cut(first, "|")
@@ -49,13 +49,13 @@ func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	return plain(line), figures
 }
 
-// label takes a label off the beginning of a text, and gives what follows its "=". A label in quotes may hold blanks,
-// and a quote that is written twice.
+// label cuts a label off the beginning of a text, and returns what follows its "=". A quoted label may contain blanks,
+// and quotes written twice.
 func label(text string) (name, behind string, found bool) {
 	if !strings.HasPrefix(text, "'") {
 		name, behind, found = strings.Cut(text, "=")
 		if cut := strings.LastIndexFunc(name, unicode.IsSpace); cut >= 0 {
-			name = name[cut+1:] // what stands before it is none
+			name = name[cut+1:] // the text before it is no label
 		}
 		return name, behind, found
 	}
@@ -72,7 +72,7 @@ func label(text string) (name, behind string, found bool) {
 	return "", "", false
 }
 
-// figure reads a value with its unit; limits that follow are the plugin's own.
+// figure parses a value with its unit; the limits after it are the plugin's own.
 func figure(label, text string) (health.ExternalCheckFigure, bool) {
 	parts := valueForm.FindStringSubmatch(strings.SplitN(text, ";", 2)[0])
 	if parts == nil {
@@ -91,7 +91,7 @@ func known(figures []health.ExternalCheckFigure, label string) bool {
 	return slices.ContainsFunc(figures, func(f health.ExternalCheckFigure) bool { return f.Label == label })
 }
 
-// plain makes a text fit for logs, terminals and metrics: one line of so many printable characters.
+// plain makes a text safe for logs, terminals and metrics: one bounded line of printable characters.
 func plain(text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestFiguresAreReadAsTheGuidelinesHaveThem begins with what Debian's plugins have really written.
-func TestFiguresAreReadAsTheGuidelinesHaveThem(t *testing.T) {
+// TestFiguresAreParsedByTheGuidelines begins with real output of Debian's plugins.
+func TestFiguresAreParsedByTheGuidelines(t *testing.T) {
 	t.Parallel()
 	for out, want := range map[string]string{
 		"DISK OK - free space: / 53094MB (42% inode=95%);| /=70853MB;0;0;0;130628\n": "DISK OK - free space: / " +

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	maxOutput = 16 << 10 // bytes that are read of what one writes
-	// lastWords is how long is waited for who holds the output open when the program itself has ended.
+	maxOutput = 16 << 10 // bytes read of a program's output
+	// lastWords is how long to wait for processes that hold the output open after the program has ended.
 	lastWords = time.Second
 )
 
-// output keeps the beginning of what is written to it, and takes the rest.
+// output keeps the beginning of what is written to it, and discards the rest.
 type output struct{ text []byte }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -32,8 +32,8 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// run runs the program once, and gives what it says. It returns when the program is gone; late is called when its time
-// is over, though it may never be, or the disk on which it lies may not answer.
+// run runs the program once and returns its result. It returns when the program is gone. late is called when its time
+// is over, as the program may never end and its disk may never answer.
 func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.ExternalCheckReading {
 	code, text, absent := p.execute(ctx, timeout, late)
 	if absent != "" {
@@ -42,8 +42,8 @@ func (p *program) run(ctx context.Context, timeout time.Duration, late func()) h
 	return said(code, text)
 }
 
-// Output runs a program once, as a check is run, with the command line that calls [Main], and gives the first 16 KiB
-// that it writes. An error says what kept it from ending well in that time; Output returns when the program is gone.
+// Output runs a program once, as a check is run, with the command line that calls [Main], and returns the first 16 KiB
+// of its output. The error says why it did not end in time with success. Output returns when the program is gone.
 func Output(ctx context.Context, child []string, path string, timeout time.Duration) ([]byte, error) {
 	p := &program{path: path, child: child, kill: killGroup}
 	code, text, absent := p.execute(ctx, timeout, func() {})
@@ -58,7 +58,7 @@ func Output(ctx context.Context, child []string, path string, timeout time.Durat
 	return text, nil
 }
 
-// execute gives the exit code of a program, below zero after a signal, and what it has written; or why it has neither.
+// execute returns the exit code of a program, negative after a signal, and its output; or an error if it has neither.
 func (p *program) execute(ctx context.Context, timeout time.Duration, late func()) (code int, text []byte,
 	absent string,
 ) {
@@ -66,7 +66,8 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	defer cancel()
 	defer context.AfterFunc(ctx, late)()
 	var out output
-	cmd := execshim.New(context.Background(), p.child, p.path) // no context: the group is killed, not the program alone
+	// no context: the whole group is killed, not only the program
+	cmd := execshim.New(context.Background(), p.child, p.path)
 	cmd.Dir, cmd.Stdout = "/", &out
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -78,7 +79,7 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	stop := context.AfterFunc(ctx, func() { p.kill(group) })
 	await(group)
 	inTime := stop()
-	killGroup(group) // what it has left behind; the number is its own until Wait has taken it in
+	killGroup(group) // what it left behind; its ID is not reused before Wait returns
 	err := cmd.Wait()
 	refused, is := errors.AsType[execshim.RefusedError](err)
 	switch state := cmd.ProcessState; {
@@ -93,7 +94,7 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	}
 }
 
-// said makes a reading of what a program has left.
+// said returns the reading of a program's result.
 func said(code int, text []byte) health.ExternalCheckReading {
 	line, figures := parse(text)
 	r := health.ExternalCheckReading{Text: line, Figures: figures}
@@ -114,7 +115,7 @@ func said(code int, text []byte) health.ExternalCheckReading {
 	return r
 }
 
-// await waits until the program has ended, and leaves it to be taken in: until then nobody else gets its number.
+// await waits until the program has ended, without reaping it: until then its process ID is not reused.
 func await(pid int) {
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}

@@ -20,11 +20,11 @@ const maxAccounts = 4 << 20
 type account struct {
 	name    string
 	id      uint32
-	primary uint32   // of a user: the group
-	members []string // of a group
+	primary uint32   // a user's group
+	members []string // a group's members
 }
 
-// accounts are the users and groups of this host. Those of a directory service are not among them.
+// accounts are the users and groups in this host's files, without those of a directory service.
 type accounts struct {
 	users  []account
 	groups []account
@@ -58,7 +58,7 @@ func accountOf(fields []string) (account, bool) {
 	return account{name: fields[0], id: uint32(id)}, err == nil && fields[0] != ""
 }
 
-// readLines gives the fields of each line that has at least four, as those of both files have.
+// readLines returns the fields of each line with at least four, as both files have.
 func readLines(file string) ([][]string, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -78,7 +78,7 @@ func readLines(file string) ([][]string, error) {
 	return lines, nil
 }
 
-// group gives the name of a group.
+// group returns the name of a group.
 func (a accounts) group(gid uint32) string {
 	for _, g := range a.groups {
 		if g.id == gid {
@@ -88,7 +88,7 @@ func (a accounts) group(gid uint32) string {
 	return ""
 }
 
-// members gives those who are in a group, by its list or as their own group, sorted.
+// members returns the users in a group, by its list or as their primary group, sorted.
 func (a accounts) members(gid uint32) []string {
 	var names []string
 	for _, g := range a.groups {
@@ -105,7 +105,7 @@ func (a accounts) members(gid uint32) []string {
 	return slices.Compact(names)
 }
 
-// user gives an account by its name, and the groups it is in beside its own.
+// user returns an account by its name, and its additional groups.
 func (a accounts) user(name string) (user account, groups []uint32, ok bool) {
 	i := slices.IndexFunc(a.users, func(u account) bool { return u.name == name })
 	if i < 0 {
@@ -119,7 +119,7 @@ func (a accounts) user(name string) (user account, groups []uint32, ok bool) {
 	return a.users[i], groups, true
 }
 
-// nameOf gives the name of a user, or its number.
+// nameOf returns the name of a user, or the numeric ID.
 func (a accounts) nameOf(uid uint32) string {
 	for _, u := range a.users {
 		if u.id == uid {
@@ -129,7 +129,7 @@ func (a accounts) nameOf(uid uint32) string {
 	return strconv.FormatUint(uint64(uid), 10)
 }
 
-// Group gives the number of a group of this host, and whether there is one of that name.
+// Group returns the ID of a group of this host, and whether it exists.
 func Group(name string) (gid uint32, ok bool, err error) {
 	a, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {

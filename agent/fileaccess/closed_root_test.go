@@ -17,14 +17,17 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
+// unprivileged is a user of every Linux host that owns no files.
+const unprivileged = "nobody"
+
+func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Fatal("cannot look as nobody: run the test as root")
+		t.Fatal("cannot act as another user: run the test as root")
 	}
 	dir := tempdir.New(t)
 	look := func() string {
-		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), "nobody")
+		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), unprivileged)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,14 +67,14 @@ func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := look(); strings.Contains(said, "permission denied") || !strings.Contains(said, "is not PEM") {
-		t.Errorf("what is its own: %s", said)
+		t.Errorf("with its own files: %s", said)
 	}
 }
 
-func TestAKeyThatIsClosedToEtcdsUserIsFoundByRoot(t *testing.T) {
+func TestRootFindsAKeyClosedToEtcdsUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Fatal("cannot look as nobody: run the test as root")
+		t.Fatal("cannot act as another user: run the test as root")
 	}
 	dir := tempdir.New(t)
 	ca, err := testbed.NewCA(dir)
@@ -96,7 +99,7 @@ etcd:
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems, err := LookEtcd(t.Context(), c, "nobody")
+	problems, err := LookEtcd(t.Context(), c, unprivileged)
 	if err != nil || len(problems) != 2 || problems[0].Key != "etcd.tls.key" || problems[1].Key != "etcd.tls.peerKey" ||
 		!strings.Contains(problems[0].Message, "let etcd's user read it") {
 		t.Fatalf("%v, %v", problems, err)
@@ -107,7 +110,7 @@ etcd:
 	if err := os.Chmod(files.Key, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if problems, err := LookEtcd(t.Context(), c, "nobody"); err != nil || len(problems) != 0 {
-		t.Errorf("what its group may read: %v, %v", problems, err)
+	if problems, err := LookEtcd(t.Context(), c, unprivileged); err != nil || len(problems) != 0 {
+		t.Errorf("readable by its group: %v, %v", problems, err)
 	}
 }

@@ -3,7 +3,7 @@
 
 // Package fileaccess reports which users can read the files that a configuration names. The user that runs quorumd
 // must be able to: Look checks that as this user. Other users must not be able to read the client key, because it
-// gives full access to etcd, whatever quorumd refuses. OpenKey returns who can read it.
+// grants full access to etcd, whatever quorumd refuses. OpenKey returns who can read it.
 package fileaccess
 
 import (
@@ -18,13 +18,12 @@ import (
 )
 
 const (
-	modeGroup  = 0o060 // to read or to write
+	modeGroup  = 0o060 // read or write
 	modeOthers = 0o006
 )
 
-// OpenKey gives what is wrong with the owner and the mode of the client key, and what to type. user is who runs
-// quorumd. A key that cannot be looked at, because it is missing or behind a closed directory, is no problem of this
-// kind.
+// OpenKey returns what is wrong with the owner and the mode of the client key, and the command to fix it. user runs
+// quorumd. It returns nothing for a key that it cannot check, because it is missing or in a closed directory.
 func OpenKey(c config.Config, user string) []config.Problem {
 	if c.Cluster.TLS == nil || c.Cluster.TLS.Key == "" {
 		return nil
@@ -48,15 +47,15 @@ func OpenKey(c config.Config, user string) []config.Problem {
 	return nil
 }
 
-// key is a file as its inode has it.
+// key is a file's metadata.
 type key struct {
 	path     string
 	mode     os.FileMode
 	uid, gid uint32
 }
 
-// KeyOwner returns the user that must own the client key: the one that runs the service, if the configuration is that
-// of one. A configuration of no service is me's own when etcd is a child process of quorumd, as in a demo.
+// KeyOwner returns the user that must own the client key: the one that runs the service, if the configuration belongs
+// to one. Otherwise it is me if etcd is a child process of quorumd, as in a demo.
 func KeyOwner(c config.Config, service, me string) string {
 	if service == "" && c.Etcd.Runner != config.RunnerProcess {
 		return DefaultUser
@@ -64,18 +63,18 @@ func KeyOwner(c config.Config, service, me string) string {
 	return cmp.Or(service, me)
 }
 
-// open says to whom but its user a key is open and what to type, or nothing.
+// open returns which other users can access a key, and the command to fix it, or "".
 func (k key) open(user, control string, a accounts) string {
-	whom := k.toWhom(user, control, a)
-	if whom == "" {
+	others := k.openTo(user, control, a)
+	if others == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s (mode %04o) is open to %s, and whoever has it may do anything in etcd; type: chown %s: %s "+
+	return fmt.Sprintf("%s (mode %04o) is open to %s, and grants full access to etcd; type: chown %s: %s "+
 		"&& chmod 0400 %s",
-		k.path, k.mode, whom, user, k.path, k.path)
+		k.path, k.mode, others, user, k.path, k.path)
 }
 
-func (k key) toWhom(user, control string, a accounts) string {
+func (k key) openTo(user, control string, a accounts) string {
 	group := a.group(k.gid)
 	others := slices.DeleteFunc(a.members(k.gid), func(name string) bool { return name == user || name == "root" })
 	switch {

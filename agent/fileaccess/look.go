@@ -24,8 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Command is the hidden command of a child that looks at a file with the eyes of another user. The program has to call
-// ChildMain for it.
+// Command is the hidden command of a child that checks files as another user. The program has to call ChildMain for it.
 const Command = "look-at-config"
 
 const (
@@ -34,14 +33,14 @@ const (
 	maxAnswer   = 256 << 10 // bytes; problems are bounded, and each is a line
 	configs     = "/etc/quorumd"
 
-	// DefaultUser runs the service, unless its unit says otherwise.
+	// DefaultUser runs the service, unless its unit names another user.
 	DefaultUser = "quorumd"
 )
 
 // ErrNoUser means that this host has no such user.
 var ErrNoUser = errors.New("no such user")
 
-// Me gives the name of the user of this process, or its number.
+// Me returns the name of the user of this process, or the numeric ID.
 func Me() string {
 	uid := uint32(os.Geteuid())
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
@@ -51,8 +50,8 @@ func Me() string {
 	return accounts.nameOf(uid)
 }
 
-// ServiceUser gives the user that runs quorumd with a configuration: what systemd says of its unit, or quorumd. It is
-// empty for a file that no unit reads.
+// ServiceUser returns the user that runs quorumd with a configuration: the one in its systemd unit, or DefaultUser. It
+// returns "" for a file that no unit reads.
 func ServiceUser(ctx context.Context, file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != configs {
@@ -73,10 +72,10 @@ func AgentUnit(name string) string {
 	return "quorumd@" + name + ".service"
 }
 
-// EtcdUser gives the user that runs a unit of etcd: what systemd says, or etcd.
+// EtcdUser returns the user of an etcd unit as systemd reports it, or "etcd".
 func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
 
-// unitUser gives the user of a unit, or another one where there is no such unit.
+// unitUser returns the user of a unit, or another one if there is no such unit.
 func unitUser(ctx context.Context, unit, otherwise string) string {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -94,8 +93,8 @@ func unitUser(ctx context.Context, unit, otherwise string) string {
 	return "root" // a unit without User=
 }
 
-// Look gives what a user finds wrong with the files of a configuration: what that user cannot read or write. Only root
-// can look with the eyes of others. The error says why nobody could look.
+// Look returns the problems that a user has with the files of a configuration: what that user cannot read or write.
+// Only root can check as another user. The error says why the check was not possible.
 func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -104,8 +103,8 @@ func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	return lookAs(ctx, user, nil, path)
 }
 
-// LookEtcd gives what etcd's user finds wrong with the files of etcd.tls. Like Look, it is for root. That user need not
-// be able to read the configuration: it is told what stands there.
+// LookEtcd returns the problems that etcd's user has with the files of etcd.tls. Like Look, it is for root. That user
+// need not be able to read the configuration, which is passed on.
 func LookEtcd(ctx context.Context, c config.Config, user string) ([]config.Problem, error) {
 	text, err := c.YAML()
 	if err != nil {
@@ -114,7 +113,7 @@ func LookEtcd(ctx context.Context, c config.Config, user string) ([]config.Probl
 	return lookAs(ctx, user, text)
 }
 
-// lookAs has a child look with the eyes of a user. It reads the text from its standard input.
+// lookAs runs a child that checks as a user. It reads the text from its standard input.
 func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]config.Problem, error) {
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {
@@ -128,9 +127,9 @@ func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]co
 	defer cancel()
 	c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Command}, args...)...)
 	c.Dir, c.Stdin = "/", bytes.NewReader(text)
-	c.Env = []string{} // nothing of root's
+	c.Env = []string{} // nothing from root's environment
 	c.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true, // root's terminal is not for that user, who may trace the child
+		Setsid:     true, // that user may trace the child, and must not get root's terminal
 		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
 	}
 	answer, err := run(ctx, c)
@@ -144,7 +143,7 @@ func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]co
 	return problems, nil
 }
 
-// Hidden gives what is to be said of files that lie where the unit of the service shows it nothing, or nothing of this.
+// Hidden returns messages about files in directories that the service's unit hides from it.
 func Hidden(c config.Config) []string {
 	files := []struct{ key, path string }{{"metrics.webConfig", c.Metrics.WebConfig}}
 	if path := c.Etcd.PasswordFile; path != "" {
@@ -162,7 +161,7 @@ func Hidden(c config.Config) []string {
 		for _, place := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
 			if strings.HasPrefix(f.path, place) {
 				said = append(said,
-					fmt.Sprintf("%s: %s lies in %s, of which the service sees nothing (ProtectHome=, PrivateTmp=): "+
+					fmt.Sprintf("%s: %s is in %s, which is hidden from the service (ProtectHome=, PrivateTmp=): "+
 						"move it to %s",
 						f.key, f.path, strings.TrimSuffix(place, "/"), configs))
 			}
@@ -171,7 +170,7 @@ func Hidden(c config.Config) []string {
 	return said
 }
 
-// run gives what a child writes. A child that hangs on a file for good is left behind.
+// run returns the output of a child. It abandons a child that hangs on a file.
 func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -198,8 +197,8 @@ func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	}
 }
 
-// ChildMain is the child: it looks at the file it is told, as the user it is, and writes what is wrong. Without a file
-// it looks at etcd's files of the configuration that it reads.
+// ChildMain runs in the child: it checks the named file as its own user, and writes the problems. Without a name it
+// checks etcd's files in the configuration that it reads.
 func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
 	switch len(args) {
 	case 0:
@@ -247,8 +246,8 @@ func problemsOf(err error) []config.Problem {
 	return []config.Problem{{Message: err.Error()}}
 }
 
-// cannotWrite says why this process cannot keep files in a directory, or nothing. One that is not there is made by
-// systemd when the service starts.
+// cannotWrite returns why this process cannot keep files in a directory, or "". systemd creates a missing directory
+// when the service starts.
 func cannotWrite(dir string) string {
 	err := unix.Access(dir, unix.W_OK|unix.X_OK)
 	switch {

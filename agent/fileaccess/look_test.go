@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// TestMain also is the child that looks.
+// TestMain also is the child that checks.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
@@ -35,13 +35,13 @@ func write(t *testing.T, path, text string, mode os.FileMode) string {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // regardless of the umask
 		t.Fatal(err)
 	}
 	return path
 }
 
-func TestAKeyIsForTheServicesUserAlone(t *testing.T) {
+func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	passwd := write(t, filepath.Join(dir, "passwd"),
@@ -57,7 +57,7 @@ func TestAKeyIsForTheServicesUserAlone(t *testing.T) {
 	for what, c := range map[string]struct {
 		mode os.FileMode
 		gid  uint32
-		says string // nothing when empty
+		says string // empty: nothing
 	}{
 		"its user's alone":                    {0o400, 990, ""},
 		"its user's and writable":             {0o600, 990, ""},
@@ -66,25 +66,25 @@ func TestAKeyIsForTheServicesUserAlone(t *testing.T) {
 		"closed to the group that may change": {0o600, 991, ""},
 		"readable by all":                     {0o644, 990, "(mode 0644) is open to everybody on this host"},
 		"writable by all":                     {0o602, 990, "open to everybody on this host"},
-		"readable by those who may change": {
+		"readable by the control group": {
 			0o640, 991,
 			"open to the group quorumd-admin, which may only change things through quorumd (control.group)",
 		},
-		"writable by those who may change": {0o620, 991, "open to the group quorumd-admin"},
-		"readable by people":               {0o640, 500, "open to alice, bob, of the group users"},
-		"readable by many":                 {0o640, 501, "open to a, b, c and 2 more, of the group many"},
+		"writable by the control group": {0o620, 991, "open to the group quorumd-admin"},
+		"readable by other users":       {0o640, 500, "open to alice, bob, of the group users"},
+		"readable by many":              {0o640, 501, "open to a, b, c and 2 more, of the group many"},
 	} {
 		said := key{path: "/k", mode: c.mode, uid: 990, gid: c.gid}.open("quorumd", "quorumd-admin", a)
 		if c.says == "" && said != "" || !strings.Contains(said, c.says) {
-			t.Errorf("%s: it says %q, want %q", what, said, c.says)
+			t.Errorf("%s: %q, want %q", what, said, c.says)
 		}
 		if said != "" && !strings.HasSuffix(said, "; type: chown quorumd: /k && chmod 0400 /k") {
-			t.Errorf("%s: what to type is missing: %s", what, said)
+			t.Errorf("%s: no command to fix it: %s", what, said)
 		}
 	}
 }
 
-func TestAnUpgradeFindsThoseWhoCouldReadTheKeyByTheOldGroup(t *testing.T) {
+func TestUsersOfTheOldGroupWithAccessToTheKeyAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	passwd := write(t, filepath.Join(dir, "passwd"), "quorumd:x:990:990::/:/bin/false\n", 0o600)
@@ -95,11 +95,11 @@ func TestAnUpgradeFindsThoseWhoCouldReadTheKeyByTheOldGroup(t *testing.T) {
 	}
 	said := key{path: "/k", mode: 0o640, gid: 990}.open("quorumd", "quorumd-admin", a)
 	if !strings.Contains(said, "open to carol, of the group quorumd") {
-		t.Errorf("it says %q", said)
+		t.Errorf("got %q", said)
 	}
 }
 
-// configuration writes one whose key has that mode.
+// configuration writes a configuration whose key has that mode.
 func configuration(t *testing.T, dir string, mode os.FileMode) string {
 	t.Helper()
 	key := write(t, filepath.Join(dir, "client.key"), "no key", mode)
@@ -112,7 +112,7 @@ paths: {state: %[2]s, runtime: %[2]s/none}
 `, key, dir), 0o644)
 }
 
-func TestTheModeOfTheKeyThatAConfigurationNamesIsLookedAt(t *testing.T) {
+func TestModeOfTheConfiguredKeyIsChecked(t *testing.T) {
 	t.Parallel()
 	for mode, open := range map[os.FileMode]bool{0o400: false, 0o600: false, 0o604: true} {
 		c, err := config.Load(configuration(t, t.TempDir(), mode))
@@ -129,7 +129,7 @@ func TestTheModeOfTheKeyThatAConfigurationNamesIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestAFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
+func TestFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{
 		"quorumd.yaml", "/etc/quorumd.yaml", "/etc/quorumd/hooks/x.yaml",
@@ -144,7 +144,7 @@ func TestAFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
 	}
 }
 
-func TestFilesWhereTheServiceSeesNothingAreNamed(t *testing.T) {
+func TestFilesHiddenFromTheServiceAreReported(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Cluster: config.Cluster{TLS: &config.TLS{
 		CA: "/etc/ssl/ca.pem", Cert: "/homes/q.crt",
@@ -152,25 +152,25 @@ func TestFilesWhereTheServiceSeesNothingAreNamed(t *testing.T) {
 	}}}
 	c.Metrics.WebConfig = "/var/tmp/web.yaml"
 	said := strings.Join(Hidden(c), "\n")
-	want := "metrics.webConfig: /var/tmp/web.yaml lies in /var/tmp, of which the service sees nothing"
+	want := "metrics.webConfig: /var/tmp/web.yaml is in /var/tmp, which is hidden from the service"
 	if !strings.Contains(said, want) {
 		t.Errorf("no %q in %s", want, said)
 	}
-	if want := "cluster.tls.key: /root/q.key lies in /root,"; !strings.Contains(said, want) ||
+	if want := "cluster.tls.key: /root/q.key is in /root,"; !strings.Contains(said, want) ||
 		strings.Contains(said, "tls.c") {
 		t.Errorf("no %q, or more, in %s", want, said)
 	}
 }
 
-func TestNobodyLooksAsAUserThatIsNotThere(t *testing.T) {
+func TestLookAsAnUnknownUserFails(t *testing.T) {
 	t.Parallel()
 	if _, err := Look(t.Context(), "/etc/quorumd/quorumd.yaml", "no-such-user"); !errors.Is(err, ErrNoUser) {
 		t.Error(err)
 	}
 }
 
-// TestAnAnswerThatNeverComesEndsTheLook waits for a FIFO, which stands for a file server that is gone.
-func TestAnAnswerThatNeverComesEndsTheLook(t *testing.T) {
+// TestLookEndsIfTheChildNeverAnswers uses a FIFO in place of a dead file server.
+func TestLookEndsIfTheChildNeverAnswers(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

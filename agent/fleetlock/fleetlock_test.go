@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// host is an agent as far as a reboot agent sees it.
+// host is an agent as a reboot agent sees it.
 type host struct {
 	safeAfter, backAfter time.Duration // 0: never
 	refuse               error
@@ -110,7 +110,7 @@ func request(path, text string) *http.Request {
 	return r
 }
 
-// ask gives the status and the kind of the refusal, and fails the test when a refusal is no document.
+// ask returns the status and the kind of the refusal, and fails the test if a refusal is not a document.
 func ask(t *testing.T, s *Server, r *http.Request) (int, string, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -136,7 +136,7 @@ func scrape(t *testing.T, s *Server) string {
 	return w.Body.String()
 }
 
-func TestARebootIsGrantedOnceTheMachineMayBeTouched(t *testing.T) {
+func TestRebootIsGrantedOnceTheMachineIsSafeToTouch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{safeAfter: time.Minute, rounds: 1}
@@ -160,7 +160,7 @@ func TestARebootIsGrantedOnceTheMachineMayBeTouched(t *testing.T) {
 	})
 }
 
-func TestAClientThatHasWaitedInVainIsToldWhyAndItsWishStands(t *testing.T) {
+func TestTimedOutClientGetsTheReasonAndItsRequestRemains(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{rounds: 1}
@@ -171,12 +171,12 @@ func TestAClientThatHasWaitedInVainIsToldWhyAndItsWishStands(t *testing.T) {
 			t.Errorf("%d %s: %s", status, kind, value)
 		}
 		if took := time.Since(began); took != longestWait || h.m == nil {
-			t.Errorf("after %s the wish is %+v", took, h.m)
+			t.Errorf("after %s the request is %+v", took, h.m)
 		}
 	})
 }
 
-func TestAClientThatHasGoneIsNotWaitedFor(t *testing.T) {
+func TestRequestOfADisconnectedClientEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -189,7 +189,7 @@ func TestAClientThatHasGoneIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestOnlyOneClientHasTheTurnOfAHost(t *testing.T) {
+func TestSecondClientOfAHostIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := server(&host{safeAfter: time.Second, rounds: 1})
@@ -204,7 +204,7 @@ func TestOnlyOneClientHasTheTurnOfAHost(t *testing.T) {
 	})
 }
 
-func TestNoRebootIsGrantedWhileAPersonHasTheMachine(t *testing.T) {
+func TestRebootIsRefusedDuringAnOperatorsMaintenance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{rounds: 1, refuse: &control.Error{
@@ -231,7 +231,7 @@ func TestNoRebootIsGrantedWhileAPersonHasTheMachine(t *testing.T) {
 	})
 }
 
-func TestAWishThatSomebodyWithdrewIsRefused(t *testing.T) {
+func TestCancelledRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{rounds: 1}
@@ -273,7 +273,7 @@ func TestSteadyStateOfAHostThatDoesNotComeBackIsRefused(t *testing.T) {
 	})
 }
 
-func TestSteadyStateIsNotGrantedBeforeQuorumdHasLooked(t *testing.T) {
+func TestSteadyStateIsNotGrantedBeforeTheFirstRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if status, kind, _ := ask(t, server(&host{}), request(endRoute, body)); status != http.StatusConflict ||
@@ -291,7 +291,7 @@ func TestSteadyStateLeavesTheMaintenanceOfOthersAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestOfTheProtocolIsRefusedByItsKind(t *testing.T) {
+func TestInvalidRequestIsRefusedByKind(t *testing.T) {
 	t.Parallel()
 	change := func(f func(*http.Request)) *http.Request {
 		r := request(preRoute, body)
@@ -338,12 +338,12 @@ func TestWhatIsNoRequestOfTheProtocolIsRefusedByItsKind(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", what, status, kind, c.status, c.kind)
 		}
 		if h.m != nil {
-			t.Errorf("%s: something was asked for: %+v", what, h.m)
+			t.Errorf("%s: there is a request: %+v", what, h.m)
 		}
 	}
 }
 
-func TestTooManyWhoWaitAreRefusedAtOnce(t *testing.T) {
+func TestTooManyWaitingRequestsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := server(&host{rounds: 1})
@@ -360,7 +360,7 @@ func TestTooManyWhoWaitAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestARealClientOverARealConnectionIsServedUntilTheEnd(t *testing.T) {
+func TestServerAnswersOverARealConnectionUntilItsEnd(t *testing.T) {
 	t.Parallel()
 	h := &host{safeAfter: 10 * time.Millisecond, rounds: 1}
 	s := server(h)
@@ -390,7 +390,7 @@ func TestARealClientOverARealConnectionIsServedUntilTheEnd(t *testing.T) {
 	if status, text := post(preRoute); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
-	// One that waits when quorumd ends is told to ask again.
+	// A client that waits when quorumd ends has to ask again.
 	waiting := make(chan string, 1)
 	go func() {
 		_, text := post(endRoute)
@@ -407,7 +407,7 @@ func TestARealClientOverARealConnectionIsServedUntilTheEnd(t *testing.T) {
 	}
 	cancel()
 	if text := <-waiting; !strings.Contains(text, kindReturning) {
-		t.Errorf("at the end a client is told %q", text)
+		t.Errorf("at the end a client gets %q", text)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)

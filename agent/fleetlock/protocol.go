@@ -22,19 +22,19 @@ const (
 	maxID    = 128 // bytes of a client's ID and of its group
 )
 
-// The kinds of refusals. A client counts them, so there are few and no more.
+// The kinds of refusals. Clients count them, so they are few and fixed.
 const (
-	kindBadRequest  = "bad_request"          // not what the protocol says
+	kindBadRequest  = "bad_request"          // violates the protocol
 	kindNotFound    = "not_found"            // no such path
-	kindNotPost     = "method_not_allowed"   // neither of the two paths is for looking
+	kindNotPost     = "method_not_allowed"   // both paths need POST
 	kindTooLarge    = "too_large"            // the body
 	kindBusy        = "busy"                 // too many requests wait already
 	kindWaiting     = "waiting_for_turn"     // not yet; ask again
-	kindOtherClient = "held_by_other_client" // this host's turn was asked for with another ID
+	kindOtherClient = "held_by_other_client" // another ID has already requested this host's reboot
 	kindOther       = "in_other_maintenance" // the host is, or is about to be, down for something else
 	kindReturning   = "returning"            // after the reboot: the member has not caught up yet
-	kindWithdrawn   = "withdrawn"            // somebody has taken the wish back meanwhile
-	kindUnable      = "unable"               // quorumd cannot take the wish; the value says why
+	kindWithdrawn   = "withdrawn"            // the request was cancelled meanwhile
+	kindUnable      = "unable"               // quorumd cannot accept the request; the value says why
 	kindNone        = "none"                 // in metrics: no refusal
 )
 
@@ -47,7 +47,7 @@ func kinds() []string {
 	}
 }
 
-// refusal is the document that a client gets with every status but 200.
+// refusal is the document sent with every status but 200.
 type refusal struct {
 	Kind   string `json:"kind"`
 	Value  string `json:"value"`
@@ -60,16 +60,16 @@ func refuse(status int, kind, format string, args ...any) *refusal {
 	return &refusal{Kind: kind, Value: fmt.Sprintf(format, args...), status: status}
 }
 
-// client is who asks.
+// client identifies the caller.
 type client struct {
 	ID    string `json:"id"`
 	Group string `json:"group"`
 }
 
-// idText is what an ID and a group may be made of; both are shown to people.
+// idText matches a valid ID or group; both are displayed.
 var idText = regexp.MustCompile(`^[A-Za-z0-9._:@+-]+$`)
 
-// checkRequest refuses what is no request of the protocol, and what a web page could make a browser here send.
+// checkRequest refuses requests that violate the protocol, and those that a web page could make a browser send here.
 func checkRequest(r *http.Request) *refusal {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

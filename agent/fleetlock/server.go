@@ -1,20 +1,21 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleetlock speaks the server's side of FleetLock, the protocol by which reboot agents such as Zincati ask
-// whether they may reboot a machine, so that these take turns under quorumd's rules. Each quorumd answers for its own
-// host, to agents on that host.
+// Package fleetlock implements the server side of FleetLock, the protocol by which reboot agents such as Zincati ask
+// whether they may reboot a machine, so that hosts reboot one at a time under quorumd's rules. Each quorumd answers for
+// its own host, to agents on that host.
 //
 // It promises:
-//   - 200 for pre-reboot means that this host has its turn, that etcd is stopped in order, and that nobody else is
-//     taken down until this host is back. 200 for steady-state means that it is back, or that nothing was asked.
-//   - A request waits for that, so that etcd is not down for as long as a client rests between two questions. One that
-//     has waited in vain is refused with the reason why, and the wish stands: the client asks again.
+//   - 200 for pre-reboot means that this host is in its operation, that etcd was stopped in an orderly way, and that no
+//     other host is taken down until this host is back. 200 for steady-state means that it is back, or that there was
+//     no request.
+//   - A request waits for that, so that etcd is not down while a client pauses between two requests. A request that
+//     times out is refused with the reason, and the reboot request remains: the client asks again.
 //   - Anything else is refused with a document {"kind", "value"}. The kinds are few and do not change.
 //   - Bodies, headers, connections and waiting are bounded.
 //
-// The protocol knows no password: whoever may connect to the address may have this host's etcd stopped. That is why
-// the address must be one of the loopback.
+// The protocol has no authentication: any client that can connect to the address can have this host's etcd stopped.
+// Therefore the address must be on the loopback interface.
 package fleetlock
 
 import (
@@ -35,28 +36,28 @@ import (
 
 // Host is what the server needs of the agent.
 type Host interface {
-	// AskMaintenance asks for this host to be taken down.
+	// AskMaintenance requests maintenance of this host.
 	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance withdraws that, or brings the host back.
+	// EndMaintenance cancels the request, or brings the host back.
 	EndMaintenance(ctx context.Context, by string) error
-	// Status gives the newest picture, from memory.
+	// Status returns the current status, from memory.
 	Status() control.Status
 }
 
-// Options are what a Server needs.
+// Options are the parts of a Server.
 type Options struct {
-	Listen string // host and port, of the loopback
+	Listen string // host and port, on the loopback interface
 	Host   Host
 	Logger *slog.Logger
 }
 
 const (
 	maxBody  = 4 << 10 // bytes; a request has about a hundred
-	maxWaits = 16      // requests at once; each host has one reboot agent
-	// maxConnections is for all of the host: each of its users comes from the same address.
+	maxWaits = 16      // concurrent requests; each host has one reboot agent
+	// maxConnections is a limit for the whole host, as all its users have the same address.
 	maxConnections = 2 * maxWaits
 	readLimit      = 10 * time.Second // for the header and the body
-	// longestWait is how long one request may wait. Zincati gives up after half an hour.
+	// longestWait is how long one request may wait. Zincati times out after half an hour.
 	longestWait = 10 * time.Minute
 	grace       = time.Second // for answers in flight when the server ends
 )
@@ -70,7 +71,7 @@ type Server struct {
 	listener net.Listener
 }
 
-// New makes a server. It touches nothing yet.
+// New returns a server. It does not listen yet.
 func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
@@ -85,10 +86,10 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Metrics gives what the server counts.
+// Metrics returns a collector of the server's counters.
 func (s *Server) Metrics() prometheus.Collector { return s.answers }
 
-// Listen takes the address. Serve gives it back.
+// Listen opens the listening socket. Serve closes it.
 func (s *Server) Listen() error {
 	l, err := connlimit.Listen(
 		s.opt.Listen,
@@ -102,14 +103,14 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Close gives the address back where Serve was not called; after it, it does nothing.
+// Close closes the socket if Serve was not called; after Serve, it does nothing.
 func (s *Server) Close() {
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}
 }
 
-// Serve answers until the context ends. Requests that wait are refused then: the next agent is asked again.
+// Serve answers until the context ends. Waiting requests are then refused: the client asks the next agent.
 func (s *Server) Serve(ctx context.Context) error {
 	times := connlimit.Times{Header: readLimit, Read: readLimit, Write: s.wait + 2*readLimit, Idle: readLimit}
 	srv := connlimit.Server(s, times, s.opt.Logger)
@@ -150,7 +151,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that has gone needs no answer
+	_ = json.NewEncoder(w).Encode(body) // a disconnected client needs no answer
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (client, *refusal) {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	byPrefix = "fleetlock: " // and the client's ID: who has asked
+	byPrefix = "fleetlock: " // followed by the client's ID: who requested it
 	glance   = 100 * time.Millisecond
-	// appears is how long a wish that was taken may be missing in the picture before it counts as withdrawn.
+	// appears is how long an accepted request may be missing from the status before it counts as cancelled.
 	appears = 10 * time.Second
-	// rebootWithin is what a reboot agent may take from its question to the end of the reboot before that alerts.
+	// rebootWithin is how long a reboot agent may take from its request to the end of the reboot before an alert fires.
 	rebootWithin = time.Hour
 )
 
-// preReboot gives nil once the client may reboot this machine. It waits for that as long as ctx lasts.
+// preReboot returns nil once the client may reboot this machine. It waits for that until ctx ends.
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.AskMaintenance(ctx, control.MaintenanceRequest{
@@ -52,12 +52,12 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 			m, missing = *now, time.Now()
 		} else if time.Since(missing) > appears {
 			return refuse(http.StatusConflict, kindWithdrawn,
-				"cannot let it be rebooted: somebody has withdrawn the wish; ask again")
+				"cannot let it be rebooted: the request was cancelled; ask again")
 		}
 	}
 }
 
-// steadyState gives nil once this host is back, or when no reboot agent has asked for anything.
+// steadyState returns nil once this host is back, or if no reboot agent has requested anything.
 func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	ended := false
@@ -65,7 +65,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 		status := s.opt.Host.Status()
 		m := status.Maintenance
 		switch {
-		case status.Loop.Rounds == 0: // quorumd has just started and has not looked yet
+		case status.Loop.Rounds == 0: // quorumd has just started
 		case m == nil || !strings.HasPrefix(m.By, byPrefix):
 			return nil
 		case m.By != by:
@@ -83,7 +83,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 	}
 }
 
-// notYet refuses with the one reason that the agent gives for that.
+// notYet refuses with the agent's reason for the wait.
 func (s *Server) notYet(kind, what string) *refusal {
 	if reasons := s.opt.Host.Status().Reasons; len(reasons) > 0 {
 		return refuse(http.StatusConflict, kind, "%s: %s: %s; ask again", what, reasons[0].Code, reasons[0].Text)
@@ -91,7 +91,7 @@ func (s *Server) notYet(kind, what string) *refusal {
 	return refuse(http.StatusConflict, kind, "%s; ask again", what)
 }
 
-// unable passes on why the agent does not take a wish.
+// unable passes on why the agent does not accept a request.
 func unable(err error) *refusal {
 	if e, ok := errors.AsType[*control.Error](err); ok && e.Code == control.CodeConflict {
 		return refuse(http.StatusConflict, kindOther, "%s", e.Message)
@@ -99,7 +99,7 @@ func unable(err error) *refusal {
 	return refuse(http.StatusServiceUnavailable, kindUnable, "%s", err)
 }
 
-// pause waits for a moment, and tells whether ctx goes on.
+// pause waits for a moment, and reports whether ctx is still active.
 func pause(ctx context.Context) bool {
 	timer := time.NewTimer(glance)
 	defer timer.Stop()

@@ -10,21 +10,21 @@ import (
 	"syscall"
 )
 
-// AsChild returns a Launch that starts Main as a child process, which outlives the agent. The child reads from the
-// directory wanted what to run; command returns its command line for a time. Its output goes to the agent's log.
+// AsChild returns a Launch that starts Main as a child process, which outlives the agent. The child reads what to run
+// from the directory wanted; command returns its command line. Its output goes to the agent's log.
 func AsChild(wanted string, command func(when string) []string) Launch {
 	return func(_ context.Context, run Run) error {
 		if err := Note(wanted, run); err != nil {
 			return err
 		}
 		argv := command(run.When)
-		c := exec.Command(argv[0], argv[1:]...) // no context: it goes on without the agent
+		c := exec.Command(argv[0], argv[1:]...) // no context: it must outlive the agent
 		c.Stdout, c.Stderr = os.Stderr, os.Stderr
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := c.Start(); err != nil {
 			return err
 		}
-		go func() { _ = c.Wait() }() // how it went stands in its outcome
+		go func() { _ = c.Wait() }() // its outcome has the result
 		return nil
 	}
 }

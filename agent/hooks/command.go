@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command is one program of commands.d that is run by its name while this host is down. The name may come from
-// another host. It names one of the programs that lie here, and can say no more.
+// A command is one program of commands.d that runs while this host is down. Its name may come from another host. The
+// name selects one of the programs installed here, and cannot do more.
 
-// namedDirs hold the programs of which one is run by its name.
+// namedDirs are the directories whose programs are run by name.
 func namedDirs() map[string]string { return map[string]string{Command: "commands.d", Etcd: "etcd.d"} }
 
-// BeginWithin is how long after it was asked for a command may begin. After that it does not any more, so that whoever
-// asked for it knows.
+// BeginWithin is how long after its request a command may start. After that it never starts, so that the requester
+// knows the outcome.
 const BeginWithin = patience
 
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// CheckName tells what is wrong with a name of a command: it has letters, digits, "-" and "_", begins with a letter or
-// a digit, and is at most 64 long.
+// CheckName returns an error if a command's name is invalid: it has letters, digits, "-" and "_", begins with a letter
+// or a digit, and is at most 64 long.
 func CheckName(name string) error {
 	if !programName.MatchString(name) {
 		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
@@ -38,7 +38,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Find tells why the command of that name could not be run here; nil when it can. The error names the file.
+// Find returns why the command of that name cannot run here, or nil. The error names the file.
 func (r *Runner) Find(name string) error { return r.find(Command, name) }
 
 func (r *Runner) find(when, name string) error {
@@ -77,8 +77,8 @@ func find(dir, name string) error {
 	return nil
 }
 
-// trusted tells why somebody could change what lies there who may not say what runs: its owner must be root or the user
-// self, and a link could lead to where others may write.
+// trusted returns an error if an unauthorized user could change the file: its owner must be root or the user self, and
+// it must not be a link, which could lead to a directory that others may write.
 func trusted(path string, info fs.FileInfo, self int) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
@@ -89,22 +89,22 @@ func trusted(path string, info fs.FileInfo, self int) error {
 	return nil
 }
 
-// unfit tells why a file is not run, or nothing.
+// unfit returns why a file must not run, or "".
 func unfit(program string) string {
 	info, err := os.Stat(program)
 	switch {
 	case err != nil:
 		return plain(err.Error())
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return "it is no program: make it executable (chmod +x), or move it away"
+		return "it is not an executable file: make it executable (chmod +x), or move it away"
 	case info.Mode()&0o022 != 0:
 		return "others than its owner may write it: chmod go-w"
 	}
 	return ""
 }
 
-// tooLate tells whether a run may not begin any more. It is asked after it was told that it runs: whoever has not seen
-// that when its time was over knows that it never does.
+// tooLate reports whether it is too late to start a run. It is checked after the run was reported as running: if the
+// agent has not seen that report when the time is over, the run never starts.
 func tooLate(w wanted) (bool, error) {
 	if w.Until == 0 {
 		return false, nil

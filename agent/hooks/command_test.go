@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program writes a program of commands.d, of some lines of shell.
+// program writes a shell script into commands.d.
 func (b *bench) program(name, script string) {
 	b.t.Helper()
 	if err := os.MkdirAll(filepath.Join(b.dir, namedDirs()[Command]), 0o755); err != nil {
@@ -41,7 +41,7 @@ func command(b *bench, id, name string, within time.Duration) Run {
 	}
 }
 
-func TestACommandIsTheOneProgramOfItsNameAndRunsOnce(t *testing.T) {
+func TestCommandRunsTheOneProgramOfItsNameOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `echo x >>count; env | grep QUORUMD_ | sort >env`)
@@ -66,7 +66,7 @@ func TestACommandIsTheOneProgramOfItsNameAndRunsOnce(t *testing.T) {
 	}
 }
 
-func TestACommandThatFailsSaysWithWhat(t *testing.T) {
+func TestFailedCommandReportsItsError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", "echo 'no space left' >&2\nexit 7")
@@ -77,9 +77,9 @@ func TestACommandThatFailsSaysWithWhat(t *testing.T) {
 	}
 }
 
-func TestACommandHasATimeLimitOfItsOwn(t *testing.T) {
+func TestCommandHasATimeLimitOfItsOwn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, 300*time.Millisecond) // of hooks; that of commands is ten times as long
+	b := newBench(t, 300*time.Millisecond) // for hooks; the limit of commands is ten times as long
 	b.program("short", `sleep 1`)
 	r := command(b, "1", "short", time.Minute)
 	b.start(r)
@@ -92,7 +92,7 @@ func TestACommandHasATimeLimitOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
+func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "there is no ") {
@@ -124,7 +124,7 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 			!strings.Contains(got.Text, want) {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}
-		// The agent's word is not trusted: the other side looks itself.
+		// The running side does not trust the agent, and checks again.
 		if err := write(wantedPath(b.wanted(), Command), 0o640,
 			wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
 			t.Fatal(err)
@@ -137,8 +137,8 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.eventually("it is refused", func() bool {
-			told, err := b.runner.told(r)
-			return err == nil && told.State == Failed
+			got, err := b.runner.outcomeOf(r)
+			return err == nil && got.State == Failed
 		})
 	}
 	if err := os.Chmod(filepath.Join(b.dir, namedDirs()[Command]), 0o777); err != nil {
@@ -152,7 +152,7 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 	}
 }
 
-func TestACommandThatHasNotBegunInTimeNeverBegins(t *testing.T) {
+func TestCommandThatDoesNotStartInTimeNeverStarts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `echo x >>ran`)
@@ -166,7 +166,7 @@ func TestACommandThatHasNotBegunInTimeNeverBegins(t *testing.T) {
 	}
 }
 
-func TestACommandEndsWithTheOneThatRunsIt(t *testing.T) {
+func TestCommandEndsWithItsRunner(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("long", `echo $PPID >parent; echo $$ >pid; exec sleep 60`)
@@ -184,7 +184,7 @@ func TestACommandEndsWithTheOneThatRunsIt(t *testing.T) {
 	b.eventually("it is gone, too", func() bool { return unix.Kill(pid, 0) != nil })
 }
 
-func TestACommandIsNeitherALinkNorAnothersThanRoots(t *testing.T) {
+func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `echo x >>ran`)
@@ -203,7 +203,7 @@ func TestACommandIsNeitherALinkNorAnothersThanRoots(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // nobody else may give it away
+		return // only root can change the owner
 	}
 	for _, path := range []string{filepath.Join(dir, "upgrade"), dir} {
 		if err := os.Chown(path, 12345, 12345); err != nil {
@@ -229,7 +229,7 @@ func (owned) ModTime() time.Time { return time.Time{} }
 func (owned) IsDir() bool        { return false }
 func (o owned) Sys() any         { return &syscall.Stat_t{Uid: uint32(o.uid)} }
 
-func TestTheEndOfACommandIsToldAsACommands(t *testing.T) {
+func TestOutcomeOfACommandIsReportedAsACommands(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `exit 0`)

@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EtcdPrograms are the programs start and stop of etcd.d, for an etcd that others run. A run has its word and moment in
-// its ID, so that an agent that has just started knows which was run last.
+// EtcdPrograms are the programs start and stop of etcd.d, for an etcd that is run by others. A run's ID has its word
+// and time, so that a restarted agent knows which one ran last.
 type EtcdPrograms struct{ Runner *Runner }
 
-// Ready tells why they cannot be run here; nil when they can.
+// Ready returns why they cannot run here, or nil.
 func (p EtcdPrograms) Ready() error {
 	return errors.Join(p.Runner.find(Etcd, "start"), p.Runner.find(Etcd, "stop"))
 }
 
-// Run has the program of that name run, and does not wait for it.
+// Run starts the program of that name, and does not wait for it.
 func (p EtcdPrograms) Run(ctx context.Context, word string) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -39,13 +39,13 @@ func (p EtcdPrograms) Run(ctx context.Context, word string) error {
 
 // EtcdRun is a run of one of them.
 type EtcdRun struct {
-	Word    string        // "start", "stop", or empty when none was run since the boot
-	At      time.Duration // since boot, with the time asleep
+	Word    string        // "start", "stop", or empty if none was run since the boot
+	At      time.Duration // since boot, including time in suspend
 	Running bool
-	Failed  string // why it has failed; empty when it has not
+	Failed  string // why it failed; empty if it did not
 }
 
-// Last gives what was run last since the boot, and how it goes.
+// Last returns the last run since the boot, and its state.
 func (p EtcdPrograms) Last() (EtcdRun, error) {
 	var o outcome
 	err := read(outcomePath(p.Runner.outcomes, Etcd), &o)
@@ -60,7 +60,7 @@ func (p EtcdPrograms) Last() (EtcdRun, error) {
 	if err != nil || ns < 0 || word != "start" && word != "stop" {
 		return EtcdRun{}, fmt.Errorf("%.80q is no run of etcd's programs", o.ID)
 	}
-	got, err := p.Runner.told(Run{When: Etcd, ID: o.ID})
+	got, err := p.Runner.outcomeOf(Run{When: Etcd, ID: o.ID})
 	last := EtcdRun{Word: word, At: time.Duration(ns), Running: got.State == Running}
 	if got.State == Failed {
 		last.Failed = got.Text

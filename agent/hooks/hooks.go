@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hooks runs the operator's own programs before this host is taken down and after it is back: those in the
-// directories before.d and after.d, one after the other in the order of their names; and, while it is down, the one of
-// commands.d that was asked for by its name. Where etcd is run by others, those of etcd.d start and stop it.
+// directories before.d and after.d, one after the other in the order of their names. While the host is down, it runs
+// the requested program of commands.d. The programs of etcd.d start and stop an etcd that is run by others.
 //
-// There are two sides, which may be two users. A Runner is the agent's side: it has somebody note what is to be run and
-// start it, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as
-// root; otherwise in a child of the agent.
+// There are two sides, which may be two users. A Runner is the agent's side: it records what to run, has it started,
+// and checks its state. Main is the side that runs the programs: under systemd in a unit of its own, as root; otherwise
+// in a child of the agent.
 //
 // It promises:
-//   - What has one ID runs once, however often it is started, and goes on when the agent is restarted.
-//   - The first program that fails, or takes longer than it may, ends the line: it is killed with all its children,
-//     and the others do not run. So does one that cannot be run, and one that not only its owner may write.
-//   - A command that has not begun by the time that it was given does not begin any more.
+//   - A run with one ID runs once, however often it is started, and continues if the agent is restarted.
+//   - The first program that fails or exceeds its time ends the run: it is killed with all its children, and the others
+//     do not run. The same is true of a program that is not executable or that users other than its owner may write.
+//   - A command that has not started by its deadline never starts.
 //   - No call of a Runner waits for a program.
 package hooks
 
@@ -30,44 +30,44 @@ import (
 
 // When hooks run.
 const (
-	Before  = "before"  // the host is taken down; it has its turn already
-	After   = "after"   // it is back, before its turn ends
-	Command = "command" // it is down: that one program runs for which it was taken down
-	Etcd    = "etcd"    // etcd is to start or to stop, where the operator's own programs do that
+	Before  = "before"  // the host is about to be taken down, in its operation
+	After   = "after"   // it is back, before its operation ends
+	Command = "command" // it is down: the requested program runs
+	Etcd    = "etcd"    // etcd is started or stopped by the operator's own programs
 )
 
-// Run is one line of hooks that is wanted.
+// Run is one requested run of hooks.
 type Run struct {
 	When    string        // Before, After, Command or Etcd
-	ID      string        // differs from that of every other run: what was asked since when, for example
+	ID      string        // unique among all runs: for example, the request and its time
 	Program string        // of Command and Etcd: the name of the program
-	Until   time.Duration // of those: it begins by then or never, since boot, with the time asleep
+	Until   time.Duration // for the same: the deadline to start, since boot including time in suspend
 
-	// What the programs are told, in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
+	// Passed to the programs in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string
 }
 
-// State says how far a run is.
+// State is the state of a run.
 type State string
 
 // The states of a run.
 const (
-	None    State = "none"    // it has not begun
-	Running State = "running" // it has, and Hook says with which program
+	None    State = "none"    // not started
+	Running State = "running" // started; Hook is the current program
 	Done    State = "done"    // every program has succeeded, or there is none
-	Failed  State = "failed"  // Hook is the program that did not, and Text says why
+	Failed  State = "failed"  // Hook is the program that failed, and Text the reason
 )
 
-// Result is how a run goes.
+// Result is the state of a run.
 type Result struct {
 	State State
-	Hook  string // file name; empty when no program is to blame
+	Hook  string // file name; empty if no program is to blame
 	Text  string
 }
 
-// list gives the paths of the programs to run, in order. A directory that is not there holds none. Hidden files and
-// what editors and package managers leave behind are none; any other file must be a program, because one that was
-// forgotten to be made executable would not be missed before the day it matters.
+// list returns the paths of the programs to run, in order. A missing directory has none. Hidden files and leftovers of
+// editors and package managers are skipped. Any other file must be executable: a forgotten chmod would otherwise not be
+// noticed until the program is needed.
 func list(dir, when, program string) ([]string, error) {
 	if named, ok := namedDirs()[when]; ok {
 		dir = filepath.Join(dir, named)

@@ -22,15 +22,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lineVariable makes the test binary, run again as a child, be the side that runs the programs.
+// lineVariable makes the test binary, run again as a child, the side that runs the programs.
 const lineVariable = "QUORUMD_TEST_HOOKS"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(lineVariable); dir != "" {
 		os.Exit(playLine(dir, os.Args[1], os.Args[2]))
 	}
-	// A child that was started for what runs already finds nothing to do, and may outlast the test, which has its
-	// answer.
+	// A child started for a run in progress finds nothing to do, and may outlast the test, which has its result
+	// already.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 }
 
@@ -72,10 +72,10 @@ func newBench(t *testing.T, timeout time.Duration) *bench {
 	return b
 }
 
-// wanted is the directory in which the running side is told what to run.
+// wanted returns the directory with the record of what to run.
 func (b *bench) wanted() string { return filepath.Join(b.dir, "wanted") }
 
-// agent gives a Runner, as an agent that has just started has it.
+// agent returns a Runner as a restarted agent has it.
 func (b *bench) agent(timeout time.Duration) *Runner {
 	self, err := os.Executable()
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) agent(timeout time.Duration) *Runner {
 	return NewRunner(b.dir, filepath.Join(b.dir, "outcomes"), child)
 }
 
-// hook writes a program of some lines of shell.
+// hook writes a shell script.
 func (b *bench) hook(when, name, script string) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, when+".d", name)
@@ -112,7 +112,7 @@ func (b *bench) start(r Run) {
 	}
 }
 
-// until waits for a run to be in a state.
+// until waits for a run to reach a state.
 func (b *bench) until(r Run, want State) Result {
 	b.t.Helper()
 	var got Result
@@ -143,7 +143,7 @@ func (b *bench) eventually(what string, is func() bool) {
 	}
 }
 
-func TestHooksRunInTheOrderOfTheirNamesAndAreToldWhatItIsAbout(t *testing.T) {
+func TestHooksRunInTheOrderOfTheirNamesWithTheirEnvironment(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "20-second", `echo second >>order`)
@@ -167,7 +167,7 @@ func TestHooksRunInTheOrderOfTheirNamesAndAreToldWhatItIsAbout(t *testing.T) {
 	}
 }
 
-func TestOneIDRunsOnceAndAnotherRunsAgain(t *testing.T) {
+func TestRunWithOneIDRunsOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-count", `echo x >>count`)
@@ -175,7 +175,7 @@ func TestOneIDRunsOnceAndAnotherRunsAgain(t *testing.T) {
 		b.start(run(Before, "1"))
 		b.until(run(Before, "1"), Done)
 	}
-	// Also where the agent does not see that: two starts in the same moment.
+	// Even if the agent does not notice: two starts at the same moment.
 	if err := b.runner.launch(t.Context(), run(Before, "1")); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestOneIDRunsOnceAndAnotherRunsAgain(t *testing.T) {
 	}
 }
 
-func TestTheFirstFailureEndsTheLineAndSaysWhy(t *testing.T) {
+func TestFirstFailureEndsTheRunAndIsReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-drain", "echo draining\necho 'cannot drain: a job is running' >&2\nexit 3")
@@ -204,7 +204,7 @@ func TestTheFirstFailureEndsTheLineAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAHookThatHangsIsKilledWithItsChildren(t *testing.T) {
+func TestHungHookIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 300*time.Millisecond)
 	b.hook(Before, "10-hang", `sh -c 'echo $$ >pid; trap "" TERM; while :; do sleep 60; done'`)
@@ -220,7 +220,7 @@ func TestAHookThatHangsIsKilledWithItsChildren(t *testing.T) {
 	b.eventually("its child is gone", func() bool { return unix.Kill(pid, 0) != nil })
 }
 
-func TestWhatIsNoProgramFailsInsteadOfBeingMissed(t *testing.T) {
+func TestFileThatIsNotExecutableFailsTheRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		mode os.FileMode
@@ -259,7 +259,7 @@ func TestWithoutHooksThereIsNothingToStart(t *testing.T) {
 	}
 }
 
-func TestHooksGoOnWhenTheAgentIsReplaced(t *testing.T) {
+func TestHooksContinueIfTheAgentIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-long", `while [ ! -e go ]; do sleep 0.02; done; echo x >>count`)
@@ -282,7 +282,7 @@ func TestHooksGoOnWhenTheAgentIsReplaced(t *testing.T) {
 	}
 }
 
-func TestARunThatIsKilledHasFailedAndDoesNotRunAgain(t *testing.T) {
+func TestKilledRunHasFailedAndDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-long", `echo $PPID >parent; echo $$ >pid; while :; do sleep 60; done`)
@@ -311,7 +311,7 @@ func TestARunThatIsKilledHasFailedAndDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-func TestARunThatIsStoppedEndsItsProgram(t *testing.T) {
+func TestStoppedRunEndsItsProgram(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-long", `echo $PPID >parent; echo $$ >pid; sleep 60`)
@@ -326,7 +326,7 @@ func TestARunThatIsStoppedEndsItsProgram(t *testing.T) {
 	}
 }
 
-func TestAChildThatStaysBehindDoesNotHoldTheLine(t *testing.T) {
+func TestChildLeftBehindDoesNotDelayTheRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-daemon", `sleep 30 & echo $! >pid`)
@@ -337,7 +337,7 @@ func TestAChildThatStaysBehindDoesNotHoldTheLine(t *testing.T) {
 	}
 }
 
-func TestAStartThatComesToNothingIsAnError(t *testing.T) {
+func TestStartWithoutARunIsAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", "")
@@ -355,7 +355,7 @@ func TestAStartThatComesToNothingIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
+func TestAgentsRecordIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	line := Line{
@@ -376,11 +376,11 @@ func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := line.Run(t.Context(), Before); err == nil {
-			t.Errorf("%s is taken", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 	if err := line.Run(t.Context(), "../before"); err == nil {
-		t.Error("another time is taken")
+		t.Error("another time is accepted")
 	}
 	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool {
 		return r < 32 || r == utf8.RuneError
@@ -389,7 +389,7 @@ func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsNotTrustedIsNotRun(t *testing.T) {
+func TestUntrustedProgramIsNotRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", `echo x >>ran`)

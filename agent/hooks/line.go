@@ -25,30 +25,31 @@ import (
 )
 
 const (
-	// killGrace is the time between asking a program to end and killing it.
+	// killGrace is the time between SIGTERM and SIGKILL.
 	killGrace = 5 * time.Second
-	// EndWithin is how long after its time was over a program has ended in any case, killed if need be.
+	// EndWithin is how long after its deadline a program has ended in any case, killed if necessary.
 	EndWithin = 2*killGrace + 5*time.Second
-	// defaultPath is where programs are looked for when nobody has said so.
+	// defaultPath is the PATH of programs if none is set.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // Line is the side that runs the programs.
 type Line struct {
-	Dir      string        // holds before.d, after.d, commands.d and etcd.d
-	Wanted   string        // where the agent notes what is to be run
-	Outcomes string        // where this side tells how it goes
+	Dir      string        // contains before.d, after.d, commands.d and etcd.d
+	Wanted   string        // where the agent records what to run
+	Outcomes string        // where this side reports the outcome
 	Host     string        // this host's name, in QUORUMD_HOST
 	Timeout  time.Duration // for each program
 	Command  time.Duration // the same, for a command
-	Output   io.Writer     // takes what the programs write
-	// Trust tells why a program is not to be run because another than its owner could have changed it; nil: not asked.
+	Output   io.Writer     // receives the programs' output
+	// Trust returns why a program must not run because a user other than its owner could have changed it; nil: no
+	// check.
 	Trust  func(program string) error
 	Logger *slog.Logger
 }
 
-// Run runs what the agent wants to be run now, unless it was run already, and tells how it goes in the directory of
-// the outcomes. The error says that there is nothing to tell about, or that it cannot be told.
+// Run runs what the agent has requested, unless it was run already, and reports the state in the directory of outcomes.
+// An error means that there is nothing to report, or that the report failed.
 func (l Line) Run(ctx context.Context, when string) error {
 	if _, named := namedDirs()[when]; when != Before && when != After && !named {
 		return fmt.Errorf("cannot run hooks %q: say before, after, command or etcd", when)
@@ -59,7 +60,7 @@ func (l Line) Run(ctx context.Context, when string) error {
 	}
 	held, err := lock(l.Outcomes, when)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		return nil // they run already
+		return nil // another process runs them already
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run hooks: %w", err)
@@ -67,7 +68,7 @@ func (l Line) Run(ctx context.Context, when string) error {
 	defer held.Close()
 	var last outcome
 	if err := read(outcomePath(l.Outcomes, when), &last); err == nil && last.ID == w.ID {
-		return nil // once is enough, however it went
+		return nil // a run is never repeated, whatever its outcome
 	}
 	tell := func(o outcome) error {
 		o.ID = w.ID
@@ -112,7 +113,7 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 	return tell(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})
 }
 
-// one runs a program, and gives why it failed, or nothing.
+// one runs a program, and returns why it failed, or "".
 func (l Line) one(ctx context.Context, program, when string, w wanted) string {
 	if text := unfit(program); text != "" {
 		return text
@@ -132,9 +133,9 @@ func (l Line) one(ctx context.Context, program, when string, w wanted) string {
 	c := exec.CommandContext(ctx, program)
 	c.Dir, c.Stdout, c.Stderr = "/", said, said
 	c.Env = environment(when, l.Host, w)
-	runtime.LockOSThread() // the signal below comes when the thread ends that has started the program
+	runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the program
 	defer runtime.UnlockOSThread()
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // nobody would tell of its end
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // its end would go unreported
 	c.Cancel = func() error {
 		time.AfterFunc(killGrace, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })
 		return unix.Kill(-c.Process.Pid, unix.SIGTERM)
@@ -149,13 +150,13 @@ func (l Line) one(ctx context.Context, program, when string, w wanted) string {
 		return fmt.Sprintf("it took longer than %s and was killed", durationfmt.Text(limit))
 	case ctx.Err() != nil:
 		return "it was interrupted"
-	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still writes
+	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still has the output open
 		return ""
 	}
 	return plain(strings.TrimSuffix(err.Error()+": "+said.line(), ": "))
 }
 
-// environment is all that a program is told.
+// environment returns the complete environment of a program.
 func environment(when, host string, w wanted) []string {
 	path := os.Getenv("PATH")
 	if path == "" {
@@ -172,7 +173,7 @@ func environment(when, host string, w wanted) []string {
 	return env
 }
 
-// tail passes on what is written and keeps the end of it.
+// tail passes output on and keeps the end of it.
 type tail struct {
 	to io.Writer
 
@@ -190,7 +191,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-// line gives the last line that is not empty.
+// line returns the last line that is not empty.
 func (t *tail) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

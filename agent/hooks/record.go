@@ -24,7 +24,7 @@ const (
 	maxText   = 300      // characters of a value that is passed on
 )
 
-// wanted is the record by which the agent tells what to run.
+// wanted is the agent's record of what to run.
 type wanted struct {
 	ID      string        `json:"id"`
 	Work    string        `json:"work"`
@@ -34,13 +34,13 @@ type wanted struct {
 	Until   time.Duration `json:"until,omitempty"`
 }
 
-// Note writes what is to be run into a directory, where Main finds it.
+// Note writes what to run into a directory, where Main finds it.
 func Note(dir string, run Run) error {
 	w := wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
 	return write(wantedPath(dir, run.When), 0o640, w)
 }
 
-// outcome is the record by which the running side tells how it goes.
+// outcome is the running side's record of a run's state.
 type outcome struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`
@@ -52,7 +52,7 @@ func wantedPath(dir, when string) string  { return filepath.Join(dir, "hooks-"+w
 func outcomePath(dir, when string) string { return filepath.Join(dir, when+".json") }
 func lockPath(dir, when string) string    { return filepath.Join(dir, when+".lock") }
 
-// write replaces a record as a whole. It lies in a directory that a reboot clears, so nothing is synced.
+// write replaces a record atomically. Its directory is cleared by a reboot, so nothing is synced.
 func write(path string, mode os.FileMode, record any) (err error) {
 	data, err := json.Marshal(record)
 	if err != nil {
@@ -75,7 +75,7 @@ func write(path string, mode os.FileMode, record any) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-// read reads a record that another user may have written: it follows no link, waits for nothing, and is bounded.
+// read reads a record that another user may have written: it follows no link, never blocks, and is bounded.
 func read(path string, record any) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -104,7 +104,7 @@ func read(path string, record any) error {
 	return nil
 }
 
-// plain makes one bounded line of a text that somebody else wrote.
+// plain makes an untrusted text one bounded line.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -118,13 +118,13 @@ func plain(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// lock takes the right to run hooks, until the file is closed or the process ends. Its children do not have it.
+// lock takes the lock for running hooks, until the file is closed or the process ends. Its children do not inherit it.
 func lock(dir, when string) (*os.File, error) {
 	f, err := os.OpenFile(lockPath(dir, when), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(0o644); err != nil { // the agent, another user, looks at it, whatever the umask
+	if err := f.Chmod(0o644); err != nil { // the agent, another user, reads it, regardless of the umask
 		f.Close()
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func lock(dir, when string) (*os.File, error) {
 	return f, nil
 }
 
-// locked tells whether somebody runs hooks, without disturbing that.
+// locked reports whether hooks are running, without disturbing them.
 func locked(dir, when string) (bool, error) {
 	f, err := os.Open(lockPath(dir, when))
 	if errors.Is(err, fs.ErrNotExist) {

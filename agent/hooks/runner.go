@@ -15,30 +15,30 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// patience is how long a line of hooks that was started may take to begin.
+// patience is how long a started run may take to begin.
 const patience = 15 * time.Second
 
-// Launch notes what is to be run, has Main run it, and does not wait for it. Launching twice must do no harm.
+// Launch records what to run, starts Main, and does not wait for it. Launching twice must do no harm.
 type Launch func(ctx context.Context, run Run) error
 
-// Runner is the agent's side. Its methods are safe for use by several goroutines and wait for no program.
+// Runner is the agent's side. Its methods may be called concurrently and wait for no program.
 type Runner struct {
 	dir, outcomes string
 	launch        Launch
 
 	mu       sync.Mutex
-	launched string // ID of what was launched last
+	launched string // ID of the last launched run
 	since    time.Time
 }
 
-// NewRunner makes a Runner for the programs in dir/before.d and dir/after.d. outcomes is the directory in which Main
-// tells how it goes. A reboot should clear it.
+// NewRunner returns a Runner for the programs in dir/before.d and dir/after.d. outcomes is the directory in which Main
+// reports the state. A reboot should clear it.
 func NewRunner(dir, outcomes string, launch Launch) *Runner {
 	return &Runner{dir: dir, outcomes: outcomes, launch: launch}
 }
 
-// Start has a run begin, unless it has begun already. It returns within a few seconds; an error says that it could not
-// be started, or that nothing came of that, and it may be called again.
+// Start starts a run, unless it has begun already. It returns within a few seconds; an error means that the run could
+// not be started or did not begin, and Start may be called again.
 func (r *Runner) Start(ctx context.Context, run Run) error {
 	now, err := r.State(ctx, run)
 	if err != nil || now.State != None {
@@ -59,7 +59,7 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 	return nil
 }
 
-// waited tells for how long a run has been started in vain.
+// waited returns how long a run has been waiting to begin.
 func (r *Runner) waited(id string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,11 +69,11 @@ func (r *Runner) waited(id string) time.Duration {
 	return time.Since(r.since)
 }
 
-// State tells how a run goes. A run without programs is Done without having been started, and a command that could not
-// be run is Failed.
+// State returns the state of a run. A run without programs is Done without a start, and a command that cannot run is
+// Failed.
 func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 	if _, named := namedDirs()[run.When]; named {
-		now, err := r.told(run)
+		now, err := r.outcomeOf(run)
 		if err != nil || now.State != None {
 			return now, err
 		}
@@ -86,10 +86,10 @@ func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 	if len(programs) == 0 {
 		return Result{State: Done, Text: "there are no hooks"}, nil
 	}
-	return r.told(run)
+	return r.outcomeOf(run)
 }
 
-// couldRun is how a command is that has not begun: none that is to be had has failed already.
+// couldRun returns the state of a command that has not begun: if it cannot run, it has failed already.
 func couldRun(why error, run Run) Result {
 	if why != nil {
 		return Result{State: Failed, Hook: run.Program, Text: why.Error()}
@@ -97,10 +97,10 @@ func couldRun(why error, run Run) Result {
 	return Result{State: None}
 }
 
-// told gives what the running side has told of a run: None when that is nothing.
-func (r *Runner) told(run Run) (Result, error) {
+// outcomeOf returns the reported state of a run; None if there is no report of it.
+func (r *Runner) outcomeOf(run Run) (Result, error) {
 	o, running, err := r.look(run)
-	if err == nil && o.State == Running && !running { // it may have begun, or ended, between the two looks
+	if err == nil && o.State == Running && !running { // it may have begun or ended between the two reads
 		o, running, err = r.look(run)
 	}
 	switch {
@@ -122,8 +122,8 @@ func (r *Runner) told(run Run) (Result, error) {
 	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
 }
 
-// look looks first whether somebody runs hooks, and then at what is told of them: what has ended between the two has
-// told how.
+// look first checks whether hooks are running, and then reads the report: a run that ends in between has reported its
+// outcome.
 func (r *Runner) look(run Run) (o outcome, running bool, err error) {
 	if running, err = locked(r.outcomes, run.When); err == nil {
 		err = read(outcomePath(r.outcomes, run.When), &o)

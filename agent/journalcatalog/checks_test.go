@@ -44,7 +44,7 @@ itself.
 
 `
 
-// writeChecks writes the manual page on what quorumd looks at, with the limits of these thresholds.
+// writeChecks writes the manual page about quorumd's checks, with the limits of these thresholds.
 func writeChecks(w io.Writer, t health.Thresholds) error {
 	var page strings.Builder
 	page.WriteString(checksHead)
@@ -71,7 +71,7 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 	return err
 }
 
-// either names the states from which a way leads.
+// either names the states from which a transition starts.
 func either(states []health.State) string {
 	var names []string
 	for _, s := range states {
@@ -83,7 +83,7 @@ func either(states []health.State) string {
 	return names[0]
 }
 
-// goal is where a way leads: the code stands with its state where the state alone does not tell it.
+// goal returns the end of a transition: the code with its state, unless the state alone is enough.
 func goal(r health.Rule) string {
 	if r.Code == "" {
 		return r.To.String()

@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journalcatalog gives every reason and every health code the ID of its messages in the systemd journal, and
-// writes the journal's message catalog, from which "journalctl --catalog" shows what a code means and what to do. The
-// package promises:
+// Package journalcatalog assigns message IDs in the systemd journal to every reason and every health code. It writes
+// the journal's message catalog, from which "journalctl --catalog" shows what a code means and what to do. The package
+// promises:
 //
-//   - An ID follows from the code alone, and never changes: people put it into filters and alerts.
+//   - An ID follows from the code alone, and never changes: operators use it in filters and alerts.
 //   - The texts are those of policy.Reasons and health.Problems, which the command line shows too.
 package journalcatalog
 
@@ -23,30 +23,30 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// namespace is where the codes of quorumd are names. It was drawn once.
+// namespace is the UUID namespace of quorumd's codes. It was drawn at random once.
 const namespace = "ec7aeb2a-db9a-402c-bd8a-62c3f127f881"
 
-// Entry is what is known of a code, wherever it appears.
+// Entry describes a code, wherever it appears.
 type Entry struct {
 	Code    string
-	Verdict string // of a problem of the machine: the verdict that it alone calls for; empty for a reason
+	State   string // of a finding: the health state that it alone leads to; empty for a reason
 	Subject string // one sentence, without its full stop
-	Text    string // what it means, if that is more than the subject
-	Remedy  string // what the operator does; empty when there is nothing to do
+	Text    string // its meaning, if that is more than the subject
+	Remedy  string // what the operator does; empty if there is nothing to do
 }
 
-// ID gives the message ID of a code: a UUID of version 5, in 32 hexadecimal digits.
+// ID returns the message ID of a code: a UUID of version 5, in 32 hexadecimal digits.
 func ID(code string) string {
 	id := uuid.NewSHA1(uuid.MustParse(namespace), []byte(code))
 	return strings.ReplaceAll(id.String(), "-", "")
 }
 
-// Codes gives all codes, in alphabetical order: every problem of the machine, and every reason for a step or for none.
+// Codes returns all codes in alphabetical order: every finding, and every reason.
 func Codes() []Entry {
 	var all []Entry
 	for _, p := range health.Problems() {
 		all = append(all, Entry{
-			Code: string(p.Code), Verdict: p.State.String(), Subject: strings.TrimSuffix(p.Title, "."), Text: p.Meaning,
+			Code: string(p.Code), State: p.State.String(), Subject: strings.TrimSuffix(p.Title, "."), Text: p.Meaning,
 			Remedy: p.Remedy,
 		})
 	}
@@ -57,7 +57,7 @@ func Codes() []Entry {
 	return all
 }
 
-// Entries gives what the journal's catalog holds: all codes that leave something for the operator to do.
+// Entries returns the content of the journal's catalog: all codes that need an operator.
 func Entries() []Entry {
 	return slices.DeleteFunc(Codes(), func(e Entry) bool { return e.Remedy == "" })
 }

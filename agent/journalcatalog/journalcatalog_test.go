@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden holds a text against a file, and gives it.
+// golden compares a text with a file, and returns it.
 func golden(t *testing.T, file string, write func(w io.Writer) error) string {
 	t.Helper()
 	var text strings.Builder
@@ -38,22 +38,21 @@ func golden(t *testing.T, file string, write func(w io.Writer) error) string {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("%s has changed (-was +is); go test ./agent/journalcatalog -update writes it anew\n%s", file, diff)
+		t.Errorf("%s has changed (-was +is); go test ./agent/journalcatalog -update rewrites it\n%s", file, diff)
 	}
 	return text.String()
 }
 
-// TestTheManualNamesEveryCheck holds the page that the packages bring against what is declared.
-func TestTheManualNamesEveryCheck(t *testing.T) {
+// TestManualPageNamesEveryCheck compares the packaged manual page with the declarations.
+func TestManualPageNamesEveryCheck(t *testing.T) {
 	t.Parallel()
 	golden(t, "../../packaging/man/quorumd-checks.7.md", func(w io.Writer) error {
 		return writeChecks(w, health.DefaultThresholds())
 	})
 }
 
-// TestTheCatalogIsTheOneThatPeopleKnow fails when an ID has changed. That must not be: a code that is there stays, with
-// its ID.
-func TestTheCatalogIsTheOneThatPeopleKnow(t *testing.T) {
+// TestCatalogIDsAreStable fails if an ID has changed. That must not happen: a code stays, with its ID.
+func TestCatalogIDsAreStable(t *testing.T) {
 	t.Parallel()
 	text := golden(t, "testdata/quorumd.catalog.golden", journalcatalog.Write)
 	for line := range strings.Lines(text) {
@@ -63,7 +62,7 @@ func TestTheCatalogIsTheOneThatPeopleKnow(t *testing.T) {
 	}
 }
 
-func TestEveryCodeHasAnIDOfItsOwn(t *testing.T) {
+func TestEveryCodeHasAUniqueID(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^[0-9a-f]{12}5[0-9a-f]{3}[89ab][0-9a-f]{15}$`) // a UUID of version 5
 	seen := map[string]string{}
@@ -85,7 +84,7 @@ func TestEveryCodeHasAnIDOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheCatalogHoldsWhatThereIsToBeDoneAbout(t *testing.T) {
+func TestCatalogHoldsTheCodesThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
 	held := map[string]journalcatalog.Entry{}
 	for _, e := range journalcatalog.Entries() {

@@ -27,15 +27,15 @@ import (
 
 const (
 	trialTTL    = 2 * time.Second
-	trialMargin = 0 // what the lock promises must hold without it
+	trialMargin = 0 // the lock must keep its promises without it
 	renewEvery  = trialTTL / 6
 )
 
-// holder has the lock in one trial, under one of two rules.
+// holder holds the lock in one trial, under one of two rules.
 type holder interface {
-	// mayAct is what is on trial.
+	// mayAct is the property under test.
 	mayAct() bool
-	// late counts the renewals that were answered after the lease had ended.
+	// late returns how many renewals were answered after the lease had expired.
 	late() int
 	close()
 }
@@ -66,7 +66,7 @@ func (r rule) key(name string) string {
 	return name
 }
 
-// lockHolder holds the lock like the agent: one loop, one renewal at a time.
+// lockHolder holds the lock as the agent does: one loop, one renewal at a time.
 type lockHolder struct {
 	*lock.Lock
 	lateAnswers atomic.Int64
@@ -79,7 +79,7 @@ func holdLock(ctx context.Context, endpoint, name string, callTimeout time.Durat
 		return nil, err
 	}
 	h := &lockHolder{Lock: lock.New(store, options(name, "holder", trialTTL, trialMargin))}
-	for !h.MayAct() { // a busy machine may need more than one try
+	for !h.MayAct() { // a busy machine may need several attempts
 		err := h.Take(ctx, 0)
 		if err != nil && wait(ctx, 50*time.Millisecond) != nil {
 			return nil, errors.Join(err, store.Close())
@@ -91,7 +91,7 @@ func holdLock(ctx context.Context, endpoint, name string, callTimeout time.Durat
 	h.stop = func() {
 		cancel()
 		running.Wait()
-		_ = store.Close() // its end is no part of the trial
+		_ = store.Close() // closing is not part of the trial
 	}
 	return h, nil
 }
@@ -120,7 +120,7 @@ func (h *lockHolder) mayAct() bool { return h.MayAct() }
 func (h *lockHolder) late() int    { return int(h.lateAnswers.Load()) }
 func (h *lockHolder) close()       { h.stop() }
 
-// sessionHolder believes in the session of the etcd client.
+// sessionHolder relies on the session of the etcd client.
 type sessionHolder struct {
 	client  *clientv3.Client
 	session *concurrency.Session
@@ -157,10 +157,10 @@ func (h *sessionHolder) late() int { return 0 }
 
 func (h *sessionHolder) close() {
 	h.session.Orphan()
-	_ = h.client.Close() // its end is no part of the trial
+	_ = h.client.Close() // closing is not part of the trial
 }
 
-// renewals tells when a client sends a renewal.
+// renewals reports when a client sends a renewal.
 type renewals struct{ sent func() }
 
 func (r renewals) HandleRPC(_ context.Context, s stats.RPCStats) {
@@ -175,7 +175,7 @@ func (r renewals) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Conte
 func (r renewals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (r renewals) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// watcher asks a holder every millisecond whether it may act, and keeps when it last said yes.
+// watcher asks a holder every millisecond whether it may act, and keeps the time of the last yes.
 type watcher struct {
 	last atomic.Int64
 	stop func()
@@ -189,8 +189,8 @@ func watch(h holder) *watcher {
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			// The time is read first. The other way round, a process that stands still between the
-			// two would be blamed for a question that was answered before.
+			// Read the time first. In the other order, a process paused between the two calls would be blamed for an
+			// answer from before the pause.
 			if now := boottime(); h.mayAct() {
 				w.last.Store(int64(now))
 			}
@@ -206,14 +206,13 @@ func watch(h holder) *watcher {
 
 func (w *watcher) lastActed() time.Duration { return time.Duration(w.last.Load()) }
 
-// The test binary is started again, as a process that holds a lock and can be stopped with a
-// signal. It takes a rule, an endpoint, a name and a call timeout, and says on its standard output
-// what happens. It goes on until its standard input ends.
+// The test binary is started again as a process that holds a lock and can be stopped by a signal. It takes a rule, an
+// endpoint, a name and a call timeout, and writes events to standard output until its standard input ends.
 const (
 	asHolder    = "hold-the-lock"
 	saysHeld    = "held"
 	saysRenewal = "renewing"
-	saysReport  = "report" // followed by the time of lastActed and the number of late answers
+	saysReport  = "report" // followed by the time of lastActed and how many answers came late
 )
 
 func holderMain(args []string) int {

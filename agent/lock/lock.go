@@ -1,19 +1,18 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lock holds the leased lock, which says who acts, and the operation record, which
-// says what is in flight. It promises:
+// Package lock holds the leased lock, which decides which agent acts, and the operation record, which describes the
+// operation in flight. It promises:
 //
-//   - At most one agent at a time believes that it may act. Validity counts from the moment
-//     before a request was sent, so that it always ends before the server's lease does; a
-//     late answer, a paused process and a partition only shorten it. (The session of the etcd
-//     client counts from receipt, and was measured to overlap with the next holder.)
-//   - The lock lives only as long as its owner calls Renew. There is no goroutine that keeps a
-//     wedged owner's lock alive.
-//   - Every write to the operation record is a transaction that fails unless the lock is still
-//     the caller's and the record is the one it has seen.
-//   - A lock is given back by revoking its lease, never by deleting the key: a write that is
-//     still on its way then fails instead of leaving a key that nobody owns.
+//   - At most one agent at a time believes that it may act. Validity counts from the moment before a request was sent,
+//     so that it always ends before the server's lease does. A late answer, a paused process and a partition only
+//     shorten it. (The session of the etcd client counts from receipt, and was measured to overlap with the next
+//     holder.)
+//   - The lock lives only while its owner calls Renew. No goroutine keeps a wedged owner's lock alive.
+//   - Every write to the operation record is a transaction. It fails unless the caller still holds the lock and the
+//     record is still the one that the caller read.
+//   - A lock is released by revoking its lease, never by deleting the key: a write still in flight then fails, and does
+//     not leave a key without an owner.
 //
 // The package does not know what the lock protects.
 package lock
@@ -31,14 +30,14 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Store is the part of etcd that the lock needs. Every call is bounded by its context, goes to
-// voters only, and may have been applied when it returns an error.
+// Store is the part of etcd that the lock needs. Every call is bounded by its context, uses voters only, and may have
+// been applied even if it returns an error.
 type Store interface {
-	// Txn commits then if all of conditions hold.
+	// Txn commits then if all of conditions are true.
 	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
-	// Grant makes a lease and gives the time to live that the server chose, in seconds.
+	// Grant creates a lease, and returns the TTL chosen by the server, in seconds.
 	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
-	// KeepAliveOnce renews a lease and gives the time to live that is left, in seconds.
+	// KeepAliveOnce renews a lease, and returns the remaining TTL, in seconds.
 	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error)
 	// Revoke ends a lease and deletes its keys.
 	Revoke(ctx context.Context, id clientv3.LeaseID) error
@@ -46,55 +45,55 @@ type Store interface {
 
 // Errors of the lock. Other errors come from etcd and leave the outcome unknown.
 var (
-	// ErrTaken means that somebody else holds the lock, or that the operation record is not
-	// the one that the caller has seen.
-	ErrTaken = errors.New("the lock or the operation is somebody else's")
-	// ErrLost means that the lock is not ours any more.
+	// ErrTaken means that another host holds the lock, or that the operation record is not the one that the caller has
+	// read.
+	ErrTaken = errors.New("the lock or the operation belongs to another host")
+	// ErrLost means that the lock is no longer ours.
 	ErrLost = errors.New("the lock is lost")
-	// ErrTooLate means that what is left of the validity does not cover the step.
+	// ErrTooLate means that the remaining validity is too short for the step.
 	ErrTooLate = errors.New("too little validity of the lock is left")
 )
 
-// revokeTimeout bounds giving a lease back; the lease ends by itself if it does not succeed.
+// revokeTimeout bounds revoking a lease. The lease expires anyway.
 const revokeTimeout = 2 * time.Second
 
-// Options are the timing of a lock.
+// Options configure a lock.
 type Options struct {
 	Keys   record.Keys
 	Host   string // host ID
-	Name   string // host name, for people
+	Name   string // host name, for display
 	TTL    time.Duration
-	Margin time.Duration // how long before the server's lease the own validity ends
-	// Now is a clock that runs on while the machine is suspended (CLOCK_BOOTTIME).
+	Margin time.Duration // how long before the server's lease the validity ends
+	// Now is a clock that includes time in suspend (CLOCK_BOOTTIME).
 	Now func() time.Duration
-	// Wall is the clock that people read. It decides nothing.
+	// Wall is the wall clock, for display only.
 	Wall func() time.Time
 }
 
-// Lock is one agent's view of the lock. Its methods are called by the control loop; MayAct and
-// ValidFor may be called from anywhere.
+// Lock is one agent's view of the lock. The control loop calls its methods; MayAct and ValidFor may be called from
+// anywhere.
 type Lock struct {
 	store Store
 	opt   Options
 
 	mu         sync.Mutex
 	lease      clientv3.LeaseID
-	token      int64 // create revision of our lock key; 0 when we do not hold it
+	token      int64 // create revision of our lock key; 0 if not held
 	validUntil time.Duration
 }
 
-// New makes a lock that is not held.
+// New returns a lock that is not held.
 func New(store Store, opt Options) *Lock { return &Lock{store: store, opt: opt} }
 
-// Token is the fencing token: the create revision of the lock key, or 0 when the lock is not
-// held. It grows from holder to holder.
+// Token returns the fencing token: the create revision of the lock key, or 0 if the lock is not held. It grows from
+// holder to holder.
 func (l *Lock) Token() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.token
 }
 
-// ValidFor says how long the lock is certainly still ours; 0 when it is not.
+// ValidFor returns how long the lock is certainly still ours; 0 if it is not.
 func (l *Lock) ValidFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,17 +103,16 @@ func (l *Lock) ValidFor() time.Duration {
 	return max(0, l.validUntil-l.opt.Now())
 }
 
-// MayAct tells whether the lock is certainly ours at this moment.
+// MayAct reports whether the lock is certainly ours at this moment.
 func (l *Lock) MayAct() bool { return l.ValidFor() > 0 }
 
-// Take tries once to take the lock. seenOp is the modification revision of the operation
-// record that the caller may take the lock with: its own one or one that it may adopt; 0 means
-// that there must be none. It returns ErrTaken when the lock or the operation is another's.
+// Take tries once to take the lock. seenOp is the modification revision of the operation record that the caller owns or
+// may adopt; 0 means that there must be none. It returns ErrTaken if the lock or the operation belongs to another host.
 func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 	if l.MayAct() {
 		return nil
 	}
-	if l.Token() != 0 { // expired by our count, perhaps alive by the server's
+	if l.Token() != 0 { // expired by our clock, perhaps alive by the server's
 		return l.Renew(ctx)
 	}
 	sent := l.opt.Now()
@@ -131,11 +129,11 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), l.opIs(seenOp)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(lease)))
 	switch {
-	case err != nil: // it may still be applied: without the lease it cannot
-		_ = l.revoke(ctx, lease) // it ends by itself otherwise
+	case err != nil: // it may still be applied, but not without the lease
+		_ = l.revoke(ctx, lease) // it expires otherwise
 		return fmt.Errorf("cannot take the lock: %w", err)
 	case !answer.Succeeded:
-		_ = l.revoke(ctx, lease) // it ends by itself otherwise
+		_ = l.revoke(ctx, lease) // it expires otherwise
 		return ErrTaken
 	}
 	l.mu.Lock()
@@ -145,8 +143,8 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 	return nil
 }
 
-// Renew lengthens the validity of a held lock. An error leaves the validity as it was, but for
-// ErrLost, after which the lock is not held.
+// Renew extends the validity of a held lock. An error leaves the validity unchanged, except for ErrLost: then the lock
+// is no longer held.
 func (l *Lock) Renew(ctx context.Context) error {
 	l.mu.Lock()
 	lease, held := l.lease, l.token != 0
@@ -169,9 +167,8 @@ func (l *Lock) Renew(ctx context.Context) error {
 	return nil
 }
 
-// Confirm makes sure that a step of that length may start: the validity covers it with a spare
-// to boot, and a fresh transaction shows that the lock is still ours. It gives the context in which
-// the step must run: it ends with the budget, before the validity does.
+// Confirm checks that a step of that length may start: the validity covers it and spare, and a new transaction shows
+// that the lock is still ours. It returns the context for the step, which ends with the budget and before the validity.
 func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (context.Context, context.CancelFunc, error) {
 	token := l.Token()
 	if token == 0 {
@@ -195,7 +192,7 @@ func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (contex
 	return stepCtx, cancel, nil
 }
 
-// covers tells whether the validity that is left is long enough.
+// covers returns an error if the remaining validity is too short.
 func (l *Lock) covers(need time.Duration) error {
 	if left := l.ValidFor(); left < need {
 		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),
@@ -204,8 +201,8 @@ func (l *Lock) covers(need time.Duration) error {
 	return nil
 }
 
-// Release gives the lock back by revoking its lease. The lock counts as not held from the first
-// moment on, whether or not etcd answers.
+// Release releases the lock by revoking its lease. The lock counts as not held from then on, whether or not etcd
+// answers.
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	lease := l.lease
@@ -217,8 +214,8 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.revoke(ctx, lease)
 }
 
-// revoke ends a lease even when the caller's context is over: an orphaned key would block the
-// next holder for the whole lease.
+// revoke revokes a lease even if the caller's context has ended: an orphaned key would block the next holder for the
+// whole lease.
 func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
@@ -235,13 +232,12 @@ func (l *Lock) forget() {
 	l.lease, l.token, l.validUntil = 0, 0, 0
 }
 
-// isOurs holds while the lock key is the one that we created.
+// isOurs is true while the lock key is the one that we created.
 func (l *Lock) isOurs(token int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(l.opt.Keys.Lock()), "=", token)
 }
 
-// opIs holds while the operation record is the one that was last written at revision; 0 means
-// that there is none.
+// opIs is true while the operation record is the one last written at revision; 0 means that there is none.
 func (l *Lock) opIs(revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(l.opt.Keys.Op()), "=", revision)
 }

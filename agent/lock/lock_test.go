@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestTheFirstTakesTheLockAndTheSecondIsToldSo(t *testing.T) {
+func TestSecondHostGetsErrTaken(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	if s.a.MayAct() || s.a.Token() != 0 {
@@ -32,7 +32,7 @@ func TestTheFirstTakesTheLockAndTheSecondIsToldSo(t *testing.T) {
 	}
 	if r, err := record.Decode[record.Lock]([]byte(value)); err != nil || r.Host != "a" ||
 		time.Since(r.Since).Abs() > time.Minute {
-		t.Errorf("the record says %+v, %v", r, err)
+		t.Errorf("the record is %+v, %v", r, err)
 	}
 	if left := s.a.ValidFor(); !s.a.MayAct() || left > benchTTL-benchMargin {
 		t.Errorf("valid for %v of %v", left, benchTTL)
@@ -45,11 +45,11 @@ func TestTheFirstTakesTheLockAndTheSecondIsToldSo(t *testing.T) {
 	}
 	token := s.a.Token()
 	if err := s.a.Take(within(t), 0); err != nil || s.a.Token() != token {
-		t.Errorf("taking what one has: %v, token %d", err, s.a.Token())
+		t.Errorf("taking a held lock: %v, token %d", err, s.a.Token())
 	}
 }
 
-func TestTheOperationInFlightDecidesWhoMayTakeTheLock(t *testing.T) {
+func TestOperationInFlightDecidesWhichHostMayTakeTheLock(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	try := func(what string, seen int64, want error) {
@@ -62,7 +62,7 @@ func TestTheOperationInFlightDecidesWhoMayTakeTheLock(t *testing.T) {
 		}
 	}
 	try("no operation", 0, nil)
-	try("one was seen that is no more", 5, lock.ErrTaken)
+	try("the one that was read is gone", 5, lock.ErrTaken)
 	put := func() int64 {
 		answer, err := s.etcd.Put(within(t), s.keys.Op(), `{"version":1,"kind":"cycle","host":"z"}`)
 		if err != nil {
@@ -72,16 +72,16 @@ func TestTheOperationInFlightDecidesWhoMayTakeTheLock(t *testing.T) {
 	}
 	first := put()
 	try("an operation that was not seen", 0, lock.ErrTaken)
-	try("the one that was seen", first, nil)
+	try("the one that was read", first, nil)
 	second := put()
 	try("it was rewritten since", first, lock.ErrTaken)
-	try("it was seen again", second, nil)
+	try("it was read again", second, nil)
 }
 
-func TestALockLivesAsLongAsItIsRenewedAndNoLonger(t *testing.T) {
+func TestLockLivesOnlyWhileItIsRenewed(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
-	const ttl = 4 * time.Second // much longer than a busy machine lets a renewal wait
+	const ttl = 4 * time.Second // much longer than a renewal waits on a busy machine
 	s.a = s.host("a", s.store, ttl)
 	s.take(s.a, 0)
 	token, taken := s.a.Token(), boottime()
@@ -100,13 +100,13 @@ func TestALockLivesAsLongAsItIsRenewedAndNoLonger(t *testing.T) {
 		t.Errorf("the old holder's lock is valid for %v more", s.a.ValidFor())
 	}
 	if s.a.Token() != token {
-		t.Errorf("an old holder that was told nothing has token %d", s.a.Token())
+		t.Errorf("an old holder without an answer has token %d", s.a.Token())
 	}
 	if err := s.a.Renew(within(t)); !errors.Is(err, lock.ErrLost) || s.a.Token() != 0 {
-		t.Errorf("renewing what is lost: %v, token %d", err, s.a.Token())
+		t.Errorf("renewing a lost lock: %v, token %d", err, s.a.Token())
 	}
 	if err := s.a.Renew(within(t)); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("renewing what is not held: %v", err)
+		t.Errorf("renewing a lock that is not held: %v", err)
 	}
 	if s.b.Token() <= token {
 		t.Errorf("token %d follows %d", s.b.Token(), token)
@@ -116,7 +116,7 @@ func TestALockLivesAsLongAsItIsRenewedAndNoLonger(t *testing.T) {
 	}
 }
 
-func TestALockWhoseValidityEndedBeforeItsLeaseIsTakenUpAgainWithItsToken(t *testing.T) {
+func TestExpiredLockWithALiveLeaseIsResumedWithItsToken(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.a = lock.New(s.store, options("c", "a", time.Minute, time.Minute-50*time.Millisecond))
@@ -128,12 +128,12 @@ func TestALockWhoseValidityEndedBeforeItsLeaseIsTakenUpAgainWithItsToken(t *test
 	}
 }
 
-func TestAReleasedLockIsFreeAtOnce(t *testing.T) {
+func TestReleasedLockIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.take(s.a, 0)
 	ended, cancel := context.WithCancel(t.Context())
-	cancel() // as when the agent is told to stop
+	cancel() // as when the agent is stopped
 	if err := s.a.Release(ended); err != nil {
 		t.Error(err)
 	}
@@ -142,11 +142,11 @@ func TestAReleasedLockIsFreeAtOnce(t *testing.T) {
 	}
 	s.take(s.b, 0)
 	if err := s.a.Release(within(t)); err != nil || !s.b.MayAct() || !s.locked() {
-		t.Errorf("releasing what is not held: %v; the holder's key is there: %v", err, s.locked())
+		t.Errorf("releasing a lock that is not held: %v; the holder's key is there: %v", err, s.locked())
 	}
 }
 
-func TestALockThatCannotBeGivenBackCountsAsNotHeldAndEndsByItself(t *testing.T) {
+func TestLockThatCannotBeReleasedIsNotHeldAndExpires(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	store, proxy := s.proxied()
@@ -162,7 +162,7 @@ func TestALockThatCannotBeGivenBackCountsAsNotHeldAndEndsByItself(t *testing.T) 
 	testbed.Eventually(t, bound, "the key is gone", func() bool { return !s.locked() })
 }
 
-// lossyStore does what it is asked and, when told so, loses the answers to transactions.
+// lossyStore executes calls and, if lossy, loses the answers to transactions.
 type lossyStore struct {
 	*cluster.Client
 	lose *atomic.Bool
@@ -178,7 +178,7 @@ func (s lossyStore) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	return answer, err
 }
 
-func TestATakeWhoseAnswerIsLostLeavesNothingBehind(t *testing.T) {
+func TestTakeWithALostAnswerLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	store := lossyStore{s.store, &atomic.Bool{}}
@@ -207,7 +207,7 @@ func (s faultBeforeTxn) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	return s.Client.Txn(ctx, conditions, then...)
 }
 
-func TestATakeThatTimesOutBlocksTheOthersForItsLeaseAtMost(t *testing.T) {
+func TestTimedOutTakeBlocksOthersForItsLeaseAtMost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault   testbed.Faults
@@ -232,10 +232,10 @@ func TestATakeThatTimesOutBlocksTheOthersForItsLeaseAtMost(t *testing.T) {
 			}
 			failed := boottime()
 			if c.fault == testbed.Cut() {
-				proxy.Set(testbed.Faults{}) // the put arrives late, and the lease's end behind it
+				proxy.Set(testbed.Faults{}) // the put arrives late, followed by the lease's revocation
 			}
 			testbed.Eventually(t, bound, "the next takes it", func() bool { return s.b.Take(within(t), 0) == nil })
-			// etcd looks for leases that have ended twice a second.
+			// etcd checks for expired leases twice a second.
 			if took := boottime() - failed; took > shortTTL+3*time.Second { // the rest is for a busy machine
 				t.Errorf("the next has waited %v for a lease of %v", took, shortTTL)
 			}
@@ -246,7 +246,7 @@ func TestATakeThatTimesOutBlocksTheOthersForItsLeaseAtMost(t *testing.T) {
 	}
 }
 
-func TestConfirmGivesATimeThatEndsBeforeTheValidity(t *testing.T) {
+func TestConfirmReturnsAContextThatEndsBeforeTheValidity(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	if _, _, err := s.a.Confirm(within(t), 0, 0); !errors.Is(err, lock.ErrLost) {
@@ -272,7 +272,7 @@ func TestConfirmGivesATimeThatEndsBeforeTheValidity(t *testing.T) {
 	}
 }
 
-func TestConfirmNoticesThatTheLockWasTakenOver(t *testing.T) {
+func TestConfirmDetectsThatTheLockWasTakenOver(t *testing.T) {
 	t.Parallel()
 	s := robbed(t)
 	if _, _, err := s.a.Confirm(within(t), time.Second, 0); !errors.Is(err, lock.ErrLost) {
@@ -286,7 +286,7 @@ func TestConfirmNoticesThatTheLockWasTakenOver(t *testing.T) {
 	}
 }
 
-func TestConfirmWithoutAnAnswerStartsNothingAndLosesNothing(t *testing.T) {
+func TestConfirmWithoutAnAnswerFailsAndKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	store, proxy := s.proxied()

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bound is how long a test waits for something that should take a few seconds at most.
+// bound is how long a test waits for something that takes a few seconds at most.
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// within gives a context that ends after bound.
+// within returns a context that ends after bound.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
@@ -39,7 +39,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// boottime is the clock that agents give the lock, the same in every process of a machine.
+// boottime is the clock that agents use for the lock, shared by all processes of a machine.
 func boottime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -48,8 +48,8 @@ func boottime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// startEtcd runs one member that grants leases of a second: the shortest is 1.5 times the election
-// timeout, rounded up. Nothing here depends on the disk, so it does not wait for it.
+// startEtcd runs one member that grants leases of a second, the shortest possible: 1.5 times the election timeout,
+// rounded up. It does not sync to the disk, as no test here depends on it.
 func startEtcd(t *testing.T) *testbed.Member {
 	t.Helper()
 	return testbed.StartCluster(t, 1, testbed.ClusterOptions{
@@ -57,14 +57,14 @@ func startEtcd(t *testing.T) *testbed.Member {
 	}).Members[0]
 }
 
-// connect makes the client that the agent uses.
+// connect returns the same client that the agent uses.
 func connect(endpoint string, callTimeout time.Duration) (*cluster.Client, error) {
 	return cluster.New(cluster.Options{
 		Endpoints: []string{endpoint}, CallTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
-// options are those of a host of the cluster with that name.
+// options returns the options of a host in the cluster of that name.
 func options(clusterName, host string, ttl, margin time.Duration) lock.Options {
 	return lock.Options{
 		Keys: record.KeysFor(clusterName), Host: host, Name: host, TTL: ttl, Margin: margin, Now: boottime,
@@ -76,7 +76,7 @@ func options(clusterName, host string, ttl, margin time.Duration) lock.Options {
 type bench struct {
 	t      *testing.T
 	member *testbed.Member
-	etcd   *clientv3.Client // to look behind the lock
+	etcd   *clientv3.Client // direct access, past the lock
 	store  *cluster.Client
 	keys   record.Keys
 	a, b   *lock.Lock
@@ -85,7 +85,7 @@ type bench struct {
 const (
 	benchTTL    = bound
 	benchMargin = 100 * time.Millisecond
-	shortTTL    = time.Second // for those who wait for the end of a lease
+	shortTTL    = time.Second // for tests that wait for a lease to expire
 )
 
 func newBench(t *testing.T) *bench {
@@ -116,7 +116,7 @@ func (s *bench) host(name string, store lock.Store, ttl time.Duration) *lock.Loc
 	return lock.New(store, options("c", name, ttl, benchMargin))
 }
 
-// proxied gives a way to etcd that can be broken, with calls that are given up after a second.
+// proxied returns a breakable connection to etcd, with calls that time out after a second.
 func (s *bench) proxied() (*cluster.Client, *testbed.Proxy) {
 	s.t.Helper()
 	proxy := testbed.NewProxy(s.t, strings.TrimPrefix(s.member.Options.ClientURL, "http://"))
@@ -130,7 +130,7 @@ func (s *bench) take(l *lock.Lock, seenOp int64) {
 	}
 }
 
-// get gives a key, or none.
+// get reads a key; there reports whether it exists.
 func (s *bench) get(key string) (value string, created, modified int64, there bool) {
 	s.t.Helper()
 	answer, err := s.etcd.Get(within(s.t), key)
@@ -144,14 +144,14 @@ func (s *bench) get(key string) (value string, created, modified int64, there bo
 	return string(kv.Value), kv.CreateRevision, kv.ModRevision, true
 }
 
-// locked tells whether the lock key is there.
+// locked reports whether the lock key exists.
 func (s *bench) locked() bool {
 	s.t.Helper()
 	_, _, _, there := s.get(s.keys.Lock())
 	return there
 }
 
-// op gives the operation record and the revision at which it was last written.
+// op returns the operation record and the revision at which it was last written.
 func (s *bench) op() (record.Op, int64) {
 	s.t.Helper()
 	value, _, modified, there := s.get(s.keys.Op())
@@ -174,7 +174,7 @@ func (s *bench) leases() int {
 	return len(answer.Leases)
 }
 
-// robbed lets a take the lock and b take it away, as after a mistake by hand, without a's knowing.
+// robbed lets a take the lock and b steal it without a's knowledge, as a mistake by hand could.
 func robbed(t *testing.T) *bench {
 	t.Helper()
 	s := newBench(t)

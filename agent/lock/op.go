@@ -19,23 +19,21 @@ func (l *Lock) Begin(ctx context.Context, op record.Op) error {
 	return l.write(ctx, op, 0)
 }
 
-// Advance rewrites the operation record, under the lock and only if it is still the one that
-// was last written at revision seen. It stamps the record with the lock's token: advancing an
-// orphaned record adopts it. What else changes with it is written in the same transaction.
+// Advance rewrites the operation record, under the lock and only if it is still the one last written at revision seen.
+// It sets the record's token to the lock's: advancing an orphaned record adopts it. The same transaction writes the
+// extra records.
 func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Extra) error {
 	return l.write(ctx, op, seen, also...)
 }
 
-// Extra is a further record that is replaced in the same transaction, if it is still the one that was
-// last written at revision At.
+// Extra is another record to replace in the same transaction, if it is still the one last written at revision At.
 type Extra struct {
 	Key   string
 	At    int64
 	Value []byte
 }
 
-// End deletes the operation record and writes a line of history in the same transaction, and what else
-// changes with it.
+// End deletes the operation record, and writes a line of history and the extra records in the same transaction.
 func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line record.Line, also ...Extra) error {
 	value, err := record.Encode(line)
 	if err != nil {
@@ -49,7 +47,7 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 	return l.commit(ctx, "end", seen, conditions, then...)
 }
 
-// replaced gives the conditions on further records, and what replaces them.
+// replaced returns the conditions on extra records, and their replacements.
 func replaced(also []Extra) (conditions []clientv3.Cmp, then []clientv3.Op) {
 	for _, a := range also {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.At))
@@ -84,7 +82,7 @@ func (l *Lock) commit(ctx context.Context, verb string, seen int64, more []clien
 	return nil
 }
 
-// isLeaseGone tells whether etcd says that a lease does not exist (any more).
+// isLeaseGone reports whether etcd's error means that the lease does not exist.
 func isLeaseGone(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }

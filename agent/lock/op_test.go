@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAnOperationGoesFromBeginToEndUnderTheLock(t *testing.T) {
+func TestOperationFromBeginToEndUnderTheLock(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.take(s.a, 0)
@@ -38,11 +38,11 @@ func TestAnOperationGoesFromBeginToEndUnderTheLock(t *testing.T) {
 	_, added := s.op()
 	op.Phase = "lost"
 	if err := s.a.Advance(within(t), op, begun); !errors.Is(err, lock.ErrTaken) {
-		t.Errorf("advancing what was rewritten since: %v", err)
+		t.Errorf("advancing a rewritten record: %v", err)
 	}
 	key := s.keys.HistoryLine(added, "a", 0)
 	if err := s.a.End(within(t), begun, key, record.Line{Text: "no"}); !errors.Is(err, lock.ErrTaken) {
-		t.Errorf("ending what was rewritten since: %v", err)
+		t.Errorf("ending a rewritten record: %v", err)
 	}
 	if op, at := s.op(); op.Phase != "added" || at != added {
 		t.Errorf("it is %+v", op)
@@ -61,7 +61,7 @@ func TestAnOperationGoesFromBeginToEndUnderTheLock(t *testing.T) {
 	}
 }
 
-func TestAnOrphanedOperationIsAdoptedWithTheTokenOfTheNewLock(t *testing.T) {
+func TestOrphanedOperationIsAdoptedWithTheNewToken(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	s.take(s.a, 0)
@@ -81,7 +81,7 @@ func TestAnOrphanedOperationIsAdoptedWithTheTokenOfTheNewLock(t *testing.T) {
 	}
 }
 
-// writes are all ways to change the operation record.
+// writes returns all ways to change the operation record.
 func (s *bench) writes(l *lock.Lock, seen int64) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"begin":   func(ctx context.Context) error { return l.Begin(ctx, record.Op{Kind: "rogue"}) },
@@ -92,7 +92,7 @@ func (s *bench) writes(l *lock.Lock, seen int64) map[string]func(context.Context
 	}
 }
 
-func TestAHolderThatWasRobbedWritesNothing(t *testing.T) {
+func TestHolderThatLostTheLockWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := robbed(t)
 	rogue := func(seen int64, writes ...string) {
@@ -147,7 +147,7 @@ func TestWithoutAValidLockNothingIsWritten(t *testing.T) {
 	}
 }
 
-func TestAnUnansweredWriteIsNoRefusalAndMayHaveHappened(t *testing.T) {
+func TestUnansweredWriteIsNotErrTakenAndMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	s := newBench(t)
 	store := lossyStore{s.store, &atomic.Bool{}}

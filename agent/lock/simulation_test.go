@@ -20,23 +20,23 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// leaseServer ends a lease in the very moment it may: real etcd is later, which would hide an overlap.
+// leaseServer expires a lease at the earliest moment allowed. Real etcd is later, which would hide an overlap.
 type leaseServer struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	store  *keyspace.Store
 }
 
-// network is one host's way to the server: every request and every answer takes its own time, or
-// is lost.
+// network is one host's connection to the server: every request and every answer is delayed on its own, or lost.
 type network struct {
-	pb.KVClient // nil but for Txn
+	pb.KVClient // nil except for Txn
 	server      *leaseServer
 }
 
 const simulatedTTL = 10
 
-// travel takes up to a bit more than a lease, mostly much less; lost says that it never arrives.
+// travel returns a random delay, sometimes longer than a lease and mostly much shorter; lost means that the message
+// never arrives.
 func (n *network) travel() (d time.Duration, lost bool) {
 	r := n.server.random
 	switch r.IntN(10) {
@@ -49,8 +49,7 @@ func (n *network) travel() (d time.Duration, lost bool) {
 	}
 }
 
-// call carries a request there and its answer back. A request arrives even when its caller has
-// given up.
+// call delivers a request and its answer. A request arrives even if its caller has given up.
 func call[T any](ctx context.Context, n *network, serve func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -94,7 +93,7 @@ func (n *network) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	return clientv3.NewKVFromKVClient(sent{n}, nil).Txn(ctx).If(conditions...).Then(then...).Commit()
 }
 
-// sent takes a transaction as it goes to the server, which the client's own code makes of it.
+// sent receives a transaction in the form in which the client's own code sends it.
 type sent struct{ *network }
 
 func (s sent) Txn(ctx context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
@@ -113,8 +112,8 @@ func (n *network) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return rpctypes.Error(err)
 }
 
-// host is a loop like the agent's: it renews what it holds, tries to take what it does not, and
-// now and then gives it back or stands still.
+// host is a loop like the agent's: it renews a held lock, tries to take a free one, and now and then releases it or
+// pauses.
 func host(ctx context.Context, l *lock.Lock, random *rand.Rand, changed func()) {
 	for {
 		pause := time.Second
@@ -134,11 +133,11 @@ func host(ctx context.Context, l *lock.Lock, random *rand.Rand, changed func()) 
 			_ = l.Renew(bounded)
 		}
 		cancel()
-		changed() // nothing else makes a validity longer
+		changed() // nothing else extends the validity
 	}
 }
 
-func TestInAnyScheduleOfDelaysAndLossesOneHostMayActAtMost(t *testing.T) {
+func TestAtMostOneHostMayActUnderRandomDelaysAndLosses(t *testing.T) {
 	t.Parallel()
 	const schedules = 300
 	takeovers := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// partition is a way for a network to fail. It returns when nothing gets through to etcd any more,
-// and may go on failing in other ways until the context ends.
+// partition is a way for a network to fail. It returns once nothing reaches etcd any more, and may fail in other ways
+// until the context ends.
 type partition func(ctx context.Context, proxy *testbed.Proxy) error
 
 // partitions are tried in turn.
@@ -26,7 +26,7 @@ func cutOff(_ context.Context, proxy *testbed.Proxy) error {
 	return nil
 }
 
-// answersLostFirst goes on renewing at the server for a while.
+// answersLostFirst keeps renewing at the server for a while.
 func answersLostFirst(ctx context.Context, proxy *testbed.Proxy) error {
 	proxy.Set(testbed.Faults{HoldResponses: true})
 	err := wait(ctx, randomly(0, trialTTL))
@@ -34,7 +34,7 @@ func answersLostFirst(ctx context.Context, proxy *testbed.Proxy) error {
 	return err
 }
 
-// answersLate lets answers through about when the lease that they renewed ends.
+// answersLate delivers answers at about the time when the renewed lease expires.
 func answersLate(ctx context.Context, proxy *testbed.Proxy) error {
 	proxy.Set(testbed.Faults{HoldResponses: true})
 	err := wait(ctx, randomly(0, 2*renewEvery))
@@ -52,7 +52,7 @@ func connectionsReset(_ context.Context, proxy *testbed.Proxy) error {
 	return nil
 }
 
-// acrossPartition lets a holder be cut off, and heals the network after the next one has the lock.
+// acrossPartition cuts a holder off, and heals the network after the next holder has the lock.
 func (c *court) acrossPartition(ctx context.Context, r rule, n int, fail partition) (outcome, error) {
 	name := fmt.Sprintf("partition-%d", n)
 	proxy, err := c.network()
@@ -60,7 +60,7 @@ func (c *court) acrossPartition(ctx context.Context, r rule, n int, fail partiti
 		return outcome{}, err
 	}
 	defer proxy.Close()
-	// A call that is given up before the lease ends, and one that waits for a late answer.
+	// One timeout ends before the lease expires, the other waits for a late answer.
 	callTimeout := []time.Duration{trialTTL / 4, 2 * trialTTL}[n%2]
 	h, err := r.hold(ctx, "http://"+proxy.Addr(), name, callTimeout, func() {})
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *court) acrossPartition(ctx context.Context, r rule, n int, fail partiti
 	if err := wait(ctx, randomly(0, afterwards)); err != nil {
 		return outcome{}, err
 	}
-	proxy.Set(testbed.Faults{}) // what was held arrives now
+	proxy.Set(testbed.Faults{}) // delayed messages arrive now
 	if err := wait(ctx, afterwards); err != nil {
 		return outcome{}, err
 	}

@@ -24,12 +24,12 @@ import (
 type child struct {
 	command *exec.Cmd
 	input   io.WriteCloser
-	lines   chan string // what it says, until it has exited
+	lines   chan string // its output, until it has exited
 	ended   chan error
 }
 
-// startHolder starts a child and waits until it has the lock. The child dies with us, even when
-// it is stopped: the kernel ties that to the thread that started it, which is kept for it.
+// startHolder starts a child and waits until it has the lock. The child dies with this process, even while stopped: the
+// kernel ties it to the thread that started it, and that thread is kept.
 func startHolder(ctx context.Context, r rule, endpoint, name string, callTimeout time.Duration) (*child, error) {
 	command := exec.CommandContext(ctx, "/proc/self/exe", asHolder, string(r), endpoint, name, callTimeout.String())
 	command.Stderr = os.Stderr
@@ -68,7 +68,7 @@ func startHolder(ctx context.Context, r rule, endpoint, name string, callTimeout
 	return c, nil
 }
 
-// until reads what the child says up to a line that begins with that word.
+// until reads the child's output up to a line that begins with that word.
 func (c *child) until(ctx context.Context, word string) (string, error) {
 	for {
 		select {
@@ -85,7 +85,7 @@ func (c *child) until(ctx context.Context, word string) (string, error) {
 	}
 }
 
-// drain forgets what the child has said so far.
+// drain discards the child's output so far.
 func (c *child) drain() {
 	for {
 		select {
@@ -99,7 +99,7 @@ func (c *child) drain() {
 	}
 }
 
-// stop lets the child stand still, and returns when it does.
+// stop pauses the child, and returns once it is paused.
 func (c *child) stop(ctx context.Context) error {
 	if err := c.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -120,8 +120,7 @@ func (c *child) stop(ctx context.Context) error {
 
 func (c *child) resume() error { return c.command.Process.Signal(syscall.SIGCONT) }
 
-// report lets the child come to its end, and gives when it last thought that it may act and how
-// many answers came late.
+// report ends the child, and returns when it last believed that it may act, and how many answers came late.
 func (c *child) report(ctx context.Context) (last time.Duration, late int, err error) {
 	if err := c.input.Close(); err != nil {
 		return 0, 0, err
@@ -143,7 +142,7 @@ func (c *child) kill() {
 	<-c.ended
 }
 
-// pause is a way for a holder to stand still. It returns when the holder does not renew any more.
+// pause is a way to pause a holder. It returns once the holder no longer renews.
 type pause func(ctx context.Context, holder *child, proxy *testbed.Proxy) error
 
 func pauses() []pause { return []pause{standStill, answerWaiting, backAtTheEnd} }
@@ -152,21 +151,21 @@ func standStill(ctx context.Context, holder *child, _ *testbed.Proxy) error {
 	return holder.stop(ctx)
 }
 
-// answerWaiting lets the answer to a renewal wait in the socket of a process that stands still.
+// answerWaiting leaves the answer to a renewal in the socket of a paused process.
 func answerWaiting(ctx context.Context, holder *child, proxy *testbed.Proxy) error {
 	proxy.Set(testbed.Faults{HoldResponses: true})
 	holder.drain()
 	soon, cancel := context.WithTimeout(ctx, trialTTL)
 	defer cancel()
 	if _, err := holder.until(soon, saysRenewal); err == nil {
-		_ = wait(soon, 20*time.Millisecond) // it is on its way to etcd and back
-	} // else it has lost the lock already: this machine is busy
+		_ = wait(soon, 20*time.Millisecond) // it travels to etcd and back
+	} // otherwise it has lost the lock already, on a busy machine
 	err := holder.stop(ctx)
 	proxy.Set(testbed.Faults{})
 	return err
 }
 
-// backAtTheEnd wakes the holder about when its lease ends, for as long as it takes to renew it.
+// backAtTheEnd resumes the holder at about the time its lease expires, for as long as a renewal takes.
 func backAtTheEnd(ctx context.Context, holder *child, proxy *testbed.Proxy) error {
 	if err := holder.stop(ctx); err != nil {
 		return err
@@ -184,7 +183,7 @@ func backAtTheEnd(ctx context.Context, holder *child, proxy *testbed.Proxy) erro
 	return nil
 }
 
-// acrossPause lets a holder stand still until the next one has the lock.
+// acrossPause pauses a holder until the next one has the lock.
 func (c *court) acrossPause(ctx context.Context, r rule, n int, still pause) (outcome, error) {
 	name := fmt.Sprintf("pause-%d", n)
 	proxy, err := c.network()

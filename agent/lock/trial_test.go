@@ -27,7 +27,7 @@ const (
 	afterwards = 300 * time.Millisecond
 )
 
-// court is the etcd of many trials, which run at the same time, each with a lock of its own.
+// court is the etcd of many concurrent trials, each with a lock of its own.
 type court struct {
 	address string // of etcd, host:port
 	etcd    *clientv3.Client
@@ -50,13 +50,13 @@ func newCourt(t *testing.T) *court {
 	return &court{address: strings.TrimPrefix(m.Options.ClientURL, "http://"), etcd: etcd, store: store}
 }
 
-// outcome is what one trial has shown.
+// outcome is the result of one trial.
 type outcome struct {
-	margin time.Duration // from when the holder last acted until the next one had the lock
-	late   int           // renewals that were answered after the lease had ended
+	margin time.Duration // from the holder's last action until the next holder had the lock
+	late   int           // renewals answered after the lease had expired
 }
 
-// next waits for the lock as the next holder, and gives the moment at which it had it.
+// next waits for the lock as the next holder, and returns the moment at which it had it.
 func (c *court) next(ctx context.Context, r rule, name string) (time.Duration, error) {
 	if r == ourLock {
 		return c.nextLock(ctx, name)
@@ -91,7 +91,7 @@ func (c *court) nextLock(ctx context.Context, name string) (time.Duration, error
 	}
 }
 
-// try runs a number of trials, some at a time, and gives what they have shown, worst first.
+// try runs a number of trials, some at a time, and returns their results, worst first.
 func try(t *testing.T, trials, atATime int, run func(ctx context.Context, n int) (outcome, error)) []outcome {
 	t.Helper()
 	var mu sync.Mutex
@@ -127,7 +127,7 @@ func overlaps(all []outcome) int {
 	return len(all) - len(slices.DeleteFunc(slices.Clone(all), func(o outcome) bool { return o.margin < 0 }))
 }
 
-// judge fails the test when a holder acted after the next one had the lock.
+// judge fails the test if a holder acted after the next one had the lock.
 func judge(t *testing.T, what string, all []outcome) {
 	t.Helper()
 	if len(all) == 0 {

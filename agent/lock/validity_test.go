@@ -17,11 +17,11 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 )
 
-// slowStore is an etcd whose answers take their time. It runs in virtual time.
+// slowStore is an etcd with slow answers, in virtual time.
 type slowStore struct {
 	grant, txn, keepAlive time.Duration // how long an answer takes
-	ttl                   int64         // what the server says
-	refuse                bool          // the conditions of a transaction do not hold
+	ttl                   int64         // the server's answer
+	refuse                bool          // the conditions of a transaction are false
 	err                   error         // of KeepAliveOnce
 	txns, revoked         int
 }
@@ -87,7 +87,7 @@ func expectValid(t *testing.T, l *lock.Lock, want time.Duration) {
 	}
 }
 
-func TestValidityCountsFromTheMomentBeforeTheLeaseWasAskedFor(t *testing.T) {
+func TestValidityCountsFromBeforeTheLeaseRequest(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		s.grant, s.txn = 4*time.Second, 5*time.Second
@@ -102,7 +102,7 @@ func TestValidityCountsFromTheMomentBeforeTheLeaseWasAskedFor(t *testing.T) {
 	})
 }
 
-func TestALockThatWasTakenTooSlowlyIsNotValid(t *testing.T) {
+func TestLockTakenTooSlowlyIsNotValid(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		s.grant, s.txn = 20*time.Second, 8*time.Second
@@ -116,7 +116,7 @@ func TestALockThatWasTakenTooSlowlyIsNotValid(t *testing.T) {
 	})
 }
 
-func TestADelayedAnswerToARenewalNeverLengthensTheValidityBeyondItsSending(t *testing.T) {
+func TestDelayedRenewalNeverExtendsTheValidityBeyondItsSending(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{
 		0, time.Second, 10 * time.Second, 27*time.Second - 1, 27 * time.Second, 30 * time.Second, time.Hour,
@@ -135,7 +135,7 @@ func TestADelayedAnswerToARenewalNeverLengthensTheValidityBeyondItsSending(t *te
 	}
 }
 
-func TestTheServersTimeToLiveCounts(t *testing.T) {
+func TestServersTTLCounts(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		s.ttl = 45 // it may choose a longer one
@@ -151,7 +151,7 @@ func TestTheServersTimeToLiveCounts(t *testing.T) {
 	})
 }
 
-func TestARenewalThatFailsLeavesTheValidityToRunOut(t *testing.T) {
+func TestFailedRenewalKeepsTheRemainingValidity(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		if err := l.Take(t.Context(), 0); err != nil {
@@ -166,13 +166,13 @@ func TestARenewalThatFailsLeavesTheValidityToRunOut(t *testing.T) {
 		expectValid(t, l, 23*time.Second)
 		sleep(t, 23*time.Second)
 		expectValid(t, l, 0)
-		if l.Token() != 7 { // the key may still be there
+		if l.Token() != 7 { // the key may still exist
 			t.Errorf("token %d", l.Token())
 		}
 	})
 }
 
-func TestALeaseThatIsGoneEndsTheValidityAtOnce(t *testing.T) {
+func TestMissingLeaseEndsTheValidityAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []struct {
 		ttl int64
@@ -191,7 +191,7 @@ func TestALeaseThatIsGoneEndsTheValidityAtOnce(t *testing.T) {
 	}
 }
 
-func TestAStepMustFitIntoWhatIsLeftAfterItWasConfirmed(t *testing.T) {
+func TestStepMustFitIntoTheValidityLeftAfterConfirm(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		if err := l.Take(t.Context(), 0); err != nil {
@@ -201,7 +201,7 @@ func TestAStepMustFitIntoWhatIsLeftAfterItWasConfirmed(t *testing.T) {
 			s.txns != 1 {
 			t.Errorf("a nanosecond too long: %v; etcd was asked %d times", err, s.txns-1)
 		}
-		s.txn = 7 * time.Second // the answer eats up the spare
+		s.txn = 7 * time.Second // the answer uses up the spare
 		ctx, cancel, err := l.Confirm(t.Context(), 20*time.Second, 7*time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestAStepMustFitIntoWhatIsLeftAfterItWasConfirmed(t *testing.T) {
 	})
 }
 
-func TestATakeThatFailsGivesItsLeaseBack(t *testing.T) {
+func TestFailedTakeRevokesItsLease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		s.refuse = true

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	insideVariable = "QUORUMD_NETWORK_INSIDE" // this process has a network of its own
+	insideVariable = "QUORUMD_NETWORK_INSIDE" // set in the process with its own network namespace
 	far            = "10.99.0.2"
 	lookEvery      = time.Second // a tenth of the usual: all times below are that much shorter
 )
 
-// The test runs itself again in a network namespace of its own, and a real etcd in another one at the other end of a
-// cable. What is dropped on the cable is dropped by the kernel's packet filter.
-func TestFaultsOfARealNetworkAreToldApart(t *testing.T) {
+// The test runs itself again in a network namespace of its own, with a real etcd in another one at the other end of a
+// virtual cable. The kernel's packet filter drops packets on the cable.
+func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	if os.Getenv(insideVariable) == "" {
 		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
 		c.Env = append(os.Environ(), insideVariable+"=1")
@@ -69,7 +69,7 @@ func TestFaultsOfARealNetworkAreToldApart(t *testing.T) {
 		heal := w.drop(fault.hook, fault.drop)
 		becomes(fault.what, fault.state)
 		heal()
-		becomes("  mended", Answers)
+		becomes("  healed", Answers)
 	}
 	for _, percent := range []int{1, 5} {
 		heal := w.lose(percent)
@@ -84,7 +84,8 @@ func TestFaultsOfARealNetworkAreToldApart(t *testing.T) {
 		}
 		heal()
 		t.Logf("%d %% of the packets lost: %d of %d segments sent again", percent, resent, sent)
-		if lossy := 40*resent > sent; lossy != (percent > 1) || sent <= 1000 { // chance is wrong once in ten thousand
+		// fails by chance once in ten thousand runs
+		if lossy := 40*resent > sent; lossy != (percent > 1) || sent <= 1000 {
 			t.Errorf("of a network that loses %d %%, %d of %d segments are sent again", percent, resent, sent)
 		}
 	}
@@ -93,7 +94,7 @@ func TestFaultsOfARealNetworkAreToldApart(t *testing.T) {
 // wire is a cable to an etcd.
 type wire struct {
 	t    *testing.T
-	etcd int // its process
+	etcd int // process ID
 }
 
 func newWire(t *testing.T) wire {
@@ -138,7 +139,7 @@ func (w wire) run(command string) {
 	}
 }
 
-// drop has what matches dropped at this end until it is healed; without a hook it is etcd that hangs.
+// drop drops matching packets at this end until healed; without a hook, etcd hangs.
 func (w wire) drop(hook, match string) (heal func()) {
 	w.t.Helper()
 	if hook == "" {
@@ -156,8 +157,8 @@ func (w wire) drop(hook, match string) (heal func()) {
 	return func() { w.run("nft delete table ip faults") }
 }
 
-// lose has that many of a hundred packets lost where they arrive: those that are dropped where they are sent the kernel
-// does not send again, as it never has.
+// lose drops that percentage of packets on arrival. A packet dropped at the sender would not count as sent, and TCP
+// would not resend it.
 func (w wire) lose(percent int) (heal func()) {
 	w.t.Helper()
 	inside := fmt.Sprintf("nsenter -n -t %d nft ", w.etcd)

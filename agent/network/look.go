@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	connectBound = 3 * time.Second // in which the kernel sends its SYN three times
-	answerBound  = 2 * time.Second // of a question that was sent
-	mostOfAnswer = 256 << 10       // bytes that are read
-	padding      = 10 << 10        // bytes by which a large question is larger: more than a jumbo frame takes
-	paddingPart  = 255             // the longest name of a protocol that TLS may offer
+	connectBound = 3 * time.Second // the kernel sends three SYNs in that time
+	answerBound  = 2 * time.Second // for a sent request
+	mostOfAnswer = 256 << 10       // bytes read
+	padding      = 10 << 10        // bytes added to a large request: more than a jumbo frame holds
+	paddingPart  = 255             // the longest protocol name in TLS
 )
 
-// look is what one look at a port has found.
+// look is the result of one probe of a port.
 type look struct {
 	state  State
 	took   time.Duration // to connect
-	large  bool          // a question larger than a packet was asked
+	large  bool          // the request was larger than a packet
 	barred bool
-	unsure bool // no connection was made, for a reason that may lie on this host, or in its names
+	unsure bool // there was no connection, for a reason that may be on this host or in DNS
 
-	sent, resent uint64 // segments of TCP; both 0 when the kernel does not tell
+	sent, resent uint64 // TCP segments; both 0 if the kernel does not report them
 }
 
-// port is where to look.
+// port is an address to probe.
 type port struct {
 	address, host string
 	secured       bool
 }
 
-// portOf reads a URL of etcd's member list.
+// portOf parses a URL of etcd's member list.
 func portOf(address string) (port, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -53,14 +53,14 @@ func portOf(address string) (port, bool) {
 	return port{u.Host, u.Hostname(), u.Scheme == "https"}, true
 }
 
-// looker asks one question at a time.
+// looker sends one request at a time.
 type looker struct {
-	tls    func() *tls.Config // nil, or gives nil: without a certificate
-	answer time.Duration      // how long one is waited for
+	tls    func() *tls.Config // nil, or returns nil: no certificate
+	answer time.Duration      // timeout of an answer
 }
 
-// look asks a port whether it is there. A large question that is not answered is followed by a small one, which tells
-// what is lost: everything, or only what is large.
+// look probes a port. If a large request is not answered, a small one follows. It shows whether everything is lost or
+// only large packets.
 func (l looker) look(ctx context.Context, at port, large bool) look {
 	found := l.ask(ctx, at, l.question(at, large))
 	found.large = large
@@ -71,7 +71,7 @@ func (l looker) look(ctx context.Context, at port, large bool) look {
 	switch {
 	case large && !at.secured:
 		again = l.ask(ctx, at, l.question(at, false))
-	case at.secured: // its answer is large, with the certificates: what it cannot read it only hangs up on
+	case at.secured: // its answer with the certificates is large; to invalid input it only closes the connection
 		again = l.ask(ctx, at, plain("GET / HTTP/1.0\r\n\r\n"))
 	}
 	if again.state == Answers {
@@ -80,17 +80,17 @@ func (l looker) look(ctx context.Context, at port, large bool) look {
 	return found
 }
 
-// question asks on a connection, and waits for an answer. It tells whether this host's certificate was refused.
+// question sends a request and waits for an answer. barred reports whether this host's certificate was refused.
 type question func(context.Context, net.Conn) (barred bool, err error)
 
-// ask connects, and gives what came of a question.
+// ask connects, sends a request and returns the result.
 func (l looker) ask(ctx context.Context, at port, asks question) look {
 	ctx, cancel := context.WithTimeout(ctx, connectBound+l.answer)
 	defer cancel()
 	began := time.Now()
 	dialer := net.Dialer{
 		Timeout: connectBound, FallbackDelay: -1,
-		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil }, // its name is known
+		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil }, // DNS is done
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", at.address)
 	took := time.Since(began)
@@ -98,25 +98,26 @@ func (l looker) ask(ctx context.Context, at port, asks question) look {
 		return look{state: Refused}
 	}
 	if err != nil {
-		return look{state: Unreachable, unsure: !nobodyThere(err)}
+		return look{state: Unreachable, unsure: !peerUnreachable(err)}
 	}
-	defer conn.Close() // nothing was written that could be lost
+	defer conn.Close() // no written data can be lost
 	if err := conn.SetDeadline(time.Now().Add(l.answer)); err != nil {
 		return look{state: Unreachable, unsure: true}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // called off: it waits no longer
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // cancelled: stop waiting
 	defer stop()
-	hears := &heard{Conn: conn}
-	barred, err := asks(ctx, hears)
+	counted := &limited{Conn: conn}
+	barred, err := asks(ctx, counted)
 	found := look{state: Answers, took: took, barred: barred}
 	found.sent, found.resent = segments(conn)
-	if hears.bytes == 0 && late(err) {
+	if counted.bytes == 0 && late(err) {
 		found.state = Silent
 	}
 	return found
 }
 
-// segments gives how many a connection has sent: the one that opened it, and those with data; and how many again.
+// segments returns how many TCP segments a connection has sent, counting the SYN and those with data, and how many it
+// has sent again.
 func segments(conn net.Conn) (sent, resent uint64) {
 	tcp, is := conn.(*net.TCPConn)
 	if !is {
@@ -127,35 +128,36 @@ func segments(conn net.Conn) (sent, resent uint64) {
 		return 0, 0
 	}
 	var info *unix.TCPInfo
-	told := raw.Control(func(fd uintptr) {
+	outer := raw.Control(func(fd uintptr) {
 		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	})
-	if told != nil || err != nil {
+	if outer != nil || err != nil {
 		return 0, 0
 	}
 	return 1 + uint64(info.Data_segs_out), uint64(info.Total_retrans)
 }
 
-// late tells of an error that it means that nothing came. Whoever hangs up has heard the question.
+// late reports whether an error means that nothing was received. A peer that closes the connection has received
+// something.
 func late(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// nobodyThere tells of the error of a connection that was not made that it is the other side's, or the network's.
-func nobodyThere(err error) bool {
+// peerUnreachable reports whether a failed connection is the fault of the peer or the network, and not of this host.
+func peerUnreachable(err error) bool {
 	_, unnamed := errors.AsType[*net.DNSError](err)
 	return !unnamed && (late(err) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ECONNRESET))
 }
 
-// heard counts what comes in, and ends what has no end.
-type heard struct {
+// limited counts the bytes read, and ends endless input.
+type limited struct {
 	net.Conn
 
 	bytes int
 }
 
-func (h *heard) Read(b []byte) (int, error) {
+func (h *limited) Read(b []byte) (int, error) {
 	if h.bytes >= mostOfAnswer {
 		return 0, io.ErrUnexpectedEOF
 	}
@@ -164,7 +166,7 @@ func (h *heard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// question gives what to ask a port of etcd.
+// question returns the request for a port of etcd.
 func (l looker) question(at port, large bool) question {
 	pad := ""
 	if large {
@@ -182,13 +184,13 @@ func (l looker) question(at port, large bool) question {
 			return refuses(err), err
 		}
 		_, err := ask(ctx, secured)
-		// With TLS 1.3 the other side looks at the certificate when this side is done already. It says that it refuses
-		// it, and hangs up; but what was asked meanwhile resets the connection, and may destroy those words.
+		// With TLS 1.3 the server checks the certificate after the client's handshake is complete. It sends an alert
+		// and closes the connection, but data sent in the meantime resets the connection and may destroy the alert.
 		return err != nil && !late(err), err
 	}
 }
 
-// hello is the beginning of TLS: of two small packets at most unless it shall be large.
+// hello starts TLS, with at most two small packets unless it is to be large.
 func (l looker) hello(at port, large bool) *tls.Config {
 	conf := &tls.Config{}
 	if l.tls != nil {
@@ -197,9 +199,9 @@ func (l looker) hello(at port, large bool) *tls.Config {
 		}
 	}
 	conf.ServerName, conf.MinVersion = at.host, tls.VersionTLS12
-	// Whoever answers, the way is there. Nothing is told to whoever that is, and nothing believed.
+	// Any answer proves that the network path works. No data is sent to the server, and none of its data is trusted.
 	conf.InsecureSkipVerify = true
-	conf.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256} // newer ones fill a packet alone
+	conf.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256} // newer curves fill a packet alone
 	conf.NextProtos = []string{"http/1.1"}
 	for n := 0; large && n < padding; n += paddingPart {
 		conf.NextProtos = append(conf.NextProtos, fmt.Sprintf("%0*d", paddingPart, n))
@@ -207,7 +209,7 @@ func (l looker) hello(at port, large bool) *tls.Config {
 	return conf
 }
 
-// plain asks and reads the beginning of the answer.
+// plain sends a text and reads the beginning of the answer.
 func plain(text string) question {
 	return func(_ context.Context, conn net.Conn) (bool, error) {
 		if _, err := io.WriteString(conn, text); err != nil {
@@ -219,8 +221,8 @@ func plain(text string) question {
 	}
 }
 
-// refuses tells whether the other side does not want this host's certificate.
+// refuses reports whether the server refuses this host's certificate.
 func refuses(err error) bool {
 	alert, is := errors.AsType[*net.OpError](err)
-	return is && alert.Op == "remote error" // as crypto/tls calls an alert of the other side
+	return is && alert.Op == "remote error" // crypto/tls reports the peer's alerts that way
 }

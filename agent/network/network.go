@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network looks whether this host reaches the members of the cluster, on the ports that etcd itself uses, and
+// Package network checks whether this host reaches the members of the cluster, on the ports that etcd itself uses, and
 // how fast. It promises:
 //
-//   - Nothing here waits for the network but the goroutines of [Prober.Run]; whoever asks gets what was seen last.
-//   - It only connects, and asks for /version: any answer counts, a refusal too. No answer is trusted or kept, and no
-//     more than 256 KiB of one are read.
+//   - Only the goroutines of [Prober.Run] wait for the network; callers get the last results.
+//   - It only connects, and requests /version: any answer counts, even a refusal. No answer is trusted or kept, and at
+//     most 256 KiB of it are read.
 //   - There is at most one connection at a time to a port of a member, and there are at most [MostMembers] members.
-//   - Now and then the question is larger than a packet: a way on which only small packets come through is told apart.
+//   - From time to time the request is larger than a packet, to detect a path that only passes small packets.
 package network
 
 import (
@@ -16,34 +16,34 @@ import (
 	"time"
 )
 
-// MostMembers bounds the members that are looked at. A cluster has at most 9 voters and a few learners.
+// MostMembers bounds the probed members. A cluster has at most 9 voters and a few learners.
 const MostMembers = 16
 
-// Member is a member of the cluster, by what etcd's list says of it.
+// Member is a member of etcd's member list.
 type Member struct {
 	ID           uint64
 	Name         string
-	Peer, Client string // URLs; empty when there is none
+	Peer, Client string // URLs; "" if there is none
 }
 
-// State is what a port of a member was found to be, as seen from here.
+// State is the state of a member's port, as seen from this host.
 type State uint8
 
-// The states of a way.
+// The states of a port.
 const (
-	Unknown     State = iota // not looked at often enough yet
+	Unknown     State = iota // not probed often enough yet
 	Answers                  // something comes back
-	Refused                  // the host is there, and nothing listens on the port
-	Unreachable              // no connection: nothing comes back, or there is no route
-	Silent                   // a connection is made, and nothing comes back on it
-	LargeLost                // what fits into a small packet is answered, and more than that is not
+	Refused                  // the host answers, and nothing listens on the port
+	Unreachable              // no connection: no answer, or no route
+	Silent                   // connections succeed, but no data comes back
+	LargeLost                // small requests are answered, and large ones are not
 )
 
 func stateNames() []string {
 	return []string{"unknown", "answers", "refused", "unreachable", "silent", "large-lost"}
 }
 
-// String gives the state's name in records and documents.
+// String returns the state's name in records and documents.
 func (s State) String() string {
 	if names := stateNames(); int(s) < len(names) {
 		return names[s]
@@ -51,7 +51,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", s)
 }
 
-// ParseState gives the state with that name, and Unknown for a name that this version does not know.
+// ParseState returns the state of that name, or Unknown for a name of a newer version.
 func ParseState(name string) State {
 	for i, known := range stateNames() {
 		if name == known {
@@ -61,35 +61,35 @@ func ParseState(name string) State {
 	return Unknown
 }
 
-// Broken tells whether the network is at fault, or the host behind it: one on which only the port is closed is reached.
+// Broken reports whether the network or the host behind it fails: if only the port is closed, the host was reached.
 func (s State) Broken() bool { return s == Unreachable || s == Silent || s == LargeLost }
 
-// Takes tells whether something takes connections there: what hangs behind it does so too.
+// Takes reports whether the port accepts connections, which it also does if the process behind it hangs.
 func (s State) Takes() bool { return s == Answers || s == Silent || s == LargeLost }
 
-// Way is what was seen of one port of a member.
+// Way is the state of one port of a member.
 type Way struct {
 	State State
-	// RTT is what it takes to make a connection, the median of the newest ones; 0 when there was none.
+	// RTT is the time to connect, the median of the last ones; 0 if there was none.
 	RTT time.Duration
-	// Sent are the segments of TCP that were sent to ask, and Resent those of them that were sent again, of all looks
-	// that were answered: while nothing answers, more is wrong than that packets are lost.
+	// Sent counts the TCP segments sent by answered probes, and Resent those sent again. Probes without an answer do
+	// not count, as packet loss is not their only problem.
 	Sent, Resent uint64
 }
 
-// Sight is what this host sees of a member.
+// Sight is what this host observes of a member.
 type Sight struct {
 	Member       uint64
 	Name         string
 	Peer, Client Way
-	// Lost: neither port has taken a connection lately, each in several looks in a row, of which the first began at
-	// LostAt. One connection ends it.
+	// Lost means that neither port has accepted a connection lately, each in several probes in a row. LostAt is when
+	// the first of them began. One connection ends it.
 	Lost   bool
 	LostAt time.Duration
-	// LookedAt is when the older of the last looks at both ports began; 0 when one was not looked at, or cannot be.
+	// LookedAt is when the older of the last probes of both ports began; 0 if one was not or cannot be probed.
 	LookedAt time.Duration
-	// Missed: the last look at one of them has made no connection. The first of those in a row began at MissedAt, at
-	// the port that has been missed more lately.
+	// Missed means that the last probe of a port has made no connection. The first such probe in a row began at
+	// MissedAt, on the port that began to fail later.
 	Missed   bool
 	MissedAt time.Duration
 }

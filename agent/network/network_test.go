@@ -21,8 +21,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A peer port that refuses this host's certificate is looked at once a minute, and a member that dies is lost as soon.
-func TestAMemberWhosePeerPortRefusesTheCertificateIsLostAsSoonAsItDies(t *testing.T) {
+// A peer port that refuses this host's certificate is probed once a minute. If its member dies, the member is lost as
+// soon as any other.
+func TestDeadMemberThatRefusedTheCertificateIsLostAsSoon(t *testing.T) {
 	t.Parallel()
 	m, _ := etcd(t, true)
 	began := time.Now()
@@ -43,28 +44,28 @@ func TestAMemberWhosePeerPortRefusesTheCertificateIsLostAsSoonAsItDies(t *testin
 	}
 	<-m.Done()
 	p.mu.Lock()
-	p.members[0].ways[1].due = 0 // the client port's look is due, the peer port's in an hour
+	p.members[0].ways[1].due = 0 // the client port is due now, the peer port in an hour
 	p.mu.Unlock()
 	p.wake()
 	testbed.Eventually(t, 30*time.Second, "it is lost", func() bool { return p.Sights()[0].Lost })
 }
 
-func TestAPortThatRefusesTheCertificateAndComesBackIsLookedAtOftenUntilItIsSaidToAnswer(t *testing.T) {
+func TestRecoveringPortThatRefusesTheCertificateIsProbedOften(t *testing.T) {
 	t.Parallel()
 	p := New(Options{Now: func() time.Duration { return 0 }})
 	w := way{shown: Way{State: Unreachable}}
 	for range wellAfter {
 		if wait := p.wait(&w); wait >= barredEvery*3/4 {
-			t.Fatalf("it is looked at again after %s, and said to be %s meanwhile", wait, w.shown.State)
+			t.Fatalf("it is probed again after %s, and is %s meanwhile", wait, w.shown.State)
 		}
 		w.found(look{state: Answers, barred: true})
 	}
 	if wait := p.wait(&w); w.shown.State != Answers || wait < barredEvery*3/4 {
-		t.Errorf("it is %s, and looked at again after %s", w.shown.State, wait)
+		t.Errorf("it is %s, and probed again after %s", w.shown.State, wait)
 	}
 }
 
-// etcd runs a member, for whose clients these are the certificates if it has any.
+// etcd runs a member, and returns the CA of its clients if it has one.
 func etcd(t *testing.T, secured bool) (m *testbed.Member, ca *testbed.CA) {
 	t.Helper()
 	o := testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}
@@ -91,7 +92,7 @@ func where(t *testing.T, url string) port {
 	return at
 }
 
-func TestEtcdAnswersOnBothPortsToSmallAndLargeAndComplainsOfNothing(t *testing.T) {
+func TestEtcdAnswersSmallAndLargeRequestsAndLogsNoWarning(t *testing.T) {
 	t.Parallel()
 	for _, secured := range []bool{false, true} {
 		m, ca := etcd(t, secured)
@@ -122,12 +123,12 @@ func TestEtcdAnswersOnBothPortsToSmallAndLargeAndComplainsOfNothing(t *testing.T
 			t.Fatal(err)
 		}
 		if strings.Contains(string(log), "rejected connection") {
-			t.Errorf("etcd has complained of what was asked:\n%s", log)
+			t.Errorf("etcd has logged warnings:\n%s", log)
 		}
 	}
 }
 
-func TestAnEtcdThatRefusesTheCertificateIsReachedAndAskedSeldom(t *testing.T) {
+func TestEtcdThatRefusesTheCertificateIsReachedAndProbedRarely(t *testing.T) {
 	t.Parallel()
 	m, _ := etcd(t, true)
 	found := looker{answer: 10 * time.Second}.look(t.Context(), where(t, m.Options.PeerURL), true)
@@ -138,11 +139,11 @@ func TestAnEtcdThatRefusesTheCertificateIsReachedAndAskedSeldom(t *testing.T) {
 	w := way{}
 	w.found(found)
 	if wait := p.wait(&w); wait < barredEvery*3/4 {
-		t.Errorf("it is asked again after %s, and logs each time", wait)
+		t.Errorf("it is probed again after %s, and logs each time", wait)
 	}
 }
 
-// listens gives a port of this test, and what answers there.
+// listens returns a port of this test on which answer serves.
 func listens(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -165,10 +166,10 @@ func listens(t *testing.T, answer func(net.Conn)) string {
 	return "://" + l.Addr().String()
 }
 
-// short is a looker who does not wait for long for what does not come.
+// short is a looker with a short timeout.
 var short = looker{answer: 300 * time.Millisecond}
 
-func TestAPortOnWhichNothingListensIsRefusedAndTheWayIsGood(t *testing.T) {
+func TestClosedPortIsRefusedAndTheNetworkIsGood(t *testing.T) {
 	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	found := short.look(t.Context(), where(t, "http://"+address), false)
@@ -177,7 +178,7 @@ func TestAPortOnWhichNothingListensIsRefusedAndTheWayIsGood(t *testing.T) {
 	}
 }
 
-func TestWhoTakesConnectionsAndSaysNothingIsSilent(t *testing.T) {
+func TestServerThatNeverAnswersIsSilent(t *testing.T) {
 	t.Parallel()
 	held := listens(t, func(conn net.Conn) { _ = readUntilClosed(conn) })
 	for _, scheme := range []string{"http", "https"} {
@@ -200,8 +201,8 @@ func readUntilClosed(conn net.Conn) int {
 	}
 }
 
-// A black hole for what is larger than a packet, as the questions meet it: they are never answered.
-func TestAWayOnWhichOnlySmallPacketsComeThroughIsToldApart(t *testing.T) {
+// A black hole for large packets, as a client sees it: large requests are never answered.
+func TestPathThatDropsLargePacketsIsDetected(t *testing.T) {
 	t.Parallel()
 	small := func(conn net.Conn) {
 		var b [8 << 10]byte
@@ -220,12 +221,12 @@ func TestAWayOnWhichOnlySmallPacketsComeThroughIsToldApart(t *testing.T) {
 	}
 }
 
-// With TLS it is the answer that is large: the certificates.
-func TestAnAnswerThatIsTooLargeForTheWayBackIsToldFromSilence(t *testing.T) {
+// With TLS the answer is large: it has the certificates.
+func TestLostLargeAnswerIsNotSilence(t *testing.T) {
 	t.Parallel()
 	hello := func(conn net.Conn) {
 		var b [8 << 10]byte
-		if n, _ := conn.Read(b[:]); n > 0 && b[0] == 22 { // a TLS handshake: whatever it answers is lost
+		if n, _ := conn.Read(b[:]); n > 0 && b[0] == 22 { // a TLS handshake: any answer is lost
 			_ = readUntilClosed(conn)
 		}
 	}
@@ -235,7 +236,7 @@ func TestAnAnswerThatIsTooLargeForTheWayBackIsToldFromSilence(t *testing.T) {
 	}
 }
 
-func TestTheBeginningOfTLSFitsIntoASmallPacketUnlessItShallNot(t *testing.T) {
+func TestClientHelloFitsIntoASmallPacketUnlessItIsLarge(t *testing.T) {
 	t.Parallel()
 	for _, large := range []bool{false, true} {
 		sizes := make(chan int, 2)
@@ -251,7 +252,7 @@ func TestTheBeginningOfTLSFitsIntoASmallPacketUnlessItShallNot(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatNeverEndsIsNotReadToItsEnd(t *testing.T) {
+func TestEndlessAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
 	defer ours.Close()
@@ -263,13 +264,13 @@ func TestAnAnswerThatNeverEndsIsNotReadToItsEnd(t *testing.T) {
 			}
 		}
 	}()
-	h := &heard{Conn: ours}
+	h := &limited{Conn: ours}
 	if n := readUntilClosed(h); n != mostOfAnswer {
 		t.Errorf("%d bytes were read", n)
 	}
 }
 
-func TestOneLostQuestionSaysNothingAndThreeInARowDo(t *testing.T) {
+func TestThreeLostRequestsInARowCountAndOneDoesNot(t *testing.T) {
 	t.Parallel()
 	var w way
 	look3 := func(states ...State) {
@@ -297,7 +298,7 @@ func TestOneLostQuestionSaysNothingAndThreeInARowDo(t *testing.T) {
 	}
 }
 
-func TestSegmentsOfLooksThatAreNotAnsweredAreNotCounted(t *testing.T) {
+func TestSegmentsOfUnansweredProbesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	var w way
 	for _, s := range []State{Answers, Silent, LargeLost, Unreachable, Answers} {
@@ -308,20 +309,20 @@ func TestSegmentsOfLooksThatAreNotAnsweredAreNotCounted(t *testing.T) {
 	}
 }
 
-func TestALargeQuestionIsAskedEachMinuteAndAtOnceAgainWhileItIsNotAnswered(t *testing.T) {
+func TestLargeRequestIsSentEachMinuteAndRepeatedWhileUnanswered(t *testing.T) {
 	t.Parallel()
 	w := way{asked: true, largeAt: time.Hour}
 	w.found(look{state: Answers, large: true})
 	if w.large(time.Hour+largeEvery-1) || !w.large(time.Hour+largeEvery) {
-		t.Error("it is not asked each minute")
+		t.Error("no request each minute")
 	}
 	w.found(look{state: LargeLost, large: true})
 	if !w.large(time.Hour) {
-		t.Error("it is not asked at once again")
+		t.Error("no request at once")
 	}
 }
 
-func TestAProberLooksAtWhomItIsToldToAndForgetsOthers(t *testing.T) {
+func TestProberForgetsMembersThatItNoLongerWatches(t *testing.T) {
 	t.Parallel()
 	url := "http" + listens(t, func(conn net.Conn) { _, _ = conn.Write([]byte("x")) })
 	began := time.Now()
@@ -338,7 +339,7 @@ func TestAProberLooksAtWhomItIsToldToAndForgetsOthers(t *testing.T) {
 	})
 	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}}, 20*time.Millisecond)
 	if s := p.Sights(); len(s) != 1 || s[0].Peer.State != Answers {
-		t.Errorf("what was seen of who stays is %+v", s)
+		t.Errorf("the result of the remaining member is %+v", s)
 	}
 	p.Watch(make([]Member, 100), time.Second)
 	if n := len(p.Sights()); n != MostMembers {
@@ -346,7 +347,7 @@ func TestAProberLooksAtWhomItIsToldToAndForgetsOthers(t *testing.T) {
 	}
 }
 
-func TestASpareOfALargeFleetLooksSeldomAndAMemberAlwaysOften(t *testing.T) {
+func TestPaceSlowsDownSparesOfALargeFleetOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rests bool
@@ -359,7 +360,7 @@ func TestASpareOfALargeFleetLooksSeldomAndAMemberAlwaysOften(t *testing.T) {
 	}
 }
 
-func TestAStateIsReadByItsName(t *testing.T) {
+func TestParseStateReadsNames(t *testing.T) {
 	t.Parallel()
 	for s := Unknown; s <= LargeLost; s++ {
 		if ParseState(s.String()) != s {
@@ -371,7 +372,7 @@ func TestAStateIsReadByItsName(t *testing.T) {
 	}
 }
 
-func TestAMemberIsLostWhenNeitherPortTakesAConnectionTwiceAndFoundAtTheFirstThatDoes(t *testing.T) {
+func TestMemberIsLostAfterTwoFailedProbesOfBothPortsUntilOneConnects(t *testing.T) {
 	t.Parallel()
 	m := member{Member: Member{ID: 2}}
 	sees := func(at time.Duration, peer, client look) Sight {
@@ -389,9 +390,9 @@ func TestAMemberIsLostWhenNeitherPortTakesAConnectionTwiceAndFoundAtTheFirstThat
 		{"a first look", gone, gone, false},
 		{"a second one", gone, closed, true},
 		{"a third one", closed, gone, true},
-		{"one that this host could not make", unsure, gone, true},
+		{"a failure of this host", unsure, gone, true},
 		{"something hangs behind a port", gone, hangs, false},
-		{"once more nobody", gone, gone, false},
+		{"no answer once more", gone, gone, false},
 		{"and again", gone, gone, true},
 		{"the peer port alone answers", answers, gone, false},
 	} {
@@ -406,7 +407,7 @@ func TestAMemberIsLostWhenNeitherPortTakesAConnectionTwiceAndFoundAtTheFirstThat
 	}
 }
 
-func TestALookThatIsTooOldCallsNobodyLost(t *testing.T) {
+func TestOldProbeDoesNotMakeAMemberLost(t *testing.T) {
 	t.Parallel()
 	m := member{}
 	for _, at := range []time.Duration{time.Minute, 70 * time.Second} {
@@ -421,7 +422,7 @@ func TestALookThatIsTooOldCallsNobodyLost(t *testing.T) {
 	}
 }
 
-func TestAPortThatClosesIsLookedAtAgainWithinSecondsAndAtOnceWhenAsked(t *testing.T) {
+func TestClosedPortIsProbedAgainWithinSecondsAndAtOnceOnDemand(t *testing.T) {
 	t.Parallel()
 	url := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	began := time.Now()
@@ -432,12 +433,12 @@ func TestAPortThatClosesIsLookedAtAgainWithinSecondsAndAtOnceWhenAsked(t *testin
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{2, "n2", url, url}}, time.Hour)
 	p.ProbeNow(2, 1)
-	testbed.Eventually(t, 30*time.Second, "it is lost, although it is looked at once an hour", func() bool {
+	testbed.Eventually(t, 30*time.Second, "it is lost, although it is probed once an hour", func() bool {
 		return p.Sights()[0].Lost
 	})
 	asked := time.Since(began)
 	p.ProbeNow(2, asked)
-	testbed.Eventually(t, 30*time.Second, "it is looked at again", func() bool {
+	testbed.Eventually(t, 30*time.Second, "it is probed again", func() bool {
 		return p.Sights()[0].LookedAt >= asked
 	})
 }

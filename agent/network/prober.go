@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// Every is how often a host looks at a member.
+	// Every is how often a host probes a member.
 	Every = 10 * time.Second
-	// largeEvery is how often a question is larger than a packet.
+	// largeEvery is how often a request is larger than a packet.
 	largeEvery = time.Minute
-	// barredEvery is how often a port is asked that refuses this host's certificate, as a peer port with a CA of its
-	// own does: etcd logs each time.
+	// barredEvery is how often to probe a port that refuses this host's certificate, as a peer port with a CA of its
+	// own does: etcd logs each attempt.
 	barredEvery = time.Minute
-	// perHost is by how much longer each spare waits from one look to the next for every host of the fleet: all spares
-	// together look at a member ten times a second, however many they are.
+	// perHost is added to a spare's interval for every host of the fleet: all spares together probe a member ten times
+	// a second, regardless of their number.
 	perHost = 100 * time.Millisecond
 )
 
-// Pace gives how often a host should look. One that may have to act looks always at [Every].
+// Pace returns how often a host should probe. A host that may have to act always probes at [Every].
 func Pace(rests bool, hosts int) time.Duration {
 	if !rests {
 		return Every
@@ -34,14 +34,14 @@ func Pace(rests bool, hosts int) time.Duration {
 	return max(Every, time.Duration(hosts)*perHost)
 }
 
-// Options are what a prober is made of.
+// Options configure a Prober.
 type Options struct {
-	// TLS gives the configuration with this host's certificate; nil, or one that gives nil, for none.
+	// TLS returns the configuration with this host's certificate. It may be nil, or return nil, for no certificate.
 	TLS func() *tls.Config
 	Now func() time.Duration
 }
 
-// Prober looks at the members. Make it with [New] and run it once; the other methods never wait.
+// Prober probes the members. Make it with [New] and run it once; the other methods never block.
 type Prober struct {
 	opt    Options
 	looks  looker
@@ -58,14 +58,14 @@ type member struct {
 	ways [2]way // peer and client
 }
 
-// New makes one that knows no member.
+// New returns a Prober without members.
 func New(opt Options) *Prober {
 	return &Prober{
 		opt: opt, looks: looker{tls: opt.TLS, answer: answerBound}, change: make(chan struct{}, 1), every: Every,
 	}
 }
 
-// Watch says whom to look at from now on, and how often. What was seen of a member that stays the same is kept.
+// Watch sets the members to probe, and how often. It keeps the results of members that stay the same.
 func (p *Prober) Watch(members []Member, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 		i := slices.IndexFunc(p.members, func(old *member) bool { return old.Member == m })
 		if i < 0 {
 			added := &member{Member: m}
-			for i := range added.ways { // those who learn of a member at the same time do not come at the same time
+			for i := range added.ways { // hosts that learn of a member at the same time must not probe at the same time
 				added.ways[i].due = p.opt.Now() + rand.N(every)
 			}
 			next = append(next, added)
@@ -92,7 +92,7 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 	p.wake()
 }
 
-// Sights gives what was seen last, in the order of the members' IDs.
+// Sights returns the last results, in the order of the members' IDs.
 func (p *Prober) Sights() []Sight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,10 +104,10 @@ func (p *Prober) Sights() []Sight {
 	return all
 }
 
-// staleAfter is after how many times the usual wait a look is too old to call anybody lost.
+// staleAfter is after how many intervals a probe is too old to make a member lost.
 const staleAfter = 3
 
-// sight gives what was seen of a member. Looks from before oldest call nobody lost.
+// sight returns the result for a member. Probes from before oldest do not make it lost.
 func (m *member) sight(oldest time.Duration) Sight {
 	peer, client := &m.ways[0], &m.ways[1]
 	s := Sight{
@@ -126,7 +126,7 @@ func (m *member) sight(oldest time.Duration) Sight {
 	return s
 }
 
-// ProbeNow has a member looked at at once, if the last look at one of its ports is not younger than that.
+// ProbeNow probes a member at once, unless the last probes of both ports are younger than that.
 func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *Prober) wake() {
 	}
 }
 
-// Run looks until the context ends, and then waits for the looks that are under way.
+// Run probes until the context ends, and then waits for the running probes.
 func (p *Prober) Run(ctx context.Context) {
 	var under sync.WaitGroup
 	defer under.Wait()
@@ -166,7 +166,7 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
-// begin starts the looks that are due, and gives when the next one is.
+// begin starts the due probes, and returns the time until the next one.
 func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,11 +194,11 @@ func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration
 	return next
 }
 
-// wait is how long to wait for the next look. Hosts that were started together drift apart.
+// wait returns how long to wait for the next probe. It is random, so that hosts started together drift apart.
 func (p *Prober) wait(w *way) time.Duration {
 	every := p.every
 	switch {
-	case w.barred && w.shown.State == Answers && w.bad == 0: // what it was found to be does not hang on this look
+	case w.barred && w.shown.State == Answers && w.bad == 0: // the published state does not depend on the next probe
 		every = max(every, barredEvery)
 	case w.missed > 0 && w.missed < lostAfter:
 		every = min(every, missedEvery)
@@ -206,14 +206,14 @@ func (p *Prober) wait(w *way) time.Duration {
 	return every*3/4 + rand.N(every/2)
 }
 
-// look looks at one port of a member. If it takes no connection, the other port, which may be looked at less often, is
-// looked at as soon: a member is lost when both take none.
+// look probes one port of a member. If the port accepts no connection, the other port, which may be probed less often,
+// is probed as soon: a member is lost if neither accepts one.
 func (p *Prober) look(ctx context.Context, w, other *way, at port, large bool, began time.Duration) {
 	found := p.looks.look(ctx, at, large)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.busy = false
-	if ctx.Err() == nil { // else it was called off
+	if ctx.Err() == nil { // otherwise it was cancelled
 		w.found(found)
 		w.took(began, found)
 		if w.missed > 0 && w.missed < lostAfter {

@@ -9,38 +9,38 @@ import (
 )
 
 const (
-	// badAfter is how often in a row a port must be found otherwise before it is said not to answer.
+	// badAfter is how many probes in a row must fail before a port counts as not answering.
 	badAfter = 3
-	// wellAfter is how often in a row it must answer again.
+	// wellAfter is how many in a row must then succeed.
 	wellAfter = 6
-	// lostAfter is how often in a row it must take no connection before a member may be called lost, missedEvery how
-	// soon it is looked at again until then. That is said early: one connection ends it, and whoever acts on it waits.
+	// lostAfter is how many probes in a row must find no connection before a member may be called lost, and missedEvery
+	// is their interval. It is called lost early: one connection ends that, and what depends on it waits longer.
 	lostAfter   = 2
 	missedEvery = time.Second
-	// connectsKept are the connections by whose median the way is measured: five minutes of them.
+	// connectsKept is how many connections the median is taken over: five minutes of them.
 	connectsKept = 30
 )
 
-// way remembers what was found on the way to one port. It belongs to the prober's lock.
+// way has the results for one port. The prober's lock protects it.
 type way struct {
 	shown Way
-	times []time.Duration // that the newest connections took
+	times []time.Duration // of the last connections
 	well  int             // answers in a row
-	bad   int             // looks in a row with no answer
+	bad   int             // probes in a row without an answer
 
-	missed   int           // looks in a row in which it took no connection
+	missed   int           // probes in a row without a connection
 	missedAt time.Duration // when the first of them began
-	lookedAt time.Duration // when the last look that has ended began
+	lookedAt time.Duration // when the last finished probe began
 
 	busy    bool
 	due     time.Duration
-	largeAt time.Duration // when the last question larger than a packet was asked
-	asked   bool          // one was
-	suspect bool          // the last one was not answered as it should be
-	barred  bool          // etcd refuses the certificate, and writes that to its log each time
+	largeAt time.Duration // when the last large request was sent
+	asked   bool          // a large request was sent before
+	suspect bool          // the last large request was not answered properly
+	barred  bool          // etcd refuses the certificate, and logs that each time
 }
 
-// found takes in what one look has found.
+// found records the result of one probe.
 func (w *way) found(l look) {
 	w.barred = l.barred
 	if l.state != Unreachable && l.state != Refused {
@@ -67,7 +67,7 @@ func (w *way) found(l look) {
 	}
 }
 
-// took takes in whether a look that began at that time was given a connection.
+// took records whether a probe that began at that time made a connection.
 func (w *way) took(began time.Duration, l look) {
 	if l.unsure {
 		return
@@ -82,8 +82,8 @@ func (w *way) took(began time.Duration, l look) {
 	}
 }
 
-// large tells whether the next question should be larger than a packet: every now and then, and as long as the last one
-// was not answered.
+// large reports whether the next request should be larger than a packet: from time to time, and while the last large
+// one was not answered.
 func (w *way) large(now time.Duration) bool {
 	return !w.asked || w.suspect || w.shown.State == LargeLost || now-w.largeAt >= largeEvery
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// place is what one agent of the cluster has at a time while it does a job with snapshots.
+// place is the cluster-wide claim of one agent to a snapshot job.
 type place struct {
 	key    string
-	cannot string // do the job, at the begin of an error
-	does   string // what who has it is at
+	cannot string // how an error of the job begins
+	does   string // what the holder does
 }
 
 const (
-	// placeTTL is how long a place stays taken after its agent has ended, in seconds.
+	// placeTTL is how long a claim outlives its agent, in seconds.
 	placeTTL = 60
 	renewals = 3 // in that time
 )
 
-// alone starts a job that one agent of the cluster does at a time, and tells done of its end.
+// alone starts a job that only one agent of the cluster runs at a time, and calls done at its end.
 func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []string,
 	done func(context.Context, backup.Job),
 ) (control.SnapshotJob, error) {
 	lease, err := o.claim(ctx, p)
 	if errors.Is(err, errFull) && by != schedule {
 		o.opt.Logger.Warn("snapshot job runs without a cluster-wide claim: etcd's database is full", "job", kind)
-		lease, err = 0, nil // a person wants one before room is made; two at once cost, and harm nothing
+		lease, err = 0, nil // an operator saves one before freeing space; two at once do no harm
 	}
 	if err != nil {
 		return control.SnapshotJob{}, err
@@ -61,13 +61,13 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 	return job, nil
 }
 
-// errFull is why nobody can take a place: etcd takes no more writes.
-var errFull = errors.New("etcd's database is full, and it takes no more writes: make room, or ask for it with " +
+// errFull means that no agent can take a claim, as etcd accepts no writes.
+var errFull = errors.New("etcd's database is full and accepts no writes: free space in it, or request the job with " +
 	"quorumctl snapshot")
 
-// claim takes a place.
+// claim takes the claim to a job.
 func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
-	const hint = "without a quorum nobody knows whether another host is at it"
+	const hint = "without a quorum, this host cannot check whether another host is doing it"
 	value, err := record.Encode(record.Saving{Host: o.opt.Config.Host.Name, Since: o.opt.Wall()})
 	if err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error)
 		"wait until it has ended: it is done once at a time in a cluster")
 }
 
-// hold renews a place until the job is over.
+// hold renews a claim until the job is over.
 func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan struct{}) {
 	ticker := time.NewTicker(placeTTL * time.Second / renewals)
 	defer ticker.Stop()
@@ -111,7 +111,7 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 			return
 		case <-ticker.C:
 		}
-		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // two at once do no harm, they only cost
+		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // two jobs at once cost time and do no harm
 			o.opt.Logger.Warn("cannot renew the claim on the snapshot job; another host may take it over",
 				"error", err)
 		}
@@ -119,19 +119,19 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 }
 
 func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
-	if lease == 0 { // it was never taken
+	if lease == 0 { // there is no claim
 		return
 	}
-	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // it ends by itself
+	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // it expires by itself
 		o.opt.Logger.Warn("cannot release the claim on the snapshot job; it expires with its lease",
 			"error", err)
 	}
 }
 
-// also returns what a transaction does besides changing a record, and on what condition.
+// also returns further operations of a transaction that changes a record, and their conditions.
 type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
-// rewrite changes a record of how jobs went; another agent may write it meanwhile.
+// rewrite changes a record of job results, which another agent may change at the same time.
 func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
 	more ...also,
 ) error {
@@ -157,7 +157,7 @@ func rewriteOnce[T record.Backup | record.RestoreTest](ctx context.Context, o *O
 	if len(found.Pairs) == 1 {
 		at = found.Pairs[0].ModRevision
 		if b, err = record.Decode[T](found.Pairs[0].Value); errors.Is(err, record.ErrVersion) {
-			return false, err // a newer agent's
+			return false, err // written by a newer agent
 		}
 	}
 	change(&b)

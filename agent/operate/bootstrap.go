@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Bootstrap records the request to make a new cluster of this host, unless MayBootstrap refuses it.
+// Bootstrap records the request to create a new cluster on this host, unless MayBootstrap refuses it.
 func (o *Operator) Bootstrap(ctx context.Context, by string) error {
 	if o.opt.Rounds.Current() != nil && o.opt.Files.Bootstrap() != nil {
-		return nil // asked twice is asked once
+		return nil // a repeated request
 	}
 	if err := o.MayBootstrap(ctx); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (o *Operator) Bootstrap(ctx context.Context, by string) error {
 	return nil
 }
 
-// MayBootstrap says why a new cluster would not be made of this host now, and changes nothing. It is refused when there
-// is any sign of a cluster: "new" happens once.
+// MayBootstrap returns why this host would not create a new cluster now. It changes nothing. Any sign of an existing
+// cluster refuses the request: a cluster is created once.
 func (o *Operator) MayBootstrap(ctx context.Context) error {
 	const cannot = "cannot bootstrap: "
 	r, err := o.current(cannot)

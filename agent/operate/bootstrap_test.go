@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// dialing is an etcd of which nothing can be asked but whether its endpoints take connections.
+// dialing is an etcd that only reports whether its endpoints accept connections.
 type dialing struct {
 	Etcd
 
@@ -42,7 +42,7 @@ func (dialing) Diagnose(ctx context.Context, endpoint string) error {
 	return conn.Close()
 }
 
-// upgrade is the only command that there is.
+// upgrade is a set of commands with only "upgrade" in it.
 type upgrade struct{}
 
 func (upgrade) Find(name string) error {
@@ -52,12 +52,12 @@ func (upgrade) Find(name string) error {
 	return nil
 }
 
-// host is an Operator on a host whose rounds the test shows, and how often the loop was woken.
+// host is an Operator whose rounds the test publishes. It counts how often the loop was woken.
 type host struct {
 	*Operator
-	told  *publish.Publisher
-	files *hoststate.State
-	woken int
+	publisher *publish.Publisher
+	files     *hoststate.State
+	woken     int
 }
 
 func newHost(t *testing.T, endpoints ...string) *host {
@@ -71,23 +71,23 @@ func newHost(t *testing.T, endpoints ...string) *host {
 	var c config.Config
 	c.Cluster.Endpoints = endpoints
 	log := slog.New(slog.DiscardHandler)
-	h.told = publish.New(publish.Options{Config: c, Wall: time.Now, Logger: log}, record.KeysFor("test"), files)
+	h.publisher = publish.New(publish.Options{Config: c, Wall: time.Now, Logger: log}, record.KeysFor("test"), files)
 	h.Operator = New(Options{
-		Config: c, Etcd: dialing{known: endpoints}, Rounds: h.told, History: h.told.Journal(), Files: files,
+		Config: c, Etcd: dialing{known: endpoints}, Rounds: h.publisher, History: h.publisher.Journal(), Files: files,
 		Wall:     time.Now,
 		Commands: upgrade{}, Wake: func() { h.woken++ }, Logger: log,
 	})
 	return h
 }
 
-// managed is a round in which quorumd manages the host and sees nothing yet.
+// managed is a round in which quorumd manages the host and has seen nothing yet.
 func managed() *round.Round {
 	return &round.Round{View: policy.View{
 		Self: policy.Self{Mode: policy.Manage}, Data: policy.Data{State: policy.DataEmpty},
 	}}
 }
 
-func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
+func TestBootstrapIsRefusedAtAnySignOfACluster(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,7 +115,7 @@ func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
 			control.Conflicts,
 			policy.ClusterExists,
 		},
-		"a host says nothing": {
+		"a host does not answer": {
 			func(*policy.View) {},
 			[]string{"no such endpoint"},
 			control.Conflicts,
@@ -125,7 +125,7 @@ func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
 		h := newHost(t, c.endpoints...)
 		r := managed()
 		c.see(&r.View)
-		h.told.Show(r)
+		h.publisher.Show(r)
 		e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root"))
 		if !is || e.Kind != c.kind || e.Code != string(c.code) || h.files.Bootstrap() != nil || h.woken != 0 {
 			t.Errorf("%s: %+v, asked %+v, woken %d times", name, e, h.files.Bootstrap(), h.woken)
@@ -133,11 +133,11 @@ func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
 	}
 }
 
-func TestNoClusterIsMadeWhileNobodyKnowsWhereOneMayBe(t *testing.T) {
+func TestBootstrapIsRefusedWhileDiscoveryFails(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, refusing(t))
 	h.opt.Etcd = dialing{known: []string{refusing(t)}, err: errors.New("the answer is empty")}
-	h.told.Show(managed())
+	h.publisher.Show(managed())
 	e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root"))
 	if !is || e.Kind != control.Conflicts || !strings.Contains(e.Message, "the answer is empty") ||
 		!strings.Contains(e.Hint, "cluster.discovery") || h.files.Bootstrap() != nil {
@@ -149,7 +149,7 @@ func TestNoClusterIsMadeWhileNobodyKnowsWhereOneMayBe(t *testing.T) {
 	}
 }
 
-// refusing gives an address that refuses every connection: its port is taken, and nobody listens there.
+// refusing returns an address that refuses every connection: its port is reserved, and no process listens there.
 func refusing(t *testing.T) string {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
@@ -159,19 +159,19 @@ func refusing(t *testing.T) string {
 	return address
 }
 
-func TestANewClusterIsAskedForOnce(t *testing.T) {
+func TestBootstrapRequestIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, refusing(t))
 	if e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root")); !is || e.Kind != control.NotNow {
 		t.Errorf("before the first round the answer is %v", e)
 	}
-	h.told.Show(managed())
+	h.publisher.Show(managed())
 	for range 2 {
 		if err := h.Bootstrap(t.Context(), "root"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if b := h.files.Bootstrap(); b == nil || b.By != "root" || h.woken != 1 {
-		t.Errorf("what is asked is %+v, and the loop was woken %d times", b, h.woken)
+		t.Errorf("the request is %+v, and the loop was woken %d times", b, h.woken)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
-// it gives the one that stands, with the new reason and time.
+// AskMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates the
+// reason and the time of the existing one, and returns that.
 func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	wish := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
+	request := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -27,31 +27,31 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, err
 	}
 	asked, _ := o.opt.Files.Asked()
-	against := policy.AgainstAsking(r.View, asked != nil, wish.Standing, o.opt.Machine != nil)
-	if against == nil && wish.Work == policy.WorkReboot && !wish.External {
+	against := policy.AgainstAsking(r.View, asked != nil, request.Standing, o.opt.Machine != nil)
+	if against == nil && request.Work == policy.WorkReboot && !request.External {
 		against = o.unfitToReboot(ctx, "")
 	}
-	if against == nil && wish.Work.RunsProgram() {
+	if against == nil && request.Work.RunsProgram() {
 		against = o.unfitFor(ctx, req.Command, "")
 	}
 	if err := refused(cannot, against); err != nil {
 		return control.Maintenance{}, err
 	}
-	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.Ask(wish) })
+	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.Ask(request) })
 	if err != nil {
 		return control.Maintenance{}, err
 	}
 	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
 	o.opt.Wake()
-	if asked, _ = o.opt.Files.Asked(); asked == nil { // somebody has taken it back in this moment
+	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
 			cannot+"it was withdrawn at once", "quorumctl maintenance status")
 	}
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
 
-// EndMaintenance says that what was asked is over. What has not begun is withdrawn; a host that is down
-// is brought back.
+// EndMaintenance ends the requested maintenance. A request that has not begun is cancelled; a host that is down is
+// brought back.
 func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()
 	word := hoststate.Completion{By: by, At: o.opt.Wall()}
@@ -74,12 +74,12 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	return nil
 }
 
-// Unhurry says that the machine does not go down after all: what is asked waits for its turn as any other.
+// Unhurry records that the machine does not shut down after all: the request is queued like any other.
 func (o *Operator) Unhurry(ctx context.Context) error {
 	return hoststate.Within(ctx, o.opt.Files.Unhurry)
 }
 
-// unfitToReboot returns why the reboot of this host would fail when etcd is stopped already, or nothing.
+// unfitToReboot returns why a reboot of this host would fail after etcd was stopped, or nil.
 func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refusal {
 	if o.opt.Machine == nil {
 		return nil
@@ -91,7 +91,7 @@ func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refu
 	return policy.AgainstReboot(where, cause)
 }
 
-// unfitFor tells why a command could not be run on this host, or nothing.
+// unfitFor returns why the command cannot run on this host, or nil.
 func (o *Operator) unfitFor(ctx context.Context, command, where string) *policy.Refusal {
 	cause := "this agent has no way to run a command"
 	if o.opt.Commands != nil {

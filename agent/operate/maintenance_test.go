@@ -15,47 +15,47 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
+func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	t.Parallel()
 	command := control.MaintenanceRequest{
 		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour,
 	}
 	for name, c := range map[string]struct {
-		stands func(*hoststate.State, *hoststate.Request) error // what has become of it
+		became func(*hoststate.State, *hoststate.Request) error // what happened to the first request
 		ask    func(*control.MaintenanceRequest)
 		says   string
 	}{
 		"its command was started": {
-			stands: func(f *hoststate.State, k *hoststate.Request) error {
+			became: func(f *hoststate.State, k *hoststate.Request) error {
 				return f.ProgramEnded(k, policy.HooksDone, "")
 			},
 			ask:  func(*control.MaintenanceRequest) {},
 			says: "was started already",
 		},
-		"it is over": {
-			stands: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
+		"it has ended": {
+			became: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
 			ask:    func(*control.MaintenanceRequest) {}, says: "just ending",
 		},
-		"it is another work": {
+		"it is for other work": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkRestart, "" },
 			says: "another command was already requested, by root: a test",
 		},
 		"there is no such command": {
 			ask: func(r *control.MaintenanceRequest) { r.Command = "downgrade" }, says: "there is no command downgrade",
 		},
-		"nobody reboots this machine": {
+		"this machine cannot be rebooted": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkReboot, "" },
 			says: "no way to reboot this machine",
 		},
 	} {
 		h := newHost(t)
-		h.told.Show(managed())
+		h.publisher.Show(managed())
 		if _, err := h.AskMaintenance(t.Context(), command, "root"); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := h.files.Asked()
-		if c.stands != nil {
-			if err := c.stands(h.files, before); err != nil {
+		if c.became != nil {
+			if err := c.became(h.files, before); err != nil {
 				t.Fatal(err)
 			}
 			before, _ = h.files.Asked()
@@ -68,17 +68,17 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 			t.Errorf("%s: the answer is %v", name, err)
 		}
 		if now, _ := h.files.Asked(); now == nil || *now != *before || h.woken != 1 {
-			t.Errorf("%s: what is asked is %+v, and the loop was woken %d times", name, now, h.woken)
+			t.Errorf("%s: the request is %+v, and the loop was woken %d times", name, now, h.woken)
 		}
 	}
 }
 
-// locked is a machine whose rules let quorumd reboot it, or not.
+// locked is a machine whose rules may forbid quorumd to reboot it.
 type locked struct{ err error }
 
 func (l locked) CheckReboot(context.Context) error { return l.err }
 
-func TestARebootThatTheMachineWouldRefuseIsRefusedBeforeEtcdIsStopped(t *testing.T) {
+func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	t.Parallel()
 	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: time.Hour}
 	byHand := reboot
@@ -94,7 +94,7 @@ func TestARebootThatTheMachineWouldRefuseIsRefusedBeforeEtcdIsStopped(t *testing
 	} {
 		h := newHost(t)
 		h.opt.Machine = c.machine
-		h.told.Show(managed())
+		h.publisher.Show(managed())
 		_, err := h.AskMaintenance(t.Context(), c.req, "root")
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
@@ -105,7 +105,7 @@ func TestARebootThatTheMachineWouldRefuseIsRefusedBeforeEtcdIsStopped(t *testing
 	}
 	h := newHost(t)
 	h.opt.Machine = locked{errors.New("logind says no")}
-	h.told.Show(managed())
+	h.publisher.Show(managed())
 	_, err := h.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 	if err == nil || !strings.Contains(err.Error(), "on this host, logind says no") {
 		t.Errorf("a rollout of reboots: %v", err)

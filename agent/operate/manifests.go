@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RememberSnapshots keeps on this host's disk the hashes of manifests that are recorded in etcd, beside the loop: when
-// etcd is lost they are the evidence of which snapshots were saved.
+// RememberSnapshots copies the hashes of manifests recorded in etcd to this host's disk, in the background. If etcd is
+// lost, they prove which snapshots were saved.
 func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
 	b := r.Backup
 	if b == nil || b.ManifestSHA256 == "" || r.View.Cluster.Foreign() ||
@@ -30,7 +30,7 @@ func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
 	})
 }
 
-// remembers notes what is recorded in etcd, and those beside it.
+// remembers saves the hashes recorded in etcd, and more of them.
 func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error {
 	recorded, _, err := o.manifests(ctx)
 	if err == nil {
@@ -43,18 +43,18 @@ func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error
 	return err
 }
 
-// refreshManifests has this host remember what is recorded in etcd before a job compares a snapshot with it. Without a
-// quorum what it remembers already must do.
+// refreshManifests saves the recorded hashes on this host before a job compares a snapshot with them. Without a quorum,
+// the job uses the hashes saved earlier.
 func (o *Operator) refreshManifests(ctx context.Context) {
 	if r := o.opt.Rounds.Current(); r == nil || !r.View.Cluster.Reachable || r.View.Cluster.Foreign() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	_ = o.remembers(ctx) // it is logged
+	_ = o.remembers(ctx) // errors are logged there
 }
 
-// manifests reads what is recorded in etcd, and the revision of that.
+// manifests returns the hashes recorded in etcd, and the revision of that record.
 func (o *Operator) manifests(ctx context.Context) (record.Manifests, int64, error) {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Manifests()})
 	if err != nil || len(found.Pairs) != 1 {
@@ -63,12 +63,12 @@ func (o *Operator) manifests(ctx context.Context) (record.Manifests, int64, erro
 	at := found.Pairs[0].ModRevision
 	m, err := record.Decode[record.Manifests](found.Pairs[0].Value)
 	if err != nil && !errors.Is(err, record.ErrVersion) {
-		return record.Manifests{}, at, nil // nothing an agent has written: it is written over
+		return record.Manifests{}, at, nil // not written by an agent: it will be overwritten
 	}
 	return m, at, err
 }
 
-// recorded returns what adds a manifest to those in etcd, in the transaction that tells of its snapshot.
+// recorded returns what adds a manifest to those in etcd, in the transaction that records its snapshot.
 func (o *Operator) recorded(one record.Manifest) also {
 	return func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error) {
 		all, at, err := o.manifests(ctx)

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// onEtcd returns a host whose operator asks a real etcd.
+// onEtcd returns a host whose operator uses a real etcd.
 func onEtcd(t *testing.T, endpoints []string, name string) *host {
 	t.Helper()
 	h := newHost(t)
@@ -41,8 +41,8 @@ func onEtcd(t *testing.T, endpoints []string, name string) *host {
 	return h
 }
 
-// TestTheHashOfAManifestIsKeptInEtcdAndOnEveryHost saves on one host; another one remembers when it sees the record.
-func TestTheHashOfAManifestIsKeptInEtcdAndOnEveryHost(t *testing.T) {
+// TestManifestHashIsKeptInEtcdAndOnEveryHost saves on one host. Another host copies the hash when it sees the record.
+func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 	t.Parallel()
 	endpoints := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()
 	n1, n2 := onEtcd(t, endpoints, "n1"), onEtcd(t, endpoints, "n2")
@@ -79,8 +79,8 @@ func TestTheHashOfAManifestIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 		}
 	}
 	forged := first
-	forged.SHA256 = second.SHA256 // as one can who writes to etcd later
+	forged.SHA256 = second.SHA256 // as an attacker could write to etcd later
 	if err := n2.files.NoteManifests(forged); err != nil || n2.files.Manifests()[0] != first {
-		t.Errorf("what a host remembers is written over: %+v, %v", n2.files.Manifests()[0], err)
+		t.Errorf("the saved hash was overwritten: %+v, %v", n2.files.Manifests()[0], err)
 	}
 }

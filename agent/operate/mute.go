@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Mute notes on this host's disk that a finding which only advises need not be told for a while.
+// Mute records on this host's disk that a finding that only advises is not reported for a while.
 func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
 	cannot := "cannot mute " + req.Code + ": "
 	now, code := o.opt.Wall().UTC(), health.Code(req.Code)
@@ -37,7 +37,7 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 	}, nil
 }
 
-// Unmute forgets a mute before its time.
+// Unmute ends a mute early.
 func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 	was := false
 	err := hoststate.Within(ctx, func() (err error) {
@@ -57,7 +57,7 @@ func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 	return nil
 }
 
-// checkOf gives the check that may find a code, or nil.
+// checkOf returns the check that can report a code, or nil.
 func (o *Operator) checkOf(code health.Code) *health.Check {
 	i := slices.IndexFunc(o.opt.Checks, func(c health.Check) bool {
 		return slices.ContainsFunc(c.Problems, func(p health.Problem) bool { return p.Code == code })
@@ -68,7 +68,7 @@ func (o *Operator) checkOf(code health.Code) *health.Check {
 	return &o.opt.Checks[i]
 }
 
-// foundAs gives a finding as it is now; while it is not found, with the lightest state that it may have.
+// foundAs returns the current finding of a code. If there is none, it returns one with the code's mildest state.
 func (o *Operator) foundAs(c *health.Check, code health.Code) health.Finding {
 	if r := o.opt.Rounds.Current(); r != nil {
 		for _, f := range r.Verdict.Findings {

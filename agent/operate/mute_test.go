@@ -18,14 +18,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// noQuorum takes nothing: the history waits.
+// noQuorum accepts no writes: the history waits.
 type noQuorum struct{ publish.Etcd }
 
 func (noQuorum) Txn(context.Context, []clientv3.Cmp, ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	return nil, errors.New("no quorum")
 }
 
-func TestWhatGatesAStepIsNeverMutedAndWhatAdvisesIsWithoutEtcd(t *testing.T) {
+func TestOnlyAdvisoryFindingsCanBeMutedAndWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.opt.Checks = health.Checks(health.DefaultThresholds())
@@ -61,6 +61,6 @@ func TestWhatGatesAStepIsNeverMutedAndWhatAdvisesIsWithoutEtcd(t *testing.T) {
 	}
 	refused(h.Unmute(t.Context(), string(health.MemoryLow), "root"), control.Conflicts, "it is not muted")
 	if !journal.Waiting() {
-		t.Error("the history does not say who has muted what")
+		t.Error("the history has no record of the mute")
 	}
 }

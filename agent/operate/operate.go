@@ -1,13 +1,16 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operate does what operators ask for over the socket: it has the policy say whether that may be, notes it on
-// this host's disk or in etcd, and wakes the loop. It decides nothing, and takes no step.
+// Package operate carries out what operators request over the socket: it has the policy check the request, records it
+// on this host's disk or in etcd, and wakes the loop. It decides nothing, and takes no step.
 //
-// It promises that what the policy refuses is not begun, and that where this host's disk did not answer in time it says
-// that a request may still be noted; that a record is changed only if it is still the one that was read; and that what
-// a person has done to the cluster stands in the history. What is due by a schedule goes the same way. Everything here
-// may be called by several at once.
+// It promises:
+//   - A request that the policy refuses is not recorded.
+//   - If this host's disk does not answer in time, the error says that the request may still be recorded.
+//   - A record is changed only if it is still the one that was read.
+//   - What an operator does to the cluster is in the history.
+//
+// Scheduled jobs use the same code. Everything here may be called concurrently.
 package operate
 
 import (
@@ -31,52 +34,52 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Etcd is what is asked of the cluster.
+// Etcd is what an Operator needs of the cluster.
 type Etcd interface {
 	Records
 	Others
 	Leases
 }
 
-// Leases keep a record for as long as its writer is there.
+// Leases bind a record to the life of its writer.
 type Leases interface {
 	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (ttl int64, err error)
 	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
-// Records are what lies in etcd.
+// Records reads and writes keys in etcd.
 type Records interface {
 	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
 	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
 	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
 }
 
-// Others tell who stands at the other side.
+// Others identify the other side of a connection.
 type Others interface {
 	cluster.KnownEndpoints
-	// Who names as whom etcd sees this host; empty for nobody.
+	// User returns the etcd user of this host; "" if there is none.
 	User() string
 }
 
-// Rounds are what the loop has seen and decided.
+// Rounds returns what the loop has observed and decided.
 type Rounds interface {
-	// Current gives the last round, or nil.
+	// Current returns the last round, or nil.
 	Current() *round.Round
-	// Reached gives the last one in which the cluster was reachable, or nil.
+	// Reached returns the last round in which the cluster was reachable, or nil.
 	Reached() *round.Round
-	// Maintenance shows what was asked, by what a round has seen.
+	// Maintenance describes a request, as seen in a round.
 	Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance
 }
 
-// History is what people read.
+// History is the cluster's log of events.
 type History interface {
 	Write(ctx context.Context, revision int64, e publish.Entry)
 	Read(ctx context.Context, limit int) ([]control.HistoryLine, error)
 }
 
-// Commands are the operator's own programs.
+// Commands are the operator's programs.
 type Commands interface {
-	// Find tells why the command of that name could not be run here; nil when it can. It may hang with the disk.
+	// Find returns why the command of that name cannot run here, or nil. It may hang with the disk.
 	Find(name string) error
 }
 
@@ -96,35 +99,35 @@ type Options struct {
 	History  History
 	Files    *hoststate.State
 	Version  string   // of quorumd
-	Data     Data     // nil when etcd's files cannot be reached
-	Commands Commands // nil when there is no way to run one
-	Machine  Machine  // nil: this machine cannot be rebooted from here
-	// Snapshots are the jobs with them; nil when there is no place for any.
+	Data     Data     // nil if etcd's files are not accessible
+	Commands Commands // nil if none can be run
+	Machine  Machine  // nil if this machine cannot be rebooted from here
+	// Snapshots runs the snapshot jobs; nil if no store is configured.
 	Snapshots Snapshots
 	Checks    []health.Check
 
-	Now    func() time.Duration // since boot, running on while suspended
+	Now    func() time.Duration // since boot, including time in suspend
 	Wall   func() time.Time
-	Wake   func() // has the loop look at once
+	Wake   func() // starts a round at once
 	Logger *slog.Logger
 }
 
-// Operator does what is asked for. Make it with New.
+// Operator carries out requests. Make it with New.
 type Operator struct {
 	opt  Options
 	keys record.Keys
-	due  poll.Look[struct{}] // the snapshot that is due
+	due  poll.Look[struct{}] // the scheduled snapshot
 
-	dueDrill poll.Look[struct{}]
-	remember poll.Look[struct{}] // the manifests of snapshots
+	dueRestoreTest poll.Look[struct{}]
+	remember       poll.Look[struct{}] // the copy of the manifests' hashes
 }
 
-// New makes one. It does nothing by itself.
+// New returns an Operator. It starts nothing by itself.
 func New(opt Options) *Operator {
 	return &Operator{opt: opt, keys: record.KeysFor(opt.Config.Cluster.Name)}
 }
 
-// Codes of what an operator's request is refused with, beside those of package control.
+// Codes of refused requests, in addition to those of package control.
 const (
 	codeUnreachable = string(policy.ClusterUnreachable)
 	codeNotYet      = string(policy.Starting)
@@ -136,7 +139,7 @@ func refuse(kind control.Kind, code, message, hint string) error {
 	return &control.Error{Kind: kind, Code: code, Message: message, Hint: hint}
 }
 
-// refused makes of a refusal of the policy what a person is told.
+// refused turns a refusal of the policy into an error for the operator.
 func refused(cannot string, r *policy.Refusal) error {
 	if r == nil {
 		return nil
@@ -154,7 +157,7 @@ func refused(cannot string, r *policy.Refusal) error {
 	return refuse(kind, cmp.Or(string(r.Code), code), cannot+r.Text, r.Hint)
 }
 
-// current gives the last round; before there is one, nothing is known.
+// current returns the last round, or an error before the first one.
 func (o *Operator) current(cannot string) (*round.Round, error) {
 	if r := o.opt.Rounds.Current(); r != nil {
 		return r, nil
@@ -162,7 +165,7 @@ func (o *Operator) current(cannot string) (*round.Round, error) {
 	return nil, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
 }
 
-// onDisk notes something on this host's disk, which may hang, unless it is refused there.
+// onDisk runs note, which records a request on this host's disk or refuses it. The disk may hang.
 func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, error)) error {
 	var against *policy.Refusal
 	err := hoststate.Within(ctx, func() (err error) {
@@ -176,8 +179,8 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 	return refused(cannot, against)
 }
 
-// refuseCall makes of an error of a call to etcd what a person is told: that etcd's users and roles forbid it is no
-// lack of a quorum.
+// refuseCall turns an error of a write to etcd into an error for the operator. It tells a lack of permission in etcd
+// from a lack of quorum.
 func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	if cluster.Denied(err) {
 		return refuse(control.Forbidden, string(policy.PermissionDenied),
@@ -187,7 +190,7 @@ func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	return refuse(control.NotNow, codeUnreachable, cannot+err.Error(), hint)
 }
 
-// refuseRead makes of an error of a read what a person is told.
+// refuseRead turns an error of a read into an error for the operator.
 func (o *Operator) refuseRead(cannot string, err error) error {
 	if u, is := errors.AsType[*unreadable](err); is {
 		return refuse(control.Conflicts, codeUnreadable, cannot+u.Error(), u.Hint())
@@ -195,7 +198,7 @@ func (o *Operator) refuseRead(cannot string, err error) error {
 	return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
 }
 
-// History gives the newest lines, oldest first.
+// History returns the newest lines, oldest first.
 func (o *Operator) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	lines, err := o.opt.History.Read(ctx, limit)
 	if cluster.Denied(err) {
@@ -204,7 +207,7 @@ func (o *Operator) History(ctx context.Context, limit int) ([]control.HistoryLin
 	return lines, err
 }
 
-// note writes what a person has done into the history.
+// note records an operator's action in the history.
 func (o *Operator) note(ctx context.Context, code, text string) {
 	var revision int64
 	if r := o.opt.Rounds.Current(); r != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Pause writes the pause of the whole cluster, under a lease that ends with it.
+// Pause pauses the whole cluster. A lease ends the pause in time.
 func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
 	now := o.opt.Wall()
 	pause := record.Pause{By: by, Host: o.opt.Config.Host.Name, Reason: req.Reason, Since: now, Until: now.Add(req.For)}

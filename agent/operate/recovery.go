@@ -16,14 +16,14 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Data reads what etcd's data directory says of itself. It may hang with the disk.
+// Data reads etcd's data directory. It may hang with the disk.
 type Data interface {
 	Read(ctx context.Context) (recovery.Log, error)
-	// Abandon ends a copy that is being made of the data.
+	// Abandon stops a copy of the data that is being made.
 	Abandon()
 }
 
-// RecoveryFacts tells what this host knows.
+// RecoveryFacts returns the facts of this host.
 func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	const cannot = "cannot tell the facts: "
 	r, err := o.current(cannot)
@@ -42,7 +42,7 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	}
 	remembered := o.opt.Files.Manifests()
 	f.Manifests = remembered[max(0, len(remembered)-recovery.MaxManifests):]
-	f.Plans = plansTold(o.opt.Files.Recoveries())
+	f.Plans = appliedPlans(o.opt.Files.Recoveries())
 	if r.View.Self.Etcd.Known() {
 		f.Etcd = r.View.Self.Etcd.String()
 	}
@@ -54,7 +54,8 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	}
 	switch f.Log, err = o.opt.Data.Read(ctx); {
 	case errors.Is(err, recovery.ErrReading):
-		return f, refuse(control.NotNow, control.CodeReading, cannot+err.Error(), "ask again: it goes on meanwhile")
+		return f, refuse(control.NotNow, control.CodeReading, cannot+err.Error(),
+			"ask again: reading continues meanwhile")
 	case err != nil:
 		return f, refuse(control.NotNow, string(policy.DataUnusable), cannot+err.Error(),
 			"if the data of this host cannot be read they are no use for a recovery: say that it is gone (--gone)")
@@ -62,19 +63,19 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	return f.Sealed(), nil
 }
 
-// plansTold gives the plan that is in force on this host, and the last one if it was not carried out to its end.
-func plansTold(stands *hoststate.Recovery, last *hoststate.RecoveryEnd) (all []recovery.PlanTold) {
-	if stands != nil {
-		all = append(all, planTold(*stands, stands.GivenUp != ""))
+// appliedPlans returns the plan in force on this host, and the last one unless it was completed.
+func appliedPlans(inForce *hoststate.Recovery, last *hoststate.RecoveryEnd) (all []recovery.AppliedPlan) {
+	if inForce != nil {
+		all = append(all, appliedPlan(*inForce, inForce.GivenUp != ""))
 	}
 	if last != nil && last.Code != policy.Recovered {
-		all = append(all, planTold(last.Recovery, true))
+		all = append(all, appliedPlan(last.Recovery, true))
 	}
 	return all
 }
 
-func planTold(plan hoststate.Recovery, givenUp bool) recovery.PlanTold {
-	return recovery.PlanTold{ID: plan.Plan, Survivor: plan.Survivor, GivenUp: givenUp, At: plan.Since.UTC()}
+func appliedPlan(plan hoststate.Recovery, givenUp bool) recovery.AppliedPlan {
+	return recovery.AppliedPlan{ID: plan.Plan, Survivor: plan.Survivor, GivenUp: givenUp, At: plan.Since.UTC()}
 }
 
 func membersOf(list cluster.Membership) []recovery.Member {
@@ -89,13 +90,13 @@ func membersOf(list cluster.Membership) []recovery.Member {
 	return out
 }
 
-// ApplyRecovery puts a plan in force on this host, if it names its own unchanged facts and no quorum is seen.
+// ApplyRecovery puts a plan in force on this host if it names the host's own unchanged facts and there is no quorum.
 func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
 	const cannot = "cannot apply the plan: "
-	stands, last := o.opt.Files.Recoveries()
+	inForce, last := o.opt.Files.Recoveries()
 	switch {
-	case stands != nil && stands.Plan == plan.ID:
-		return publish.RecoveryOf(stands), nil
+	case inForce != nil && inForce.Plan == plan.ID:
+		return publish.RecoveryOf(inForce), nil
 	case last != nil && last.Plan == plan.ID && last.Code == policy.Recovered:
 		done := publish.RecoveryOf(&last.Recovery)
 		done.Done = true
@@ -111,7 +112,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	}
 	if text := plan.Refused(now, o.opt.Wall()); text != "" {
 		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict, cannot+text,
-			"quorumctl status; if most voters are still lost, take the facts anew on every host and plan again")
+			"quorumctl status; if most voters are still lost, collect the facts on every host again and plan again")
 	}
 	next := noteOf(plan, now, by, o)
 	against = policy.AgainstSnapshot(next.Snapshot != nil && next.Snapshot.Name != "", o.opt.Snapshots != nil)
@@ -127,12 +128,12 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	return publish.RecoveryOf(&next), nil
 }
 
-// AbandonRecovery gives up the plan that is in force here, as long as this host has its data.
+// AbandonRecovery abandons the plan in force here, as long as this host has its data.
 func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	const cannot = "cannot give the plan up: "
-	var stands *hoststate.Recovery
+	var inForce *hoststate.Recovery
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
-		stands, against, err = o.opt.Files.GiveUp(by)
+		inForce, against, err = o.opt.Files.GiveUp(by)
 		return against, err
 	})
 	if err != nil {
@@ -142,12 +143,12 @@ func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Reco
 		o.opt.Data.Abandon()
 	}
 	o.opt.Logger.Warn("operator action", "code", policy.RecoveryGivenUp, "text",
-		"plan "+stands.Plan+" is given up by "+by)
+		"plan "+inForce.Plan+" is given up by "+by)
 	o.opt.Wake()
-	return publish.RecoveryOf(stands), nil
+	return publish.RecoveryOf(inForce), nil
 }
 
-// noteOf is what this host does of a plan.
+// noteOf returns this host's part of a plan.
 func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) hoststate.Recovery {
 	note := hoststate.Recovery{
 		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.Of(plan.Survivor).Host,

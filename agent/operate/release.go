@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// ReleaseOp deletes the record of the operation in flight, at a person's word.
+// ReleaseOp deletes the record of the operation in flight on an operator's request.
 func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Op()})
@@ -25,13 +25,13 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	case err != nil:
 		return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	case len(found.Pairs) == 0:
-		return o.releaseStanding(ctx, req, by)
+		return o.releaseOrphaned(ctx, req, by)
 	}
 	op, err := decoded[record.Op](policy.RecordOp, found.Pairs[0])
 	if u, unread := errors.AsType[*unreadable](err); unread {
 		return o.releaseUnreadable(ctx, u, req.Reason, by)
 	}
-	// not the one that was shown
+	// not the one that was displayed
 	if r := o.opt.Rounds.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
 			"quorumctl operation show, and try again")
@@ -52,7 +52,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	answer, err := o.opt.Etcd.Txn(ctx, append(conditions, unmoved...), append(then, stop...)...)
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, "quorumctl operation show tells whether it is gone")
+		return o.refuseCall(cannot, err, "quorumctl operation show reports whether it is gone")
 	case !answer.Succeeded:
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
 			"quorumctl operation show, and try again")
@@ -62,14 +62,14 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	return nil
 }
 
-// releaseStanding releases an operation that only its own host still tells of: somebody has deleted its record.
-func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseRequest, by string) error {
+// releaseOrphaned releases an operation whose record was deleted, and which only its own host still reports.
+func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
 	r, err := o.current(cannot)
 	if err != nil {
 		return err
 	}
-	op, found := standing(r)
+	op, found := orphaned(r)
 	if !found {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"there is none", "quorumctl operation show")
 	}
@@ -95,8 +95,8 @@ func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseReque
 	return nil
 }
 
-// standing gives the operation that a host says it is in, of which somebody has deleted the record.
-func standing(r *round.Round) (record.Op, bool) {
+// orphaned returns the operation that a host reports although its record was deleted.
+func orphaned(r *round.Round) (record.Op, bool) {
 	for _, h := range r.Hosts {
 		if r.Released.InOperation(h) {
 			return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true
@@ -105,7 +105,8 @@ func standing(r *round.Round) (record.Op, bool) {
 	return record.Op{}, false
 }
 
-// releaseOf writes that a person has released an operation: without that, its host takes the record for deleted.
+// releaseOf records that an operator has released an operation. Without that record, the operation's host would treat
+// its own record as lost.
 func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string) (clientv3.Op, error) {
 	value, err := record.Encode(record.Release{
 		Host: op.Host, Started: op.Started, Time: o.opt.Wall().UTC(), By: by,
@@ -114,12 +115,12 @@ func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string
 	return clientv3.OpPut(o.keys.Release(op.Host), string(value)), err
 }
 
-// stopFor stops the rollout of which one host's operation is released by a person, in the same transaction: the next
-// host must not go as if that one were back.
+// stopFor stops the rollout to which a released operation belongs, in the same transaction: the next host must not
+// start as if the released one were back.
 func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clientv3.Cmp, []clientv3.Op, error) {
 	found, at, err := o.readRollout(ctx)
 	if _, unread := errors.AsType[*unreadable](err); unread {
-		return nil, nil, nil // it goes on for nobody
+		return nil, nil, nil // an unreadable rollout does not continue
 	}
 	released := &policy.Op{Kind: op.Kind, Host: op.Host}
 	if err != nil || found == nil || !policy.RolloutState(found.State).ReleaseStops(released, found.Waiting()) {
@@ -131,8 +132,8 @@ func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clie
 		[]clientv3.Op{clientv3.OpPut(o.keys.Rollout(), string(value))}, err
 }
 
-// releaseUnreadable deletes the record of an operation that cannot be read. Nobody knows whose it was, so a rollout
-// that runs is stopped.
+// releaseUnreadable deletes an operation's record that cannot be read. As its host is unknown, a running rollout is
+// stopped.
 func (o *Operator) releaseUnreadable(ctx context.Context, u *unreadable, reason, by string) error {
 	var also []clientv3.Op
 	found, _, err := o.readRollout(ctx)

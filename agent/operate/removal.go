@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RemoveMember notes on this host's disk that a member is to be removed, which is then done under the lock when nothing
-// is against it. What no waiting would change is refused at once. Asked again it is the same removal, with the new
-// reason and time.
+// RemoveMember records on this host's disk that a member is to be removed. The removal happens under the lock once
+// nothing prevents it. A request that waiting cannot help is refused at once. A repeated request updates the reason and
+// the time.
 func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	r, err := o.current(cannot)
@@ -31,7 +31,7 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 	if err != nil {
 		return control.Removal{}, err
 	}
-	if m.ID == 0 { // it is gone already
+	if m.ID == 0 { // already removed
 		_, last := o.opt.Files.Removals()
 		return control.Removal{
 			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By,
@@ -41,8 +41,8 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 	return o.askRemoval(ctx, r, m, req, by)
 }
 
-// removable finds the member that a person names, and refuses what no waiting would change. It gives none for one that
-// this host has removed already.
+// removable finds the member that the operator named, and refuses what waiting cannot help. For a member that this host
+// has removed already, it returns the zero Member.
 func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot string) (policy.Member, error) {
 	_, last := o.opt.Files.Removals()
 	removed := last != nil && last.Code == policy.Removed &&
@@ -67,9 +67,9 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
 		Since: now, Until: now.Add(req.For),
 	}
-	var stands hoststate.Removal
+	var recorded hoststate.Removal
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
-		stands, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
+		recorded, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
 		return against, err
 	})
 	if err != nil {
@@ -78,5 +78,5 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	o.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
 		": "+req.Reason)
 	o.opt.Wake()
-	return publish.RemovalOf(&stands, control.RemovalWaiting), nil
+	return publish.RemovalOf(&recorded, control.RemovalWaiting), nil
 }

@@ -15,18 +15,17 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// drilling is the place of who proves that a snapshot can be restored.
-func (o *Operator) drilling() place {
+// restoreTestPlace is the claim of the agent that runs a restore test.
+func (o *Operator) restoreTestPlace() place {
 	return place{o.keys.RestoreTesting(), "cannot prove a snapshot: ", "is proving one"}
 }
 
-// IsRestoreTest reports whether a job is a restore test that runs.
+// IsRestoreTest reports whether a job is a running restore test.
 func IsRestoreTest(j backup.Job) bool {
 	return j.Kind == control.SnapshotDrill && j.Number > 0 && j.Ended.IsZero()
 }
 
-// TestRestoreIfDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a
-// drill if it has decided that.
+// TestRestoreIfDue starts a restore test of the newest snapshot in the background, or ends one, as the round decided.
 func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Drill
 	if o.opt.Snapshots == nil {
@@ -49,8 +48,8 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	if r.Backup != nil {
 		name = r.Backup.Name
 	}
-	o.dueDrill.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
-		_, err := o.drill(ctx, schedule, name)
+	o.dueRestoreTest.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
+		_, err := o.testRestore(ctx, schedule, name)
 		if err != nil {
 			o.opt.Logger.Warn("cannot start the scheduled restore test", "error", err)
 		}
@@ -58,30 +57,30 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	})
 }
 
-// drill proves the snapshot of that name, or the newest, unless some agent of the cluster is proving one.
-func (o *Operator) drill(ctx context.Context, by, name string) (control.SnapshotJob, error) {
+// testRestore tests the snapshot of that name, or the newest, unless another agent of the cluster runs a restore test.
+func (o *Operator) testRestore(ctx context.Context, by, name string) (control.SnapshotJob, error) {
 	o.refreshManifests(ctx)
 	var args []string
 	if name != "" {
 		args = []string{name}
 	}
-	return o.alone(ctx, o.drilling(), control.SnapshotDrill, by, args, o.drilled)
+	return o.alone(ctx, o.restoreTestPlace(), control.SnapshotDrill, by, args, o.restoreTestEnded)
 }
 
-// drilled tells the cluster how a drill went. That this host cannot read a snapshot says nothing against it, nor that
-// the drill was ended for something else.
-func (o *Operator) drilled(ctx context.Context, j backup.Job) {
+// restoreTestEnded publishes the result of a restore test. A test that was stopped, or a snapshot that this host cannot
+// read, is no evidence against the snapshot.
+func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 	if errors.Is(j.Err, backup.ErrEnded) {
 		o.opt.Logger.Warn("restore test not run on this host", "error", j.Err)
 		return
 	}
 	j.Err = unprovable(j)
-	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // who asked is told
+	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // an operator sees the error of the job
 		o.opt.Logger.Warn("restore test not run on this host", "error", j.Err)
 		return
 	}
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
-		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be proven", n)
+		j.Err = fmt.Errorf("the job reported %d snapshots, expected 1", n)
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("restore test failed", "error", j.Err)
@@ -105,7 +104,7 @@ func (o *Operator) drilled(ctx context.Context, j backup.Job) {
 	}
 }
 
-// unprovable makes an error of what a host cannot do, for the person who asks.
+// unprovable returns the job's error, or one that says what this host lacks for the test.
 func unprovable(j backup.Job) error {
 	if j.Err == nil && j.Outcome.Unprovable != "" {
 		return errors.New(j.Outcome.Unprovable)

@@ -20,11 +20,11 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// StartRollout has one host after another taken down for the same work.
+// StartRollout starts a rollout: one host after another is taken down for the same work.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
 	if policy.Work(req.Work).RunsProgram() {
-		// what is not even here is most likely a slip
+		// a command missing on this host is most likely a typing error
 		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
 			return control.Rollout{}, err
 		}
@@ -51,7 +51,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if hosts.Rest != "" {
 		against := policy.AgainstUnread(policy.Unreadable{
 			Kind: policy.RecordHost, Key: hosts.Rest,
-			Why: "it was not read, nor what follows, because too much lies before it",
+			Why: "it and what follows were not read: too much data before it",
 		}, len(req.Hosts) > 0)
 		if err := refused(cannot, against); err != nil {
 			return control.Rollout{}, err
@@ -83,7 +83,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	return publish.RolloutOf(rollout, nil), nil
 }
 
-// rolloutHosts gives the hosts of a new rollout, of those that are present.
+// rolloutHosts returns the hosts of a new rollout, chosen from the present ones.
 func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest,
 	running map[record.MemberID]string,
 ) ([]record.RolloutHost, error) {
@@ -117,7 +117,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 	return out, nil
 }
 
-// runningVersions gives the version of every member that has told its own.
+// runningVersions returns the etcd version of every member that has reported it.
 func (o *Operator) runningVersions() map[record.MemberID]string {
 	out := map[record.MemberID]string{}
 	if r := o.opt.Rounds.Reached(); r != nil {
@@ -128,7 +128,7 @@ func (o *Operator) runningVersions() map[record.MemberID]string {
 	return out
 }
 
-// SetRollout lets a rollout go on, or stops it before the next host.
+// SetRollout resumes a rollout, or stops it before the next host.
 func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
 	const cannot = "cannot change the rollout: "
 	found, at, err := o.readRollout(ctx)
@@ -160,7 +160,7 @@ func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Ro
 	return publish.RolloutOf(*found, o.operation()), nil
 }
 
-// operation gives the operation in flight, as it was last seen.
+// operation returns the last observed operation in flight.
 func (o *Operator) operation() *record.Op {
 	if r := o.opt.Rounds.Reached(); r != nil {
 		return r.Op
@@ -187,7 +187,7 @@ func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at 
 		clientv3.OpPut(key, string(value)))
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, "quorumctl rollout status tells how it stands")
+		return o.refuseCall(cannot, err, "quorumctl rollout status shows its state")
 	case !answer.Succeeded:
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
 			"quorumctl rollout status, and try again")
@@ -195,7 +195,7 @@ func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at 
 	return nil
 }
 
-// abortUnreadable ends a rollout of which the record cannot be read.
+// abortUnreadable aborts a rollout whose record cannot be read.
 func (o *Operator) abortUnreadable(ctx context.Context, u *unreadable, by string) (control.Rollout, error) {
 	if err := o.discard(ctx, u); err != nil {
 		return control.Rollout{}, err

@@ -18,20 +18,20 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Snapshots are the jobs with snapshots, one at a time.
+// Snapshots runs the snapshot jobs, one at a time.
 type Snapshots interface {
 	Start(ctx context.Context, kind, by string, args []string, done func(backup.Job)) (backup.Job, error)
 	Job() backup.Job
-	// End ends the job if it is of that kind and runs.
+	// End ends the running job if it is of that kind.
 	End(kind, why string)
 }
 
-// tell bounds telling etcd how a job went.
+// tell bounds publishing the result of a job.
 const tell = 30 * time.Second
 
 const cannotSave = "cannot save a snapshot: "
 
-// StartSnapshot starts a job with snapshots.
+// StartSnapshot starts a snapshot job.
 func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob,
 	error,
 ) {
@@ -44,7 +44,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 	case req.Do == control.SnapshotSave:
 		return o.saveNow(ctx, by)
 	case req.Do == control.SnapshotDrill:
-		return o.drill(ctx, by, req.Name)
+		return o.testRestore(ctx, by, req.Name)
 	}
 	o.refreshManifests(ctx)
 	var args []string
@@ -59,7 +59,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 	return o.start(ctx, cannot, req.Do, by, args, nil)
 }
 
-// SnapshotJob gives the job that was started last.
+// SnapshotJob returns the last job.
 func (o *Operator) SnapshotJob() control.SnapshotJob {
 	if o.opt.Snapshots == nil {
 		return control.SnapshotJob{}
@@ -82,7 +82,7 @@ func (o *Operator) start(ctx context.Context, cannot, kind, by string, args []st
 	return shownJob(job), nil
 }
 
-// saveNow takes a snapshot because a person asks.
+// saveNow saves a snapshot on an operator's request.
 func (o *Operator) saveNow(ctx context.Context, by string) (control.SnapshotJob, error) {
 	r := o.opt.Rounds.Current()
 	if r == nil {
@@ -96,13 +96,13 @@ func (o *Operator) saveNow(ctx context.Context, by string) (control.SnapshotJob,
 	return o.save(ctx, by, from.ID, nil)
 }
 
-// schedule is who asks for a snapshot that is due.
+// schedule is who requests a scheduled job.
 const schedule = "the schedule"
 
-// dueEvery is how often it is tried to take a snapshot that is due.
+// dueEvery is the interval between attempts to start a scheduled job.
 const dueEvery = 30 * time.Second
 
-// TakeSnapshotIfDue takes a snapshot beside the loop if the round has decided that this host does, and prunes then.
+// TakeSnapshotIfDue saves a snapshot in the background if the round decided that this host does, and then prunes.
 func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Backup
 	if o.opt.Snapshots == nil || !n.Take {
@@ -124,10 +124,10 @@ func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 	})
 }
 
-// saving is the place of who takes a snapshot.
+// saving is the claim of the agent that saves a snapshot.
 func (o *Operator) saving() place { return place{o.keys.Saving(), cannotSave, "is taking one"} }
 
-// save takes a snapshot of a member, unless some agent of the cluster is taking one.
+// save saves a snapshot of a member, unless another agent of the cluster is saving one.
 func (o *Operator) save(ctx context.Context, by string, member uint64, then func(backup.Job)) (control.SnapshotJob,
 	error,
 ) {
@@ -140,10 +140,10 @@ func (o *Operator) save(ctx context.Context, by string, member uint64, then func
 	})
 }
 
-// saved tells the cluster how a snapshot went.
+// saved publishes the result of a snapshot job.
 func (o *Operator) saved(ctx context.Context, j backup.Job) {
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
-		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be saved", n)
+		j.Err = fmt.Errorf("the job reported %d snapshots, expected 1", n)
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("snapshot failed", "error", j.Err)
@@ -158,7 +158,7 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 			Name: s.Name, SHA256: s.ManifestSHA256, Saved: s.TakenAt, Host: o.opt.Config.Host.Name,
 		}
 		more = append(more, o.recorded(one))
-		_ = o.remembers(ctx, one) // it is logged
+		_ = o.remembers(ctx, one) // errors are logged there
 	}
 	err := rewrite(ctx, o, o.keys.Backup(), func(b *record.Backup) {
 		b.Failed, b.FailedHost, b.Cause = time.Time{}, "", ""

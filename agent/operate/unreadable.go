@@ -15,16 +15,16 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// unreadable is a record in etcd that could not be read.
+// unreadable is a record in etcd that cannot be read.
 type unreadable struct {
 	policy.Unreadable
 	at int64 // its modification revision
 }
 
-// Error says what a person is told.
+// Error returns the text for the operator.
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
 
-// decoded reads the record of a pair.
+// decoded decodes the record of a pair.
 func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {
 	var r T
 	err := round.Oversized[T](pair)
@@ -37,7 +37,7 @@ func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind,
 	return r, nil
 }
 
-// discard deletes a record that cannot be read, if it is still that one.
+// discard deletes an unreadable record, if it is unchanged.
 func (o *Operator) discard(ctx context.Context, u *unreadable, also ...clientv3.Op) error {
 	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(u.Key), "=", u.at)},
 		append(also, clientv3.OpDelete(u.Key))...)

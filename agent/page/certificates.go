@@ -27,7 +27,7 @@ func certsOf(s control.Status) (rows []certRow) {
 		return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.Name, b.Name))
 	})
 	for _, c := range all[:min(len(all), mostCerts)] {
-		left := display.Styled{Text: "expired", Tone: display.Verdict(c.State).Tone}
+		left := display.Styled{Text: "expired", Tone: display.HealthState(c.State).Tone}
 		if more := c.Until.Sub(s.Time); more >= 2*day {
 			left.Text = display.Count(int(more/day), "day", "days")
 		} else if more > 0 {

@@ -74,7 +74,8 @@ func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
 	return w.Result(), w.Body.String()
 }
 
-// hour gives an hour of a disk that is slow at its end, hung in its last minute but one, and was not measured for ten.
+// hour returns an hour of measurements: the disk is slow at its end, hung in its last minute but one, and was not
+// measured for ten minutes.
 func hour(end time.Time) []control.FsyncMinute {
 	var list []control.FsyncMinute
 	for i := range 60 {
@@ -95,7 +96,7 @@ func hour(end time.Time) []control.FsyncMinute {
 	return list
 }
 
-func TestThePageShowsEveryStoryOfQuorumctl(t *testing.T) {
+func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"steady", "slow", "voter-down", "etcd-down", "fresh", "starting", "joining", "rollout", "paused", "overdue",
@@ -196,7 +197,7 @@ func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 	}
 }
 
-func TestThePageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
+func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	t.Parallel()
 	s := story(t, "steady")
 	long := strings.Repeat("<long>", 1000)
@@ -211,7 +212,7 @@ func TestThePageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 		s.Hosts = append(s.Hosts, h)
 	}
 	const most = 50 * time.Millisecond
-	least, got := time.Hour, "" // of as many as it takes: the machine is busy with other tests
+	least, got := time.Hour, "" // the best of several, as the machine is busy with other tests
 	for end := time.Now().Add(20 * time.Second); least > most && time.Now().Before(end); {
 		began := time.Now()
 		_, got = get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
@@ -273,7 +274,7 @@ type counted struct {
 
 func (c counted) ClusterState() control.Status { *c.asked++; return c.seen.ClusterState() }
 
-func TestThePageIsRenderedAtMostOncePerSecond(t *testing.T) {
+func TestPageIsRenderedAtMostOncePerSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -288,10 +289,10 @@ func TestThePageIsRenderedAtMostOncePerSecond(t *testing.T) {
 			look()
 		}
 		if <-time.After(time.Second); asked != 1 {
-			t.Errorf("the source was asked %d times in a second", asked)
+			t.Errorf("the source was called %d times in a second", asked)
 		}
 		if look(); asked != 2 {
-			t.Errorf("after a second the source was asked %d times", asked)
+			t.Errorf("after a second the source was called %d times", asked)
 		}
 	})
 }
@@ -357,7 +358,7 @@ func TestTextHasEnoughContrast(t *testing.T) {
 	}
 }
 
-// luminance is how bright a colour is for the WCAG: 0 for black, 1 for white.
+// luminance returns the brightness of a colour by the WCAG: 0 for black, 1 for white.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	if len(hex) == 3 {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	refresh   = 5   // seconds after which the browser reloads the page
-	mostRows  = 60  // hosts with a row
-	mostWays  = 15  // members, and hosts, in the connectivity table
-	mostTold  = 30  // reasons and findings
-	mostCerts = 40  // certificates
-	mostRunes = 400 // of any text
-	mostCell  = 60  // of a text in a table
+	refresh      = 5   // seconds after which the browser reloads the page
+	mostRows     = 60  // hosts with a row
+	mostWays     = 15  // members, and hosts, in the connectivity table
+	mostMessages = 30  // reasons and findings
+	mostCerts    = 40  // certificates
+	mostRunes    = 400 // of any text
+	mostCell     = 60  // of a text in a table
 )
 
 // view is the content of the page, in its order.
@@ -38,10 +38,10 @@ type view struct {
 	Doing   []display.Line
 	Time    string
 
-	Host, Role, VerdictText, Mode, Next string
-	Verdict                             display.Styled
-	Told                                []told
-	Mutes                               []string
+	Host, Role, HealthText, Mode, Next string
+	Health                             display.Styled
+	Messages                           []message
+	Mutes                              []string
 
 	Fsync string
 	Chart *chart
@@ -54,8 +54,8 @@ type view struct {
 	FleetLock, Version string
 }
 
-// told is a reason or a finding.
-type told struct {
+// message is a reason or a finding.
+type message struct {
 	Code        display.Styled
 	Text, Since string
 	Cause       string
@@ -91,9 +91,10 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 		Cluster: cut(s.Cluster.Name), First: first,
 		Lines: append(linesOf(s.Cluster), cutAll(shortSnapshots(display.Backup(s)))...),
 		Doing: cutAll(append(display.CurrentWork(s), display.Loop(s.Loop)...)), Time: display.Timestamp(s.Time),
-		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
-		Next: cut(display.Next(s)), Verdict: cellWord(display.Verdict(s.Health.State)), Told: toldOf(s, about),
-		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
+		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), HealthText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
+		Next: cut(display.Next(s)), Health: cellWord(display.HealthState(s.Health.State)),
+		Messages: messagesOf(s, about),
+		Fsync:    fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
 		Network: networkOf(s), Certs: certsOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
 	}
 	v.Hosts, v.Others = hostsOf(s)
@@ -113,9 +114,9 @@ func linesOf(c control.Cluster) []display.Line {
 	return cutAll(lines)
 }
 
-// toldOf returns the reasons and the findings of this host. A reason with the code of a finding is left out.
-func toldOf(s control.Status, about About) []told {
-	var list []told
+// messagesOf returns the reasons and the findings of this host. A reason with the code of a finding is left out.
+func messagesOf(s control.Status, about About) []message {
+	var list []message
 	for _, r := range s.Reasons {
 		if slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == r.Code }) {
 			continue
@@ -124,7 +125,7 @@ func toldOf(s control.Status, about About) []told {
 		if r.Remedy != "" {
 			tone = display.Warn
 		}
-		t := told{Code: display.Styled{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), Remedy: cut(r.Remedy)}
+		t := message{Code: display.Styled{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), Remedy: cut(r.Remedy)}
 		t.Runbook = about.runbook(r.Code)
 		if !r.Since.IsZero() {
 			t.Since = display.Since(r.Since, s.Time)
@@ -132,8 +133,8 @@ func toldOf(s control.Status, about About) []told {
 		list = append(list, t)
 	}
 	for _, f := range s.Health.Findings {
-		tone := display.Verdict(f.State).Tone
-		t := told{Code: display.Styled{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
+		tone := display.HealthState(f.State).Tone
+		t := message{Code: display.Styled{Text: cut(f.Code), Tone: cmp.Or(tone, display.Strong)}, Text: cut(f.Text)}
 		t.Remedy, t.Runbook = cut(f.Remedy), cmp.Or(about.runbook(f.Code), about.path(anyFinding))
 		if !f.Since.IsZero() {
 			t.Since = display.Since(f.Since, s.Time)
@@ -144,7 +145,7 @@ func toldOf(s control.Status, about About) []told {
 		}
 		list = append(list, t)
 	}
-	return list[:min(len(list), mostTold)]
+	return list[:min(len(list), mostMessages)]
 }
 
 // anyFinding is the runbook of a finding without an alert of its own.
@@ -214,12 +215,12 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 	for i, h := range hosts {
 		m, isMember := members[h.MemberID]
 		if i >= mostRows {
-			left[display.Verdict(h.Health).Text]++
+			left[display.HealthState(h.Health).Text]++
 			continue
 		}
 		rows = append(rows, hostRow{
 			Name: cell(h.Name), Role: cellWord(display.RoleOf(h, m, isMember)),
-			Health: cellWord(display.Verdict(h.Health)),
+			Health: cellWord(display.HealthState(h.Health)),
 			P99:    display.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
 			Seen: display.LastSeen(h),
 		})

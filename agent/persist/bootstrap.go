@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteFounding notes by which attempt to make a cluster this host stands, and that it makes it.
+// noteFounding records which attempt to create a cluster this host supports, and that it creates it.
 func (k *Persister) noteFounding(ctx context.Context, r *round.Round) {
 	note, list := r.Decision.Notes.BootstrapAttempt, r.View.BootstrapAttempt.List
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteMutes forgets the mutes that hold no more, for good: one that broke does not come back when things get better.
+// noteMutes removes ended mutes for good: a mute that ended early does not come back when the state improves.
 func (k *Persister) noteMutes(ctx context.Context, r *round.Round) {
 	if len(r.MutesOver) == 0 {
 		return

@@ -30,7 +30,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// disk is one that hangs until it is let go, if it is to, and takes nothing while it is full.
+// disk is a disk that can hang until it is released, and accepts no writes while it is full.
 type disk struct {
 	hoststate.HostFiles
 	hang chan struct{}
@@ -47,7 +47,7 @@ func (d *disk) Write(path string, data []byte, sync bool) error {
 	return d.HostFiles.Write(path, data, sync)
 }
 
-// bench is a keeper in a bubble of time of its own, and what it was about to note.
+// bench is a Persister in virtual time, with a list of its writes.
 type bench struct {
 	*Persister
 	t     *testing.T
@@ -78,14 +78,14 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// round is one that cluster 7 has answered, which is to be noted if it is not.
+// round returns a round that cluster 7 has answered. The cluster is to be recorded if it is not yet.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
 	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.LastCluster() != 7
 	return r
 }
 
-// keep has noted what a round has decided.
+// keep writes what a round has decided.
 func (b *bench) keep(r *round.Round) {
 	b.Decided(b.t.Context(), r)
 	synctest.Wait()
@@ -96,12 +96,12 @@ func (b *bench) notes(want ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !slices.Equal(b.noted, want) {
-		b.t.Errorf("noted were %q, want %q", b.noted, want)
+		b.t.Errorf("written were %q, want %q", b.noted, want)
 	}
 	b.noted = nil
 }
 
-func TestTheLoopIsNotKeptByADiskThatHangsAndNothingIsWrittenTwiceAtOnce(t *testing.T) {
+func TestHungDiskDoesNotBlockTheLoopAndNothingIsWrittenTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -120,7 +120,7 @@ func TestTheLoopIsNotKeptByADiskThatHangsAndNothingIsWrittenTwiceAtOnce(t *testi
 	})
 }
 
-func TestANoteThatFailsIsTriedAgainAndNotAllTheTime(t *testing.T) {
+func TestFailedWriteIsTriedAgainAfterAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -137,7 +137,7 @@ func TestANoteThatFailsIsTriedAgainAndNotAllTheTime(t *testing.T) {
 	})
 }
 
-func TestWhatThisHostIsToTheClusterIsNotedAsTheRoundHasDecided(t *testing.T) {
+func TestMembershipIsRecordedAsDecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -157,7 +157,7 @@ func TestWhatThisHostIsToTheClusterIsNotedAsTheRoundHasDecided(t *testing.T) {
 	})
 }
 
-func TestForHowLongAHostHasBeenWellSinceItWasTakenOutIsNotedAndForgotten(t *testing.T) {
+func TestHealthyTimeAfterAnEjectionIsRecordedAndRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -175,12 +175,12 @@ func TestForHowLongAHostHasBeenWellSinceItWasTakenOutIsNotedAndForgotten(t *test
 			t.Errorf("noted is %+v, want %+v", got, want)
 		}
 		if got := noted(0); got != (hoststate.HealthyPeriod{}) {
-			t.Errorf("it is not well, and noted is %+v", got)
+			t.Errorf("it is unhealthy, and the record is %+v", got)
 		}
 	})
 }
 
-func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
+func TestStartGuardIsSetAsDecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -199,7 +199,7 @@ func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
 	})
 }
 
-func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing.T) {
+func TestUnreadableStartGuardIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		want  policy.StartGuard
@@ -209,7 +209,7 @@ func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing
 			b := newBench(t)
 			dir := t.TempDir()
 			path := dir + "/etcd.hold"
-			must(t, os.Symlink(path, path)) // who follows it finds no end
+			must(t, os.Symlink(path, path)) // a link to itself cannot be read
 			files, err := hoststate.Open(b.disk, dir, dir, nil)
 			must(t, err)
 			b.files = files
@@ -217,7 +217,7 @@ func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing
 			r.Decision.Notes.StartGuard = policy.HoldAsIs
 			b.keep(r)
 			if _, err := os.Lstat(path); err != nil {
-				t.Errorf("what nobody has decided on was changed: %v", err)
+				t.Errorf("something was changed without a decision: %v", err)
 			}
 			r.Decision.Notes.StartGuard = c.want
 			b.keep(r)
@@ -228,7 +228,7 @@ func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing
 	}
 }
 
-func TestAHostThatARolloutHasComeToAsksForItsTurnOnceAndLooksAgainAtOnce(t *testing.T) {
+func TestHostRequestsItsPartOfARolloutOnceAndStartsARound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -246,12 +246,12 @@ func TestAHostThatARolloutHasComeToAsksForItsTurnOnceAndLooksAgainAtOnce(t *test
 		again.Rollout, again.Decision = r.Rollout, r.Decision
 		b.keep(again)
 		if now, _ := b.files.Asked(); now != k {
-			t.Errorf("asked anew is %+v", now)
+			t.Errorf("the new request is %+v", now)
 		}
 	})
 }
 
-func TestTheEndOfARequestIsNotNotedOfOneThatAPersonHasChangedMeanwhile(t *testing.T) {
+func TestEndIsNotRecordedForARequestThatWasChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -264,18 +264,18 @@ func TestTheEndOfARequestIsNotNotedOfOneThatAPersonHasChangedMeanwhile(t *testin
 		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestEnds, Code: policy.Withdrawn, Text: "x"}
 		b.keep(r)
 		if k, last := b.files.Asked(); k == nil || last != nil {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		r.Request = &now
 		b.keep(r)
 		if k, last := b.files.Asked(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 	})
 }
 
-func TestTheEndOfARemovalIsNotNotedOfOneThatHasBegunMeanwhile(t *testing.T) {
+func TestEndIsNotRecordedForARemovalThatHasBegunMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -290,13 +290,13 @@ func TestTheEndOfARemovalIsNotNotedOfOneThatHasBegunMeanwhile(t *testing.T) {
 			t.Error("nothing was tried")
 		}
 		if k, last := b.files.Removals(); k == nil || last != nil {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		r.Removal, _ = b.files.Removals()
 		b.keep(r)
 		if k, last := b.files.Removals(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
-			t.Errorf("asked is %+v, and what ended %+v", k, last)
+			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 	})
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteRemoval ends what this host was asked to remove, if the round has decided so, beside the loop: the disk may hang.
+// noteRemoval ends this host's request for a removal, if the round has decided so. It writes in the background, as the
+// disk may hang.
 func (k *Persister) noteRemoval(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Removal
 	if !note.Ends {

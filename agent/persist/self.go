@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// stretchOf is for how long a round has found this host well.
+// stretchOf returns how long rounds have found this host healthy.
 func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
 	t := r.View.Ejections
 	if t.WellFor == 0 {
@@ -19,7 +19,7 @@ func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
 	return hoststate.HealthyPeriod{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
 }
 
-// domainsOf gives the failure domains of the members' hosts that a round knows.
+// domainsOf returns the known failure domains of the members' hosts.
 func domainsOf(r *round.Round) map[uint64]string {
 	of := map[uint64]string{}
 	for _, m := range r.View.Cluster.Members {
@@ -30,8 +30,8 @@ func domainsOf(r *round.Round) map[uint64]string {
 	return of
 }
 
-// noteSelf records what the round has decided of the cluster that has answered and of what this host is to it, each
-// beside the loop: the disk may hang.
+// noteSelf records what the round has decided about the cluster and this host's part in it. It writes in the
+// background, as the disk may hang.
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.Met {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteHold brings the file in line with what the round has decided, beside the loop: the disk may hang.
+// noteHold sets the start guard as the round has decided, in the background, as the disk may hang.
 func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
 	want := r.Decision.Notes.StartGuard
 	if k.guarded(want) {
@@ -21,13 +21,13 @@ func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
 	})
 }
 
-// guarded tells whether the file is as it is wanted.
+// guarded reports whether the start guard is set as wanted.
 func (k *Persister) guarded(want policy.StartGuard) bool {
 	held, known := k.files.StartGuarded()
 	return want == policy.HoldAsIs || known && held == (want == policy.HoldBack)
 }
 
-// guard makes or removes the file, where it is not as it is wanted.
+// guard creates or removes the start guard if necessary.
 func (k *Persister) guard(ctx context.Context, want policy.StartGuard) error {
 	if k.guarded(want) {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// stopUnended stops a rollout that has come to this host once more after its turn: it would be taken down again and
-// again.
+// stopUnended stops a rollout that comes to this host again after its operation: it would take the host down
+// repeatedly.
 func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
 	next.Text = r.View.Self.Name + " has had its turn, which ended otherwise (" + string(r.LastRequest.Code) + ": " +
-		r.LastRequest.Text + "): quorumctl rollout resume gives it another"
+		r.LastRequest.Text + "): quorumctl rollout resume tries it again"
 	if r.LastRequest.Code == policy.Cycled {
 		next.Text = r.View.Self.Name +
 			" was taken down and is back, but its record did not say so: see who else writes there, then quorumctl " +
@@ -38,7 +38,7 @@ func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	switch {
 	case err != nil:
 		k.log.Error("cannot stop the rollout; the next round retries", "rollout", next.ID, "error", err)
-	case answer.Succeeded: // otherwise somebody has changed it since, and the next round looks anew
+	case answer.Succeeded: // otherwise the rollout has changed, and the next round reads it again
 		k.log.Error("rollout stopped", "rollout", next.ID, "text", next.Text)
 	}
 }

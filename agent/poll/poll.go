@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poll does what may hang beside the loop that needs it: one look at a time, of which it keeps the newest
-// value and its age. Nobody who asks for the value ever waits for the look.
+// Package poll runs calls that may hang outside of the loop that needs them: one at a time, with the newest value and
+// its age. Reading the value never blocks.
 package poll
 
 import (
@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Look keeps the newest value of something that may hang. At most one look is under way: a look
-// that hangs is never doubled, its value just grows old.
+// Look keeps the newest value of something that may hang. At most one call is in progress: a hung call is not repeated,
+// and its value just grows old.
 type Look[T any] struct {
 	mu      sync.Mutex
 	busy    bool
 	has     bool
 	value   T
 	err     error
-	at      time.Duration // when the value was looked at
-	tried   time.Duration // when the last look began
-	bound   time.Duration // of the look that is under way
-	discard bool          // the value under way is of before something changed
+	at      time.Duration // when the value was read
+	tried   time.Duration // when the last call began
+	bound   time.Duration // of the call in progress
+	discard bool          // the value in progress is from before a change
 }
 
-// Refresh starts a look if the last one is older than every and none is under way. bound ends the
-// context of the look.
+// Refresh starts a call if the last one is older than every and none is in progress. bound is the timeout of its
+// context.
 func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
 	look func(context.Context) (T, error),
 ) {
@@ -56,8 +56,8 @@ func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, 
 	}()
 }
 
-// Get gives the newest value, its age, and the error of the last look. ok is false when there is
-// no value or it is older than oldest.
+// Get returns the newest value and the error of the last call. ok is false if there is no value, or if it is older than
+// oldest.
 func (l *Look[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Look[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
 	return l.value, l.err, true
 }
 
-// Age gives the age of the newest value, or the longest time there is when there is none.
+// Age returns the age of the newest value, or the longest duration if there is none.
 func (l *Look[T]) Age(now time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,14 +77,14 @@ func (l *Look[T]) Age(now time.Duration) time.Duration {
 	return now - l.at
 }
 
-// Hung tells whether a look is under way that should have come back long ago.
+// Hung reports whether a call in progress is long overdue.
 func (l *Look[T]) Hung(now time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.busy && now-l.tried > 2*l.bound
 }
 
-// Forget drops the value, because something has been done that changes it.
+// Forget drops the value, because something has changed it.
 func (l *Look[T]) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/poll"
 )
 
-func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
+func TestHungCallIsNeverRepeatedAndItsValueGrowsOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -33,7 +33,7 @@ func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
 		if value, err, ok := l.Get(now(), time.Second); !ok || value != 1 || err != nil {
 			t.Fatalf("got %d, %v, %v", value, err, ok)
 		}
-		for range 10 { // the second look hangs
+		for range 10 { // the second call hangs
 			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual time
 			l.Refresh(t.Context(), now, time.Second, time.Minute, look)
 			synctest.Wait()
@@ -42,7 +42,7 @@ func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
 			t.Fatal("a look of a minute hangs when it has not come back in two, and not before")
 		}
 		if looks != 2 {
-			t.Fatalf("%d looks were begun, want 2", looks)
+			t.Fatalf("%d calls were started, want 2", looks)
 		}
 		if _, _, ok := l.Get(now(), 10*time.Second); ok {
 			t.Fatal("a value of 20 s ago counts as fresh")
@@ -60,7 +60,7 @@ func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
 	})
 }
 
-func TestAValueOfBeforeAChangeIsNotUsed(t *testing.T) {
+func TestValueFromBeforeAChangeIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := func() time.Duration { return time.Hour }

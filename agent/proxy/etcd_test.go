@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAClientSpeaksTLSWithARealEtcdThroughIt: the forwarder has no key, and the client sees etcd's own certificate.
-func TestAClientSpeaksTLSWithARealEtcdThroughIt(t *testing.T) {
+// TestClientSpeaksTLSToEtcdThroughTheProxy: the proxy has no key, and the client sees etcd's own certificate.
+func TestClientSpeaksTLSToEtcdThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())
 	must(t, err)
@@ -36,6 +36,6 @@ func TestAClientSpeaksTLSWithARealEtcdThroughIt(t *testing.T) {
 	_, err = client.Put(ctx, "key", "value")
 	must(t, err)
 	if got := <-changes; len(got.Events) != 1 || string(got.Events[0].Kv.Value) != "value" {
-		t.Errorf("the watch says %+v", got)
+		t.Errorf("the watch returns %+v", got)
 	}
 }

@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// follower looks whether there is a newer list.
+// follower watches the list's file for a newer version.
 type follower struct {
 	path, kept string
 	elapsed    func() time.Duration
 	seen       stamp
-	at         atomic.Int64 // when it was last written, as far as was found, in nanoseconds of elapsed
-	remembered bool         // what was kept is in force, and nothing newer was read: nobody knows how old it is
-	keeping    atomic.Bool  // somebody has what follows
-	written    string       // what is kept
+	at         atomic.Int64 // when the list was last written, in nanoseconds of elapsed
+	remembered bool         // the kept list is in force and its age is unknown
+	keeping    atomic.Bool  // held by the goroutine that writes the kept list
+	written    string       // content of the kept list
 }
 
-// stamp tells one writing of a file from the next.
+// stamp tells one version of a file from the next.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -40,8 +40,8 @@ func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 	return f
 }
 
-// look reads the list. news tells that it is another than at the last look, or wrong in another writing; a file that
-// is not there is no news. The file is another user's: what it is and how large is looked at before it is read.
+// look reads the list. news reports whether the list changed since the last look, or became invalid in a new version; a
+// missing file is no news. The file belongs to another user, so look checks its type and size before it reads it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,22 +64,22 @@ func (f *follower) look() (l List, news bool, err error) {
 	if l, err = Parse(text); err != nil {
 		return l, true, fmt.Errorf("cannot use %s: %w", f.path, err)
 	}
-	age := max(0, time.Since(s.modified)) // one from the future is of now: the clock was set back
+	age := max(0, time.Since(s.modified)) // a time in the future counts as now: the clock was set back
 	f.at.Store(int64(f.elapsed() - age))
 	f.remembered = false
 	f.keep(l)
 	return l, true, nil
 }
 
-// age is for how long the list was not written anew; while none was read, for how long there was none.
+// age returns how long ago the list was written, or how long none could be read.
 func (f *follower) age() time.Duration { return f.elapsed() - time.Duration(f.at.Load()) }
 
-// old tells whether what is in force may be wrong by now.
+// old reports whether the list in force may be out of date.
 func (f *follower) old() bool { return f.remembered || f.age() > agedAfter }
 
-// keep notes a list for the next boot, if it says something else than what is kept. Nobody waits for it: the disk may
-// hang. That it cannot, or has not yet kept the one before, is no reason not to use a list: it is tried again with the
-// next writing.
+// keep saves a list for the next boot if its content differs from the saved one. It does not wait, as the disk may
+// hang. If it fails, or if the previous save is still running, the list is used all the same, and the next version is
+// saved.
 func (f *follower) keep(l List) {
 	if f.kept == "" || !f.keeping.CompareAndSwap(false, true) {
 		return
@@ -91,21 +91,21 @@ func (f *follower) keep(l List) {
 	}
 	go func() {
 		defer f.keeping.Store(false)
-		beside := f.kept + ".new"
-		if err := errors.Join(os.WriteFile(beside, []byte(text), 0o600), os.Rename(beside, f.kept)); err == nil {
+		temporary := f.kept + ".new"
+		if err := errors.Join(os.WriteFile(temporary, []byte(text), 0o600), os.Rename(temporary, f.kept)); err == nil {
 			f.written = text
 		}
 	}()
 }
 
-// said is what a list says, without when it was said.
+// said returns the content of a list without its revision.
 func said(l List) (string, error) {
 	l.Revision = 0
 	text, err := l.Encode()
 	return string(text), err
 }
 
-// last gives the list that was kept.
+// last returns the list that was kept.
 func (f *follower) last() (List, error) {
 	if f.kept == "" {
 		return List{}, fs.ErrNotExist
@@ -130,7 +130,7 @@ func (f *follower) last() (List, error) {
 	return l, nil
 }
 
-// openList opens a regular file of a bounded size. A link is not followed, and a pipe not waited for.
+// openList opens a regular file of bounded size. It follows no symbolic link, and never blocks on a pipe.
 func openList(path string) (*os.File, stamp, error) {
 	file, err := os.OpenFile(filepath.Clean(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAfterABootWhatTheKeptListSpeaksAgainstIsUsedForWantOfABetterOne(t *testing.T) {
+func TestExcludedVoterOfTheKeptListIsUsedIfNoOtherAnswers(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	a.kill()
@@ -23,13 +23,13 @@ func TestAfterABootWhatTheKeptListSpeaksAgainstIsUsedForWantOfABetterOne(t *test
 	write(t, kept, List{Voters: []Voter{a.voter(true), b.voter(false)}})
 	f := run(t, func(o *Options) { o.Kept = kept })
 	if _, name := f.client(t); name != "n2" {
-		t.Errorf("%q answers, want n2: nobody knows how old the list is", name)
+		t.Errorf("%q answers, want n2: the age of the list is unknown", name)
 	}
 	f.lists(t, a.voter(true), b.voter(false))
-	testbed.Eventually(t, bound, "the list to be of now", func() bool { return !strings.Contains(f.Status(), "old") })
+	testbed.Eventually(t, bound, "the list to be current", func() bool { return !strings.Contains(f.Status(), "old") })
 }
 
-func TestAListIsAsOldAsItsFileAndNoneIsOfTheFuture(t *testing.T) {
+func TestAgeOfAListIsThatOfItsFileAndNeverNegative(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[time.Duration]bool{
 		0: false, -agedAfter / 2: false, -2 * agedAfter: true, 1000 * time.Hour: false,
@@ -47,13 +47,13 @@ func TestAListIsAsOldAsItsFileAndNoneIsOfTheFuture(t *testing.T) {
 	}
 }
 
-// TestADiskThatHangsKeepsNobodyFromFollowing: to write into a pipe that nobody reads from hangs, too.
-func TestADiskThatHangsKeepsNobodyFromFollowing(t *testing.T) {
+// TestHungDiskDoesNotDelayNewLists uses a FIFO without a reader as the hung disk: a write to it blocks, too.
+func TestHungDiskDoesNotDelayNewLists(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "kept")
 	must(t, unix.Mkfifo(kept+".new", 0o600))
 	f := run(t, func(o *Options) { o.Kept = kept })
-	t.Cleanup(func() { // the disk goes on
+	t.Cleanup(func() { // the disk recovers
 		pipe, err := os.OpenFile(kept+".new", os.O_RDWR, 0)
 		must(t, err)
 		defer pipe.Close()
@@ -68,7 +68,7 @@ func TestADiskThatHangsKeepsNobodyFromFollowing(t *testing.T) {
 	}
 }
 
-func TestAListThatSaysTheSameAtAnotherRevisionIsNotKeptAnew(t *testing.T) {
+func TestListThatDiffersOnlyInRevisionIsNotSavedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, kept := filepath.Join(dir, "list"), filepath.Join(dir, "kept")
@@ -87,13 +87,13 @@ func TestAListThatSaysTheSameAtAnotherRevisionIsNotKeptAnew(t *testing.T) {
 	f := newFollower(path, kept, since())
 	first := look(f, 1, "h:1")
 	if !os.SameFile(first, look(f, 2, "h:1")) {
-		t.Error("it was written anew")
+		t.Error("the list was saved again")
 	}
 	f = newFollower(path, kept, since())
 	_, err := f.last()
 	must(t, err)
 	if !os.SameFile(first, look(f, 3, "h:1")) {
-		t.Error("it was written anew after a start")
+		t.Error("the list was saved again after a start")
 	}
 	if os.SameFile(first, look(f, 4, "h:2")) {
 		t.Error("another list was not kept")

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// pair gives both ends of a connection.
+// pair returns both ends of a connection.
 func pair(t *testing.T) (here, there *net.TCPConn) {
 	t.Helper()
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -31,8 +31,8 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 	return here, there
 }
 
-// TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger: the other way is full, and no read ends it.
-func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *testing.T) {
+// TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound: the other direction is full, so no read ends the link.
+func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 	t.Parallel()
 	loop, err := newLoop()
 	must(t, err)
@@ -73,15 +73,15 @@ func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *test
 	select {
 	case <-ended:
 	case <-time.After(bound):
-		t.Error("it is carried for whom reads nothing")
+		t.Error("the link is still open")
 	}
 	loop.close()
 	voterFar.Close()
 	all.Wait()
 }
 
-// TestTheEndThatComesWithTheLastBytesIsHandedOn: both are there before anybody looks, and are told of once.
-func TestTheEndThatComesWithTheLastBytesIsHandedOn(t *testing.T) {
+// TestCloseThatArrivesWithTheLastBytesIsPassedOn: one event reports both the data and the close.
+func TestCloseThatArrivesWithTheLastBytesIsPassedOn(t *testing.T) {
 	t.Parallel()
 	loop, err := newLoop()
 	must(t, err)
@@ -105,8 +105,8 @@ func TestTheEndThatComesWithTheLastBytesIsHandedOn(t *testing.T) {
 	all.Wait()
 }
 
-// endless is a side of a link that always has more to say, and takes all: files in memory, so that a turn of it depends
-// on nobody else.
+// endless returns a link whose client always has data and whose voter accepts all of it. Both are files in memory, so
+// that a turn depends on no other process.
 func endless(t *testing.T, bytes int64) *link {
 	t.Helper()
 	memory := func(size int64) int {
@@ -128,9 +128,8 @@ func carried(t *testing.T, k *link) int {
 	return int(s.Size)
 }
 
-// TestATurnIsOverAfterItsBytesHoweverTheyAreCarried: what goes by a pipe goes in larger pieces than what goes by a
-// buffer.
-func TestATurnIsOverAfterItsBytesHoweverTheyAreCarried(t *testing.T) {
+// TestTurnEndsAfterItsBytesWithPipesAndBuffers: a pipe moves larger pieces than a buffer does.
+func TestTurnEndsAfterItsBytesWithPipesAndBuffers(t *testing.T) {
 	t.Parallel()
 	for name, pipeless := range map[string]bool{"pipe": false, "buffer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +151,8 @@ func TestATurnIsOverAfterItsBytesHoweverTheyAreCarried(t *testing.T) {
 	}
 }
 
-// TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch has many links that always have more, and one that has said something.
-func TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch(t *testing.T) {
+// TestQuietLinkIsServedAmongBusyOnes has many links with endless data, and one with a single message.
+func TestQuietLinkIsServedAmongBusyOnes(t *testing.T) {
 	t.Parallel()
 	l, err := newLoop()
 	must(t, err)
@@ -192,8 +191,8 @@ func TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch(t *testing.T) {
 	must(t, l.run())
 }
 
-// TestWhoSaysLittleIsCarriedWhileTheBytesOfAnotherNeverEnd is the same with all that runs.
-func TestWhoSaysLittleIsCarriedWhileTheBytesOfAnotherNeverEnd(t *testing.T) {
+// TestQuietClientIsServedWhileAnotherNeverPauses tests the same with real connections and a running loop.
+func TestQuietClientIsServedWhileAnotherNeverPauses(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
 	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
@@ -210,9 +209,9 @@ func TestWhoSaysLittleIsCarriedWhileTheBytesOfAnotherNeverEnd(t *testing.T) {
 	})
 	all.Go(func() { _, _ = io.Copy(io.Discard, much) })
 	for range 20 {
-		must(t, little.SetDeadline(time.Now().Add(bound))) // of each: how fast all are depends on who else runs
+		must(t, little.SetDeadline(time.Now().Add(bound))) // per message: the total depends on the machine's load
 		if !echoes(little) {
-			t.Error("it is not carried")
+			t.Error("it does not arrive")
 			break
 		}
 	}
@@ -220,9 +219,9 @@ func TestWhoSaysLittleIsCarriedWhileTheBytesOfAnotherNeverEnd(t *testing.T) {
 	all.Wait()
 }
 
-// TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence: Linux ends a connection with the first question after the
-// bound, however few there were.
-func TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence(t *testing.T) {
+// TestIdleVoterIsProbedThreeTimesWithinTheBound: Linux closes a connection at the first probe after the bound, however
+// few there were.
+func TestIdleVoterIsProbedThreeTimesWithinTheBound(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
 	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
@@ -250,7 +249,7 @@ func TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence(t *testing.T) {
 }
 
 //nolint:paralleltest // meanwhile nobody gets a file
-func TestAVoterThatWasNotAskedForWantOfFilesIsNotPassedOver(t *testing.T) {
+func TestVoterIsNotAvoidedIfThisHostRanOutOfDescriptors(t *testing.T) {
 	a := serve(t, "n1")
 	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
 	var limit unix.Rlimit

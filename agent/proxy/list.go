@@ -15,42 +15,42 @@ import (
 	"unicode"
 )
 
-// FileName is what the list is called in quorumd's runtime directory.
+// FileName is the list's file name in quorumd's runtime directory.
 const FileName = "voters.json"
 
 // The bounds of a list. A cluster has at most nine voters.
 const (
 	MaxListSize = 64 << 10 // bytes
 	maxVoters   = 64
-	maxText     = 300 // bytes of a name, an address, a reason
+	maxText     = 300 // bytes of a name, an address or a reason
 	version     = 1
 )
 
-// List is what the agent tells the forwarder.
+// List is the agent's list of voters for the proxy.
 type List struct {
 	Version  int     `json:"version"`
 	Cluster  string  `json:"cluster"`  // its ID, hexadecimal
-	Revision int64   `json:"revision"` // of etcd, when this was seen
+	Revision int64   `json:"revision"` // etcd's, when the agent read the voters
 	Voters   []Voter `json:"voters"`
 }
 
-// Voter is one voter of a list.
+// Voter is one entry of a list.
 type Voter struct {
 	Member  string `json:"member"` // its ID, hexadecimal
 	Name    string `json:"name"`
 	Address string `json:"address"` // host and port of its client URL
 	Use     bool   `json:"use"`
-	Why     string `json:"why,omitempty"` // what speaks against it, for people
+	Why     string `json:"why,omitempty"` // why it should not be used, for the operator
 }
 
-// Encode gives the text of a list.
+// Encode returns the list as JSON.
 func (l List) Encode() ([]byte, error) {
 	l.Version = version
 	text, err := json.Marshal(l)
 	return append(text, '\n'), err
 }
 
-// Parse reads a list, whatever the bytes are. One that names nobody is an error: it never means that there is no voter.
+// Parse reads a list from untrusted bytes. A list without voters is an error: it never means that the cluster has none.
 func Parse(text []byte) (List, error) {
 	var l List
 	if len(text) > MaxListSize {
@@ -100,7 +100,7 @@ func (v Voter) check() error {
 	return nil
 }
 
-// text names those that are used, and what speaks against the others.
+// text names the voters that are used, and the reasons against the others.
 func (l List) text() string {
 	var all []string
 	for _, v := range l.Voters {
@@ -120,8 +120,8 @@ func (v Voter) label() string {
 	return v.Name
 }
 
-// Address gives the first of a member's client URLs that another host can reach, as host and port. Where all are of
-// the loopback, as on a desk, it is the first of those; empty when there is none at all.
+// Address returns the host and port of the first of a member's client URLs that other hosts can reach. If all are on
+// the loopback interface, as in a test on one machine, it returns the first; if there is no URL, "".
 func Address(clientURLs []string) string {
 	var found []string
 	for _, text := range clientURLs {
@@ -145,7 +145,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// isSelf tells whether a connection to address would come back to the listener.
+// isSelf reports whether a connection to address would reach the proxy's own listener.
 func isSelf(address, listen string) bool {
 	hostA, portA, _ := net.SplitHostPort(address)
 	hostB, portB, _ := net.SplitHostPort(listen)

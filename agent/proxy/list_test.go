@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAListThatCannotBeMeantIsRefused(t *testing.T) {
+func TestImplausibleListIsRefused(t *testing.T) {
 	t.Parallel()
 	voter := func(address string) string { return fmt.Sprintf(`{"name":"n","address":%q,"use":true}`, address) }
 	many := make([]string, maxVoters+1)
@@ -68,12 +68,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := Parse(again); err != nil {
-			t.Errorf("%q was taken, and %q is not: %v", text, again, err)
+			t.Errorf("%q was accepted, and %q is not: %v", text, again, err)
 		}
 	})
 }
 
-func TestAMembersAddressIsOneThatOtherHostsReach(t *testing.T) {
+func TestAddressIsOneThatOtherHostsReach(t *testing.T) {
 	t.Parallel()
 	for want, urls := range map[string][]string{
 		"192.0.2.1:2379":     {"http://localhost:2379", "http://192.0.2.1:2379", "http://192.0.2.9:2379"},
@@ -82,13 +82,13 @@ func TestAMembersAddressIsOneThatOtherHostsReach(t *testing.T) {
 		"":                   {"unix:///run/etcd.sock", "://", "http://nowhere"},
 	} {
 		if got := Address(urls); got != want {
-			t.Errorf("of %q %q is taken, want %q", urls, got, want)
+			t.Errorf("%q: %q, want %q", urls, got, want)
 		}
 	}
 }
 
-// TestWhatIsNoFileIsNotRead: the file is written by another user, who may put anything in its place.
-func TestWhatIsNoFileIsNotRead(t *testing.T) {
+// TestListThatIsNotARegularFileIsRefused: another user writes the file and may put anything in its place.
+func TestListThatIsNotARegularFileIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -116,7 +116,7 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	}
 }
 
-func TestTheLastListIsKeptForTheNextBootAndNoWrongOne(t *testing.T) {
+func TestLastValidListIsKeptForTheNextBoot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, kept := filepath.Join(dir, "list"), filepath.Join(dir, "kept")
@@ -143,7 +143,7 @@ func since() func() time.Duration {
 	return func() time.Duration { return time.Since(began) }
 }
 
-// write writes a list as the agent does: a new file in the place of the old.
+// write writes a list as the agent does: a new file replaces the old one.
 func write(t testing.TB, path string, l List) {
 	t.Helper()
 	text, err := l.Encode()

@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	chunk = 32 << 10 // bytes that are carried at a time
-	// turnBytes are carried of one connection before others have their turn, however they are carried.
+	chunk = 32 << 10 // bytes copied at a time
+	// turnBytes is how much one connection may copy before the others are served.
 	turnBytes = 256 << 10
-	batch     = 128 // connections that are served before others may look at a link
+	batch     = 128 // connections served before the loop's lock is released
 )
 
-// told is what the epoll tells of a connection: once, when it has become so.
-const told = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
+// watched lists the events of a connection. They are edge-triggered: each change is reported once.
+const watched = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
-// loop carries the bytes of many links in one thread, which waits for all of them in an epoll of its own: a goroutine
-// for each way of each connection would cost a stack each, and for every message one more call to learn that there is
-// no second one, and Go's poller between them a second wait.
+// loop copies the bytes of many links in one thread, with an epoll of its own. A goroutine per direction would cost a
+// stack each, one more read per message to learn that there is no second one, and a wait in Go's poller.
 type loop struct {
-	poll int // an epoll
-	wake int // a file in it, that ends the wait
+	poll int // the epoll's descriptor
+	wake int // an eventfd in it, to end the wait
 
 	mu       sync.Mutex
 	ends     map[int32]*end
-	halves   map[*link]time.Time // of which one side sends no more, and when the other must have ended
-	buffer   *[chunk]byte        // for what is on its way just now
-	spare    []*[chunk]byte      // some that nothing waits in any more
-	drained  *pipe               // for what is much
-	pipes    int                 // that there are
-	pipeless bool                // the kernel does not carry between these connections
-	more     []*end              // of whom there may be more than they had a turn for
+	halves   map[*link]time.Time // half-closed links, and when the other side must have closed
+	buffer   *[chunk]byte        // for the copy in progress
+	spare    []*[chunk]byte      // free buffers
+	drained  *pipe               // a free pipe, for large transfers
+	pipes    int                 // number of pipes in existence
+	pipeless bool                // the kernel cannot splice between these connections
+	more     []*end              // sides that used up their turn and may have more
 	serial   int32
 	closed   bool
 }
@@ -64,9 +63,9 @@ func newLoop() (*loop, error) {
 	return l, nil
 }
 
-// run carries until close.
+// run copies until close is called.
 func (l *loop) run() error {
-	runtime.LockOSThread() // it waits in the kernel, and is woken there
+	runtime.LockOSThread() // the thread blocks in epoll_wait
 	defer runtime.UnlockOSThread()
 	events := make([]unix.EpollEvent, batch)
 	busy := false
@@ -86,7 +85,7 @@ func (l *loop) run() error {
 	}
 }
 
-// turn serves those that have something now, and tells whether some have more, or whether it is over.
+// turn serves the sides that are ready. It reports whether some have more data, and whether the loop is closed.
 func (l *loop) turn(events []unix.EpollEvent) (busy, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,11 +94,11 @@ func (l *loop) turn(events []unix.EpollEvent) (busy, closed bool) {
 	}
 	again := l.more
 	l.more = nil
-	if len(again) > batch { // the rest in the next turn
+	if len(again) > batch { // the rest waits for the next turn
 		again, l.more = again[:batch], slices.Clone(again[batch:])
 	}
 	for _, event := range events {
-		// else its link has ended, and the number may be another one's by now
+		// otherwise the link has ended, and another link may use the number
 		if e := l.ends[event.Fd]; e != nil && e.serial == event.Pad {
 			l.serve(e, event.Events)
 		}
@@ -113,7 +112,7 @@ func (l *loop) turn(events []unix.EpollEvent) (busy, closed bool) {
 	return len(l.more) > 0, false
 }
 
-// serve does for one side of a link what it is ready for.
+// serve handles the events of one side of a link.
 func (l *loop) serve(e *end, now uint32) {
 	e.ready = e.ready || now&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
 	e.last = e.last || now&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
@@ -136,8 +135,8 @@ func (l *loop) serve(e *end, now uint32) {
 	}
 }
 
-// carry hands on what a side has sent, while the other takes it. What that does not take waits, and nothing more is
-// read meanwhile.
+// carry copies what a side has sent, while the other side accepts it. It keeps what was not accepted, and reads nothing
+// more until then.
 func (l *loop) carry(e *end) error {
 	to := e.other
 	for left := turnBytes; left > 0; {
@@ -165,7 +164,7 @@ func (l *loop) carry(e *end) error {
 			l.half(e)
 			return nil
 		}
-		// It is told when there is more. Only that it sends no more may have been told already.
+		// A new event reports more data, except for a close: its event may have come already.
 		e.ready, e.much = n == chunk || e.last, n == chunk && !l.pipeless
 		left -= n
 		sent, err := send(to.fd, l.buffer[:n])
@@ -183,7 +182,7 @@ func (l *loop) carry(e *end) error {
 	return nil
 }
 
-// flush hands on what has waited for a side to take it, and then what more there is.
+// flush sends the data that waited for a side, and then carries on with the other side's data.
 func (l *loop) flush(e *end) error {
 	if p := e.piped; p != nil {
 		if err := p.empty(e.fd); err != nil || p.left > 0 {
@@ -201,7 +200,7 @@ func (l *loop) flush(e *end) error {
 	return l.carry(e.other)
 }
 
-// send sends as much as is taken at once. It is told when the rest may be tried.
+// send writes as much as the descriptor accepts at once. An event reports when it accepts more.
 func send(fd int, data []byte) (sent int, err error) {
 	for sent < len(data) {
 		n, err := unix.Write(fd, data[sent:])
@@ -218,7 +217,7 @@ func send(fd int, data []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// take gives an empty buffer.
+// take returns an empty buffer.
 func (l *loop) take() *[chunk]byte {
 	last := len(l.spare) - 1
 	if last < 0 {
@@ -229,7 +228,7 @@ func (l *loop) take() *[chunk]byte {
 	return b
 }
 
-// give takes back the buffer or the pipe in which something waited for a side.
+// give frees the buffer or pipe that held data for a side.
 func (l *loop) give(e *end) {
 	if e.held != nil && len(l.spare) < batch {
 		l.spare = append(l.spare, e.held)
@@ -241,7 +240,7 @@ func (l *loop) give(e *end) {
 	}
 }
 
-// half hands on that a side sends no more. What then comes the other way has its bound.
+// half passes on that a side has closed its sending side, and bounds how long the other direction may stay open.
 func (l *loop) half(e *end) {
 	e.said, e.ready = true, false
 	bound := clientHalf
@@ -252,21 +251,21 @@ func (l *loop) half(e *end) {
 	if at, ok := l.halves[e.link]; !ok || until.Before(at) {
 		l.halves[e.link] = until
 	}
-	_ = unix.Shutdown(e.other.fd, unix.SHUT_WR) // one that is gone is told of
+	_ = unix.Shutdown(e.other.fd, unix.SHUT_WR) // fails if it is gone, which an event reports
 }
 
-// add begins to carry between both sides of a link.
+// add starts to copy between both sides of a link.
 func (l *loop) add(k *link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || k.over { // its voter may have gone meanwhile, and its numbers be another link's
+	if l.closed || k.over { // its voter may be gone already, and its numbers used by another link
 		return os.ErrClosed
 	}
 	for _, e := range []*end{&k.client, &k.voter} {
 		l.serial++
 		e.serial = l.serial
 		l.ends[int32(e.fd)] = e
-		event := unix.EpollEvent{Events: told, Fd: int32(e.fd), Pad: e.serial}
+		event := unix.EpollEvent{Events: watched, Fd: int32(e.fd), Pad: e.serial}
 		if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, e.fd, &event); err != nil {
 			return err
 		}
@@ -274,14 +273,14 @@ func (l *loop) add(k *link) error {
 	return nil
 }
 
-// drop ends a link, if it has not ended.
+// drop closes a link, if it is still open.
 func (l *loop) drop(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(k)
 }
 
-// end ends a link. Files that are closed leave an epoll by themselves.
+// end closes a link. Closing a descriptor removes it from the epoll.
 func (l *loop) end(k *link) {
 	if k.over {
 		return
@@ -292,11 +291,11 @@ func (l *loop) end(k *link) {
 	delete(l.halves, k)
 	l.give(&k.client)
 	l.give(&k.voter)
-	_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // one that was lost needs no more
+	_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // ending a failed connection needs nothing else
 	k.ended()
 }
 
-// overdue ends the links of which one side has ended and the other takes too long.
+// overdue closes the half-closed links whose time is over.
 func (l *loop) overdue() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +308,7 @@ func (l *loop) overdue() {
 	}
 }
 
-// close ends all links, and run.
+// close closes all links and ends run.
 func (l *loop) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -325,5 +324,5 @@ func (l *loop) close() {
 	l.closed = true
 	var one [8]byte
 	one[0] = 1
-	_, _ = unix.Write(l.wake, one[:]) // it takes eight bytes, in whatever order
+	_, _ = unix.Write(l.wake, one[:]) // an eventfd takes eight bytes; the byte order does not matter
 }

@@ -5,7 +5,7 @@ package proxy
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics gives what is counted, for a registry.
+// Metrics returns a collector of the proxy's counters.
 func (f *Proxy) Metrics() prometheus.Collector {
 	of := []string{"voter", "address"}
 	name := func(name, help string, labels []string) *prometheus.Desc {
@@ -29,14 +29,12 @@ type collector struct {
 	open, used, taken, failed, moved, ended, age *prometheus.Desc
 }
 
-// Describe names the metrics.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.open, c.used, c.taken, c.failed, c.moved, c.ended, c.age} {
 		to <- d
 	}
 }
 
-// Collect gives them as they are now.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	t := c.f.table
 	t.mu.Lock()

@@ -14,16 +14,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Connections to a voter that leaves are closed each at a moment of its own, all over the time for it and none at once:
-// their clients would else come to the next voter together.
-func TestConnectionsToAVoterThatLeavesAreMovedAtMomentsAllOverTheSpread(t *testing.T) {
+// The connections to a leaving voter are closed at random moments spread over the time for it. Otherwise all its
+// clients would reach the next voter at once.
+func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	t.Parallel()
 	const (
 		spread = 10 * time.Second
 		many   = 400
 		parts  = 4
 	)
-	var elapsed time.Duration // however slow the machine is
+	var elapsed time.Duration // measured, as the machine may be slow
 	table := newTable("127.0.0.1:2379", spread, func() time.Duration { return elapsed })
 	leaves := Voter{Name: "n1", Address: "192.0.2.1:2379", Use: true}
 	stays := Voter{Name: "n2", Address: "192.0.2.2:2379", Use: true}
@@ -54,7 +54,7 @@ func TestConnectionsToAVoterThatLeavesAreMovedAtMomentsAllOverTheSpread(t *testi
 		in[min(int(at.Sub(began)*parts/spread), parts-1)]++
 	}
 	for i, n := range in {
-		if n < many/parts/2 { // 50, where 100 are expected: chance has that once in more than a million runs
+		if n < many/parts/2 { // 100 are expected; chance yields fewer than 50 less than once in a million runs
 			t.Errorf("of %d connections %d are moved in part %d of %d of the time", many, n, i+1, parts)
 		}
 	}
@@ -65,9 +65,9 @@ func TestConnectionsToAVoterThatLeavesAreMovedAtMomentsAllOverTheSpread(t *testi
 	}
 }
 
-// The forwarder is up before etcd is, and before an agent has written any list: the first clients are told at once that
-// nobody serves, and later ones are served as soon as an etcd does, by the same forwarder and without anybody's doing.
-func TestAForwarderThatIsUpBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
+// The proxy starts before etcd, and before an agent has written a list. The first clients are reset at once. Later
+// clients are served as soon as an etcd answers, by the same proxy and without an operator.
+func TestProxyStartedBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 2)
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
@@ -81,12 +81,12 @@ func TestAForwarderThatIsUpBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
 	})
 	must(t, err)
 	m.StopAfter(t)
-	testbed.Eventually(t, bound, "etcd to answer through the forwarder", func() bool {
+	testbed.Eventually(t, bound, "etcd to answer through the proxy", func() bool {
 		return healthy(t.Context(), f.Addr())
 	})
 }
 
-// healthy tells whether an etcd answers at an address, and says that it is well.
+// healthy reports whether an etcd at an address answers that it is healthy.
 func healthy(ctx context.Context, at net.Addr) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+"/health", nil)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// candidate is a voter as it looks to a connection that is to go somewhere.
+// candidate is a voter as a target for a new connection.
 type candidate struct {
 	use    bool // the agent wants it used
-	failed bool // it took no connection lately
-	open   int  // connections that it has from here
+	failed bool // refused a connection recently
+	open   int  // connections from this host
 }
 
-// order gives in which order voters are tried, as indices: those that are wanted and take connections before those that
-// took none lately, and those with fewer connections first. Between equals the order of chance decides, which is one
-// of all indices: many hosts with a connection each would else all go to the same voter. Those that are not wanted are
-// left out, or, with all, tried last.
+// order returns the order in which to try the voters, as indices: wanted voters that accept connections before those
+// that recently refused one, and then those with fewer connections. Ties follow chance, a permutation of all indices;
+// otherwise many hosts with one connection each would all choose the same voter. Unwanted voters are left out or, with
+// all, come last.
 func order(voters []candidate, chance []int, all bool) []int {
 	rank := func(c candidate) int {
 		switch {

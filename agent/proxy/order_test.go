@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTheVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
+func TestVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 	t.Parallel()
 	const used, failed = true, true
 	for name, c := range map[string]struct {
@@ -22,7 +22,7 @@ func TestTheVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 			false,
 			[]int{1, 2, 0},
 		},
-		"one that failed last": {
+		"the last one failed": {
 			[]candidate{{used, failed, 0}, {used, false, 9}, {used, false, 8}},
 			false,
 			[]int{2, 1, 0},
@@ -30,9 +30,9 @@ func TestTheVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 		"one unwanted never":     {[]candidate{{false, false, 0}, {used, false, 9}}, false, []int{1}},
 		"but for an old list":    {[]candidate{{false, false, 0}, {used, failed, 9}}, true, []int{1, 0}},
 		"all have failed lately": {[]candidate{{used, failed, 2}, {used, failed, 1}}, false, []int{1, 0}},
-		"nobody":                 {nil, true, []int{}},
+		"no voters":              {nil, true, []int{}},
 	} {
-		for range 20 { // the order of chance must not matter where there is a difference
+		for range 20 { // chance must not matter unless there is a tie
 			if got := order(c.voters, rand.Perm(len(c.voters)), c.all); !slices.Equal(got, c.want) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
@@ -40,7 +40,7 @@ func TestTheVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 	}
 }
 
-func TestBetweenEqualsChanceDecides(t *testing.T) {
+func TestTiesAreBrokenAtRandom(t *testing.T) {
 	t.Parallel()
 	voters := []candidate{{use: true}, {use: true}, {use: true}}
 	for _, chance := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {

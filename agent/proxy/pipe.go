@@ -10,41 +10,41 @@ import (
 )
 
 const (
-	// pipeBytes is how much one takes of what waits in the kernel, and so at most what a side leaves in it that does
-	// not read.
+	// pipeBytes is the size of a pipe, and so the most it holds for a side that does not read.
 	pipeBytes = 256 << 10
-	// mostPipes bounds them in a loop: of more sides that take nothing what waits lies in buffers, which are smaller.
+	// mostPipes bounds the pipes of a loop. Further sides that do not read hold their data in buffers, which are
+	// smaller.
 	mostPipes = 8
-	// littleBytes is what a pipe is not worth: one call more for each message costs more than to copy it twice.
+	// littleBytes is how much is too little for a pipe: its extra call per message costs more than a second copy.
 	littleBytes = chunk / 2
 )
 
-// pipe carries what is much from one connection to another without a copy: the kernel hands its pages on.
+// pipe moves large transfers from one connection to another without a copy: the kernel passes its pages on.
 type pipe struct {
 	read, write int
 	left        int // bytes in it
 }
 
-// newPipe gives one, or nil where the machine has none to give: then there are buffers.
+// newPipe returns a new pipe, or nil if the kernel has none to spare. Then buffers are used.
 func newPipe() *pipe {
 	var fds [2]int
 	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
 		return nil
 	}
-	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeBytes) // a smaller one carries less at a time
+	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeBytes) // a smaller pipe works, with less at a time
 	return &pipe{read: fds[0], write: fds[1]}
 }
 
 func (p *pipe) close() { _, _ = unix.Close(p.read), unix.Close(p.write) }
 
-// fill takes of what a connection has sent; 0 when it has sent its last.
+// fill moves data from a connection into the pipe. It returns 0 after the last byte.
 func (p *pipe) fill(from, most int) (n int, err error) {
 	n, err = splice(from, p.write, most)
 	p.left += n
 	return n, err
 }
 
-// empty hands on as much as is taken at once.
+// empty moves as much to a connection as that accepts at once.
 func (p *pipe) empty(to int) error {
 	for p.left > 0 {
 		n, err := splice(p.read, to, p.left)
@@ -68,7 +68,7 @@ func splice(from, to, most int) (int, error) {
 	}
 }
 
-// pour carries what a side sends much of, at most so many bytes. It tells how many, and whether there may be more.
+// pour moves up to most bytes from a side through a pipe. It returns how many, and whether there may be more.
 func (l *loop) pour(e *end, most int) (n int, more bool, err error) {
 	p := l.pipe()
 	if p == nil {
@@ -82,7 +82,7 @@ func (l *loop) pour(e *end, most int) (n int, more bool, err error) {
 		e.much = false
 		return 0, e.last, nil
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSYS):
-		// what splice cannot carry, or may not, goes through a buffer
+		// what splice cannot move goes through a buffer
 		l.pipeless, e.much = true, false
 		return 0, true, nil
 	case err != nil:
@@ -93,7 +93,7 @@ func (l *loop) pour(e *end, most int) (n int, more bool, err error) {
 	}
 	e.much = n >= min(most, littleBytes)
 	if err := p.empty(e.other.fd); err != nil {
-		l.drained = nil // it is the link's no more, nor fit for another
+		l.drained = nil // data may be left in it
 		p.close()
 		l.pipes--
 		return n, false, err
@@ -105,7 +105,7 @@ func (l *loop) pour(e *end, most int) (n int, more bool, err error) {
 	return n, true, nil
 }
 
-// pipe gives an empty one; nil when there is none.
+// pipe returns an empty pipe, or nil if there is none.
 func (l *loop) pipe() *pipe {
 	if l.drained == nil && !l.pipeless && l.pipes < mostPipes {
 		if l.drained = newPipe(); l.drained != nil {
@@ -115,7 +115,7 @@ func (l *loop) pipe() *pipe {
 	return l.drained
 }
 
-// keep takes back a pipe that nothing is in any more, or closes it: with what is left in it, it fits nobody else.
+// keep takes an empty pipe back for reuse, or closes it. One with data left in it must not serve another link.
 func (l *loop) keep(p *pipe) {
 	if p.left == 0 && l.drained == nil {
 		l.drained = p

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// carrying is a loop with links of which both far ends are at hand.
+// carrying is a loop, with both far ends of its links.
 type carrying struct {
 	*loop
 	t   *testing.T
@@ -43,8 +43,8 @@ func carry(t *testing.T) *carrying {
 	return c
 }
 
-// link gives the far ends of a link on which the client has sent more than its voter takes, before anybody looks; send
-// sends it, beside the test.
+// link returns the far ends of a link on which the client has sent more than the voter accepts, before the loop runs.
+// send sends it in a goroutine.
 func (c *carrying) link(send func(client *net.TCPConn)) (client, voter *net.TCPConn) {
 	c.t.Helper()
 	near, client := pair(c.t)
@@ -60,12 +60,12 @@ func (c *carrying) link(send func(client *net.TCPConn)) (client, voter *net.TCPC
 	})
 	k, err := newLink(c.loop, near, far, func() {})
 	must(c.t, err)
-	k.client.much = true // as after a chunk that was full
+	k.client.much = true // as after a full chunk
 	must(c.t, c.add(k))
 	return client, voter
 }
 
-// piped counts the pipes that there are, and those in which something waits.
+// piped returns how many pipes exist, and how many hold data.
 func (c *carrying) piped() (pipes, wait int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,9 +77,9 @@ func (c *carrying) piped() (pipes, wait int) {
 	return c.pipes, wait
 }
 
-// TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs: some wait in pipes, the others in buffers, and when
-// they are read at last, it was all there.
-func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T) {
+// TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders: some data waits in pipes, the rest in buffers, and all
+// of it arrives once it is read.
+func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	t.Parallel()
 	c := carry(t)
 	const size, links = 2 << 20, 2 * mostPipes
@@ -115,7 +115,7 @@ func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T
 	read.Wait()
 	for i := range links {
 		if string(got[i].Sum(nil)) != string(sums[i].Sum(nil)) {
-			t.Errorf("what came by link %d is not what was sent", i)
+			t.Errorf("link %d delivered other data than was sent", i)
 		}
 	}
 	if pipes, wait := c.piped(); wait != 0 || pipes > 1 {
@@ -123,12 +123,12 @@ func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T
 	}
 }
 
-// TestAPipeInWhichSomethingIsLeftCarriesForNobodyElse: a link ends while its voter takes nothing.
-func TestAPipeInWhichSomethingIsLeftCarriesForNobodyElse(t *testing.T) {
+// TestPipeWithDataLeftIsNotReused: a link ends while its voter accepts nothing.
+func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 	t.Parallel()
 	c := carry(t)
 	_, voter := c.link(func(client *net.TCPConn) {
-		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // until it is reset
+		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // until the reset
 	})
 	testbed.Eventually(t, bound, "a pipe to be full", func() bool { _, wait := c.piped(); return wait == 1 })
 	must(t, voter.SetLinger(0))
@@ -140,14 +140,14 @@ func TestAPipeInWhichSomethingIsLeftCarriesForNobodyElse(t *testing.T) {
 		if _, err := client.Write(make([]byte, size)); err != nil {
 			t.Error(err)
 		}
-		_ = client.CloseWrite() // who reads sees it
+		_ = client.CloseWrite() // a reader sees the end
 	})
 	must(t, voter.SetReadDeadline(time.Now().Add(bound)))
 	all, err := io.ReadAll(voter)
 	must(t, err)
 	for _, b := range all {
 		if b != 0 {
-			t.Fatal("it has what was another's")
+			t.Fatal("it received data of another link")
 		}
 	}
 	if len(all) != size {

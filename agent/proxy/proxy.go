@@ -1,20 +1,20 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxy carries the TCP connections of local clients to etcd's voters, on hosts that hold none. It runs in a
-// process of its own (quorumd proxy) and looks at no byte: TLS goes from the client to etcd and back.
+// Package proxy relays the TCP connections of local clients to etcd's voters, on hosts without a member. It runs in a
+// process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
 // It promises:
-//   - Only to voters that are wanted. The agent decides which (policy.Forwards) and writes them into a file; of them
-//     the one with the fewest connections from here is tried first, and one that lately took none is tried last.
-//   - Without the agent, too. A list that is not written anew stays in force, until it is read again; what it says
-//     against voters is then a preference and no refusal. Before there was a list, cluster.endpoints serve.
-//   - Connections stay where they are, until their voter is not wanted any more: then each is closed at a moment of its
-//     own within Spread, and stays after all when the voter is wanted again by then. A client connects anew.
-//   - An end at once. When no voter takes a connection within the bound, the client's is reset: the port stays this
-//     process's, nobody else can take it, and the client sees an error now instead of a silence.
-//   - Bounded. Connections, the list, each attempt and each half that is left of a connection. One on which nothing
-//     moves has neither a buffer nor a goroutine.
+//   - Wanted voters only. The agent decides which (policy.Forwards) and writes them into a file. The proxy first tries
+//     the one with the fewest connections from here, and last the ones that recently refused a connection.
+//   - Independence from the agent. A list that is no longer updated stays in force until the next one; its
+//     reasons against voters then are a preference, not a refusal. Before the first list, cluster.endpoints serve.
+//   - Stable connections. A connection is closed only if its voter is no longer wanted: at a random moment within
+//     Spread, and not at all if the voter is wanted again by then. The client reconnects.
+//   - Fast failure. If no voter accepts a connection within the bound, the client's connection is reset. The port stays
+//     with this process, no other can take it, and the client sees an error at once instead of a timeout.
+//   - Bounds on connections, the list, each attempt and each half-closed connection. An idle connection has neither a
+//     buffer nor a goroutine.
 package proxy
 
 import (
@@ -30,49 +30,49 @@ import (
 )
 
 const (
-	attemptBound = 2 * time.Second // of one voter to take a connection
-	searchBound  = 5 * time.Second // of all of them
-	avoidFor     = 5 * time.Second // a voter that took none is tried last
-	// agedAfter is when a list that the agent does not write anew counts as old. It writes each half a minute.
+	attemptBound = 2 * time.Second // for one voter to accept a connection
+	searchBound  = 5 * time.Second // for all of them
+	avoidFor     = 5 * time.Second // a voter that refused a connection is tried last
+	// agedAfter is the age from which a list counts as old. The agent writes the list every half minute.
 	agedAfter  = 5 * time.Minute
 	followEach = time.Second
 	mostLoops  = 4
 	moveEach   = 250 * time.Millisecond
-	// moveAfter is how long a voter must be unwanted before the first connection to it is closed: one lost answer moves
-	// nobody.
+	// moveAfter is how long a voter must be unwanted before the first connection to it is closed. One lost answer
+	// closes none.
 	moveAfter = 2 * time.Second
 )
 
-// Options are what a forwarder is made of.
+// Options configure a proxy.
 type Options struct {
 	Listen  string   // host and port
-	Static  []string // host and port of each of cluster.endpoints: used until there is a list
+	Static  []string // host and port of each of cluster.endpoints, used until there is a list
 	List    string   // path of the list that the agent writes
-	Kept    string   // path where the last list is kept for the next boot; empty: nowhere
-	Most    int      // connections at a time
+	Kept    string   // path of the list kept for the next boot; empty: none
+	Most    int      // limit of connections
 	Spread  time.Duration
-	Loops   int                  // threads that carry; at least one
-	Elapsed func() time.Duration // a clock that does not jump
+	Loops   int                  // threads that copy; at least one
+	Elapsed func() time.Duration // a monotonic clock
 	Logger  *slog.Logger
-	// Changed is told in a line how things are, whenever that may have changed. It must not wait; nil: nobody is.
+	// Changed receives the status line whenever it may have changed. It must not block; it may be nil.
 	Changed func(status string)
 }
 
-// Proxy is a listener and what goes through it. Make it with New, then Listen, then Serve once.
+// Proxy is a listener and its connections. Make it with New, then call Listen, then Serve once.
 type Proxy struct {
-	opt      Options
-	log      *slog.Logger
-	table    *table
-	loops    []*loop
-	list     *follower
-	agedTold bool // it was told that the list is old
-	listener net.Listener
-	links    sync.WaitGroup
-	full     lately // refused because of their number
-	none     lately // reset because no voter took them
+	opt        Options
+	log        *slog.Logger
+	table      *table
+	loops      []*loop
+	list       *follower
+	agedLogged bool // that the list is old was logged
+	listener   net.Listener
+	links      sync.WaitGroup
+	full       lately // connections refused over the limit
+	none       lately // connections reset because no voter accepted them
 }
 
-// New makes one that sends to the static endpoints, or where the last list says that is kept.
+// New returns a proxy for the voters of the kept list, or for the static endpoints if there is none.
 func New(o Options) *Proxy {
 	f := &Proxy{
 		opt: o, log: o.Logger,
@@ -89,9 +89,9 @@ func New(o Options) *Proxy {
 	return f
 }
 
-// Listen takes the address.
+// Listen opens the listening socket.
 func (f *Proxy) Listen(ctx context.Context) (err error) {
-	// A local client cannot vanish without its connection: there is nothing to ask about.
+	// A local client cannot vanish without its connection, so keepalive probes are not needed.
 	config := net.ListenConfig{KeepAlive: -1}
 	if f.listener, err = config.Listen(ctx, "tcp", f.opt.Listen); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w; see what else listens there (ss -ltnp), or set another "+
@@ -100,10 +100,10 @@ func (f *Proxy) Listen(ctx context.Context) (err error) {
 	return nil
 }
 
-// Addr is where it listens.
+// Addr returns the address of the listener.
 func (f *Proxy) Addr() net.Addr { return f.listener.Addr() }
 
-// Serve forwards until the context ends; then all connections are closed.
+// Serve relays connections until the context ends, and then closes them all.
 func (f *Proxy) Serve(ctx context.Context) error {
 	asked := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -126,7 +126,7 @@ func (f *Proxy) Serve(ctx context.Context) error {
 			return context.Cause(ctx)
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("cannot listen for clients any more: %w", err)
-		case err != nil: // the machine lacks something; the client waits in the queue of the listener
+		case err != nil: // out of resources; the client waits in the listen queue
 			f.log.Warn("cannot accept a connection; retrying", "error", err)
 			wait(ctx, 100*time.Millisecond)
 			continue
@@ -145,7 +145,7 @@ func (f *Proxy) Serve(ctx context.Context) error {
 	}
 }
 
-// startLoops has as many threads carry as there are processors for them.
+// startLoops starts the copying threads, as many as the options say.
 func (f *Proxy) startLoops(cancel context.CancelCauseFunc) error {
 	for range max(1, min(f.opt.Loops, mostLoops)) {
 		l, err := newLoop()
@@ -169,8 +169,8 @@ func (f *Proxy) closeLoops() {
 	}
 }
 
-// forward finds a voter for a client, and has their bytes carried until one of them ends. It does not wait for that:
-// what the search has needed of memory is given back.
+// forward finds a voter for a client and hands both connections to a loop. It does not wait for their end, so that the
+// memory of the search is freed.
 func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 	place, voter, err := f.connect(ctx)
 	var l *link
@@ -196,19 +196,19 @@ func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 	}
 }
 
-// connect asks one voter after the other to take a connection.
+// connect tries one voter after the other.
 func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchBound)
 	defer cancel()
 	dialer := net.Dialer{Timeout: attemptBound, KeepAliveConfig: keepAlive(), Control: boundSilence}
-	failed := errors.New("there is none to ask")
+	failed := errors.New("there is no voter to try")
 	for i, p := range f.table.order() {
 		conn, err := dialer.DialContext(ctx, "tcp", p.address)
 		if err == nil {
 			f.table.answered(p)
 			return p, conn.(*net.TCPConn), nil //nolint:forcetypeassert // it was dialled as one of TCP
 		}
-		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) { // else it was not even asked
+		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) { // otherwise the voter was never tried
 			f.table.failed(p)
 		}
 		err = fmt.Errorf("%s: %w", p.name, err)
@@ -246,7 +246,7 @@ func (f *Proxy) followAll(ctx context.Context) {
 	}
 }
 
-// follow reads the list if there is a newer one. What cannot be read changes nothing, and is told once.
+// follow reads the list if there is a newer one. An unreadable list changes nothing, and is logged once.
 func (f *Proxy) follow() {
 	l, news, err := f.list.look()
 	switch {
@@ -259,37 +259,37 @@ func (f *Proxy) follow() {
 		}
 	}
 	f.table.age(f.list.old())
-	before := f.agedTold
-	if f.agedTold = f.list.age() > agedAfter; f.agedTold && !before {
+	before := f.agedLogged
+	if f.agedLogged = f.list.age() > agedAfter; f.agedLogged && !before {
 		f.log.Warn("list of voters is out of date; excluded voters are used if no other accepts a "+
 			"connection", "age", f.list.age().Round(time.Second), "limit", agedAfter, "remedy",
 			"check why quorumd.service does not write it")
 	}
 }
 
-// Status says in a line how things are.
+// Status returns the status line.
 func (f *Proxy) Status() string { return f.table.status() }
 
-// lately holds back a line of the log that would come again and again.
+// lately limits a repeated log line.
 type lately struct {
 	elapsed func() time.Duration
 	mu      sync.Mutex
-	told    time.Duration
+	logged  time.Duration
 	times   int
 }
 
-// tell tells at once what is new, and then once a minute how often it was.
+// tell logs the first occurrence at once, and then once a minute how many there were.
 func (l *lately) tell(tell func(times int)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.times++
-	if now := l.elapsed(); l.told == 0 || now-l.told >= time.Minute {
+	if now := l.elapsed(); l.logged == 0 || now-l.logged >= time.Minute {
 		tell(l.times)
-		l.told, l.times = now, 0
+		l.logged, l.times = now, 0
 	}
 }
 
-// wait waits for a while, or for the end.
+// wait waits for d or for the end of the context.
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

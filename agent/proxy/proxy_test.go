@@ -28,7 +28,7 @@ const bound = 20 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a voter as far as a forwarder can tell: it takes connections, says its name and then what it hears.
+// server plays a voter: it accepts connections, sends its name and then echoes.
 type server struct {
 	net.Listener
 	name string
@@ -65,7 +65,7 @@ func serve(t *testing.T, name string) *server {
 	return s
 }
 
-// kill ends it as a process ends: its port and its connections go.
+// kill closes the listener and all connections, as the end of a process does.
 func (s *server) kill() {
 	s.Close()
 	s.mu.Lock()
@@ -79,8 +79,8 @@ func (s *server) voter(use bool) Voter {
 	return Voter{Member: s.name, Name: s.name, Address: s.Addr().String(), Use: use, Why: "is SLOW"}
 }
 
-// forwarder is one that runs for a test.
-type forwarder struct {
+// testProxy is a proxy that runs for a test.
+type testProxy struct {
 	*Proxy
 	list string
 	now  atomic.Int64 // added to the clock
@@ -96,9 +96,9 @@ func (l *lines) Write(b []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock();
 
 func (l *lines) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
-func run(t *testing.T, change func(o *Options)) *forwarder {
+func run(t *testing.T, change func(o *Options)) *testProxy {
 	t.Helper()
-	f := &forwarder{list: filepath.Join(t.TempDir(), FileName), said: &lines{}}
+	f := &testProxy{list: filepath.Join(t.TempDir(), FileName), said: &lines{}}
 	clock := since()
 	o := Options{
 		Listen: "127.0.0.1:0", List: f.list, Most: 100, Spread: 500 * time.Millisecond,
@@ -124,12 +124,12 @@ func run(t *testing.T, change func(o *Options)) *forwarder {
 	return f
 }
 
-// client connects, and gives who answers; nobody, where the connection is reset.
-func (f *forwarder) client(t *testing.T) (*net.TCPConn, string) {
+// client connects and returns the name of the server that answers, "" if the connection is reset.
+func (f *testProxy) client(t *testing.T) (*net.TCPConn, string) {
 	t.Helper()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(t.Context(), "tcp", f.Addr().String())
-	if errors.Is(err, syscall.ECONNRESET) { // so soon that it has not even been told that it stands
+	if errors.Is(err, syscall.ECONNRESET) { // reset before the connection was even reported as established
 		return nil, ""
 	}
 	must(t, err)
@@ -142,18 +142,18 @@ func (f *forwarder) client(t *testing.T) (*net.TCPConn, string) {
 	return conn.(*net.TCPConn), string(name)
 }
 
-func (f *forwarder) lists(t *testing.T, voters ...Voter) {
+func (f *testProxy) lists(t *testing.T, voters ...Voter) {
 	t.Helper()
 	write(t, f.list, List{Voters: voters})
 }
 
-// shows waits until the status has a text, and says until the log has.
-func (f *forwarder) shows(t *testing.T, text string) {
+// shows waits until the status contains a text; says waits for one in the log.
+func (f *testProxy) shows(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the status to show "+text, func() bool { return strings.Contains(f.Status(), text) })
 }
 
-func (f *forwarder) says(t *testing.T, text string) {
+func (f *testProxy) says(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the log to say "+text, func() bool { return strings.Contains(f.said.String(), text) })
 }
@@ -165,7 +165,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// echoes tells whether a connection carries bytes there and back.
+// echoes reports whether a connection carries bytes both ways.
 func echoes(conn net.Conn) bool {
 	got := make([]byte, 4)
 	_, err := io.WriteString(conn, "ping")
@@ -175,7 +175,7 @@ func echoes(conn net.Conn) bool {
 	return err == nil && string(got) == "ping"
 }
 
-func TestConnectionsGoToTheVotersOfTheListEvenly(t *testing.T) {
+func TestConnectionsAreSpreadEvenlyOverTheVoters(t *testing.T) {
 	t.Parallel()
 	a, b, c := serve(t, "n1"), serve(t, "n2"), serve(t, "n3")
 	f := run(t, nil)
@@ -186,7 +186,7 @@ func TestConnectionsGoToTheVotersOfTheListEvenly(t *testing.T) {
 		conn, name := f.client(t)
 		got[name]++
 		if !echoes(conn) {
-			t.Fatalf("%s does not answer through the forwarder", name)
+			t.Fatalf("%s does not answer through the proxy", name)
 		}
 	}
 	if got["n1"] != 5 || got["n2"] != 5 {
@@ -204,8 +204,8 @@ func TestConnectionsGoToTheVotersOfTheListEvenly(t *testing.T) {
 	}
 }
 
-// gauges reads a metric as a scrape does, by voter.
-func gauges(t *testing.T, f *forwarder, name string) map[string]float64 {
+// gauges reads a metric by voter, as a scrape does.
+func gauges(t *testing.T, f *testProxy, name string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	must(t, registry.Register(f.Metrics()))
@@ -227,7 +227,7 @@ func gauges(t *testing.T, f *forwarder, name string) map[string]float64 {
 	return got
 }
 
-func TestOnlyConnectionsToAVoterThatIsNotWantedAreMoved(t *testing.T) {
+func TestOnlyConnectionsToAnUnwantedVoterAreClosed(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
@@ -254,7 +254,7 @@ func TestOnlyConnectionsToAVoterThatIsNotWantedAreMoved(t *testing.T) {
 	}
 }
 
-func TestAVoterThatIsWantedAgainAtOnceKeepsItsConnections(t *testing.T) {
+func TestVoterThatIsWantedAgainAtOnceKeepsItsConnections(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
@@ -268,11 +268,11 @@ func TestAVoterThatIsWantedAgainAtOnceKeepsItsConnections(t *testing.T) {
 	f.now.Add(int64(10 * moveAfter))
 	f.table.move()
 	if !echoes(conn) {
-		t.Error("it was moved for a moment's verdict")
+		t.Error("the connection was closed after a moment")
 	}
 }
 
-func TestWithoutAListTheEndpointsServeAndThenTheirConnectionsStay(t *testing.T) {
+func TestEndpointsServeWithoutAListAndTheirConnectionsStay(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
 	f := run(t, func(o *Options) { o.Static = []string{"127.0.0.1:1", a.Addr().String()} })
@@ -287,7 +287,7 @@ func TestWithoutAListTheEndpointsServeAndThenTheirConnectionsStay(t *testing.T) 
 	}
 }
 
-func TestAVoterThatTakesNoConnectionIsPassedOver(t *testing.T) {
+func TestVoterThatAcceptsNoConnectionIsSkipped(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
@@ -301,7 +301,7 @@ func TestAVoterThatTakesNoConnectionIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestWhenNoVoterTakesAConnectionTheClientIsToldAtOnce(t *testing.T) {
+func TestClientIsResetAtOnceIfNoVoterAccepts(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
 	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
@@ -314,14 +314,14 @@ func TestWhenNoVoterTakesAConnectionTheClientIsToldAtOnce(t *testing.T) {
 	f.says(t, "no voter accepted them")
 }
 
-func TestAConnectionMoreThanThereMayBeIsResetAndTheOthersStay(t *testing.T) {
+func TestConnectionOverTheLimitIsResetAndTheOthersStay(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
 	f := run(t, func(o *Options) { o.Static, o.Most = []string{a.Addr().String()}, 2 })
 	one, _ := f.client(t)
 	two, _ := f.client(t)
 	if _, name := f.client(t); name != "" {
-		t.Error("a third is taken")
+		t.Error("a third connection is accepted")
 	}
 	if !echoes(one) || !echoes(two) {
 		t.Error("the first two have broken")
@@ -329,21 +329,21 @@ func TestAConnectionMoreThanThereMayBeIsResetAndTheOthersStay(t *testing.T) {
 	one.Close()
 	testbed.Eventually(t, bound, "room", func() bool { return strings.HasPrefix(f.Status(), "1 ") })
 	if _, name := f.client(t); name != "n1" {
-		t.Error("there is room again, and it is not taken")
+		t.Error("a place is free, and the connection is refused")
 	}
 	if !strings.Contains(f.said.String(), "connections refused: limit reached") {
-		t.Errorf("nothing was said of it: %s", f.said)
+		t.Errorf("it is not logged: %s", f.said)
 	}
 }
 
-func TestAListThatIsOldOrWrongMovesNobodyAndRefusesNobody(t *testing.T) {
+func TestOldOrInvalidListClosesAndRefusesNoConnection(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
 	f.lists(t, a.voter(true), b.voter(false))
 	f.shows(t, "n2 0 (")
 	conn, _ := f.client(t)
-	write(t, f.list, List{}) // names nobody
+	write(t, f.list, List{}) // an empty list
 	f.says(t, "it names no voter")
 	f.now.Add(int64(agedAfter + time.Second))
 	f.shows(t, "the list is old")
@@ -352,11 +352,11 @@ func TestAListThatIsOldOrWrongMovesNobodyAndRefusesNobody(t *testing.T) {
 	}
 	a.kill()
 	if _, name := f.client(t); name != "n2" {
-		t.Errorf("%q answers, want n2: what speaks against it is long ago", name)
+		t.Errorf("%q answers, want n2: the reason against it is outdated", name)
 	}
 }
 
-func TestAnAddressThatLeadsBackIsLeftOut(t *testing.T) {
+func TestAddressOfTheProxyItselfIsIgnored(t *testing.T) {
 	t.Parallel()
 	table := newTable("127.0.0.1:2379", 0, since())
 	table.static([]string{"localhost:2379", "127.0.0.1:2379", "192.0.2.1:2379"})
@@ -365,26 +365,26 @@ func TestAnAddressThatLeadsBackIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestBytesArriveAllAndInOrderAlsoForASlowReader(t *testing.T) {
+func TestSlowReaderReceivesAllBytesInOrder(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
 	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
 	conn, _ := f.client(t)
-	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // 8 MiB: more than all buffers on the way
+	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // 8 MiB: more than all buffers on the way hold
 	var written sync.WaitGroup
 	written.Go(func() {
 		_, _ = conn.Write(sent)
 		_ = conn.CloseWrite()
 	})
 	testbed.Eventually(t, bound, "the buffers to be full", func() bool { return queued(t, conn) > 0 })
-	got, err := io.ReadAll(conn) // also: its half is open after the other has ended
+	got, err := io.ReadAll(conn) // works on the half that stays open after the other has closed
 	written.Wait()
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
 	}
 }
 
-// queued is how many bytes lie ready that nobody has read.
+// queued returns how many received bytes are unread.
 func queued(t *testing.T, conn *net.TCPConn) (n int) {
 	raw, err := conn.SyscallConn()
 	must(t, err)
@@ -395,7 +395,7 @@ func queued(t *testing.T, conn *net.TCPConn) (n int) {
 	return n
 }
 
-func TestAVoterThatDiesResetsOnlyItsOwnClients(t *testing.T) {
+func TestDeadVoterResetsOnlyItsOwnClients(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String(), b.Addr().String()} })

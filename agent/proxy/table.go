@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// table is who may be connected to, and who is.
+// table holds the voters that may be used, and the connections to them.
 type table struct {
 	listen  string
 	spread  time.Duration
@@ -22,30 +22,30 @@ type table struct {
 	mu      sync.Mutex
 	places  []*place // of the list in force, and those that still have connections
 	aged    bool     // the list is old
-	links   int      // connections of clients, also those that no voter has taken yet
-	refused uint64   // because of their number
-	reset   uint64   // because no voter took them
+	links   int      // connections of clients, including those without a voter yet
+	refused uint64   // over the limit
+	reset   uint64   // because no voter accepted them
 }
 
-// place is where connections go: a voter's address.
+// place is a voter's address, and its connections.
 type place struct {
 	address, name string
 	use           bool
 	why           string
-	unwanted      time.Duration       // since when it is not to be used
+	unwanted      time.Duration       // since when it is unwanted
 	avoid         time.Duration       // until then it is tried last
-	links         map[*link]time.Time // connections, and when they are moved; zero while they are not
-	moving        bool                // some are
-	taken         uint64              // connections that it has taken
-	failures      uint64              // that it has not
-	moved         uint64              // that were closed because it is not wanted
+	links         map[*link]time.Time // connections, and when each is closed; zero if it stays
+	moving        bool                // some of its connections are to be closed
+	taken         uint64              // connections accepted
+	failures      uint64              // connections refused
+	moved         uint64              // connections closed because it is unwanted
 }
 
 func newTable(listen string, spread time.Duration, elapsed func() time.Duration) *table {
 	return &table{listen: listen, spread: spread, elapsed: elapsed}
 }
 
-// static has all addresses used: nothing is known of them.
+// static makes all addresses usable, as nothing is known about them.
 func (t *table) static(addresses []string) {
 	var l List
 	for _, a := range addresses {
@@ -54,7 +54,8 @@ func (t *table) static(addresses []string) {
 	t.update(l)
 }
 
-// update takes a list. It tells whether anything is different now. A voter whose address leads back here is left out.
+// update applies a list and reports whether it changed anything. It leaves out a voter whose address is the proxy's
+// own.
 func (t *table) update(l List) (different bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,11 +79,11 @@ func (t *table) update(l List) (different bool) {
 		p.name, p.why = v.label(), v.Why
 		now = append(now, p)
 	}
-	for _, address := range slices.Sorted(maps.Keys(before)) { // no voters any more
+	for _, address := range slices.Sorted(maps.Keys(before)) { // no longer voters
 		p := before[address]
 		different = different || p.use
 		p.want(false, t.elapsed())
-		p.why = "is no voter"
+		p.why = "is no longer a voter"
 		if len(p.links) > 0 {
 			now = append(now, p)
 		}
@@ -91,7 +92,7 @@ func (t *table) update(l List) (different bool) {
 	return different
 }
 
-// want notes since when a place is not wanted.
+// want records since when a place is unwanted.
 func (p *place) want(use bool, now time.Duration) {
 	if p.use && !use {
 		p.unwanted = now
@@ -99,14 +100,14 @@ func (p *place) want(use bool, now time.Duration) {
 	p.use = use
 }
 
-// age says whether the list is old.
+// age records whether the list is old.
 func (t *table) age(aged bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.aged = aged
 }
 
-// order gives whom to try for a new connection, the best first.
+// order returns the voters to try for a new connection, the best first.
 func (t *table) order() []*place {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,8 +123,8 @@ func (t *table) order() []*place {
 	return tried
 }
 
-// move closes what is due of the connections to places that are not wanted. An old list moves nobody: it may be wrong
-// by now.
+// move closes the connections to unwanted places that are due. With an old list it closes none, as the list may be
+// wrong.
 func (t *table) move() {
 	var due []*link
 	t.mu.Lock()
@@ -152,7 +153,7 @@ func (t *table) move() {
 	}
 }
 
-// admit counts a client's connection in, unless there are as many as there may be.
+// admit counts a client's connection, unless the limit is reached.
 func (t *table) admit(most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,14 +165,14 @@ func (t *table) admit(most int) bool {
 	return true
 }
 
-// unserved counts one that no voter has taken.
+// unserved counts a connection that no voter accepted.
 func (t *table) unserved() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reset++
 }
 
-// leave counts it out.
+// leave counts a connection's end.
 func (t *table) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,7 +183,7 @@ func (t *table) add(p *place, l *link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.links[l] = time.Time{}
-	if !slices.Contains(t.places, p) { // it went while it was being connected to
+	if !slices.Contains(t.places, p) { // removed while the connection was being made
 		t.places = append(t.places, p)
 	}
 }
@@ -205,7 +206,7 @@ func (t *table) failed(p *place) {
 	p.avoid, p.failures = t.elapsed()+avoidFor, p.failures+1
 }
 
-// status says in a line where the connections are.
+// status returns where the connections are, in one line.
 func (t *table) status() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

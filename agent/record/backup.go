@@ -5,26 +5,26 @@ package record
 
 import "time"
 
-// Backup is how the last snapshots went. It has no lease.
+// Backup is the result of the last snapshot jobs. It has no lease.
 type Backup struct {
 	Version int `json:"version"`
 
 	Name     string    `json:"name,omitempty"` // of the last one that was saved
 	Saved    time.Time `json:"saved,omitzero"`
-	Host     string    `json:"host,omitempty"` // the name of the host whose agent has saved it
+	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved it
 	Revision int64     `json:"revision,omitempty"`
 	Size     int64     `json:"size,omitempty"` // of the database, in bytes
-	// ManifestSHA256 is the SHA-256 of its manifest as it was stored, in hexadecimal.
+	// ManifestSHA256 is the SHA-256 of its manifest as stored, in hexadecimal.
 	ManifestSHA256 string `json:"manifestSha256,omitempty"`
 
-	Failed     time.Time `json:"failed,omitzero"` // when one was tried in vain since
+	Failed     time.Time `json:"failed,omitzero"` // the last failed attempt since then
 	FailedHost string    `json:"failedHost,omitempty"`
 	Cause      string    `json:"cause,omitempty" bound:"text"`
 
 	Extra Extra `json:"-"`
 }
 
-// Saving says who is taking a snapshot. It lies under a lease: whoever ends without a word frees the place.
+// Saving is the claim of a host to a snapshot job. It has a lease, which frees the claim if the agent dies.
 type Saving struct {
 	Version int       `json:"version"`
 	Host    string    `json:"host"` // its name
@@ -32,8 +32,8 @@ type Saving struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Backup is the key of how the last snapshots went.
+// Backup is the key of the result of the last snapshot jobs.
 func (k Keys) Backup() string { return k.prefix + "snapshots" }
 
-// Saving is the key of who is taking a snapshot.
+// Saving is the key of the claim to save a snapshot.
 func (k Keys) Saving() string { return k.prefix + "snapshot-now" }

@@ -16,32 +16,32 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what a record holds. The sum of all that a record can hold is under MaxBytes, but for the hosts of
-// a rollout: see Rollout.Room. Texts count as they stand in JSON, where one byte may become six.
+// The bounds of a record's content. The sum of all that a record can hold is under MaxBytes, except for the hosts of a
+// rollout: see Rollout.Room. Texts count in their JSON form, where one byte may become six.
 const (
 	maxName    = 512       // of a name, an ID, a URL, a code
-	maxText    = 4 << 10   // of a text for people; Encode shortens one that is longer
+	maxText    = 4 << 10   // of a text for operators; Encode shortens longer ones
 	maxExtra   = 16 << 10  // of the fields that this agent does not know
-	maxFields  = 64        // how many they are
-	maxDepth   = 32        // of lists and objects within each other
+	maxFields  = 64        // and their number
+	maxDepth   = 32        // of nested lists and objects
 	maxList    = 32        // of names
-	maxWord    = 32        // of a word that quorumd has made
+	maxWord    = 32        // of a keyword of quorumd's
 	maxSeconds = 1e9       // of a time in seconds
-	cutMark    = "…"       // ends a text that was shortened
-	textTag    = "text"    // marks a field as a text for people: `bound:"text"`
-	wordTag    = "word"    // and as such a word
-	hundredths = 100.0     // seconds are written so exactly
-	dayOfHours = 24 * 3600 // no zone is as far from UTC
+	cutMark    = "…"       // ends a shortened text
+	textTag    = "text"    // marks a field as a text for operators: `bound:"text"`
+	wordTag    = "word"    // marks a field as a keyword
+	hundredths = 100.0     // precision of seconds
+	dayOfHours = 24 * 3600 // no time zone is as far from UTC
 )
 
-// MaxSights bounds the members that a host says it sees.
+// MaxSights bounds the members in a host record.
 const MaxSights = 16
 
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
 
-// within holds a record to its bounds. Strictly, as on reading, it refuses what is over them; otherwise it shortens
-// texts and rounds figures, since what has happened must be written in any case. Times become UTC in either case.
+// within applies the bounds to a record. If strict, as for reading, it refuses values above them. Otherwise it shortens
+// texts and rounds numbers, since what has happened must be recorded in any case. Either way, times become UTC.
 func within(record any, strictly bool) error {
 	v := reflect.ValueOf(record).Elem()
 	for i := range v.NumField() {
@@ -89,8 +89,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 	return nil
 }
 
-// inUTC gives a time that JSON can hold. A zone that no place has is refused: whoever reads it may not be able to write
-// it.
+// inUTC returns a time that JSON can represent. It refuses an impossible time zone, which another reader may not be
+// able to write.
 func inUTC(at time.Time) (time.Time, error) {
 	if _, offset := at.Zone(); offset <= -dayOfHours || offset >= dayOfHours {
 		return at, errors.New("no time zone is a day or more from UTC")
@@ -124,7 +124,7 @@ func nameWithin(s string) error {
 	return nil
 }
 
-// secondsWithin holds a figure to what a duration can hold.
+// secondsWithin applies the bound of a duration to a number.
 func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 	if seconds >= 0 && seconds <= maxSeconds {
 		return nil
@@ -139,8 +139,8 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 	return nil
 }
 
-// hostsWithin leaves the list as it is for its owner: what must change is changed in a copy. No host is in it twice: it
-// would be done once, and taken down for the other for ever.
+// hostsWithin changes a copy and leaves the caller's list unchanged. It refuses a host that is listed twice: one entry
+// would be done, and the host would be taken down for the other one forever.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
 		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
@@ -164,7 +164,7 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	return nil
 }
 
-// sightsWithin leaves the list as it is for its owner, too.
+// sightsWithin changes a copy, too.
 func sightsWithin(v reflect.Value, sights []Sight, strictly bool) error {
 	if len(sights) > MaxSights {
 		return fmt.Errorf("%d members, the bound is %d", len(sights), MaxSights)
@@ -179,7 +179,7 @@ func sightsWithin(v reflect.Value, sights []Sight, strictly bool) error {
 	return nil
 }
 
-// repairsWithin leaves the list as it is for its owner, too.
+// repairsWithin changes a copy, too.
 func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
 	if len(repairs) > MaxRepairs {
 		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)
@@ -210,12 +210,12 @@ func (e Extra) within() error {
 	return nil
 }
 
-// longer tells whether a string takes more than that many bytes in JSON.
+// longer reports whether a string takes more than that many bytes in JSON.
 func longer(s string, bound int) bool {
 	return len(s) > bound || (len(s) > bound/6 && jsonLen(s) > bound)
 }
 
-// jsonLen gives the bytes of a string in JSON, without its quotes.
+// jsonLen returns the number of bytes of a string in JSON, without its quotes.
 func jsonLen(s string) int {
 	b, err := compact(s)
 	if err != nil { // strings always encode
@@ -224,7 +224,7 @@ func jsonLen(s string) int {
 	return len(b) - len(`""`)
 }
 
-// Shorten gives the beginning of a text that takes at most that many bytes in JSON, and marks that it was cut.
+// Shorten returns the beginning of a text that takes at most that many bytes in JSON, with a mark that it was cut.
 func Shorten(s string, bound int) string {
 	if !longer(s, bound) {
 		return s
@@ -243,8 +243,8 @@ func Shorten(s string, bound int) string {
 	return s
 }
 
-// compact gives JSON on one line in which nothing is escaped that need not be: an escape that is only for web pages
-// makes six bytes of one.
+// compact returns JSON on one line without unnecessary escapes: an escape that only web pages need makes six bytes of
+// one.
 func compact(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -255,8 +255,7 @@ func compact(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// tooDeep tells whether lists and objects lie more than maxDepth deep within each other. It reads each byte once,
-// whatever they are.
+// tooDeep reports whether lists and objects are nested more than maxDepth deep. It reads each byte once, for any input.
 func tooDeep(b []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

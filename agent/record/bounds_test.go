@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestATimeIsReadAsUTCAndOneOfNoZoneIsRefused(t *testing.T) {
+func TestTimeIsReadAsUTCAndAnInvalidZoneIsRefused(t *testing.T) {
 	t.Parallel()
 	lock, err := record.Decode[record.Lock](
 		[]byte(`{"version":1,"host":"h","name":"n","since":"2026-03-01T14:00:00+02:00"}`))
@@ -37,7 +37,7 @@ func TestATimeIsReadAsUTCAndOneOfNoZoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestATextTakesNoMoreBytesThanItHas(t *testing.T) {
+func TestTextIsWrittenWithoutUnnecessaryEscapes(t *testing.T) {
 	t.Parallel()
 	written, err := record.Encode(record.Pause{Reason: "<b> & co"})
 	if err != nil || !strings.Contains(string(written), `"<b> & co"`) {
@@ -53,7 +53,7 @@ func TestATextTakesNoMoreBytesThanItHas(t *testing.T) {
 	}
 }
 
-func TestATextForPeopleIsShortenedWhenItIsWrittenAndRefusedWhenItIsRead(t *testing.T) {
+func TestLongTextIsShortenedOnWriteAndRefusedOnRead(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"x", "<", "\x00", "\"", "é", "\u2028", "a\xffb\x01"} {
 		written, err := record.Encode(record.Line{Text: strings.Repeat(unit, record.MaxBytes)})
@@ -74,7 +74,7 @@ func TestATextForPeopleIsShortenedWhenItIsWrittenAndRefusedWhenItIsRead(t *testi
 	}
 }
 
-func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
+func TestValueAboveABoundIsNeitherWrittenNorRead(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 513)
 	many := make([]string, 33)
@@ -118,7 +118,7 @@ func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
 	}
 }
 
-func TestNoHostIsInARolloutTwice(t *testing.T) {
+func TestRolloutWithADuplicateHostIsRefused(t *testing.T) {
 	t.Parallel()
 	const twice = `{"version":1,"state":"running","hosts":[{"id":"a","state":"waiting"},{"id":"b","state":"done"},{"id":"a","state":"waiting"}]}`
 	if r, err := record.Decode[record.Rollout]([]byte(twice)); err == nil ||
@@ -138,8 +138,8 @@ func fields(n, size int) record.Extra {
 	return out
 }
 
-// An operation, or a line of history, that could be begun and not be written on would never end.
-func TestEveryRecordHasRoomForTheMostThatItCanHold(t *testing.T) {
+// An operation or a history line that could be started but not updated would never end.
+func TestLargestPossibleRecordsFitIntoMaxBytes(t *testing.T) {
 	t.Parallel()
 	roomy(t, record.Host{Spares: filled(32, 512), Sees: sights(record.MaxSights, 32)})
 	roomy(t, record.Lock{})
@@ -199,7 +199,7 @@ func roomy[T record.Host | record.Lock | record.Op | record.Pause | record.Queue
 	}
 }
 
-func TestARolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
+func TestRolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
 	t.Parallel()
 	const short, long = "etcd-%04d", "etcd-%04d.rack-17.hall-3.berlin.example.net"
 	for _, c := range []struct {
@@ -223,10 +223,10 @@ func TestARolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
 		}
 		r.Hosts = r.Hosts[:most]
 		if _, err := r.Room(); err != nil {
-			t.Errorf("%d hosts: %d were said to have room: %v", c.hosts, most, err)
+			t.Errorf("%d hosts: Room returns %d: %v", c.hosts, most, err)
 		}
 		t.Logf("%d hosts: %d have room", c.hosts, most)
-		for i := range r.Hosts { // all that happens to it, to its end
+		for i := range r.Hosts { // everything that happens to it until its end
 			r.Hosts[i].State, r.Hosts[i].Seconds, r.Hosts[i].Turn = record.HostDone, 1234.56789, 123456.789123
 			r.Since = noon.Add(time.Duration(i) * time.Minute)
 		}

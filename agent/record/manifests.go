@@ -12,34 +12,34 @@ import (
 	"time"
 )
 
-// Manifests are the hashes of the manifests of the last snapshots. A store cannot prove that a snapshot is the one that
-// was saved: whoever can write there can exchange it. It has no lease.
+// Manifests are the hashes of the manifests of the last snapshots. A store cannot prove that a snapshot is the saved
+// one: anyone who can write to it can replace one. This record has no lease.
 type Manifests struct {
 	Version int        `json:"version"`
-	Saved   []Manifest `json:"saved"` // the newest at the end
+	Saved   []Manifest `json:"saved"` // oldest first
 	Extra   Extra      `json:"-"`
 }
 
-// Manifest is what was recorded when a snapshot was saved.
+// Manifest is recorded when a snapshot is saved.
 type Manifest struct {
 	Name   string    `json:"name"`   // of the snapshot
-	SHA256 string    `json:"sha256"` // of its manifest as it was stored, in hexadecimal
+	SHA256 string    `json:"sha256"` // of its manifest as stored, in hexadecimal
 	Saved  time.Time `json:"saved"`
-	Host   string    `json:"host"` // the name of the host whose agent has saved it
+	Host   string    `json:"host"` // the name of the host whose agent saved it
 }
 
-// Bounds of the manifests that are remembered.
+// Bounds of the recorded manifests.
 const (
 	MaxManifests     = 200
 	maxManifestBytes = 48 << 10
-	manifestBytes    = 160 // that one takes beside its names
+	manifestBytes    = 160 // of one entry without its names
 )
 
-// Manifests is the key of the hashes of manifests. It sorts before the keys that are read in every round.
+// Manifests is the key of the manifests' hashes. It sorts before the keys that are read in every round.
 func (k Keys) Manifests() string { return k.prefix + "backup-manifests" }
 
-// Add returns the manifests with more, the newest at the end. What was recorded of a snapshot first is kept; the oldest
-// are forgotten.
+// Add returns the manifests with more added, oldest first. The first entry of a snapshot is kept; the oldest entries
+// are dropped.
 func (m Manifests) Add(more ...Manifest) Manifests {
 	all := slices.Clone(m.Saved)
 	for _, one := range more {
@@ -59,20 +59,20 @@ func (m Manifests) Add(more ...Manifest) Manifests {
 	return m
 }
 
-// bytes returns how many bytes one takes in JSON. Its names are made of letters, digits, dots, dashes and underscores
-// as far as a snapshot can have them; others are escaped.
+// bytes returns the size of an entry in JSON. The names of snapshots have only letters, digits, dots, dashes and
+// underscores; other characters are escaped.
 func (m Manifest) bytes() int { return manifestBytes + jsonLen(m.Name) + jsonLen(m.Host) }
 
-// check reports why a manifest cannot be one that an agent has recorded.
+// check returns an error if no agent can have recorded the manifest.
 func (m Manifest) check() error {
 	sum, err := hex.DecodeString(m.SHA256)
 	if m.Name == "" || err != nil || len(sum) != 32 {
-		return errors.New("it is no name of a snapshot with a SHA-256")
+		return errors.New("its name or its SHA-256 is invalid")
 	}
 	return nil
 }
 
-// manifestsWithin leaves the list as it is for its owner.
+// manifestsWithin changes a copy.
 func manifestsWithin(v reflect.Value, manifests []Manifest, strictly bool) error {
 	if len(manifests) > MaxManifests {
 		return fmt.Errorf("%d manifests, the bound is %d", len(manifests), MaxManifests)

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestTheManifestsThatAreRememberedAreBoundedAndTheFirstWordCounts(t *testing.T) {
+func TestManifestsAreBoundedAndTheFirstEntryIsKept(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	one := func(i int) record.Manifest {
@@ -36,7 +36,7 @@ func TestTheManifestsThatAreRememberedAreBoundedAndTheFirstWordCounts(t *testing
 	forged := one(499)
 	forged.SHA256 = fmt.Sprintf("%064x", 1)
 	if got := all.Add(forged); len(got.Saved) != n || got.Saved[n-1] != one(499) {
-		t.Errorf("what was recorded first is written over: %+v", got.Saved[n-1])
+		t.Errorf("the first entry was overwritten: %+v", got.Saved[n-1])
 	}
 	if got := all.Add(record.Manifest{Name: "a", SHA256: "none"}); len(got.Saved) != n {
 		t.Error("one without a hash is remembered")

@@ -1,15 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record is what quorumd keeps in etcd: the keys and the JSON values under
-// /quorumd/<cluster>/.
+// Package record defines what quorumd keeps in etcd: the keys and the JSON values under /quorumd/<cluster>/.
 //
-// Every value carries a version. A reader keeps the fields of a record that it does not know, so that an older agent
-// that rewrites a newer agent's record does not lose them (those of the entries of a list it does), and it refuses a
-// version it does not know instead of guessing what it means.
+// Every value has a version. A reader keeps the fields of a record that it does not know, so that an older agent that
+// rewrites a newer agent's record does not lose them (except those of list entries). It refuses an unknown version and
+// does not guess what it means.
 //
-// Times in records are wall-clock times for people to read. Agents judge by how long they themselves have seen a thing,
-// since hosts' clocks may be wrong; only how many repairs there were today, and within 30 days, goes by them.
+// Times in records are wall-clock times for display. Agents judge by how long they themselves have observed something,
+// as hosts' clocks may be wrong. Only the number of repairs today, and within 30 days, depends on them.
 package record
 
 import (
@@ -22,27 +21,27 @@ import (
 	"time"
 )
 
-// Version is the version that this agent writes into every record, and the only one it reads.
+// Version is the version that this agent writes into every record, and the only one that it reads.
 const Version = 1
 
-// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB; a
-// value over the bound was not written by an agent.
+// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB. No
+// agent writes a value above the bound.
 const (
 	MaxBytes        = 64 << 10
 	MaxRolloutBytes = 128 << 10
 )
 
-// ErrVersion means that a record was written by an agent that speaks a newer format.
+// ErrVersion means that a record has a newer format than this agent knows.
 var ErrVersion = errors.New("unknown record version")
 
-// Host is what an agent says of itself. It lies under a presence lease: it is gone when the
-// agent's loop has not run for the lease's time.
+// Host is an agent's record of its host. It has a lease, and disappears if the agent's loop does not run for the
+// lease's time.
 type Host struct {
 	Version      int      `json:"version"`
 	ID           string   `json:"id"`
 	Name         string   `json:"name"`
 	Domain       string   `json:"domain,omitempty"`
-	Instance     string   `json:"instance"` // of an agent until its host reboots, so that two with one ID are noticed
+	Instance     string   `json:"instance"` // of an agent, until its host reboots: detects two agents with one ID
 	BootID       string   `json:"bootID"`
 	ClientURL    string   `json:"clientURL"`
 	PeerURL      string   `json:"peerURL"`
@@ -53,63 +52,61 @@ type Host struct {
 	Role         string   `json:"role"`
 	Health       string   `json:"health"`
 	HealthText   string   `json:"healthText,omitempty" bound:"text"`
-	Spares       []string `json:"spares,omitempty"` // what no finding of that verdict gates, by names of health
+	Spares       []string `json:"spares,omitempty"` // names of package health that no current finding gates
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
-	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for
-	// when, in milliseconds of its wall clock since 1970; it orders turns only
+	Wants        string   `json:"wants,omitempty"`    // the work of its maintenance request
+	// when, in milliseconds of its wall clock since 1970; it only orders requests
 	AskedAt int64 `json:"askedAt,omitempty"`
-	// the reason code why the host does not go next; empty when it is ready
+	// the code of the reason why the host does not go next; empty if it is ready
 	Waiting string `json:"waiting,omitempty"`
-	// of a voter: the revision of the record of another host's turn that it had seen when it wrote this
+	// for a voter: the last revision that it had read of another host's record in an operation
 	Answers int64 `json:"answers,omitempty"`
-	// Recovers tells that the host is SLOW by the past alone: its writes are fast again.
+	// Recovers means that the host is SLOW only because of the past: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
-	// WriteMean is the mean of the host's writes to its disk now, in seconds, rounded up to half an octave. A voter
+	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
 	// publishes it while the leader is slow; zero if unknown. WritesAt is when it was measured, by the host's clock:
-	// another time is another measurement.
+	// another time means another measurement.
 	WriteMean float64   `json:"writeMean,omitempty"`
 	WritesAt  time.Time `json:"writesAt,omitzero"`
-	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
-	// although the record of that may have been deleted. Zero when it is not.
+	// Turn is when the operation began that takes the host down, from its own disk: the host is in that operation even
+	// if the record of it was deleted. Zero if it is in none.
 	Turn time.Time `json:"turn,omitzero"`
-	// Sees is how the host reaches the other members, as it has stood for a while; no member is in it that it does not
-	// know about.
+	// Sees is how the host reaches the other members, once that is stable; it lists no member with an unknown state.
 	Sees []Sight `json:"sees,omitempty"`
-	// MemberLost tells that its member can never come back: what that has acknowledged does not lie there any more.
+	// MemberLost means that its member can never come back: the writes that it acknowledged are no longer on its disk.
 	MemberLost bool `json:"memberLost,omitempty"`
-	// Drills reports whether the host can test restores: [DrillReady], [DrillSealed] or [DrillNoRoom]; empty when it
+	// Drills reports whether the host can test restores: [DrillReady], [DrillSealed] or [DrillNoRoom]; empty if it
 	// cannot.
 	Drills string `json:"drills,omitempty"`
-	// Stores tells that its configuration names a place for snapshots.
+	// Stores means that its configuration names a snapshot store.
 	Stores bool  `json:"stores,omitempty"`
 	Extra  Extra `json:"-"`
 }
 
-// Sight is how a host reaches a member. The states are named by package network; one that is empty is not known.
+// Sight is how a host reaches a member. Package network names the states; an empty state is unknown.
 type Sight struct {
 	Member MemberID `json:"member"`
 	Peer   string   `json:"peer,omitempty" bound:"word"`
 	Client string   `json:"client,omitempty" bound:"word"`
 	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
-	// Lost is since when neither port has taken a connection, each in several looks in a row; zero when one has, and
-	// when that is not known. Another time is another word. Members say it, and who is about to be one, at once.
+	// Lost is since when neither port has accepted a connection, each in several probes in a row; zero if one has, or
+	// if that is unknown. Another time is another report. Members and hosts about to become one publish it at once.
 	Lost time.Time `json:"lost,omitzero"`
-	// Link tells of one that is lost whether the host's own etcd hears of it: [LinkUp] or [LinkNone]; empty when
-	// that is not known.
+	// Link is, for a lost member, whether the host's own etcd receives messages from it: [LinkUp] or [LinkNone]; empty
+	// if unknown.
 	Link string `json:"link,omitempty" bound:"word"`
-	// Domain tells of one that is lost in which failure domain its host was when that was last heard of; what others
-	// say of it is not passed on.
+	// Domain is, for a lost member, the last known failure domain of its host, if this host has learned it itself.
 	Domain string `json:"domain,omitempty"`
 }
 
-// What a Link may be.
+// The values of Link.
 const (
 	LinkUp   = "up"
 	LinkNone = "none"
 )
 
-// Lock says who is acting. It lies under the lock lease.
+// Lock describes the holder of the lock. It has the lock's lease.
 type Lock struct {
 	Version int       `json:"version"`
 	Host    string    `json:"host"`
@@ -118,25 +115,25 @@ type Lock struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Op is the one operation in flight. It has no lease: a host that is down stays "the one".
+// Op is the operation in flight; there is at most one. It has no lease: a host that is down keeps it.
 type Op struct {
 	Version  int    `json:"version"`
 	Kind     string `json:"kind"`
 	Host     string `json:"host"` // the host that is operated on
 	HostName string `json:"hostName"`
-	// what a join leads to, voter or standby; of a removal the name of the member
+	// what a join leads to, voter or standby; for a removal the name of the member
 	Target   string    `json:"target,omitempty"`
 	Work     string    `json:"work,omitempty"` // what a cycle is for: maintenance, restart, reboot or command
 	Phase    string    `json:"phase"`
 	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
 	BootID   string    `json:"bootID,omitempty"`
 	MemberID MemberID  `json:"memberID,omitempty"`
-	Replaces MemberID  `json:"replaces,omitempty"` // of a replacement: the member whose place the host takes
+	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces
 	PeerURL  string    `json:"peerURL,omitempty"`
 	Started  time.Time `json:"started"`
-	// after which a cycle is overdue: all others know it when its host is silent
+	// when a cycle becomes overdue: the other hosts need it if its host is silent
 	Until time.Time `json:"until,omitzero"`
-	// time since boot of the operated host when it started, meaningful with BootID
+	// time since boot of the operated host when it started, valid for BootID only
 	Clock   time.Duration `json:"clock,omitempty"`
 	Reason  string        `json:"reason,omitempty" bound:"text"`
 	Outcome string        `json:"outcome,omitempty"` // the code with which it is rolled back
@@ -144,7 +141,7 @@ type Op struct {
 	Extra   Extra         `json:"-"`
 }
 
-// Of tells whether it is that host's; none is not.
+// Of reports whether the operation, if there is one, is that host's.
 func (o *Op) Of(host string) bool { return o != nil && o.Host == host }
 
 // Pause stops every step of every host. It always has an end.
@@ -158,25 +155,25 @@ type Pause struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Queue calls the spares that go first when a place is free, so that the others need not look who
-// they are. It only says who shall look closely: nobody acts on its word. A voter's agent writes it
-// under its own presence lease, so that it ends with that agent and another one takes over.
+// Queue names the spares that join first when a member is missing, so that the others need not check whether they are
+// next. It is only a hint, and no agent acts on it alone. A voter's agent writes it under its own host record's lease,
+// so that it ends with that agent and another one takes over.
 type Queue struct {
 	Version int      `json:"version"`
-	Hosts   int      `json:"hosts"`          // how many are present, rounded up to a power of two
-	Next    []string `json:"next"`           // host IDs of those that join, best first
-	Down    []string `json:"down,omitempty"` // and of those that are taken down, in their order
+	Hosts   int      `json:"hosts"`          // number of present hosts, rounded up to a power of two
+	Next    []string `json:"next"`           // IDs of hosts that join, best first
+	Down    []string `json:"down,omitempty"` // IDs of hosts that are taken down, in order
 	Extra   Extra    `json:"-"`
 }
 
-// FailedStep begins the text of a line about a step that has failed, or that nobody has answered. Its cause ends the
-// text. It is for people: Outcome tells programs.
+// FailedStep begins the text of a line about a step that failed or got no answer. The text ends with the cause. It is
+// for display: programs read Outcome.
 const FailedStep = "failed: "
 
-// The outcomes of a step. They are named as the metrics name its results.
+// The outcomes of a step, with the names of the metrics' results.
 const (
 	StepOK    = "ok"
-	StepError = "error" // it has failed, or nobody has answered
+	StepError = "error" // it failed, or got no answer
 )
 
 // Line is one line of history.
@@ -188,10 +185,10 @@ type Line struct {
 	Kind    string    `json:"kind"` // step, refusal or operation
 	Code    string    `json:"code"`
 	Text    string    `json:"text" bound:"text"`
-	// Operation is the kind of the operation whose end the line tells; empty on any other line.
+	// Operation is the kind of the operation that the line ends; empty on any other line.
 	Operation string `json:"operation,omitempty"`
-	// Outcome is how it went: of a step StepOK or StepError, of an operation that has ended the code of its end. It is
-	// empty on a line that tells of no end, and on those of older agents.
+	// Outcome is the result: StepOK or StepError of a step, the end code of an operation. It is empty on other lines,
+	// and on those of older agents.
 	Outcome string `json:"outcome,omitempty"`
 	Extra   Extra  `json:"-"`
 }
@@ -202,13 +199,13 @@ type Extra map[string]json.RawMessage
 // MemberID is an etcd member ID. In JSON it is a hexadecimal string, as etcdctl prints it.
 type MemberID uint64
 
-// String gives the ID as etcdctl prints it.
+// String returns the ID as etcdctl prints it.
 func (id MemberID) String() string { return strconv.FormatUint(uint64(id), 16) }
 
-// MarshalJSON writes the hexadecimal string.
+// MarshalJSON returns the hexadecimal string.
 func (id MemberID) MarshalJSON() ([]byte, error) { return json.Marshal(id.String()) }
 
-// UnmarshalJSON reads the hexadecimal string.
+// UnmarshalJSON parses the hexadecimal string.
 func (id *MemberID) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -222,16 +219,15 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// kind is one of the record types. The extra fields are reached through it so that encode
-// and decode are written once.
+// kind is one of the record types. It allows generic access to the extra fields, so that Encode and Decode exist once.
 type kind interface {
 	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving |
 		RestoreTest |
 		Line
 }
 
-// Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
-// to their bound. A record that Decode would refuse is an error.
+// Encode returns the JSON of a record, with Version and its unknown fields. Texts for operators are shortened to their
+// bound. A record that Decode would refuse is an error.
 func Encode[T kind](r T) ([]byte, error) {
 	if err := within(&r, false); err != nil {
 		return nil, fmt.Errorf("cannot encode %T: %w", r, err)
@@ -254,9 +250,8 @@ func Encode[T kind](r T) ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a record. It returns ErrVersion for a format this agent does not know, and
-// otherwise an error that says what is wrong with the value. Field names count only as they are
-// written: a field "KIND" is one that this agent does not know. What it gives can be encoded.
+// Decode reads a record. It returns ErrVersion for an unknown format, and otherwise an error that says what is wrong
+// with the value. Field names are case-sensitive: a field "KIND" is an unknown one. The result can be encoded.
 func Decode[T kind](b []byte) (T, error) {
 	var none T
 	if most := mostBytes(none); len(b) > most {
@@ -268,7 +263,7 @@ func Decode[T kind](b []byte) (T, error) {
 	r, err := decodeOther[T](b)
 	if err == nil {
 		if err = within(&r, true); err == nil {
-			_, err = Encode(r) // in full it may take more bytes than it was read from
+			_, err = Encode(r) // in full it may take more bytes than were read
 		}
 	}
 	if err != nil {
@@ -277,7 +272,7 @@ func Decode[T kind](b []byte) (T, error) {
 	return r, nil
 }
 
-// decodeOther reads a record that was written in another way than this agent would write it.
+// decodeOther reads a record whose JSON differs from what this agent would write.
 func decodeOther[T kind](b []byte) (r T, err error) {
 	if tooDeep(b) {
 		return r, fmt.Errorf("lists and objects lie over %d deep in each other", maxDepth)
@@ -311,8 +306,8 @@ func mostBytes(r any) int {
 	return MaxBytes
 }
 
-// decodeOwn reads a record that was written just as this agent writes it, which is most of them, and so
-// holds nothing that must be looked at more closely.
+// decodeOwn reads a record whose JSON is exactly what this agent writes, as most of them are. It needs no further
+// checks.
 func decodeOwn[T kind](b []byte) (r T, ok bool) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, false
@@ -321,8 +316,8 @@ func decodeOwn[T kind](b []byte) (r T, ok bool) {
 	return r, err == nil && bytes.Equal(again, b) && within(&r, true) == nil
 }
 
-// takeFields moves the fields of these names out of all. Without it json.Unmarshal, which matches
-// names without regard to case, would let a field "KIND" overwrite "kind".
+// takeFields removes the fields of these names from all. Otherwise json.Unmarshal, which ignores case, would let a
+// field "KIND" overwrite "kind".
 func takeFields(all Extra, names []string) Extra {
 	taken := Extra{}
 	for _, name := range names {

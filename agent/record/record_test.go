@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Full records as this version writes them. Other agents read exactly these bytes: a change here
-// is a change of the format.
+// Complete records as this version writes them. Other agents read exactly these bytes: a change here is a change of the
+// format.
 const (
 	hostJSON = `{"version":1,"id":"h3","name":"rack3-db","domain":"rack3","instance":"i-7","bootID":"b-1",` +
 		`"clientURL":"https://10.0.0.3:2379","peerURL":"https://10.0.0.3:2380","mode":"manage","agentVersion":"1.0.0",` +
@@ -41,7 +41,7 @@ const (
 		`"started":"2026-03-01T12:00:00Z","reason":"LEARNER_STALLED: no progress","outcome":"LEARNER_STALLED"}`
 )
 
-func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
+func TestRecordFormatsAreStable(t *testing.T) {
 	t.Parallel()
 	expect(t, hostJSON, record.Host{
 		Version: 1, ID: "h3", Name: "rack3-db", Domain: "rack3", Instance: "i-7", BootID: "b-1",
@@ -74,7 +74,7 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 	})
 }
 
-// anyRecord is each kind of record that lies in etcd.
+// anyRecord is any type of record in etcd.
 type anyRecord interface {
 	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release |
 		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Line
@@ -92,7 +92,7 @@ func expect[T anyRecord](t *testing.T, text string, r T) {
 	}
 }
 
-func TestARecordIsStampedWithThisAgentsVersionWhateverItSays(t *testing.T) {
+func TestEncodeAlwaysWritesThisAgentsVersion(t *testing.T) {
 	t.Parallel()
 	written, err := record.Encode(record.Op{Version: 7})
 	if err != nil || !strings.HasPrefix(string(written), `{"version":1,`) {
@@ -107,7 +107,7 @@ func TestFieldsOfANewerAgentSurviveARewrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	op.Phase, op.Target = "started", "" // what we know may change, and even go
+	op.Phase, op.Target = "started", "" // known fields may change or disappear
 	written, err := record.Encode(op)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestFieldsOfANewerAgentSurviveARewrite(t *testing.T) {
 	}
 }
 
-func TestRewritingARecordDoesNotChangeTheOneThatWasRead(t *testing.T) {
+func TestRewritingARecordDoesNotChangeTheOriginal(t *testing.T) {
 	t.Parallel()
 	op, err := record.Decode[record.Op]([]byte(`{"version":1,"kind":"join","new":1}`))
 	if err != nil {
@@ -139,7 +139,7 @@ func TestRewritingARecordDoesNotChangeTheOneThatWasRead(t *testing.T) {
 	}
 }
 
-func TestAFieldThatDiffersInCaseIsAnUnknownOne(t *testing.T) {
+func TestFieldNamesAreCaseSensitive(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"version":1,"kind":"join","KIND":"cycle","Token":9,"TARGET":"voter"}`,
@@ -164,11 +164,11 @@ func TestAFieldThatDiffersInCaseIsAnUnknownOne(t *testing.T) {
 	}
 }
 
-func TestARecordOfAnotherVersionIsRefusedWithTheRemedy(t *testing.T) {
+func TestRecordOfAnotherVersionIsRefusedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"version":2,"kind":"join"}`, `{"version":0}`, `{"version":-1}`,
-		`{"version":2,"VERSION":1}`, // a name that differs in case does not make it readable
+		`{"version":2,"VERSION":1}`, // a version field in another case does not count
 	} {
 		op, err := record.Decode[record.Op]([]byte(text))
 		if !errors.Is(err, record.ErrVersion) || !strings.HasSuffix(err.Error(), "upgrade quorumd on this host") ||
@@ -178,7 +178,7 @@ func TestARecordOfAnotherVersionIsRefusedWithTheRemedy(t *testing.T) {
 	}
 }
 
-func TestGarbageIsRefusedWithWhatIsWrong(t *testing.T) {
+func TestInvalidRecordIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		``:                                   "unexpected end of JSON input",
@@ -209,14 +209,14 @@ func TestGarbageIsRefusedWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAMemberIDIsWrittenAsEtcdctlPrintsIt(t *testing.T) {
+func TestMemberIDIsWrittenAsEtcdctlPrintsIt(t *testing.T) {
 	t.Parallel()
 	if got := record.MemberID(0x0123456789abcdef).String(); got != "123456789abcdef" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestOneRangeHoldsAllOfAClustersStateAndNothingElse(t *testing.T) {
+func TestStateRangeHoldsAllOfAClustersStateAndNothingElse(t *testing.T) {
 	t.Parallel()
 	keys := record.KeysFor("prod")
 	start, end := keys.State()
@@ -239,7 +239,7 @@ func TestOneRangeHoldsAllOfAClustersStateAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatConcernsEveryHostIsReadKeyByKeyAndWithoutTheHosts(t *testing.T) {
+func TestClusterKeysExcludeTheHosts(t *testing.T) {
 	t.Parallel()
 	keys := record.KeysFor("prod")
 	start, end := keys.State()
@@ -265,13 +265,13 @@ func TestHistorySortsByRevision(t *testing.T) {
 	}
 }
 
-// same takes unknown fields as equal when they are the same JSON: a rewrite removes their blanks.
+// same compares unknown fields as JSON: a rewrite removes whitespace.
 var same = cmp.Transformer("compact", func(raw json.RawMessage) string {
 	b, err := json.Marshal(raw)
 	return fmt.Sprint(string(b), err)
 })
 
-// roundTrips checks that what can be read can be written, and reads back as the same record.
+// roundTrips checks that a decoded record can be encoded, and decodes to the same record.
 func roundTrips[T anyRecord](t *testing.T, b []byte) {
 	t.Helper()
 	r, err := record.Decode[T](b)

@@ -5,14 +5,14 @@ package record
 
 import "time"
 
-// Recovered tells of a cluster that lost its majority for good that this one goes on in its place. A host that has the
-// old one's data and reaches this one knows from it that they are of no use any more.
+// Recovered says that this cluster replaces one that lost its quorum for good. A host with the old cluster's data that
+// reaches this cluster learns from it that its data is obsolete.
 type Recovered struct {
 	Version int       `json:"version"`
 	Plan    string    `json:"plan"` // its ID
 	Old     MemberID  `json:"oldClusterID"`
 	New     MemberID  `json:"newClusterID"`
-	Host    string    `json:"host"` // the name of the host that went on alone
+	Host    string    `json:"host"` // the name of the survivor
 	By      string    `json:"by"`
 	Time    time.Time `json:"time"`
 	Extra   Extra     `json:"-"`

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Repairs are the last voters that were replaced without a person. It has no lease: an agent that starts anew must not
-// replace as many again.
+// Repairs are the last voters that were replaced automatically. It has no lease: a restarted agent must not replace as
+// many again.
 type Repairs struct {
 	Version int      `json:"version"`
-	Last    []Repair `json:"last"` // the youngest at the end
+	Last    []Repair `json:"last"` // newest last
 	Extra   Extra    `json:"-"`
 }
 
@@ -23,20 +23,20 @@ type Repair struct {
 	Name   string    `json:"name"` // of the host that replaced it
 	Member MemberID  `json:"member"`
 	Dead   string    `json:"dead,omitempty"` // the name of that member
-	// PeerURL is where that member was reached by the others: the host that has it for its own was taken out.
+	// PeerURL is that member's URL: the host with this peer URL was ejected.
 	PeerURL string `json:"peerURL,omitempty"`
 }
 
-// MaxRepairs bounds the repairs that are remembered.
+// MaxRepairs bounds the recorded repairs.
 const MaxRepairs = 16
 
-// remembered is for how long it counts that a host was taken out.
+// remembered is how long an ejection of a host counts.
 const remembered = 30 * 24 * time.Hour
 
 // Repairs is the key of the last repairs.
 func (k Keys) Repairs() string { return k.prefix + "repairs" }
 
-// And gives the repairs with one more. The oldest are forgotten, and of the same member every earlier try.
+// And returns the repairs with one more. It drops the oldest, and every earlier attempt on the same member.
 func (r Repairs) And(one Repair) Repairs {
 	again := func(other Repair) bool { return other.Member == one.Member }
 	r.Last = append(slices.DeleteFunc(slices.Clone(r.Last), again), one)
@@ -44,8 +44,8 @@ func (r Repairs) And(one Repair) Repairs {
 	return r
 }
 
-// Today counts those of a day. A member that is in the list was not replaced: that was a try, which was given up.
-// Hosts' clocks may differ: one that seems yet to come counts, too.
+// Today counts the repairs of a day. A member still in the list was not replaced: that attempt was given up. A repair
+// from the future counts, too, as hosts' clocks may differ.
 func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	n := 0
 	for i := 0; r != nil && i < len(r.Last); i++ {
@@ -56,8 +56,8 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	return n
 }
 
-// Ejections counts how often the host with that peer URL was taken out in the last 30 days, and gives the last time.
-// One that was not removed after all counts, too, which costs its host a wait if a person takes it out.
+// Ejections returns how often the host with that peer URL was ejected in the last 30 days, and the last time. An
+// attempt that did not remove it counts, too. It costs the host a longer wait if an operator removes it.
 func (r *Repairs) Ejections(peerURL string, now time.Time) (times int, last Repair) {
 	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
 		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-func TestTheLastRepairsAreRememberedAndThoseOfADayAreCounted(t *testing.T) {
+func TestTodayCountsTheRepairsOfADay(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
-	listed := func(id MemberID) bool { return id == 17 } // whose replacement was given up
+	listed := func(id MemberID) bool { return id == 17 } // its replacement was given up
 	var none *Repairs
 	if n := none.Today(now, listed); n != 0 {
-		t.Errorf("%d repairs where there was none", n)
+		t.Errorf("%d repairs without any", n)
 	}
 	all := Repairs{}
 	for i := range 20 {
@@ -30,7 +30,7 @@ func TestTheLastRepairsAreRememberedAndThoseOfADayAreCounted(t *testing.T) {
 	if err != nil || len(again.Last) != MaxRepairs || again.Last[15].Member != 20 {
 		t.Errorf("read are %+v, %v", again, err)
 	}
-	// ten of the 24 hours before that were not given up, the one of now, and one by a clock that is ahead
+	// Ten of the 24 hours before that were not given up, plus the current one and one by a clock that is ahead.
 	if n := again.Today(now, listed); n != 12 {
 		t.Errorf("%d in a day", n)
 	}
@@ -44,18 +44,18 @@ func TestTheLastRepairsAreRememberedAndThoseOfADayAreCounted(t *testing.T) {
 	}
 }
 
-func TestAHostWasTakenOutAsOftenAsMembersOfItWereReplacedWithin30Days(t *testing.T) {
+func TestEjectionsCountsTheReplacedMembersOfAHostWithin30Days(t *testing.T) {
 	t.Parallel()
 	const n3 = "http://192.0.2.3:2380"
 	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	at := func(days float64) time.Time { return now.Add(-time.Duration(days * 24 * float64(time.Hour))) }
 	var none *Repairs
 	if times, _ := none.Ejections(n3, now); times != 0 {
-		t.Errorf("it was taken out %d times where nobody was", times)
+		t.Errorf("%d ejections without any repair", times)
 	}
 	all := Repairs{}
 	for _, one := range []Repair{
-		{Time: at(31), Member: 1, PeerURL: n3}, // forgotten
+		{Time: at(31), Member: 1, PeerURL: n3}, // too old
 		{Time: at(29), Member: 2, PeerURL: n3},
 		{Time: at(3), Member: 4, PeerURL: "http://192.0.2.4:2380"},
 		{Time: at(2), Member: 3, PeerURL: n3}, // tried, and given up
@@ -73,14 +73,14 @@ func TestAHostWasTakenOutAsOftenAsMembersOfItWereReplacedWithin30Days(t *testing
 		t.Fatal(err)
 	}
 	if times, last := again.Ejections(n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
-		t.Errorf("it was taken out %d times, last %+v", times, last)
+		t.Errorf("%d ejections, last %+v", times, last)
 	}
 	if times, _ := again.Ejections("", now); times != 0 {
-		t.Errorf("a host without a peer URL was taken out %d times", times)
+		t.Errorf("%d ejections of a host without a peer URL", times)
 	}
 }
 
-func TestTheLastRepairsHaveRoomForTheMostThatTheyCanHold(t *testing.T) {
+func TestLargestPossibleRepairsFitIntoMaxBytes(t *testing.T) {
 	t.Parallel()
 	full := strings.Repeat("x", 512)
 	all := Repairs{Extra: Extra{"more": []byte(`"` + strings.Repeat("x", 16_000) + `"`)}}

@@ -5,34 +5,35 @@ package record
 
 import "time"
 
-// RestoreTest is how the last drills went: a snapshot was restored and served by an etcd of its own. It has no lease.
+// RestoreTest is the result of the last restore tests: a snapshot was restored and served by an isolated etcd. It has
+// no lease.
 type RestoreTest struct {
 	Version int `json:"version"`
 
-	Name     string    `json:"name,omitempty"` // of the snapshot that was proven last
+	Name     string    `json:"name,omitempty"` // of the last snapshot that passed
 	Proven   time.Time `json:"proven,omitzero"`
-	Host     string    `json:"host,omitempty"` // the name of the host whose agent has proven it
+	Host     string    `json:"host,omitempty"` // the name of the host whose agent tested it
 	Revision int64     `json:"revision,omitempty"`
 	Keys     int64     `json:"keys,omitempty"`
-	Etcd     string    `json:"etcd,omitempty"` // the version that has served it
-	Took     float64   `json:"took,omitempty"` // seconds, with reading it from the store
+	Etcd     string    `json:"etcd,omitempty"` // the version that served it
+	Took     float64   `json:"took,omitempty"` // seconds, including reading it from the store
 
-	Failed     time.Time `json:"failed,omitzero"` // when one was tried in vain since
+	Failed     time.Time `json:"failed,omitzero"` // the last failed attempt since then
 	FailedHost string    `json:"failedHost,omitempty"`
 	Cause      string    `json:"cause,omitempty" bound:"text"`
 
 	Extra Extra `json:"-"`
 }
 
-// What a host says of whether it can prove snapshots; empty when it cannot.
+// Whether a host can test restores; empty if it cannot.
 const (
 	DrillReady  = "ready"
-	DrillSealed = "sealed"  // but for the key to decrypt them with
-	DrillNoRoom = "no-room" // but for free bytes
+	DrillSealed = "sealed"  // except for the decryption key
+	DrillNoRoom = "no-room" // except for free space
 )
 
-// RestoreTest is the key of how the last drills went.
+// RestoreTest is the key of the result of the last restore tests.
 func (k Keys) RestoreTest() string { return k.prefix + "restores" }
 
-// RestoreTesting is the key of who is proving a snapshot. What lies there is a [Saving].
+// RestoreTesting is the key of the claim to run a restore test. Its value is a [Saving].
 func (k Keys) RestoreTesting() string { return k.prefix + "restore-now" }

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Rollout is one host after another wanting to be taken down for the same work. Each host reads from it
-// when its turn is, and writes that it is done in the transaction that ends its operation.
+// Rollout takes one host after another down for the same work. Each host reads from it whether it is next, and records
+// that it is done in the transaction that ends its operation.
 type Rollout struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
 	Work    string    `json:"work"`              // restart, reboot or command
-	Command string    `json:"command,omitempty"` // the name of a program that lies on every host
-	Etcd    string    `json:"etcd,omitempty"`    // the version that etcd shall report afterwards; empty: any
+	Command string    `json:"command,omitempty"` // the name of a program that every host has
+	Etcd    string    `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
 	Bare    bool      `json:"withoutSnapshot,omitempty"`
 	Reason  string    `json:"reason" bound:"text"`
 	By      string    `json:"by"`
 	State   string    `json:"state"`
 	Text    string    `json:"text,omitempty" bound:"text"` // why it is in that state
 	Started time.Time `json:"started"`
-	Since   time.Time `json:"since,omitzero"` // when it last began, went on, or had done with a host
-	// Resumed counts how often a person has let it go on, and nothing else does: a host knows by it whether a record is
-	// older than its own turn.
+	Since   time.Time `json:"since,omitzero"` // when it last started, resumed, or finished a host
+	// Resumed counts how often an operator has resumed it. By this number a host recognizes whether a record is older
+	// than its own operation.
 	Resumed int           `json:"resumed,omitempty"`
 	Hosts   []RolloutHost `json:"hosts"`
 	Extra   Extra         `json:"-"`
@@ -37,12 +37,12 @@ type RolloutHost struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
-	Seconds float64 `json:"seconds,omitempty"` // how long it was taken down for
-	// seconds from when the rollout had come to it until it was back: with the pause before
+	Seconds float64 `json:"seconds,omitempty"` // how long it was down
+	// seconds from when the rollout came to it until it was back, including the pause before
 	Turn float64 `json:"turn,omitempty"`
 }
 
-// The states of a rollout. Only one that runs takes further hosts.
+// The states of a rollout. Only a running one takes further hosts down.
 const (
 	RolloutRunning = "running"
 	RolloutPaused  = "paused"
@@ -51,14 +51,14 @@ const (
 	RolloutDone    = "done"
 )
 
-// The states of a host in a rollout. That it is the current one is seen from the operation in flight.
+// The states of a host in a rollout. The operation in flight shows which host is the current one.
 const (
 	HostWaiting = "waiting"
 	HostDone    = "done"
 	HostSkipped = "skipped"
 )
 
-// Waiting gives the IDs of the hosts whose turn has not come.
+// Waiting returns the IDs of the hosts that are still to come.
 func (r Rollout) Waiting() []string {
 	var out []string
 	for _, h := range r.Hosts {
@@ -69,9 +69,9 @@ func (r Rollout) Waiting() []string {
 	return out
 }
 
-// Room tells whether all that can still happen to a rollout can be written into its record: every host done, after the
-// longest time, and stopped with the longest text. A rollout without that room is not to be started: it would end
-// half-way. most is about how many such hosts have room.
+// Room returns an error if the record could become too large for all that can happen to the rollout: every host done
+// after the longest time, and stopped with the longest text. Such a rollout must not start, as it would end half-way.
+// most is about how many such hosts fit.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

@@ -1,14 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recovery holds the documents with which people bring a cluster back that has lost its majority for good: the
-// facts of each host, the plan that is made of them, and how far a host is with it. It promises:
+// Package recovery holds the documents with which operators recover a cluster from quorum loss: the facts of each host,
+// the plan made from them, and a host's progress with it. It promises:
 //
-//   - Nothing here reads a disk, a clock or a network: the same facts always make the same plan, or the same refusal.
-//   - Whether a plan is made, who goes on alone, and who obeys it is decided by package policy alone; what is here
-//     tells it what the facts say, and writes down what came of it.
-//   - What is read from a file is bounded, strict, and carries a checksum: half of it, or one that was edited, is
-//     refused.
+//   - It reads no disk, clock or network: the same facts always make the same plan, or the same refusal.
+//   - Package policy alone decides whether a plan is made, which host is the survivor, and which hosts obey. This
+//     package passes it the facts, and writes down the result.
+//   - What is read from a file is bounded, strict, and carries a checksum: a truncated or edited file is refused.
 package recovery
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Version is that of the documents.
+// Version is the version of the documents.
 const Version = 1
 
 // MaxSize bounds a document, in bytes.
@@ -41,22 +40,22 @@ type Member struct {
 	Learner bool            `json:"learner,omitempty"`
 }
 
-// Log is what a data directory says of itself.
+// Log describes the content of a data directory.
 type Log struct {
-	Empty   bool            `json:"empty,omitempty"` // nothing of etcd lies there
+	Empty   bool            `json:"empty,omitempty"` // there is no etcd data
 	Cluster record.MemberID `json:"clusterID,omitzero"`
 	Member  record.MemberID `json:"memberID,omitzero"`
 	Term    uint64          `json:"lastTerm"`    // of the last entry of the write-ahead log
 	Index   uint64          `json:"lastIndex"`   // of the last entry
 	Commit  uint64          `json:"commitIndex"` // as far as this member knows
-	// Revision is that of the database, which may lie behind the log; 0 while an etcd has it open.
+	// Revision is the revision of the database, which may lag behind the log; 0 while an etcd has it open.
 	Revision int64    `json:"revision,omitempty"`
 	Database int64    `json:"databaseBytes"`
 	Bytes    int64    `json:"logBytes"`
-	Members  []Member `json:"members,omitempty"` // as the database lists them; none while an etcd has it open
+	Members  []Member `json:"members,omitempty"` // as listed in the database; empty while an etcd has it open
 }
 
-// Facts are what one host knows when a majority is lost.
+// Facts are what one host knows when the quorum is lost.
 type Facts struct {
 	Version int             `json:"version"`
 	HostID  string          `json:"hostID"`
@@ -66,28 +65,28 @@ type Facts struct {
 	DataDir string          `json:"dataDir"`
 	Boot    string          `json:"bootID"`
 	Quorumd string          `json:"quorumd"`
-	Etcd    string          `json:"etcd,omitempty"` // version; empty when unknown
+	Etcd    string          `json:"etcd,omitempty"` // version; empty if unknown
 	Taken   time.Time       `json:"taken"`
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost    time.Time       `json:"quorumLost,omitzero"` // since when it has not; zero when it never did
+	Lost    time.Time       `json:"quorumLost,omitzero"` // since when it does not; zero if it never did
 	Log     Log             `json:"log"`
 	Members []Member        `json:"members,omitempty"` // as they were last listed
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
-	Plans   []PlanTold      `json:"plans,omitempty"` // that this host was told and has not carried out to the end
-	// Manifests are the hashes of the manifests of the last snapshots that this host remembers.
+	Plans   []AppliedPlan   `json:"plans,omitempty"` // plans applied on this host and not completed
+	// Manifests are the hashes of the manifests of the last snapshots, as saved on this host.
 	Manifests []record.Manifest `json:"manifests,omitempty"`
 	Checksum  string            `json:"checksum"`
 }
 
-// PlanTold is a plan that was applied on a host.
-type PlanTold struct {
+// AppliedPlan is a plan that was applied on a host.
+type AppliedPlan struct {
 	ID       string    `json:"id"`
 	Survivor string    `json:"survivor"`          // its name
-	GivenUp  bool      `json:"givenUp,omitempty"` // on the host whose facts these are; else it is in force there
-	At       time.Time `json:"at,omitzero"`       // when the host was told; zero from an older quorumd
+	GivenUp  bool      `json:"givenUp,omitempty"` // given up on this host; otherwise it is in force there
+	At       time.Time `json:"at,omitzero"`       // when it was applied; zero from an older quorumd
 }
 
-// Sealed gives the facts with their checksum.
+// Sealed returns the facts with their checksum.
 func (f Facts) Sealed() Facts {
 	f.Checksum = ""
 	f.Checksum = checksum(f)
@@ -117,25 +116,25 @@ func ReadFacts(r io.Reader) (Facts, error) {
 	return f, nil
 }
 
-// MaxManifests bounds the snapshots of which a host tells.
+// MaxManifests bounds the snapshots in a host's facts.
 const MaxManifests = 8
 
-// mostPlans is how many a host can tell of: the one in force and the last one.
+// mostPlans bounds the plans in a host's facts: the one in force and the last one.
 const mostPlans = 2
 
-// fit tells whether a host can have told of these plans.
-func fit(plans []PlanTold) bool {
-	return len(plans) <= mostPlans && !slices.ContainsFunc(plans, func(p PlanTold) bool {
+// fit reports whether a host can have written this list of plans.
+func fit(plans []AppliedPlan) bool {
+	return len(plans) <= mostPlans && !slices.ContainsFunc(plans, func(p AppliedPlan) bool {
 		strange := strings.ContainsFunc(p.Survivor, func(r rune) bool { return !unicode.IsPrint(r) || r == ',' })
 		return !PlanID(p.ID) || p.Survivor == "" || strange
 	})
 }
 
-// checksum is over the document as it is written, its own field empty.
+// checksum returns the hash of the document as written, with an empty checksum field.
 func checksum(document any) string {
 	text, err := json.Marshal(document)
 	if err != nil {
-		return "" // no field of ours can fail
+		return "" // none of our types can fail
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

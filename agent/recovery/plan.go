@@ -14,16 +14,16 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Made is what was made of the survivor's data.
+// Made describes the result of the survivor's data.
 type Made struct {
 	Plan    string          `json:"plan"`
 	Cluster record.MemberID `json:"clusterID"`
 	Member  record.MemberID `json:"memberID"`
-	Before  int64           `json:"revisionBefore"` // the revision that was reached, with all of the log
-	After   int64           `json:"revisionAfter"`  // from which the cluster goes on
+	Before  int64           `json:"revisionBefore"` // the highest revision with all of the log applied
+	After   int64           `json:"revisionAfter"`  // from which the cluster continues
 }
 
-// Plan is what each of the hosts is to do.
+// Plan says what each host does.
 type Plan struct {
 	Version  int             `json:"version"`
 	ID       string          `json:"id"`
@@ -33,43 +33,44 @@ type Plan struct {
 	New      record.MemberID `json:"newClusterID"`
 	Survivor string          `json:"survivor"` // host ID
 	Facts    []Facts         `json:"facts"`
-	Gone     []string        `json:"gone"`               // voters that are not coming back, by name or ID
-	KeptOff  []string        `json:"keptOff,omitempty"`  // survivors of earlier plans that people keep off, by name
-	Snapshot *Snapshot       `json:"snapshot,omitempty"` // with which the survivor goes on, instead of its data
-	Checksum string          `json:"checksum"`
+	Gone     []string        `json:"gone"` // voters that are gone for good, by name or ID
+	// survivors of earlier plans that the operator keeps stopped, by name
+	KeptOff  []string  `json:"keptOff,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"` // what the survivor starts from, instead of its data
+	Checksum string    `json:"checksum"`
 }
 
-// planIDLength is that of a plan's ID.
+// planIDLength is the length of a plan's ID.
 const planIDLength = 12
 
-// PlanID tells whether that can be the ID of a plan: it is part of a file's name.
+// PlanID reports whether id is valid as the ID of a plan: it is part of a file's name.
 func PlanID(id string) bool {
 	return len(id) == planIDLength && !strings.ContainsFunc(id, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	})
 }
 
-// Wish is what the operator says.
-type Wish struct {
-	Cluster  string   // its name, as it was typed
+// Choice is what the operator decides.
+type Choice struct {
+	Cluster  string   // its name, as typed
 	Gone     []string // voters that are gone for good, by name or ID
-	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
+	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
 	Survivor string   // another host than the most advanced, by name; empty for that
 	At       time.Time
 	ID       string // of the plan
 	New      record.MemberID
-	Snapshot *Snapshot // to go on with, where nobody has data; nil for the data of the survivor
+	Snapshot *Snapshot // what to start from if no host has data; nil for the survivor's data
 }
 
-// Loss is what one host would bring back.
+// Loss describes what the cluster would lose with one host as the survivor.
 type Loss struct {
 	Facts  Facts
-	Behind uint64 // entries that the most advanced has beyond it; at least one where its term is older
+	Behind uint64 // entries that the most advanced host has beyond this one's; at least one if this one's term is older
 	Chosen bool
 	No     string // why it cannot be the survivor
 }
 
-// Compare puts the facts side by side, the most advanced first.
+// Compare ranks the facts, the most advanced first.
 func Compare(all []Facts) []Loss {
 	out := make([]Loss, 0, len(all))
 	for _, s := range policy.RankHosts(remainsOf(all, time.Time{})) {
@@ -78,7 +79,7 @@ func Compare(all []Facts) []Loss {
 	return out
 }
 
-// Missing gives the voters of which there are no facts.
+// Missing returns the voters without facts.
 func Missing(all []Facts) []Member {
 	var out []Member
 	for _, m := range policy.RecoveryMissing(remainsOf(all, time.Time{})) {
@@ -87,7 +88,7 @@ func Missing(all []Facts) []Member {
 	return out
 }
 
-// clusterOf gives the ID of the cluster that the first data are of.
+// clusterOf returns the cluster ID of the first host with data.
 func clusterOf(all []Facts) record.MemberID {
 	for _, f := range all {
 		if !f.Log.Empty {
@@ -97,8 +98,8 @@ func clusterOf(all []Facts) record.MemberID {
 	return 0
 }
 
-// NewPlan makes the plan, or says why there is none.
-func NewPlan(all []Facts, w Wish) (Plan, error) {
+// NewPlan makes the plan, or returns why there is none.
+func NewPlan(all []Facts, w Choice) (Plan, error) {
 	decided := policy.PlanRecovery(remainsOf(all, w.At), policy.RecoveryChoice{
 		Cluster: w.Cluster, Gone: w.Gone, KeptOff: w.KeptOff, Survivor: w.Survivor, Snapshot: w.Snapshot != nil,
 	})
@@ -134,7 +135,7 @@ func ReadPlan(r io.Reader) (Plan, error) {
 	return p, p.check()
 }
 
-// check tells what is wrong with a plan that came from elsewhere.
+// check returns what is wrong with a plan from a file.
 func (p Plan) check() error {
 	sum := p.Checksum
 	p.Checksum = ""
@@ -144,7 +145,7 @@ func (p Plan) check() error {
 	case sum != checksum(p):
 		return errors.New("cannot read the plan: the checksum does not fit, the file was changed")
 	case !PlanID(p.ID) || p.New == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > policy.MaxRecoveryHosts:
-		return errors.New("cannot read the plan: it is none")
+		return errors.New("cannot read the plan: the file is not a plan")
 	case p.Of(p.Survivor) == nil || p.Snapshot == nil && (p.Of(p.Survivor).Log.Empty || p.Old == 0):
 		return errors.New("cannot read the plan: it has no facts of its survivor")
 	case p.Snapshot != nil && p.Snapshot.check() != nil:
@@ -158,7 +159,7 @@ func (p Plan) check() error {
 	return nil
 }
 
-// Of gives the facts of a host; nil when the plan has none.
+// Of returns the facts of a host; nil if the plan has none.
 func (p Plan) Of(hostID string) *Facts {
 	for i := range p.Facts {
 		if p.Facts[i].HostID == hostID {
@@ -168,7 +169,7 @@ func (p Plan) Of(hostID string) *Facts {
 	return nil
 }
 
-// Refused tells why the host with these facts, which were taken just now, does not obey the plan; or nothing.
+// Refused returns why the host with these current facts does not obey the plan, or "".
 func (p Plan) Refused(now Facts, at time.Time) string {
 	shown := policy.OfferedPlan{ID: p.ID, Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
 	if own := p.Of(now.HostID); own != nil {

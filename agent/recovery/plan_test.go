@@ -17,7 +17,7 @@ import (
 
 func at() time.Time { return time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC) }
 
-// five are the members of a cluster, n1 to n5.
+// five returns the members of a cluster, n1 to n5.
 func five() []Member {
 	var list []Member
 	for i, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
@@ -26,7 +26,7 @@ func five() []Member {
 	return list
 }
 
-// fact gives the facts of a host whose log ends there.
+// fact returns the facts of a host whose log ends at that entry.
 func fact(i int, term, index uint64) Facts {
 	m := five()[i-1]
 	return Facts{
@@ -35,14 +35,14 @@ func fact(i int, term, index uint64) Facts {
 	}.Sealed()
 }
 
-func wish(gone ...string) Wish {
-	return Wish{Cluster: "demo", Gone: gone, At: at().Add(time.Minute), ID: "abcdefghijkl", New: 0xc2}
+func choice(gone ...string) Choice {
+	return Choice{Cluster: "demo", Gone: gone, At: at().Add(time.Minute), ID: "abcdefghijkl", New: 0xc2}
 }
 
-func TestTheSurvivorIsTheOneWithTheNewerTermThenTheLongerLog(t *testing.T) {
+func TestSurvivorHasTheNewestTermThenTheLongestLog(t *testing.T) {
 	t.Parallel()
 	all := []Facts{fact(1, 3, 500), fact(2, 4, 400)}
-	p, err := NewPlan(all, wish("n3", "n4", "n5"))
+	p, err := NewPlan(all, choice("n3", "n4", "n5"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestTheSurvivorIsTheOneWithTheNewerTermThenTheLongerLog(t *testing.T) {
 	}
 }
 
-func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
+func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 	t.Parallel()
 	gone := []string{"n2", "n3", "n4", "n5"}
 	with := func(change func(*Facts)) []Facts {
@@ -66,48 +66,49 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 		return []Facts{f}
 	}
 	for what, c := range map[string]struct {
-		facts []Facts
-		wish  Wish
-		says  string
+		facts  []Facts
+		choice Choice
+		says   string
 	}{
-		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), wish(gone...), "n1 sees a quorum"},
-		"no facts":             {nil, wish(), "facts of 0 hosts"},
+		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), choice(gone...), "n1 sees a quorum"},
+		"no facts":             {nil, choice(), "facts of 0 hosts"},
 		"old facts": {
-			with(func(f *Facts) { f.Taken = at().Add(-policy.MaxFactsAge) }), wish(gone...), "collect them again",
+			with(func(f *Facts) { f.Taken = at().Add(-policy.MaxFactsAge) }), choice(gone...), "collect them again",
 		},
 		"facts of the future": {
-			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), wish(gone...), "collect them again",
+			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), choice(gone...), "collect them again",
 		},
-		"a voter is missing": {with(func(*Facts) {}), wish("n2", "n3", "n4"), "missing from n5"},
+		"a voter is missing": {with(func(*Facts) {}), choice("n2", "n3", "n4"), "missing from n5"},
 		"no data": {
-			with(func(f *Facts) { f.Log.Empty = true }), wish(gone...),
+			with(func(f *Facts) { f.Log.Empty = true }), choice(gone...),
 			"no host has a voter's data",
 		},
 		"a learner": {
-			with(func(f *Facts) { f.Log.Members[0].Learner = true }), wish(gone...), "no host has a voter's data",
+			with(func(f *Facts) { f.Log.Members[0].Learner = true }), choice(gone...), "no host has a voter's data",
 		},
-		"nobody knows the voters": {with(func(f *Facts) { f.Log.Members = nil }), wish(gone...), "who the voters are"},
-		"another name": {with(func(*Facts) {}), Wish{
+		"the voters are unknown": {with(func(f *Facts) { f.Log.Members = nil }), choice(gone...), "who the voters are"},
+		"another name": {with(func(*Facts) {}), Choice{
 			Cluster: "demi", Gone: gone, At: at(), ID: "abcdefghijkl", New: 2,
 		}, `what was typed is "demi"`},
-		"the same host twice": {[]Facts{fact(1, 3, 100), fact(1, 3, 100)}, wish(gone...), "two facts of n1"},
+		"the same host twice": {[]Facts{fact(1, 3, 100), fact(1, 3, 100)}, choice(gone...), "two facts of n1"},
 		"another cluster": {
-			append(with(func(f *Facts) { f.Log.Cluster = 9 }), fact(2, 3, 100)), wish(gone...),
+			append(with(func(f *Facts) { f.Log.Cluster = 9 }), fact(2, 3, 100)), choice(gone...),
 			"the cluster with the ID",
 		},
 		"a copy of another's data": {
-			append(with(func(f *Facts) { f.Log.Member = 2 }), fact(2, 3, 100)), wish(gone...), "one of them is a copy",
+			append(with(func(f *Facts) { f.Log.Member = 2 }), fact(2, 3, 100)), choice(gone...),
+			"one of them is a copy",
 		},
 		"enough are left": {
-			[]Facts{fact(1, 3, 100), fact(2, 3, 100), fact(3, 3, 100)}, wish("n4", "n5"), "nothing is lost",
+			[]Facts{fact(1, 3, 100), fact(2, 3, 100), fact(3, 3, 100)}, choice("n4", "n5"), "nothing is lost",
 		},
-		"another survivor without facts": {with(func(*Facts) {}), Wish{
+		"another survivor without facts": {with(func(*Facts) {}), Choice{
 			Cluster: "demo", Gone: gone, At: at(), Survivor: "n4", ID: "abcdefghijkl", New: 2,
 		}, "its facts are missing"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p, err := NewPlan(c.facts, c.wish)
+			p, err := NewPlan(c.facts, c.choice)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, %+v", err, p)
 			}
@@ -115,7 +116,7 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 	}
 }
 
-// lostAll gives the facts of hosts whose disks are new; their agents remember a cluster, or not.
+// lostAll returns the facts of hosts with new disks; their agents know the cluster ID, unless it is 0.
 func lostAll(known record.MemberID) []Facts {
 	var all []Facts
 	for i := range 3 {
@@ -126,7 +127,7 @@ func lostAll(known record.MemberID) []Facts {
 	return all
 }
 
-func withSnapshot(w Wish) Wish {
+func withSnapshot(w Choice) Choice {
 	w.Snapshot = &Snapshot{
 		Name: "0000000000000000123", Cluster: 0xc0, Contents: etcddb.Contents{Revision: 123, Keys: 7},
 		Size: 8192 + 32, SHA256: strings.Repeat("ab", 32), Member: 0x77,
@@ -134,10 +135,10 @@ func withSnapshot(w Wish) Wish {
 	return w
 }
 
-func TestWhereNoDataAreLeftAHostGoesOnWithASnapshot(t *testing.T) {
+func TestSurvivorStartsFromASnapshotIfNoDataIsLeft(t *testing.T) {
 	t.Parallel()
 	for known, old := range map[record.MemberID]record.MemberID{0: 0xc0, 0xc1: 0xc1} {
-		p, err := NewPlan(lostAll(known), withSnapshot(wish()))
+		p, err := NewPlan(lostAll(known), withSnapshot(choice()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestWhereNoDataAreLeftAHostGoesOnWithASnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.Snapshot.String() != p.Snapshot.Name {
-			t.Errorf("what was written is read as %+v: %v", got, err)
+			t.Errorf("the document is read as %+v: %v", got, err)
 		}
 		for i, now := range lostAll(known) {
 			if no := p.Refused(now, at().Add(time.Hour)); no != "" {
@@ -157,17 +158,17 @@ func TestWhereNoDataAreLeftAHostGoesOnWithASnapshot(t *testing.T) {
 			}
 		}
 	}
-	named := withSnapshot(wish())
+	named := withSnapshot(choice())
 	named.Survivor = "n3"
 	if p, err := NewPlan(lostAll(0), named); err != nil || p.Survivor != "host-n3" {
 		t.Errorf("another host was named: %+v, %v", p, err)
 	}
 }
 
-func TestNoSnapshotTakesThePlaceOfDataThatAreNewerUnlessTheHostIsNamed(t *testing.T) {
+func TestSnapshotReplacesNewerDataOnlyOfANamedHost(t *testing.T) {
 	t.Parallel()
 	all := append(lostAll(0)[1:], fact(1, 3, 100))
-	w := withSnapshot(wish("n4", "n5"))
+	w := withSnapshot(choice("n4", "n5"))
 	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "n1 has the data of a voter, up to "+
 		"entry 100: plan without --from-snapshot") {
 		t.Errorf("a plan: %v", err)
@@ -178,7 +179,7 @@ func TestNoSnapshotTakesThePlaceOfDataThatAreNewerUnlessTheHostIsNamed(t *testin
 	}
 	w.Survivor = "n9"
 	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "its facts are missing") {
-		t.Errorf("a plan for a host that nobody knows: %v", err)
+		t.Errorf("a plan for an unknown host: %v", err)
 	}
 	all[0].Quorum = true
 	w.Survivor = "n2"
@@ -187,7 +188,7 @@ func TestNoSnapshotTakesThePlaceOfDataThatAreNewerUnlessTheHostIsNamed(t *testin
 	}
 }
 
-func TestAPlanWithASnapshotThatIsNoneIsRefused(t *testing.T) {
+func TestPlanWithAnInvalidSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Snapshot){
 		"no name":       func(s *Snapshot) { s.Name = "" },
@@ -198,21 +199,21 @@ func TestAPlanWithASnapshotThatIsNoneIsRefused(t *testing.T) {
 		"no revision":   func(s *Snapshot) { s.Revision = 0 },
 		"no member":     func(s *Snapshot) { s.Member = 0 },
 	} {
-		w := withSnapshot(wish())
+		w := withSnapshot(choice())
 		change(w.Snapshot)
 		if p, err := NewPlan(lostAll(0), w); err == nil {
 			t.Errorf("%s: %+v", what, p)
 		}
 		work := Work{Plan: "abcdefghijkl", Cluster: 2, Member: w.Snapshot.Member, Snapshot: w.Snapshot}
 		if work.Check() == nil {
-			t.Errorf("%s: it is work", what)
+			t.Errorf("%s: Check accepts it", what)
 		}
 	}
 }
 
-func TestAPlanIsObeyedOnlyByAHostWhoseFactsAreAsTheyWere(t *testing.T) {
+func TestHostObeysAPlanOnlyIfItsFactsAreUnchanged(t *testing.T) {
 	t.Parallel()
-	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
+	p, err := NewPlan([]Facts{fact(1, 3, 100)}, choice("n2", "n3", "n4", "n5"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,9 +242,9 @@ func TestAPlanIsObeyedOnlyByAHostWhoseFactsAreAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestADocumentThatWasChangedIsRefused(t *testing.T) {
+func TestEditedDocumentIsRefused(t *testing.T) {
 	t.Parallel()
-	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
+	p, err := NewPlan([]Facts{fact(1, 3, 100)}, choice("n2", "n3", "n4", "n5"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,14 +253,14 @@ func TestADocumentThatWasChangedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.ID != p.ID {
-		t.Fatalf("what was written is not read: %v", err)
+		t.Fatalf("the document is not read: %v", err)
 	}
 	facts, err := json.Marshal(fact(1, 3, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadFacts(bytes.NewReader(facts)); err != nil {
-		t.Fatalf("what was written is not read: %v", err)
+		t.Fatalf("the document is not read: %v", err)
 	}
 	for what, edited := range map[string]string{
 		"another index": strings.Replace(string(text), `"lastIndex": 100`, `"lastIndex": 101`, 1),
@@ -271,16 +272,16 @@ func TestADocumentThatWasChangedIsRefused(t *testing.T) {
 		"too large":     strings.Repeat(" ", MaxSize) + string(text),
 	} {
 		if _, err := ReadPlan(strings.NewReader(edited)); err == nil {
-			t.Errorf("%s: it is read as a plan", what)
+			t.Errorf("%s: ReadPlan accepts it", what)
 		}
 		if _, err := ReadFacts(strings.NewReader(edited)); err == nil {
-			t.Errorf("%s: it is read as facts", what)
+			t.Errorf("%s: ReadFacts accepts it", what)
 		}
 	}
 }
 
 func FuzzAPlanIsReadOrRefused(f *testing.F) {
-	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
+	p, err := NewPlan([]Facts{fact(1, 3, 100)}, choice("n2", "n3", "n4", "n5"))
 	if err != nil {
 		f.Fatal(err)
 	}

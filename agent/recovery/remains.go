@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// remainsOf says what facts tell as the policy asks for it, at that moment.
+// remainsOf converts the facts to the policy's type, at that moment.
 func remainsOf(all []Facts, at time.Time) []policy.HostRemains {
 	out := make([]policy.HostRemains, 0, len(all))
 	for _, f := range all {
@@ -23,12 +23,13 @@ func (f Facts) remains(at time.Time) policy.HostRemains {
 		HostID: f.HostID, Host: f.Host, Cluster: f.Cluster, PeerURL: f.PeerURL, Age: at.Sub(f.Taken), Quorum: f.Quorum,
 		Empty: f.Log.Empty, ClusterID: uint64(f.Log.Cluster), MemberID: uint64(f.Log.Member), Term: f.Log.Term,
 		Index: f.Log.Index, Commit: f.Log.Commit, InData: listed(f.Log.Members), LastSeen: listed(f.Members),
-		Plans: f.told(at),
+		Plans: f.knownPlans(at),
 	}
 }
 
-// told gives the earlier plans. An older quorumd does not say when it was told: before it told the facts.
-func (f Facts) told(at time.Time) []policy.KnownPlan {
+// knownPlans returns the earlier plans. An older quorumd does not record when a plan was applied: use the time of the
+// facts.
+func (f Facts) knownPlans(at time.Time) []policy.KnownPlan {
 	var out []policy.KnownPlan
 	for _, p := range f.Plans {
 		when := p.At

@@ -13,22 +13,22 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Snapshot is what a cluster is made of when no host is left whose data could go on.
+// Snapshot is what a cluster is made from if no host with usable data is left.
 type Snapshot struct {
-	Name    string          `json:"name,omitempty"` // in the store that the configuration of the host names; or
+	Name    string          `json:"name,omitempty"` // in the host's configured store; or
 	File    string          `json:"file,omitempty"` // its path on that host
 	Taken   time.Time       `json:"takenAt,omitzero"`
-	Cluster record.MemberID `json:"clusterID,omitzero"` // of which it was taken; 0 when that is not known
+	Cluster record.MemberID `json:"clusterID,omitzero"` // that it came from; 0 if unknown
 
 	etcddb.Contents
 
 	Size   int64           `json:"size"`     // of the database with its checksum, in bytes
-	SHA256 string          `json:"sha256"`   // of what is stored under that name, or of the file
+	SHA256 string          `json:"sha256"`   // of the stored object, or of the file
 	Origin string          `json:"origin"`   // what proves that it is the snapshot that was saved
-	Member record.MemberID `json:"memberID"` // that the only member of the new cluster gets
+	Member record.MemberID `json:"memberID"` // for the only member of the new cluster
 }
 
-// String gives the name or the path.
+// String returns the name or the path.
 func (s Snapshot) String() string {
 	if s.File != "" {
 		return s.File
@@ -47,13 +47,13 @@ func (s Snapshot) check() error {
 	case s.File != "" && !filepath.IsAbs(s.File):
 		return errors.New("the path of its snapshot does not begin at the root")
 	case err != nil || len(sum) != 32 || s.Size <= etcddb.SumBytes || s.Revision <= 0 || s.Member == 0:
-		return errors.New("its snapshot is none")
+		return errors.New("its snapshot is invalid")
 	}
 	return nil
 }
 
-// before gives the ID of the cluster in whose place the one that is made of a snapshot goes on: that of the data that
-// the hosts have, or remember, else that of the snapshot; 0 when nobody knows.
+// before returns the ID of the cluster that the new one replaces: of the data that the hosts have or remember, or else
+// of the snapshot; 0 if unknown.
 func (s Snapshot) before(all []Facts) record.MemberID {
 	if id := clusterOf(all); id != 0 {
 		return id

@@ -9,25 +9,25 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Work is what is to be made of the survivor's data. It comes from a plan.
+// Work says what to make of the survivor's data. It comes from a plan.
 type Work struct {
 	Plan      string          `json:"plan"`       // its ID, which names the copy
-	Cluster   record.MemberID `json:"clusterID"`  // that the copy gets
-	Old       record.MemberID `json:"oldCluster"` // that the data are of,
-	Member    record.MemberID `json:"memberID"`   // as this member,
-	Term      uint64          `json:"lastTerm"`   // with this last entry
+	Cluster   record.MemberID `json:"clusterID"`  // for the copy
+	Old       record.MemberID `json:"oldCluster"` // of the data
+	Member    record.MemberID `json:"memberID"`   // of the survivor
+	Term      uint64          `json:"lastTerm"`   // of the last log entry
 	Index     uint64          `json:"lastIndex"`
 	Name      string          `json:"name"` // of the member
 	ClientURL string          `json:"clientURL"`
 	PeerURL   string          `json:"peerURL"`
-	// Snapshot is what is used instead of the data, which may be anybody's or none then.
+	// Snapshot is used instead of the data if set. The data may then belong to any cluster or be missing.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
-// Check tells what is wrong with work that came from elsewhere.
+// Check returns what is wrong with work from another process.
 func (w Work) Check() error {
 	if !PlanID(w.Plan) {
-		return errors.New("the plan's ID is none")
+		return errors.New("the plan's ID is invalid")
 	}
 	if w.Snapshot != nil {
 		if w.Cluster == 0 || w.Member != w.Snapshot.Member || w.Cluster == w.Old {
@@ -41,16 +41,16 @@ func (w Work) Check() error {
 	return nil
 }
 
-// ErrReading tells that the log is still being read: ask again.
+// ErrReading means that the log is still being read: try again.
 var ErrReading = errors.New("the log is still being read")
 
-// Copy is how far the copy of the survivor's data is.
+// Copy is the progress of the copy of the survivor's data.
 type Copy struct {
-	Plan string // of which; empty when this process has begun none
+	Plan string // of the copy; empty if this process has started none
 	Runs bool
-	// Done are the bytes that were copied so far, and All those that there are; both 0 while nobody knows.
+	// Done is the number of bytes copied so far, and All the total; both are 0 while unknown.
 	Done, All int64
 	Whole     bool
-	Error     string // with which the last try has ended
-	Made      Made   // once it is whole
+	Error     string // of the last attempt
+	Made      Made   // set once the copy is complete
 }

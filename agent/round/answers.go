@@ -10,19 +10,19 @@ import (
 	"github.com/quorumd/quorumd/agent/network"
 )
 
-// Answers are what the members say, each for itself, while none has a quorum behind it.
+// Answers are the members' own answers while there is no quorum.
 type Answers struct {
-	Membership cluster.Membership // as it was last listed; without names and IDs when it never was
+	Membership cluster.Membership // as last listed; without names and IDs if it never was
 	Of         map[uint64]cluster.Status
 }
 
-// Answered tells whether a member has answered for itself when there was last no quorum to ask.
+// Answered reports whether a member answered by itself when there was last no quorum.
 func (r *Round) Answered(id uint64) bool {
 	s, asked := r.Answers.Of[id]
 	return asked && s.Err == nil && r.Answers.Membership.ClusterID != 0
 }
 
-// Answering counts the voters that have.
+// Answering counts the voters that answered.
 func (r *Round) Answering() (n int) {
 	for _, m := range r.Answers.Membership.Members {
 		if !m.Learner && r.Answered(m.ID) {
@@ -32,7 +32,7 @@ func (r *Round) Answering() (n int) {
 	return n
 }
 
-// AnswersNow tells whether what the round says of the member that is to be replaced was seen after somebody has asked.
+// AnswersNow reports whether the member to be replaced was checked after the question was asked in etcd.
 func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true

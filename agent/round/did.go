@@ -10,34 +10,34 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// ActorState is what this process holds and has done so far: who acts hands it by value to those who observe.
+// ActorState is what this process holds and has done so far. The actor passes it by value to the observer.
 type ActorState struct {
-	Token      int64         // of the lock; 0 when it is not held
-	ValidUntil time.Duration // the lock, for certain
+	Token      int64         // of the lock; 0 if it is not held
+	ValidUntil time.Duration // of the lock, for certain
 
-	Steps  uint64 // that came back
-	Stuck  string // what of a step that has not come back yet, for people; empty when there is none
+	Steps  uint64 // that have ended
+	Stuck  string // the step that has not ended yet, for display; "" if there is none
 	Failed policy.FailedStep
 
-	Promoted, Rebooted, Started Stamp             // when it last sent a promotion, asked for a reboot, started the unit
-	GaveWay                     Stamp             // when it last asked its member to hand the leadership over,
-	GaveWayInRow                int               // and so many times in a row
-	Copied                      Stamp             // when it last began to copy the survivor's data
-	Launched                    Stamp             // what run of programs it last had started
-	Environment                 map[string]string // that it last wrote for the unit; nil: none. Nobody changes it
+	Promoted, Rebooted, Started Stamp             // when it last sent a promotion, requested a reboot, started the unit
+	GaveWay                     Stamp             // when it last asked its member to transfer the leadership,
+	GaveWayInRow                int               // and how many times in a row
+	Copied                      Stamp             // when it last started to copy the survivor's data
+	Launched                    Stamp             // which run of programs it started last
+	Environment                 map[string]string // last written for the unit; nil if none. It is not changed
 }
 
-// ValidFor gives for how long the lock is certainly held from now on.
+// ValidFor returns how long the lock is certainly held from now on.
 func (d ActorState) ValidFor(now time.Duration) time.Duration { return max(0, d.ValidUntil-now) }
 
-// Stamp is when something was last done; the zero value, never.
+// Stamp is when something was last done; the zero value means never.
 type Stamp struct {
 	Is bool
 	At time.Duration
-	Of string // what of several
+	Of string // which of several
 }
 
-// Age gives how long ago that was; policy.Never when it never was.
+// Age returns how long ago that was, or policy.Never.
 func (s Stamp) Age(now time.Duration) time.Duration {
 	if !s.Is {
 		return policy.Never
@@ -45,11 +45,11 @@ func (s Stamp) Age(now time.Duration) time.Duration {
 	return now - s.At
 }
 
-// Completion is how a step went, for those who tell of it.
+// Completion is the outcome of a step, for reports.
 type Completion struct {
 	Step   policy.Step
-	On     *Round // in which it was decided
+	On     *Round // that decided it
 	Err    error
-	Unsaid bool         // it is no news for the history
-	Ended  *record.Line // with which it has ended an operation: etcd has it already
+	Unsaid bool         // not worth a line in the history
+	Ended  *record.Line // the line that ended an operation, already in etcd
 }

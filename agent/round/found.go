@@ -9,26 +9,26 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 )
 
-// HostState is what a look has found that runs beside the loop or may fail.
+// HostState is the result of a check that runs in the background or may fail.
 type HostState[T any] struct {
 	Value T
-	Err   error         // of the last look
+	Err   error         // of the last check
 	OK    bool          // there is a value, and it is not too old
 	Age   time.Duration // of the value
 }
 
-// Programs are the runs of the operator's own programs that were looked at, as their time had come.
+// Programs are the runs of the operator's programs that were due for a check.
 type Programs struct {
 	Before, After, Command HostState[hooks.Result]
 }
 
-// Input is what the loop tells a round that begins.
+// Input is what the loop passes to a new round.
 type Input struct {
 	Number uint64
 	Did    ActorState
-	Hurry  bool     // somebody waits for a fresh picture of the cluster
-	Light  bool     // a round in between two full ones, which asks etcd for little
-	Behind []string // the hosts that the last decision waits for, by their IDs
-	First  bool     // by the last decision this host goes first
-	Quiet  bool     // by the last decision nothing is going on
+	Hurry  bool     // a caller waits for a fresh cluster state
+	Light  bool     // a light round between two full ones, with few requests to etcd
+	Behind []string // IDs of the hosts that the last decision waits for
+	First  bool     // by the last decision this host acts first
+	Quiet  bool     // by the last decision nothing is in progress
 }

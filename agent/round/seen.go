@@ -11,28 +11,27 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// ClusterState is what was read from etcd, and when. A round that does not ask carries over what the round
-// before had.
+// ClusterState is what was read from etcd, and when. A round that does not read it carries over the previous state.
 type ClusterState struct {
-	EtcdAt     time.Duration // when etcd was asked
-	By         uint64        // the member that leads, and alone was asked for the records; 0 when a quorum was
+	EtcdAt     time.Duration // when etcd was read
+	By         uint64        // the leader, if only it was asked for the records; 0 for a quorum read
 	Reachable  bool
 	Listed     bool // at least the member list was read
 	Problem    string
-	Denied     bool // etcd's users and roles stand against it
+	Denied     bool // etcd refuses for lack of permission
 	Membership cluster.Membership
 	Statuses   map[uint64]cluster.Status
 	StatusesAt time.Duration // when the members were asked
 	Answers    Answers       // while there is no quorum
 	Hosts      []record.Host // by ID
 	HostsAt    time.Duration // when all of them were read
-	Counted    int           // how many there are, if they were counted
-	OtherNames []string      // cluster names under which other hosts have records in this etcd
-	OwnHost    *record.Host  // our own key's record, whoever wrote it
+	Counted    int           // their number, if they were counted
+	OtherNames []string      // other cluster names with host records in this etcd
+	OwnHost    *record.Host  // the record under our own key, whichever host wrote it
 	OwnHostAt  int64         // and its modification revision
 	Op         *record.Op
 	OpAt       int64 // its modification revision
-	EndedAt    int64 // modification revision of the line with which the last one ended
+	EndedAt    int64 // modification revision of the line that ended the last one
 	Lock       *record.Lock
 	LockAt     int64 // its create revision: the token
 	Pause      *record.Pause
@@ -43,7 +42,7 @@ type ClusterState struct {
 	Repairs    *record.Repairs
 	RepairsAt  int64 // its modification revision
 	Recovered  *record.Recovered
-	OldServes  bool // late to that: this host's own member still serves the old cluster, with a quorum behind it
+	OldServes  bool // a late host's own member still serves the old cluster, with a quorum
 	Backup     *record.Backup
 	Drill      *record.RestoreTest
 	Released   Released
@@ -51,16 +50,16 @@ type ClusterState struct {
 	Unreadable []policy.Unreadable
 }
 
-// Released are the operations that persons have released: for every host when the last of them began.
+// Released maps every host to the start of its last operation that an operator has released.
 type Released map[string]time.Time
 
-// Releases tells whether the operation of a host that began at that time was released.
+// Releases reports whether the operation of a host that began at that time was released.
 func (s Released) Releases(host string, began time.Time) bool {
 	at, found := s[host]
 	return found && at.Equal(began)
 }
 
-// InOperation tells whether a host says that it is in its turn, and nobody has released it.
+// InOperation reports whether a host publishes an operation that was not released.
 func (s Released) InOperation(h record.Host) bool {
 	return !h.Turn.IsZero() && !s.Releases(h.ID, h.Turn)
 }

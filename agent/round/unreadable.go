@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// unreadableKept bounds how many records of hosts are named that cannot be read.
+// unreadableKept bounds how many unreadable host records are named.
 const unreadableKept = 100
 
-// NoteUnreadable adds a record that cannot be read to what a round has seen.
+// NoteUnreadable adds an unreadable record to the round.
 func (r *Round) NoteUnreadable(kind policy.RecordKind, pair cluster.Pair, err error) {
 	if kind == policy.RecordHost && len(r.Unreadable) >= unreadableKept {
 		return
@@ -25,7 +25,7 @@ func (r *Round) NoteUnreadable(kind policy.RecordKind, pair cluster.Pair, err er
 	})
 }
 
-// CarryUnreadable keeps what was said of the hosts' records, in a round that does not read them.
+// CarryUnreadable keeps the previous findings about host records in a round that does not read them.
 func (r *Round) CarryUnreadable(before []policy.Unreadable, ownKey string) {
 	for _, u := range before {
 		if u.Kind == policy.RecordHost && u.Key != ownKey {
@@ -34,7 +34,7 @@ func (r *Round) CarryUnreadable(before []policy.Unreadable, ownKey string) {
 	}
 }
 
-// Oversized is an error for a value that was left out because of its size.
+// Oversized returns the error for a value that was left out because of its size.
 func Oversized[T any](pair cluster.Pair) error {
 	if pair.Oversized > 0 {
 		var r T
@@ -47,7 +47,7 @@ func Oversized[T any](pair cluster.Pair) error {
 	return nil
 }
 
-// DecodeHost reads a host's record, which must be that of the host under whose key it lies.
+// DecodeHost decodes a host's record. It must belong to the host of its key.
 func DecodeHost(pair cluster.Pair, id string) (record.Host, error) {
 	if err := Oversized[record.Host](pair); err != nil {
 		return record.Host{}, err

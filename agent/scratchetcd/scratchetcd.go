@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scratchetcd runs an etcd that serves nobody but the process that has started it. It promises:
+// Package scratchetcd runs an etcd that serves only the process that started it. It promises:
 //
-//   - The etcd listens on sockets in its own directory alone, which only its user may enter; no address is taken.
-//   - It ends with this process, however that ends, and holds the lock that it is given until it has ended.
-//   - Nothing in the environment of this process changes how it is started.
+//   - The etcd listens only on sockets in its own directory, which only its user may enter; it uses no network address.
+//   - It ends with this process, however that ends, and holds the given lock until it has ended.
+//   - Nothing in the environment of this process affects its start.
 package scratchetcd
 
 import (
@@ -28,30 +28,30 @@ import (
 )
 
 const (
-	// etcd 3.4 wants a port in the name of a socket.
+	// etcd 3.4 requires a port in the name of a socket.
 	clientSocket = "client.sock:1"
 	peerSocket   = "peer.sock:1"
 	logName      = "etcd.log"
 	ownerRW      = 0o600
 	ownerAll     = 0o700
-	// mostTold bounds what is told of its log when it has failed, in bytes.
-	mostTold = 600
+	// mostLog bounds the end of its log that is shown after a failure, in bytes.
+	mostLog = 600
 )
 
-// Listen gives the flags by which etcd listens for this process alone.
+// Listen returns the flags with which etcd listens for this process only.
 func Listen() []string {
 	return []string{"--listen-client-urls", "unix://" + clientSocket, "--listen-peer-urls", "unix://" + peerSocket}
 }
 
-// Etcd is one that was started.
+// Etcd is a running etcd.
 type Etcd struct {
 	dir     string
 	process *os.Process
 	ended   chan error
 }
 
-// Start runs that program in the directory, which becomes its owner's alone. Whoever takes the lock of held later waits
-// for it, too. The variables are added to its environment.
+// Start runs that program in the directory, and makes the directory accessible to its owner only. A later holder of
+// held's lock waits for the etcd, too. The variables are added to its environment.
 func Start(program, dir string, args []string, held *os.File, variables ...string) (*Etcd, error) {
 	err := errors.Join(gone(filepath.Join(dir, clientSocket)), gone(filepath.Join(dir, peerSocket)),
 		os.Chmod(dir, ownerAll)) //nolint:gosec // a directory
@@ -73,12 +73,12 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 	e := &Etcd{dir: dir, ended: make(chan error, 1)}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the signal comes when the thread ends that has started it
+		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started etcd
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		e.process = command.Process
-		if err == nil { // the process that reads what it does not trust is this one
-			_ = etcddb.Unconfine(command.Process.Pid) // bounded as this one, it may fail, and says so
+		if err == nil { // only this process reads untrusted data
+			_ = etcddb.Unconfine(command.Process.Pid) // with this process's limits it may fail, and reports it
 		}
 		started <- err
 		if err == nil {
@@ -91,10 +91,10 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 	return e, nil
 }
 
-// PID is the number of its process.
+// PID returns its process ID.
 func (e *Etcd) PID() int { return e.process.Pid }
 
-// Ended gives how it has ended, once.
+// Ended returns a channel with its result, which is sent once.
 func (e *Etcd) Ended() <-chan error { return e.ended }
 
 // Dial connects to it.
@@ -107,8 +107,8 @@ func (e *Etcd) Dial(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
-// Stop ends it in order; one that does not end within the bound is killed. The error says that it has not ended in
-// order. It must not have been taken from Ended how it has ended.
+// Stop terminates it, and kills it if it does not end within the bound. It returns an error unless etcd ended in an
+// orderly way. The result must not have been received from Ended.
 func (e *Etcd) Stop(bound time.Duration) error {
 	if err := e.process.Signal(syscall.SIGTERM); err != nil {
 		return errors.Join(err, <-e.ended)
@@ -127,10 +127,10 @@ func (e *Etcd) Stop(bound time.Duration) error {
 	}
 }
 
-// inOrder tells whether etcd has ended itself by the signal that it was sent, and not by another.
+// inOrder reports whether etcd ended by the signal that it was sent, and by no other.
 func inOrder(err error) bool { return endedBy(err, syscall.SIGTERM) }
 
-// Killed tells of how it has ended whether the kernel, or somebody, has killed it.
+// Killed reports whether the result means that etcd was killed, for example by the kernel.
 func Killed(ended error) bool { return endedBy(ended, syscall.SIGKILL) }
 
 func endedBy(err error, signal syscall.Signal) bool {
@@ -142,13 +142,13 @@ func endedBy(err error, signal syscall.Signal) bool {
 	return is && status.Signaled() && status.Signal() == signal
 }
 
-// LastWords gives the end of its log, for people; at most 600 bytes.
+// LastWords returns the end of its log, for display; at most 600 bytes.
 func (e *Etcd) LastWords() string {
 	text, err := os.ReadFile(filepath.Join(e.dir, logName))
 	if err != nil {
 		return ""
 	}
-	return strings.ToValidUTF8(strings.TrimSpace(string(text[max(0, len(text)-mostTold):])), "?")
+	return strings.ToValidUTF8(strings.TrimSpace(string(text[max(0, len(text)-mostLog):])), "?")
 }
 
 func gone(path string) error {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// started runs a program that is no etcd; those that use this package run real ones.
+// started runs a script in place of etcd; the packages that use this one test with real ones.
 func started(t *testing.T, script string) *Etcd {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,10 +36,10 @@ func says(t *testing.T, e *Etcd, word string) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	t.Fatalf("it says %q, and not %q", e.LastWords(), word)
+	t.Fatalf("its output is %q, want %q", e.LastWords(), word)
 }
 
-func TestOnlyOneThatEndsByTheSignalThatItIsSentHasEndedInOrder(t *testing.T) {
+func TestOnlyAnEndByTheSentSignalIsOrderly(t *testing.T) {
 	t.Parallel()
 	e := started(t, "echo up $ADDED; exec sleep 100")
 	says(t, e, "up yes")
@@ -62,7 +62,7 @@ func TestOnlyOneThatEndsByTheSignalThatItIsSentHasEndedInOrder(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
+func TestMissingProgramIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := Start("/nowhere/etcd", t.TempDir(), nil, os.Stdin); err == nil ||
 		!strings.Contains(err.Error(), "cannot start /nowhere/etcd") {

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shutdown makes a host ready when an operator takes its machine down without asking quorumd: by "reboot",
-// "shutdown" or the power button. It asks for the same maintenance that "quorumctl" asks for, so the host waits for
-// its turn, hands leadership over and stops etcd in order, as far as that fits into the time there is.
+// Package shutdown prepares a host when an operator shuts its machine down without quorumctl: by "reboot", "shutdown"
+// or the power button. It makes the same maintenance request as quorumctl, so the host waits for its turn, transfers
+// the leadership and stops etcd in an orderly way, as far as the time allows.
 //
-// It promises that a shutdown is delayed and never forbidden, and that the terminals of all users show what becomes
-// of the quorum when a voter goes down before the cluster was ready for it.
+// It promises that a shutdown is delayed and never prevented, and that the terminals of all users show what happens to
+// the quorum if a voter goes down before the cluster was ready for it.
 package shutdown
 
 import (
@@ -22,42 +22,41 @@ import (
 
 const (
 	by     = "logind"
-	reason = "the machine was told to go down"
-	// glance is the time between two looks at the status, which costs nothing but a copy.
+	reason = "the machine is shutting down"
+	// glance is the time between two reads of the status, which only copy it.
 	glance = 25 * time.Millisecond
-	// readTime is what a terminal is given to show a line before the shutdown ends its session. logind's limit leaves
+	// readTime is how long a terminal gets to show a line before the shutdown ends its session. logind's limit leaves
 	// that much: see systemd.Shutdown.
 	readTime = 300 * time.Millisecond
-	// endTimeout bounds the withdrawal, which writes one small file.
+	// endTimeout bounds cancelling the request, which writes one small file.
 	endTimeout = 5 * time.Second
 )
 
 // Host is what a Reaction needs of the agent.
 type Host interface {
-	// AskMaintenance asks for this host to be taken down.
+	// AskMaintenance requests maintenance of this host.
 	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance withdraws that, or brings the host back.
+	// EndMaintenance cancels the request, or brings the host back.
 	EndMaintenance(ctx context.Context, by string) error
-	// Unhurry lets what somebody else has asked wait for its turn again.
+	// Unhurry makes another operator's request wait for its turn again.
 	Unhurry(ctx context.Context) error
-	// Status gives the newest picture, from memory.
+	// Status returns the current status, from memory.
 	Status() control.Status
 }
 
-// Reaction is what the agent does about a shutdown of its machine.
+// Reaction is the agent's reaction to a shutdown of its machine.
 type Reaction struct {
 	Host   Host
 	Logger *slog.Logger
-	Loud   slog.Level // of a line that everybody who is logged in must see
+	Loud   slog.Level // of a line that every logged-in user must see
 }
 
-// Prepare returns when the machine may go down, or when its context ends; when everybody is to be told then, 0.3 s
-// later.
+// Prepare returns when the machine may go down, or when its context ends; 0.3 s later if the users must be warned.
 func (r Reaction) Prepare(ctx context.Context) {
 	began := time.Now()
 	err := r.ask(ctx)
 	runs := false
-	if err == nil || isConflict(err) { // what was asked before is waited for as well
+	if err == nil || isConflict(err) { // an earlier request is waited for as well
 		runs, err = r.wait(ctx)
 	}
 	took := time.Since(began).Round(time.Millisecond)
@@ -76,7 +75,7 @@ func (r Reaction) Prepare(ctx context.Context) {
 		return
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return // called off
+		return // cancelled
 	}
 	status := r.Host.Status()
 	why := []any{"after", took.String(), "error", err}
@@ -113,8 +112,8 @@ func (r Reaction) Prepare(ctx context.Context) {
 	<-time.After(readTime)
 }
 
-// toleranceWithout returns the fault tolerance that is left once this host's voter is down, and that of another host
-// which an operation in flight takes down; below 0 there is no quorum. It is not known without a quorum in view.
+// toleranceWithout returns the fault tolerance once this host's voter is down, and the voter of another host that an
+// operation in flight takes down; below 0 there is no quorum. It is unknown without a quorum in view.
 func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	if !s.Cluster.Reachable {
 		return 0, false
@@ -137,18 +136,18 @@ func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	return tolerance, true
 }
 
-// stopping tells whether the host's turn has come and nothing is left but that etcd ends.
+// stopping reports whether the host is in its operation and only waits for etcd to end.
 func stopping(s control.Status) bool {
 	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceStopping && len(s.Reasons) > 0 &&
 		s.Reasons[0].Code == string(policy.Stopping)
 }
 
-// working tells whether the program of a command runs that etcd was stopped for.
+// working reports whether a command's program runs while etcd is stopped for it.
 func working(s control.Status) bool {
 	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceWorking
 }
 
-// Cancelled brings the host back when the machine does not go down after all.
+// Cancelled brings the host back if the shutdown is cancelled.
 func (r Reaction) Cancelled(ctx context.Context) {
 	m := r.Host.Status().Maintenance
 	if m == nil {
@@ -176,11 +175,11 @@ func (r Reaction) ask(ctx context.Context) error {
 	return err
 }
 
-// errEnded says that the command which ran when the machine was told to go down has ended.
+// errEnded means that the command that was running at the start of the shutdown has ended.
 var errEnded = errors.New("the command has ended")
 
-// wait looks until the machine may be touched, or the command has ended that runs. etcd runs then when a person has
-// asked for the turn only.
+// wait returns once the machine may go down, or once a running command has ended. runs is true if etcd was to keep
+// running in the operator's maintenance.
 func (r Reaction) wait(ctx context.Context) (runs bool, err error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()

@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// host is an agent as far as a shutdown sees it: it is safe a while after it was asked.
+// host is an agent as a shutdown sees it: it is safe to touch a while after the request.
 type host struct {
 	safeAfter time.Duration // 0: never
-	stopping  bool          // its turn has come, and etcd takes its time
+	stopping  bool          // its operation has begun, and etcd stops slowly
 	role      control.Role
 	refuse    error
 
@@ -83,7 +83,7 @@ func reaction(h *host) (Reaction, *bytes.Buffer) {
 	return Reaction{Host: h, Logger: slog.New(slog.NewTextHandler(&log, nil)), Loud: loud}, &log
 }
 
-// prepare runs Prepare with the time that logind gives by default, and tells how long it took.
+// prepare runs Prepare with logind's default time limit, and returns how long it took.
 func prepare(t *testing.T, r Reaction) time.Duration {
 	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 	defer cancel()
@@ -92,7 +92,7 @@ func prepare(t *testing.T, r Reaction) time.Duration {
 	return time.Since(began)
 }
 
-func TestTheMachineGoesDownAsSoonAsItMay(t *testing.T) {
+func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{safeAfter: time.Second, role: control.RoleVoter}
@@ -113,11 +113,11 @@ func TestTheMachineGoesDownAsSoonAsItMay(t *testing.T) {
 	})
 }
 
-func TestAnEtcdThatWasToKeepRunningIsNotSaidToBeStopped(t *testing.T) {
+func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
-		h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, KeepRunning: true, By: "a person"}
+		h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, KeepRunning: true, By: "alice"}
 		r, log := reaction(h)
 		if took := prepare(t, r); took > glance {
 			t.Errorf("it took %s", took)
@@ -129,13 +129,13 @@ func TestAnEtcdThatWasToKeepRunningIsNotSaidToBeStopped(t *testing.T) {
 	})
 }
 
-func TestWhoTakesTheMachineDownWhileACommandRunsIsToldSo(t *testing.T) {
+func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
 			Work: control.WorkCommand, Command: "firmware",
-			State: control.MaintenanceWorking, By: "a person",
+			State: control.MaintenanceWorking, By: "alice",
 		}
 		r, log := reaction(h)
 		if took := prepare(t, r); took != 4500*time.Millisecond+readTime {
@@ -148,7 +148,7 @@ func TestWhoTakesTheMachineDownWhileACommandRunsIsToldSo(t *testing.T) {
 	})
 }
 
-func TestAMachineThatIsToldToGoDownWaitsForTheEndOfACommand(t *testing.T) {
+func TestShutdownWaitsForTheEndOfACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
@@ -174,9 +174,9 @@ func TestAMachineThatIsToldToGoDownWaitsForTheEndOfACommand(t *testing.T) {
 	})
 }
 
-func TestTheWallMessageOfAShutdownNamesWhatBecomesOfTheQuorum(t *testing.T) {
+func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 	t.Parallel()
-	// Three live voters, of which this host has the first.
+	// Three live voters; the first is this host's.
 	cluster := func(tolerance int) control.Cluster {
 		c := control.Cluster{Reachable: true, FailureTolerance: tolerance}
 		for _, id := range []string{"a1", "a2", "a3"} {
@@ -218,7 +218,7 @@ func TestTheWallMessageOfAShutdownNamesWhatBecomesOfTheQuorum(t *testing.T) {
 	}
 }
 
-func TestAVoterWhoseTurnHasComeRaisesNoAlarmWhenItsEtcdStopsSlowly(t *testing.T) {
+func TestSlowStopInAnOperationRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := reaction(&host{role: control.RoleVoter, stopping: true})
@@ -231,7 +231,7 @@ func TestAVoterWhoseTurnHasComeRaisesNoAlarmWhenItsEtcdStopsSlowly(t *testing.T)
 	})
 }
 
-func TestAHostWithoutAVoteGoesDownWithoutAlarm(t *testing.T) {
+func TestHostWithoutAVoteGoesDownWithoutAlarm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := reaction(&host{role: control.RoleSpare})
@@ -242,7 +242,7 @@ func TestAHostWithoutAVoteGoesDownWithoutAlarm(t *testing.T) {
 	})
 }
 
-func TestAShutdownDuringAnotherMaintenanceWaitsForThatOne(t *testing.T) {
+func TestShutdownDuringAnotherMaintenanceWaitsForIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{
@@ -260,12 +260,12 @@ func TestAShutdownDuringAnotherMaintenanceWaitsForThatOne(t *testing.T) {
 		}
 		r.Cancelled(t.Context())
 		if h.ended != 0 {
-			t.Error("a maintenance of somebody else was ended")
+			t.Error("another operator's maintenance was ended")
 		}
 	})
 }
 
-func TestAnAgentThatCannotBeAskedDoesNotHoldTheMachine(t *testing.T) {
+func TestUnreachableAgentDoesNotDelayTheShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := reaction(&host{
@@ -278,7 +278,7 @@ func TestAnAgentThatCannotBeAskedDoesNotHoldTheMachine(t *testing.T) {
 	})
 }
 
-func TestAShutdownThatIsCalledOffBringsTheHostBack(t *testing.T) {
+func TestCancelledShutdownBringsTheHostBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{safeAfter: time.Second, role: control.RoleVoter}
@@ -293,13 +293,13 @@ func TestAShutdownThatIsCalledOffBringsTheHostBack(t *testing.T) {
 	})
 }
 
-func TestWhatAnotherHasAskedWaitsForItsTurnAgainWhenTheShutdownIsCalledOff(t *testing.T) {
+func TestOtherRequestWaitsForItsTurnAgainAfterACancelledShutdown(t *testing.T) {
 	t.Parallel()
 	h := &host{}
-	h.status.Maintenance = &control.Maintenance{By: "a person"}
+	h.status.Maintenance = &control.Maintenance{By: "alice"}
 	r, _ := reaction(h)
 	r.Cancelled(t.Context())
 	if h.calmed != 1 || h.ended != 0 {
-		t.Errorf("it was calmed %d times and ended %d times", h.calmed, h.ended)
+		t.Errorf("%d calls of Unhurry, %d of EndMaintenance", h.calmed, h.ended)
 	}
 }

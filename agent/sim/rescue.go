@@ -140,7 +140,7 @@ func (w *world) makePlan() {
 			return
 		}
 	}
-	wish := recovery.Wish{
+	wish := recovery.Choice{
 		Cluster: "sim", At: w.began.Add(w.now()), ID: planID(w.draw(78)), New: record.MemberID(w.draw(79) | 1),
 	}
 	for _, m := range recovery.Missing(all) {

@@ -1,7 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package socketpath lets a unix socket have a path of any length. Its address in the kernel has at most 107 bytes.
+// Package socketpath allows a unix socket to have a path of any length. Its address in the kernel has at most 107
+// bytes.
 package socketpath
 
 import (
@@ -12,14 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxName is how long the name of a socket may be in its directory, in bytes: an address also has room for a
-// descriptor.
+// MaxName bounds the name of a socket in its directory, in bytes: an address also needs space for a descriptor.
 const MaxName = 80
 
 // With calls a function with an address of the socket: its path or, if that is too long, its name below a descriptor of
-// its directory. Such an address is valid until the function returns.
+// its directory. The address is valid until the function returns.
 func With(path string, do func(address string) error) error {
-	if len(path) < len(unix.RawSockaddrUnix{}.Path) { // which ends with a NUL
+	if len(path) < len(unix.RawSockaddrUnix{}.Path) { // the address ends with a NUL
 		return do(path)
 	}
 	dir, name := filepath.Split(path)

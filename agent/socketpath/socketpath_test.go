@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// TestASocketMayHaveAPathOfAnyLength listens and connects at the bound of the kernel, around it and far beyond.
-func TestASocketMayHaveAPathOfAnyLength(t *testing.T) {
+// TestSocketMayHaveAPathOfAnyLength listens and connects at the kernel's limit, around it and far beyond.
+func TestSocketMayHaveAPathOfAnyLength(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{106, 107, 108, 150, 1000} {
 		path := tempdir.New(t)
@@ -45,7 +45,7 @@ func TestASocketMayHaveAPathOfAnyLength(t *testing.T) {
 	}
 }
 
-func TestASocketInADirectoryThatCannotBeListedIsReached(t *testing.T) {
+func TestSocketInAnUnlistableDirectoryIsReached(t *testing.T) {
 	t.Parallel()
 	dir := tempdir.New(t) + "/" + strings.Repeat("x", 120)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -66,7 +66,7 @@ func TestASocketInADirectoryThatCannotBeListedIsReached(t *testing.T) {
 	}
 }
 
-func TestANameThatIsTooLongIsRefused(t *testing.T) {
+func TestTooLongNameIsRefused(t *testing.T) {
 	t.Parallel()
 	err := With("/run/"+strings.Repeat("x", 108), func(string) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "108 bytes, at most 80 are possible") {

@@ -61,7 +61,7 @@ func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 		p.line("would start the new cluster %s with one voter:", word{s.Cluster.Name, bold})
 		p.line("    host     %s (%s), mode %s", s.Host.Name, s.Host.ID, s.Host.Mode)
 		p.line("    etcd     %s by %s, data in %s", s.Unit.Name, s.Unit.Runner, s.Unit.DataDir)
-		p.line("    health   %s%s", display.Verdict(s.Health.State), display.After(": ", s.Health.Text))
+		p.line("    health   %s%s", display.HealthState(s.Health.State), display.After(": ", s.Health.Text))
 		p.line("nothing has changed")
 		p.line("→ to start it: quorumctl bootstrap --yes")
 	})

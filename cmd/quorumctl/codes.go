@@ -25,15 +25,15 @@ type code struct {
 // The kinds of codes.
 const (
 	kindReason  = "reason"
-	kindProblem = "problem"
+	kindFinding = "problem"
 )
 
 func codes() []code {
 	var list []code
 	for _, e := range journalcatalog.Codes() {
-		c := code{Code: e.Code, Kind: kindReason, Verdict: e.Verdict, Meaning: e.Subject, Remedy: e.Remedy}
-		if e.Verdict != "" {
-			c.Kind = kindProblem
+		c := code{Code: e.Code, Kind: kindReason, Verdict: e.State, Meaning: e.Subject, Remedy: e.Remedy}
+		if e.State != "" {
+			c.Kind = kindFinding
 		}
 		if e.Text != "" {
 			c.Meaning += ". " + e.Text
@@ -67,8 +67,8 @@ func (a *app) codesCommand() *cobra.Command {
 				t := table{head: []string{"CODE", "KIND", "MEANING"}}
 				for _, e := range journalcatalog.Codes() {
 					kind := kindReason
-					if e.Verdict != "" {
-						kind = "finding"
+					if e.State != "" {
+						kind = kindFinding
 					}
 					t.add(cells(e.Code, kind, e.Subject)...)
 				}
@@ -94,8 +94,8 @@ func writeCode(p *page, c code) {
 		style = warn
 	}
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
-	if c.Kind == kindProblem {
-		p.line("    finding: sets the health state to %s", display.Verdict(c.Verdict))
+	if c.Kind == kindFinding {
+		p.line("    finding: sets the health state to %s", display.HealthState(c.Verdict))
 	} else {
 		p.line("    reason: why a host acts, or does not")
 	}

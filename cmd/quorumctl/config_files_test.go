@@ -25,7 +25,7 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const open = "is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "
+	const open = "is open to everybody on this host, and grants full access to etcd; type: chown quorumd: "
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
 		strings.Contains(r.stderr, "is open to") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)

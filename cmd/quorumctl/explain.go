@@ -66,7 +66,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 
 // writeHost says what a host has told of itself, as this one has last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
-	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.Verdict(h.Health))
+	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.HealthState(h.Health))
 	if h.Former {
 		p.line("%s; no newer record of this host exists", h.HealthText)
 		return
@@ -153,7 +153,7 @@ func writeMeasured(p *page, h control.Health) {
 		text = fmt.Sprintf("WAL fsync p99 %s%s, %d samples, newest %s old",
 			display.Latency(l.P99), display.After(", limit ", limit(h.Disk)), l.Count, display.Age(h.Disk.AgeSeconds))
 	}
-	p.line("health: %s · %s", display.Verdict(h.State), text)
+	p.line("health: %s · %s", display.HealthState(h.State), text)
 }
 
 func sinceIf(t, now time.Time) string {

@@ -80,7 +80,7 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 func writeFinding(p *page, f finding) {
 	c := f.Check
 	if f.Code != nil {
-		p.line("[%s] %s: %s", display.Verdict(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
+		p.line("[%s] %s: %s", display.HealthState(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
 		p.line("    %s", f.Code.Meaning)
 	}
 	p.line("%s", now(f))

@@ -42,7 +42,7 @@ func (a *app) healthCommand() *cobra.Command {
 
 func writeHealth(p *page, s control.Status) {
 	h := s.Health
-	p.line("%s%s", display.Verdict(h.State), display.After(": ", h.Text))
+	p.line("%s%s", display.HealthState(h.State), display.After(": ", h.Text))
 	if !h.Since.IsZero() {
 		p.line("    since %s", display.Since(h.Since, s.Time))
 	}
@@ -51,7 +51,7 @@ func writeHealth(p *page, s control.Status) {
 	}
 	do(p, h.Remedy)
 	for _, f := range h.Findings {
-		p.line("[%s] %s: %s", display.Verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)
 		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
 		if f.Cause != "" {
 			p.line("    likely cause: %s: %s", f.Cause, f.Why)

@@ -121,7 +121,7 @@ func writeNetwork(p *page, doc networkDocument) {
 		p.line("no host has looked often enough yet, or all are of a version that does not look")
 	}
 	for _, f := range doc.Findings {
-		p.line("[%s] %s: %s", display.Verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)
 		do(p, f.Remedy)
 	}
 }

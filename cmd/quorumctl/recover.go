@@ -84,7 +84,7 @@ func whileReading(ctx context.Context, ask func(context.Context) error) error {
 }
 
 func (a *app) recoverPlanCommand() *cobra.Command {
-	var wish recovery.Wish
+	var wish recovery.Choice
 	var out, snapshot string
 	var unproven bool
 	cmd := &cobra.Command{
@@ -150,7 +150,7 @@ func planExists(out string) error {
 		"cannot write the plan: %s exists", out)
 }
 
-func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Wish, out string, in io.Reader) error {
+func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Choice, out string, in io.Reader) error {
 	wish.At = time.Now()
 	typed := wish.Cluster
 	if typed == "" { // until it is typed, the plan is only shown

@@ -16,7 +16,7 @@ import (
 )
 
 // oneLeft writes the facts of the one host of three that is left, with the plans that it was told, and gives the file.
-func oneLeft(t *testing.T, told ...recovery.PlanTold) string {
+func oneLeft(t *testing.T, told ...recovery.AppliedPlan) string {
 	t.Helper()
 	f := recovery.Facts{
 		Version: recovery.Version, HostID: "host-n1", Host: "n1", Cluster: "prod", PeerURL: "http://n1",
@@ -65,7 +65,7 @@ func TestAPlanIsNotWrittenWhereNobodyCanTypeTheName(t *testing.T) {
 
 func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *testing.T) {
 	t.Parallel()
-	told := oneLeft(t, recovery.PlanTold{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
+	told := oneLeft(t, recovery.AppliedPlan{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
 	plan := func(out string, more ...string) result {
 		args := []string{"recover", "plan", told, "--gone", "n2,n3", "--cluster", "prod", "--out", out}
 		return quorumctl(t, "/nowhere", append(args, more...)...)

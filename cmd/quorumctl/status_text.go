@@ -57,7 +57,7 @@ func hostTable(p *page, s control.Status) table {
 			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, display.Lag(m), display.Database(m),
 				strings.Join(m.ClientURLs, ","))...)
 		}
-		t.add(append(row, word{Text: h.Domain}, word(display.RoleOf(h, m, isMember)), word(display.Verdict(h.Health)),
+		t.add(append(row, word{Text: h.Domain}, word(display.RoleOf(h, m, isMember)), word(display.HealthState(h.Health)),
 			word{Text: display.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: display.LastSeen(h)},
 			word{Text: h.Waiting})...)
 	}
@@ -81,7 +81,7 @@ func memberRow(p *page, m control.Member) []word {
 // writeThisHost writes what the host that answers does next, or why it does not.
 func writeThisHost(p *page, s control.Status) {
 	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, display.LastRole(s),
-		display.Verdict(s.Health.State), s.Host.Mode)
+		display.HealthState(s.Health.State), s.Host.Mode)
 	p.line("  next: %s", display.Next(s))
 	writeMutes(p, s, "  ")
 	if len(s.Reasons) == 0 {

@@ -105,7 +105,7 @@ func recovered(s *site, valueSize int) (values, error) {
 		return nil, err
 	}
 	lap(factsTaken)
-	plan, err := recovery.NewPlan([]recovery.Facts{facts}, recovery.Wish{
+	plan, err := recovery.NewPlan([]recovery.Facts{facts}, recovery.Choice{
 		Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "benchbenchbe", New: 0xabcdef0123,
 	})
 	if err != nil {

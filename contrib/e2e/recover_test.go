@@ -48,10 +48,10 @@ func (h *host) facts() recovery.Facts {
 // plan makes a plan of the facts of these hosts.
 func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 	w.t.Helper()
-	return w.planned(recovery.Wish{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
+	return w.planned(recovery.Choice{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
 }
 
-func (w *world) planned(wish recovery.Wish, hosts ...*host) recovery.Plan {
+func (w *world) planned(wish recovery.Choice, hosts ...*host) recovery.Plan {
 	w.t.Helper()
 	var all []recovery.Facts
 	for _, h := range hosts {
@@ -59,7 +59,7 @@ func (w *world) planned(wish recovery.Wish, hosts ...*host) recovery.Plan {
 	}
 	wish.Cluster, wish.At = clusterName, time.Now()
 	if gone := wish.Gone; len(gone) > 0 {
-		if _, err := recovery.NewPlan(all, recovery.Wish{
+		if _, err := recovery.NewPlan(all, recovery.Choice{
 			Cluster: clusterName, At: time.Now(), ID: wish.ID, New: 1,
 		}); err == nil || !strings.Contains(err.Error(), "--gone "+strings.Join(gone, ",")) {
 			w.t.Errorf("a plan without a word on who is gone: %v", err)
@@ -165,7 +165,7 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 	healthy := w.refusedWhileHealthy()
 	report := w.loaded(func() { w.lose(n2, n3) })
 	plan := w.plan([]string{"n2", "n3"}, n1)
-	second := w.planned(recovery.Wish{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
+	second := w.planned(recovery.Choice{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
 	if text := n1.apply(healthy); !strings.Contains(text, "last log entry") {
 		t.Errorf("a plan of before: %q", text)
 	}
@@ -211,7 +211,7 @@ func (w *world) refusedWhileHealthy() recovery.Plan {
 	if err != nil || !f.Quorum {
 		w.t.Fatalf("a host of a healthy cluster tells %+v: %v", f, err)
 	}
-	wish := recovery.Wish{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
+	wish := recovery.Choice{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
 	_, err = recovery.NewPlan([]recovery.Facts{f}, wish)
 	if err == nil || !strings.Contains(err.Error(), "sees a quorum") {
 		w.t.Errorf("a plan for a healthy cluster: %v", err)

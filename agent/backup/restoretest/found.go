@@ -21,12 +21,12 @@ import (
 
 const (
 	memberName = "drill"
-	// nowhere is what the member calls its address. Nobody dials it: it is alone.
+	// nowhere is the member's advertised address. Nothing dials it, as the member is alone.
 	nowhere = "http://127.0.0.1:1"
 )
 
-// found makes of a database the data directory of a cluster of one member that is to start for the first time: all that
-// etcd finds beside the keys is a log whose one entry adds that member.
+// found turns a database into the data directory of a new cluster of one member. Apart from the keys, etcd finds only a
+// log whose one entry adds that member.
 func found(dir, file string) error {
 	if err := forget(file); err != nil {
 		return err
@@ -47,15 +47,15 @@ func found(dir, file string) error {
 	return errors.Join(log.Save(state, []*raftpb.Entry{added}), log.Close())
 }
 
-// id gives one that no other cluster or member has.
+// id returns an ID that no other cluster or member has.
 func id() uint64 {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
 	return binary.BigEndian.Uint64(b)
 }
 
-// forget takes out of a database what is of the cluster of which it was taken, and that a password is needed: that of
-// today may be another.
+// forget removes the original cluster's membership from a database, and turns authentication off: today's password may
+// be a different one.
 func forget(file string) error {
 	db, err := etcddb.Open(file, bolt.Options{NoSync: true, NoFreelistSync: true})
 	if err != nil {

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// perKey is what an etcd 3.6 that serves a snapshot takes for each key: 250 to 265 bytes were measured from a
-	// million keys on. What it reads of the database is the kernel's, which takes it back.
+	// perKey is the memory that an etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured from a
+	// million keys on. The database pages that it reads belong to the kernel, which can reclaim them.
 	perKey = 270
-	// perEtcd is what it takes beside them, and this process with it: 117 MiB were measured with 100,000 large keys.
+	// perEtcd is what etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
 	perEtcd = 100 << 20
-	// noLimit is more than any: the first version of control groups has such a number where none is set.
+	// noLimit is above any real limit: version 1 of control groups shows such a number if no limit is set.
 	noLimit = 1 << 60
-	// maxProc bounds what is read of a file of the kernel's.
+	// maxProc bounds what is read from a file in /proc or /sys.
 	maxProc = 64 << 10
 )
 
-// roomy tells whether the memory that a control group leaves is enough for an etcd that serves a snapshot. One that
-// runs out of it is killed, which says nothing of the snapshot.
+// roomy returns an error if the control groups leave too little memory for an etcd that serves the snapshot. An etcd
+// killed for lack of memory proves nothing about the snapshot.
 func roomy(root string, m backup.Manifest) error {
 	left, limit, limited := memoryLeft(root)
-	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // no product: a manifest may name any number of keys
+	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // a product could overflow
 		return nil
 	}
 	return fmt.Errorf("%w: one that serves its %d keys takes about %.0f MB, and %d of the %d MB that quorumd's unit "+
@@ -42,11 +42,11 @@ func roomy(root string, m backup.Manifest) error {
 		(perKey*float64(m.Keys)+perEtcd)/1e6, max(0, left)/1e6, limit/1e6)
 }
 
-// ErrNoMemory means that an etcd which serves a snapshot would be killed, which says nothing of the snapshot.
+// ErrNoMemory means that an etcd serving the snapshot would be killed, which proves nothing about the snapshot.
 var ErrNoMemory = errors.New("not enough memory for the etcd of the restore test")
 
-// memoryLeft gives how many bytes the control groups of this process leave it, without what the kernel keeps of files
-// and takes back, and the limit which leaves least. It gives none where none is set, or what is set cannot be read.
+// memoryLeft returns how many bytes the control groups of this process leave it, and the limit that leaves least. It
+// does not count the page cache that the kernel can reclaim. limited is false if no limit is set or none can be read.
 func memoryLeft(root string) (left, limit int64, limited bool) {
 	text, err := readProc(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -60,7 +60,7 @@ func memoryLeft(root string) (left, limit int64, limited bool) {
 		switch {
 		case !found || !filepath.IsLocal("."+path+"/."):
 			continue
-		case kind == "memory": // the first version
+		case kind == "memory": // version 1
 			files = groupFiles{
 				base: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes",
 				used: []string{"total_rss", "total_shmem"},
@@ -81,14 +81,14 @@ func memoryLeft(root string) (left, limit int64, limited bool) {
 	return left, limit, limited
 }
 
-// groupFiles is where a version of control groups has its limit, and what counts against it.
+// groupFiles names the files of one version of control groups: its limit, and the usage that counts against it.
 type groupFiles struct {
 	base, limit string
-	used        []string // lines of memory.stat that are added up; the first is always there
+	used        []string // lines of memory.stat to add up; the first always exists
 }
 
-// counted is what the kernel does not take back of what counts in the second version: memory of processes, files that
-// lie in memory, and what the kernel itself needs for them. Older kernels lack some of the lines.
+// counted returns the counters of version 2 that the kernel cannot reclaim: memory of processes, files in tmpfs, and
+// the kernel's own memory for them. Older kernels lack some of the lines.
 func counted() []string {
 	return []string{"anon", "shmem", "kernel_stack", "pagetables", "percpu", "sock", "vmalloc", "slab_unreclaimable"}
 }
@@ -111,7 +111,7 @@ func (f groupFiles) read(dir string) (most, used int64, set bool) {
 			continue
 		}
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < 0 { // what the others say counts all the same
+		if err != nil || n < 0 { // the other lines still count
 			continue
 		}
 		used += min(n, math.MaxInt64-used)

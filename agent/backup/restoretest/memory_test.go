@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 )
 
-func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
+func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 	t.Parallel()
 	unit := map[string]string{
 		"proc/self/cgroup": "0::/system.slice/quorumd.service\n",
@@ -27,18 +27,18 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]string
 		keys   int64
-		want   string // none: it is begun
+		want   string // empty: it starts
 	}{
-		"as shipped, a few keys":      {nil, 400_000, ""},
-		"as shipped, a million":       {nil, 1_000_000, ""},
-		"as shipped, the most":        {nil, 1_463_490, ""},
-		"as shipped, one more":        {nil, 1_463_491, "its 1463491 keys takes about 500 MB, and 500 of the 536 MB"},
-		"as shipped, what nobody has": {nil, math.MaxInt64, "raise MemoryMax="},
+		"as shipped, a few keys":    {nil, 400_000, ""},
+		"as shipped, a million":     {nil, 1_000_000, ""},
+		"as shipped, the most":      {nil, 1_463_490, ""},
+		"as shipped, one more":      {nil, 1_463_491, "its 1463491 keys takes about 500 MB, and 500 of the 536 MB"},
+		"as shipped, too many keys": {nil, math.MaxInt64, "raise MemoryMax="},
 		"a slice with less": {map[string]string{
 			"sys/fs/cgroup/system.slice/memory.max":  "100000000",
 			"sys/fs/cgroup/system.slice/memory.stat": "anon 99000000",
 		}, 1, "and 1 of the 100 MB"},
-		"what lies in memory, and what the kernel needs": {map[string]string{
+		"files in tmpfs, and the kernel's own memory": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 6870912\nfile 400000000\nkernel 9\n" +
 				"kernel_stack 1000000\npagetables 2000000\npercpu 500000\nsock 500000\nvmalloc 1000000\n" +
 				"shmem 20000000\nslab_reclaimable 90000000\nslab_unreclaimable 5000000\nslab 95000000\n",
@@ -73,9 +73,9 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 		"more is used than there is": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\n",
 		}, 1, "and 0 of the 536 MB"},
-		"nothing is known":     {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
-		"what is known is odd": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
-		"a limit that is none": {map[string]string{
+		"nothing is known":   {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
+		"implausible values": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
+		"an invalid limit": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "-5",
 		}, math.MaxInt64, ""},
 	} {
@@ -99,7 +99,7 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 	}
 }
 
-// untouched is a store that nobody may ask.
+// untouched is a store that must not be read.
 type untouched struct{ t *testing.T }
 
 func (s untouched) Get(_ context.Context, name string) (io.ReadCloser, error) {
@@ -112,7 +112,7 @@ func (s untouched) List(context.Context) ([]backup.Object, error) {
 	return nil, nil
 }
 
-func TestADrillAsksForItsMemoryBeforeItFetchesTheSnapshot(t *testing.T) {
+func TestRestoreTestChecksMemoryBeforeItFetchesTheSnapshot(t *testing.T) {
 	t.Parallel()
 	root, spool := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{

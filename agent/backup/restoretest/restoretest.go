@@ -4,17 +4,17 @@
 // Package restoretest tests that a snapshot can be restored: it makes an isolated cluster from it, has an etcd serve
 // it, and compares the result with the snapshot's manifest. It promises:
 //
-//   - Nothing but a directory of its own is written. The host's etcd, its data and its ports are not touched, and the
-//     throw-away cluster has an ID of its own: it listens on sockets in that directory alone, closed to others.
-//   - A drill that has succeeded has read the snapshot to its end, and an etcd of this host has given the same number
-//     of keys, the same revision and the same hash as the member did of which it was taken.
-//   - The directory is gone afterwards, and so is the etcd. What a drill has left that was killed, the next one or
-//     [Sweep] takes away.
+//   - Only a directory of its own is written. The host's etcd, its data and its ports are not touched. The throw-away
+//     cluster has an ID of its own, and listens only on sockets in that directory, which is closed to others.
+//   - A successful test has read the snapshot to its end. An etcd of this host has returned the same number of keys,
+//     the same revision and the same hash as the member that the snapshot came from.
+//   - The directory and the etcd are gone afterwards. If a test is killed, the next test or [Sweep] removes what it
+//     left.
 //
 // It runs in a child of the agent: the store, the disk and etcd may hang.
 //
-// The data directory is made here, and not by etcd's own package for it: that one links the whole server, and writes
-// the format of one version only. Three small changes to the database and one entry in a new log are all it takes.
+// The data directory is made here and not by etcd's own package: that one links the whole server, and writes the format
+// of one version only. Three small changes to the database and one entry in a new log are enough.
 package restoretest
 
 import (
@@ -32,13 +32,14 @@ import (
 
 const (
 	dirName  = "drill"      // below the spool: the throw-away data directory
-	lockName = "drill.lock" // is held by who drills, and by its etcd
+	lockName = "drill.lock" // held by a running test and by its etcd
 	ownerRW  = 0o600
 	ownerAll = 0o700
 )
 
-// Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd of that path
-// serve it, and gives that etcd's version. It takes as long as reading the snapshot and starting an etcd on it does.
+// Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd binary at
+// the given path serve it, and returns that etcd's version. It takes as long as reading the snapshot and starting an
+// etcd on it.
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
 	version, err := run(ctx, store, m, etcd, o, "/")
 	if err != nil {
@@ -47,7 +48,7 @@ func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 	return version, nil
 }
 
-// run does it on a host whose control groups lie below root.
+// run does the same on a host whose control groups are mounted below root.
 func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options,
 	root string,
 ) (version string, err error) {
@@ -55,9 +56,9 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 	if err != nil {
 		return "", err
 	}
-	defer held.Close() // the lock goes with it
+	defer held.Close() // releases the lock
 	dir := filepath.Join(o.Spool, dirName)
-	if err := os.RemoveAll(dir); err != nil { // of one that was killed
+	if err := os.RemoveAll(dir); err != nil { // left by a killed test
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -79,12 +80,12 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		progress = func(int64) {}
 	}
 	if o.Remains != nil {
-		o.Remains(-1) // how long etcd reads nobody knows
+		o.Remains(-1) // the time that etcd needs to read is unknown
 	}
 	return serve(ctx, dir, etcd, held, m, progress)
 }
 
-// Sweep takes away what a drill has left in a spool that was killed. One that runs is left alone.
+// Sweep removes what a killed test has left in a spool. It does not touch a running test.
 func Sweep(spool string) error {
 	dir := filepath.Join(spool, dirName)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +98,7 @@ func Sweep(spool string) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove files of the last restore test: %w", err)
 	}
-	defer held.Close() // the lock goes with it
+	defer held.Close() // releases the lock
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot remove files of the last restore test: %w", err)
 	}
@@ -106,7 +107,7 @@ func Sweep(spool string) error {
 
 var errRunning = errors.New("another restore test is running on this host, or its etcd has not stopped yet")
 
-// hold takes the place of who drills in a spool.
+// hold takes the lock of a spool.
 func hold(spool string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(spool, lockName), os.O_RDWR|os.O_CREATE, ownerRW)
 	if err != nil {

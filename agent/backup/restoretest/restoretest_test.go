@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// drillIn has the test's own program drill in that store and spool, with that etcd.
+// drillIn makes the test binary run a restore test with that store, spool and etcd.
 const drillIn = "DRILL_TEST"
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// versions gives those of etcd that are built: the one that every test has, or those that test-matrix names.
+// versions returns the etcd versions to test: the one that every test uses, or those that test-matrix names.
 func versions() []string {
 	if named := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")); len(named) > 0 {
 		return named
@@ -67,7 +67,7 @@ func versions() []string {
 	return []string{testbed.Small}
 }
 
-// place is a store, in a directory, and a spool.
+// place is a store in a directory, and a spool.
 type place struct {
 	dir   string
 	store *backup.Directory
@@ -95,7 +95,7 @@ func (p place) save(t *testing.T, c *clientv3.Client) backup.Manifest {
 	return m
 }
 
-// empty tells of what is left in the spool beside the lock.
+// empty fails the test if anything but the lock is left in the spool.
 func (p place) empty(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(p.o.Spool)
@@ -115,7 +115,7 @@ func write(t *testing.T, c *clientv3.Client, n int) {
 	}
 }
 
-func TestASnapshotOfThreeMembersIsServedByAnEtcdOfItsOwn(t *testing.T) {
+func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestASnapshotOfThreeMembersIsServedByAnEtcdOfItsOwn(t *testing.T) {
 			proven("written")
 			gone, err := c.Delete(t.Context(), "/keys/1", clientv3.WithPrefix())
 			must(t, err)
-			lease, err := c.Grant(t.Context(), 1) // it is over before the snapshot is served
+			lease, err := c.Grant(t.Context(), 1) // it expires before the snapshot is served
 			must(t, err)
 			_, err = c.Put(t.Context(), "/leased", "for a second", clientv3.WithLease(lease.ID))
 			must(t, err)
@@ -167,7 +167,7 @@ func TestASnapshotOfThreeMembersIsServedByAnEtcdOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatIsDamagedIsNotProven(t *testing.T) {
+func TestDamagedSnapshotFailsTheRestoreTest(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	c, p, etcd := cluster.Client(t), newPlace(t), cluster.Members[0].Options.Binary
@@ -192,8 +192,8 @@ func TestASnapshotThatIsDamagedIsNotProven(t *testing.T) {
 	p.empty(t)
 }
 
-// TestWhatEtcdServesIsHeldAgainstTheManifest has the database be whole, and the manifest be another's by then.
-func TestWhatEtcdServesIsHeldAgainstTheManifest(t *testing.T) {
+// TestServedDataIsComparedWithTheManifest uses an intact database with the manifest of another one.
+func TestServedDataIsComparedWithTheManifest(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	c, p := cluster.Client(t), newPlace(t)
@@ -223,7 +223,7 @@ func TestWhatEtcdServesIsHeldAgainstTheManifest(t *testing.T) {
 	}
 }
 
-func TestAnEtcdThatDoesNotServeTheSnapshotIsNamedWithItsLastWords(t *testing.T) {
+func TestErrorOfAFailedEtcdQuotesItsLastOutput(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	p := newPlace(t)
@@ -238,8 +238,8 @@ func TestAnEtcdThatDoesNotServeTheSnapshotIsNamedWithItsLastWords(t *testing.T) 
 	}
 }
 
-// TestAnEtcdThatIsKilledSaysNothingAgainstTheSnapshot has one end as the kernel ends it where memory runs out.
-func TestAnEtcdThatIsKilledSaysNothingAgainstTheSnapshot(t *testing.T) {
+// TestKilledEtcdIsNoEvidenceAgainstTheSnapshot kills an etcd as the kernel does if memory runs out.
+func TestKilledEtcdIsNoEvidenceAgainstTheSnapshot(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	p := newPlace(t)
@@ -253,7 +253,7 @@ func TestAnEtcdThatIsKilledSaysNothingAgainstTheSnapshot(t *testing.T) {
 	p.empty(t)
 }
 
-func TestADrillThatIsKilledTakesItsEtcdAlongAndTheNextOneSweepsUp(t *testing.T) {
+func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	c, p, etcd := cluster.Client(t), newPlace(t), cluster.Members[0].Options.Binary
@@ -265,7 +265,7 @@ func TestADrillThatIsKilledTakesItsEtcdAlongAndTheNextOneSweepsUp(t *testing.T) 
 	must(t, os.WriteFile(script, []byte(text), 0o700)) //nolint:gosec // it is to be run
 	kill := func() {
 		t.Helper()
-		_ = os.Remove(pid) // of the time before
+		_ = os.Remove(pid) // of the previous test
 		command := exec.CommandContext(t.Context(), os.Args[0])
 		command.Env = append(os.Environ(), drillIn+"="+strings.Join([]string{p.dir, p.o.Spool, script}, "|"))
 		must(t, command.Start())
@@ -277,10 +277,10 @@ func TestADrillThatIsKilledTakesItsEtcdAlongAndTheNextOneSweepsUp(t *testing.T) 
 			t.Error(err)
 		}
 		if _, err := os.Stat(filepath.Join(p.o.Spool, dirName)); err != nil {
-			t.Errorf("what a drill works on is taken away from it: %v", err)
+			t.Errorf("the files of a running test were removed: %v", err)
 		}
 		if _, err := Run(t.Context(), p.store, m, etcd, p.o); !errors.Is(err, errRunning) {
-			t.Errorf("a second one beside it: %v", err)
+			t.Errorf("a second one at the same time: %v", err)
 		}
 		must(t, command.Process.Kill())
 		_ = command.Wait() // it was killed
@@ -301,7 +301,7 @@ func TestADrillThatIsKilledTakesItsEtcdAlongAndTheNextOneSweepsUp(t *testing.T) 
 	p.empty(t)
 }
 
-func TestASnapshotThatIsEncryptedIsProvenWhereItsKeyIs(t *testing.T) {
+func TestEncryptedSnapshotIsTestedIfItsKeyIsPresent(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	p, etcd := newPlace(t), cluster.Members[0].Options.Binary

@@ -24,23 +24,24 @@ import (
 
 const (
 	askEvery = 200 * time.Millisecond
-	// asked is as how many bytes a question to etcd counts: until it answers it is waited for with a bound of its own.
+	// asked is the number of bytes that a request to etcd counts for in the progress. Until it answers, another bound
+	// applies.
 	asked = 64 << 10
-	// serveBound is how long etcd may take until it has answered: it reads the database on a disk that may be slow.
+	// serveBound is how long etcd may take to answer: it reads the database, and the disk may be slow.
 	serveBound = 10 * time.Minute
 	stopBound  = 20 * time.Second
 )
 
-// serve runs an etcd on the directory, asks it for all that the manifest tells, and ends it. Nothing that it writes is
-// waited for to reach the disk: the directory is thrown away.
+// serve runs an etcd on the directory, compares it with the manifest, and stops it. It syncs nothing to the disk: the
+// directory is thrown away.
 func serve(ctx context.Context, dir, program string, held *os.File, m backup.Manifest, progress func(int64)) (string,
 	error,
 ) {
-	etcd, err := scratchetcd.Start(program, dir, flags(), held, "GOMAXPROCS=2", "GOMEMLIMIT=256MiB") // it is kept small
+	etcd, err := scratchetcd.Start(program, dir, flags(), held, "GOMAXPROCS=2", "GOMEMLIMIT=256MiB")
 	if err != nil {
 		return "", err
 	}
-	// Where memory runs out, this etcd goes first. The kernel may forbid it: then it is like any other process.
+	// If memory runs out, the kernel kills this etcd first. If the write is forbidden, it is like any other process.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", etcd.PID()), []byte("1000"), 0)
 	ctx, cancel := context.WithTimeout(ctx, serveBound)
 	defer cancel()
@@ -52,7 +53,7 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 		}
 		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LastWords())
 	}
-	_ = etcd.Stop(stopBound) // it has said all that counts
+	_ = etcd.Stop(stopBound) // the comparison is done
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
 		err = fmt.Errorf("etcd (%s) does not serve it: %w: %s", program, err, etcd.LastWords())
 	}
@@ -64,20 +65,21 @@ func flags() []string {
 		"--name", memberName, "--data-dir", ".", "--unsafe-no-fsync",
 		"--advertise-client-urls", nowhere, "--initial-advertise-peer-urls", nowhere,
 		"--initial-cluster", memberName+"="+nowhere,
-		// None: a database that is larger than etcd's default, as its own etcd is told to allow, would raise an alarm.
+		// Unlimited: a database above etcd's default quota would raise an alarm, even if its own cluster allows that
+		// size.
 		"--quota-backend-bytes=-1",
 	)
 }
 
-// deadError says that etcd has ended by itself.
+// deadError means that etcd exited by itself.
 type deadError struct{ err error }
 
 func (e *deadError) Error() string { return e.err.Error() }
 
-// ErrKilled means that the etcd which was to serve a snapshot was killed, which says nothing of the snapshot.
+// ErrKilled means that the etcd of the test was killed, which proves nothing about the snapshot.
 var ErrKilled = errors.New("the etcd of the restore test was killed")
 
-// ask waits until etcd serves, and holds what it gives against the manifest.
+// ask waits until etcd serves, and compares its answers with the manifest.
 func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progress func(int64)) (string, error) {
 	conn, err := grpc.NewClient("passthrough:///etcd", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return etcd.Dial(ctx) }))
@@ -91,7 +93,7 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 		version string
 		err     error
 	}
-	var answers chan answer // nil when nothing is asked
+	var answers chan answer // nil while no request is running
 	err = errors.New("it has not answered yet")
 	for {
 		if answers == nil {
@@ -106,19 +108,19 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 			if err = a.err; err == nil || errors.Is(err, backup.ErrDamaged) {
 				return a.version, err
 			}
-			<-tick.C // asked again in a moment
+			<-tick.C // ask again after a moment
 			answers = nil
 		case status := <-etcd.Ended():
 			return "", &deadError{cmp.Or(status, errors.New("exit status 0"))}
 		case <-ctx.Done():
 			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-tick.C:
-			progress(asked) // to read a large database for its hash takes minutes, of which etcd tells nothing
+			progress(asked) // hashing a large database takes minutes, in which etcd reports nothing
 		}
 	}
 }
 
-// compare asks at the snapshot's own revision: keys under a lease may have expired since etcd was started.
+// compare asks at the snapshot's own revision: keys with a lease may have expired since etcd was started.
 func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (version string, err error) {
 	// A linearizable read: the member must have elected itself, and applied its log.
 	keys, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{

@@ -31,34 +31,34 @@ const (
 )
 
 const (
-	// copyBound is how long a copy may take: a database of 8 GB and a slow disk need some minutes.
+	// copyBound is how long a copy may take: 8 GB on a slow disk need some minutes.
 	copyBound = time.Hour
-	// readBound is how long a look at the log may take, and fresh for how long its result is kept for who asks again.
+	// readBound is how long reading the log may take, and fresh is how long its result is reused.
 	readBound = 10 * time.Minute
 	fresh     = 10 * time.Second
-	// abandon is how long the output of a child that was killed is waited for.
+	// abandon is how long to wait for the output of a killed child.
 	abandon = 500 * time.Millisecond
-	// patience is how long a store may give nothing of a snapshot.
+	// patience is how long a store may send nothing of a snapshot.
 	patience = 2 * time.Minute
 )
 
-// Files are a member's files, reached through child processes. Its methods may be called by several at once.
+// Files are a member's files, accessed through child processes. Its methods may be called concurrently.
 type Files struct {
 	Command []string // runs this program, without the name of the hidden command
 	Place   Place
-	Etcd    string // the program that is forced on the copy
-	// Fetch, with the name and the checksum of a snapshot, writes its database to its standard output. It runs as this
-	// user, who has the keys of the store. None where there is no store.
+	Etcd    string // path of the etcd that starts on the copy with --force-new-cluster
+	// Fetch, followed by the name and the checksum of a snapshot, writes its database to standard output. It runs as
+	// this process's user, who has the keys of the store. It is empty if there is no store.
 	Fetch []string
-	Ended func() // is told when a copy has come to its end; it may be nil
+	Ended func() // called when a copy ends; may be nil
 
 	mu      sync.Mutex
 	copy    recovery.Copy
-	abandon context.CancelFunc // the copy that is being made
+	abandon context.CancelFunc // stops the copy that is being made
 	reading *reading
 }
 
-// reading is a look at the log that is under way or has ended.
+// reading is a read of the log, running or ended.
 type reading struct {
 	done  chan struct{} // closed when it has ended
 	log   recovery.Log
@@ -66,8 +66,8 @@ type reading struct {
 	ended time.Time
 }
 
-// Read tells what the data directory says of itself. That takes as long as reading the log twice: a caller whose time
-// is over before gets [recovery.ErrReading], and asks again for the same look.
+// Read returns the content of the data directory. It takes as long as reading the log twice. If the context ends
+// earlier, the error is [recovery.ErrReading]; another call waits for the same read.
 func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	r := f.look()
 	select {
@@ -77,13 +77,13 @@ func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.reading == r { // the next one wants to know how it is then
+	if f.reading == r { // the next caller gets a new read
 		f.reading = nil
 	}
 	return r.log, r.err
 }
 
-// look gives the look that is under way, or has ended a moment ago, or begins one.
+// look returns the running read, or one that ended a moment ago, or starts one.
 func (f *Files) look() *reading {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,7 @@ func (f *Files) look() *reading {
 	return r
 }
 
-// Copy begins to make the copy beside the caller, unless one is being made. See State.
+// Copy starts a copy in the background, unless one is being made. See State.
 func (f *Files) Copy(w recovery.Work) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +122,7 @@ func (f *Files) Copy(w recovery.Work) {
 	go f.work(ctx, w)
 }
 
-// Abandon ends a copy that is being made. What it has made so far stays, and a later one begins anew.
+// Abandon stops a copy that is being made. Its files stay until a later copy starts over.
 func (f *Files) Abandon() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *Files) Abandon() {
 	}
 }
 
-// work makes the copy. It outlives the step that has begun it, and ends with its own bound.
+// work makes the copy. It outlives the step that started it, and has a bound of its own.
 func (f *Files) work(ctx context.Context, w recovery.Work) {
 	done := recovery.Copy{Plan: w.Plan}
 	if err := f.rebuild(ctx, &done.Made, w); err != nil {
@@ -141,12 +141,12 @@ func (f *Files) work(ctx context.Context, w recovery.Work) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.abandon() // its time is not wanted any more
+	f.abandon() // its timer is not needed any longer
 	f.copy = done
 }
 
-// rebuild makes the copy. A snapshot that lies in a store goes through a pipe from the child that may read the store to
-// the one that may write etcd's files.
+// rebuild makes the copy. A snapshot from a store goes through a pipe from the child that may read the store to the one
+// that may write etcd's files.
 func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Work) error {
 	if w.Snapshot == nil || w.Snapshot.Name == "" {
 		return f.runWork(ctx, made, RebuildCommand, w, nil, f.Etcd)
@@ -173,11 +173,11 @@ func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Wor
 	})
 	err = f.runWork(ctx, made, RebuildCommand, w, flow{from, silent}, f.Etcd)
 	silent.Stop()
-	_ = from.Close() // it is not wanted any more
+	_ = from.Close() // not needed any longer
 	fetched := fetch.Wait()
 	switch {
 	case err == nil:
-		return nil // whole, as it says; or it was made before
+		return nil // the rebuild has checked that the snapshot is whole, or it was copied before
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case fetched != nil && stderr.Len() > 0:
@@ -186,30 +186,30 @@ func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Wor
 	return err
 }
 
-// flow is read from a child that must go on giving.
+// flow reads from a child and ends if the child sends nothing for too long.
 type flow struct {
 	from   io.Reader
-	silent *time.Timer // ends it
+	silent *time.Timer // ends the read
 }
 
 func (f flow) Read(p []byte) (int, error) {
 	n, err := f.from.Read(p)
 	if err != nil {
-		f.silent.Stop() // the rest does not wait for the store
+		f.silent.Stop() // all was read: the store cannot delay the rest
 		return n, err
 	}
 	f.silent.Reset(patience)
 	return n, nil
 }
 
-// State tells how far the copy is. It waits for nothing.
+// State returns the progress of the copy, without waiting.
 func (f *Files) State() recovery.Copy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.copy
 }
 
-// Swap moves the old data aside and puts the copy in their place. It gives the new names of what was moved.
+// Swap moves the old data aside and puts the copy in their place. It returns the new names of the moved data.
 func (f *Files) Swap(ctx context.Context, w recovery.Work) (moved []string, err error) {
 	err = f.runWork(ctx, &moved, SwapCommand, w, nil)
 	return moved, err
@@ -229,7 +229,7 @@ func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, mo
 	command := exec.CommandContext(ctx, f.Command[0], append(args, more...)...)
 	command.WaitDelay, command.Stdin = abandon, in
 	var stderr bytes.Buffer
-	out := &answer{told: f.copied}
+	out := &answer{progress: f.copied}
 	command.Stdout, command.Stderr = out, &stderr
 	err := command.Run()
 	var exit *exec.ExitError
@@ -244,7 +244,7 @@ func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, mo
 	return json.Unmarshal(out.last, into)
 }
 
-// copied notes how far the copy is that is being made.
+// copied records the progress of the copy.
 func (f *Files) copied(done, all int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -253,10 +253,9 @@ func (f *Files) copied(done, all int64) {
 	}
 }
 
-// Main is what the child does. Its arguments are the command, the data and the WAL directory, and what the command
-// needs.
+// Main runs the child. Its arguments are the command, the data and the WAL directory, and what the command needs.
 func Main(args []string, stdout io.Writer) error {
-	debug.SetPanicOnFault(true) // a file that is cut off under a mapping
+	debug.SetPanicOnFault(true) // for a file that is truncated while it is mapped
 	if len(args) < 3 {
 		return errors.New("a command and two directories are expected")
 	}
@@ -264,7 +263,7 @@ func Main(args []string, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	var answer any
-	// The etcd that is forced on a copy is not bounded so. A log is read into memory as a whole.
+	// The etcd that runs on a copy is not limited by this. A log is read into memory as a whole.
 	err := etcddb.Limits{Memory: etcddb.HalfOfMemory(), CPU: copyBound}.ConfineSelf()
 	switch {
 	case err != nil:
@@ -281,7 +280,7 @@ func Main(args []string, stdout io.Writer) error {
 			answer, err = Swap(p, w, time.Now())
 		}
 	default:
-		err = fmt.Errorf("%q is no errand", args)
+		err = fmt.Errorf("unknown command %q", args)
 	}
 	if err != nil {
 		return err
@@ -289,17 +288,17 @@ func Main(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(answer)
 }
 
-// rebuildTelling makes the copy, and tells meanwhile how far it is.
+// rebuildTelling makes the copy and reports its progress meanwhile.
 func rebuildTelling(ctx context.Context, p Place, w recovery.Work, etcd string, stdout io.Writer) (recovery.Made,
 	error,
 ) {
 	how := &Progress{}
-	telling, told := context.WithCancel(ctx)
+	telling, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { how.tell(telling, stdout) })
 	made, err := Rebuild(ctx, p, w, etcd, os.Stdin, how)
-	told()
-	wait.Wait() // the answer is the last line
+	stop()
+	wait.Wait() // the answer must be the last line
 	return made, err
 }
 
@@ -312,7 +311,7 @@ func workOf(text string) (w recovery.Work, err error) {
 	return w, w.Check()
 }
 
-// Allowed tells whether a child with these arguments keeps to those directories and that program.
+// Allowed reports whether a child with these arguments uses only those directories and that program.
 func Allowed(args []string, p Place, etcd string) bool {
 	if len(args) < 3 || args[1] != p.DataDir || args[2] != p.WALDir {
 		return false

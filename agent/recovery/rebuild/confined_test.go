@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// TestTheChildIsBoundedBeforeItReadsAFile bounds this test's process, too: by more than the other tests take.
-func TestTheChildIsBoundedBeforeItReadsAFile(t *testing.T) {
+// TestChildIsConfinedBeforeItReadsAFile limits this test's process, too, to more than the other tests need.
+func TestChildIsConfinedBeforeItReadsAFile(t *testing.T) {
 	t.Parallel()
 	if err := Main([]string{"no errand", t.TempDir(), ""}, io.Discard); err == nil {
 		t.Error("an errand that there is not is no error")

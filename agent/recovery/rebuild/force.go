@@ -20,30 +20,32 @@ const (
 	askEvery  = 200 * time.Millisecond
 	askBound  = 5 * time.Second
 	stopBound = time.Minute
-	// forceBound is how long etcd may take until it answers: it opens the database and applies the log, on a disk that
-	// may be slow, and elects itself.
+	// forceBound is how long etcd may take to answer: it opens the database, applies the log on a disk that may be
+	// slow, and elects itself.
 	forceBound = 10 * time.Minute
-	// processors keeps the threads of etcd few on a large machine: the unit bounds their number.
+	// processors limits etcd's threads on a large machine, as the unit bounds their number.
 	processors = "GOMAXPROCS=4"
 )
 
-// force runs etcd once on the copy, reachable by nobody but this process, so that it throws all other members out; it
-// stops it once it has a leader and has answered a linearizable read. The flag that forces is an argument of this one
-// process and stands nowhere else.
+// force runs etcd once on the copy with --force-new-cluster, so that it removes all other members. Only this process
+// can reach it. force stops etcd once it has a leader and has answered a linearizable read. The flag is an argument of
+// this process only, and is not stored.
 func force(ctx context.Context, c Place, w recovery.Work, program string, held *os.File) error {
 	args := append(scratchetcd.Listen(),
 		"--name", w.Name, "--data-dir", c.DataDir, "--force-new-cluster",
 		"--advertise-client-urls", w.ClientURL, "--initial-advertise-peer-urls", w.PeerURL,
 		"--initial-cluster", w.Name+"="+w.PeerURL,
-		// None: a database that is larger than etcd's default, as its own etcd is told to allow, would raise an alarm.
+		// Unlimited: a database above etcd's default quota would raise an alarm, even if its own cluster allows that
+		// size.
 		"--quota-backend-bytes=-1",
 	)
 	if c.WALDir != "" {
 		args = append(args, "--wal-dir", c.WALDir)
 	}
 	if w.Snapshot != nil {
-		// The log tells nothing of what lies in the database. One that begins with a snapshot of raft's makes whoever
-		// joins get the database; from a log that begins with its first entry he would get that, and no keys.
+		// The log does not have what is only in the database. A joining member must therefore get the database, which
+		// it does from a log that starts with a raft snapshot. From a log with its first entry it would replay that,
+		// and get no keys.
 		args = append(args, "--snapshot-count=1")
 	}
 	etcd, err := scratchetcd.Start(program, c.DataDir, args, held, processors)
@@ -53,10 +55,10 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, held *
 	waited, done := context.WithTimeout(ctx, forceBound)
 	defer done()
 	answered := answers(waited, etcd)
-	if answered != nil && waited.Err() == nil { // it has ended
+	if answered != nil && waited.Err() == nil { // it has exited
 		return fmt.Errorf("cannot force the copy: etcd has ended: %w: %s", answered, etcd.LastWords())
 	}
-	if err := etcd.Stop(stopBound); err != nil { // what it leaves then is not used
+	if err := etcd.Stop(stopBound); err != nil { // the copy is not used then
 		return fmt.Errorf("cannot force the copy: %w: %s", err, etcd.LastWords())
 	}
 	if answered != nil {
@@ -65,8 +67,7 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, held *
 	return nil
 }
 
-// answers waits until etcd answers a linearizable read. It gives the error with which it has ended, or that of the
-// context.
+// answers waits until etcd answers a linearizable read. It returns etcd's error if it exits, or the context's.
 func answers(ctx context.Context, etcd *scratchetcd.Etcd) error {
 	client := http.Client{Timeout: askBound, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -91,7 +92,7 @@ func answers(ctx context.Context, etcd *scratchetcd.Etcd) error {
 	}
 }
 
-// healthy asks for all but the alarms: they lie in the database, and stand for those who use the cluster to end.
+// healthy checks all but the alarms: they are part of the database, and users of the cluster clear them.
 func healthy(ctx context.Context, client *http.Client) bool {
 	const url = "http://etcd/health?exclude=NOSPACE&exclude=CORRUPT"
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -102,6 +103,6 @@ func healthy(ctx context.Context, client *http.Client) bool {
 	if err != nil {
 		return false
 	}
-	_ = answer.Body.Close() // the status says it
+	_ = answer.Body.Close() // the status is enough
 	return answer.StatusCode == http.StatusOK
 }

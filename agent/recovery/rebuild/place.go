@@ -1,21 +1,21 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rebuild makes of the data of one member that is left a cluster of that member alone. It promises:
+// Package rebuild makes a cluster of one member from the data of one survivor. It promises:
 //
-//   - The member's own files are only read, and in the end renamed: what is changed is a copy beside them. Nothing of
+//   - The member's own files are only read, and in the end renamed: changes are made in a copy next to them. Nothing of
 //     the member's is deleted or overwritten.
-//   - Every entry that lies in the member's log is kept: what was acknowledged and has reached this log is not lost. A
-//     log that was torn in the middle of its last record is read up to there.
-//   - The copy has another cluster ID, so that no old member takes it for its own, and a revision far beyond the old
-//     ones, so that who watches is told.
-//   - It may be killed at any moment and started again: it goes on, or begins the copy anew.
+//   - Every entry in the member's log is kept: an acknowledged write that reached this log is not lost. A log with a
+//     torn last record is read up to that record.
+//   - The copy has another cluster ID, so that no old member takes it for its own cluster. Its revision is far above
+//     the old ones, so that watchers notice.
+//   - It may be killed at any moment and started again: it continues, or starts the copy over.
 //
 // All of it runs in a child of the agent as etcd's own user, never in the agent.
 //
-// The database is not restored from a snapshot file but used as etcd leaves it when it was forced: what restoring adds
-// to it, another cluster ID in the log and a bumped, compacted revision, is two small changes, while etcd's own package
-// for it links the whole server and writes the format of one version only.
+// The database is not restored from a snapshot file but used as etcd leaves it after --force-new-cluster. A restore
+// would add another cluster ID in the log and a bumped, compacted revision. These are two small changes, while etcd's
+// own package for a restore links the whole server and writes the format of one version only.
 package rebuild
 
 import (
@@ -40,10 +40,10 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// Place is where a member's data lie.
+// Place is where a member's data is.
 type Place struct {
 	DataDir string
-	WALDir  string // empty when it lies in the data directory
+	WALDir  string // empty if it is in the data directory
 }
 
 func (p Place) member() string   { return filepath.Join(p.DataDir, "member") }
@@ -57,23 +57,23 @@ func (p Place) log() string {
 	return filepath.Join(p.member(), "wal")
 }
 
-// apart tells whether the log lies outside of what is renamed with the member's directory.
+// apart reports whether the log is outside of what is renamed with the member's directory.
 func (p Place) apart() bool {
 	return p.WALDir != "" && !strings.HasPrefix(p.WALDir, p.member()+string(filepath.Separator))
 }
 
-// maxLog bounds the log that is read into memory, in bytes. etcd keeps five files of 64 MB unless it is told otherwise.
+// maxLog bounds the log that is read into memory, in bytes. By default etcd keeps five files of 64 MB.
 const maxLog = 4 << 30
 
-// history is a log as it was read.
+// history is the content of a log.
 type history struct {
 	member, cluster uint64
 	state           *raftpb.HardState
-	from            *walpb.Snapshot // the snapshot entry that the entries follow; an empty one if there is none
+	from            *walpb.Snapshot // the snapshot entry before the entries; an empty one if there is none
 	entries         []*raftpb.Entry
 }
 
-// last gives the term and index of the newest entry.
+// last returns the term and index of the newest entry.
 func (h history) last() (term, index uint64) {
 	if n := len(h.entries); n > 0 {
 		return h.entries[n-1].GetTerm(), h.entries[n-1].GetIndex()
@@ -81,8 +81,8 @@ func (h history) last() (term, index uint64) {
 	return h.from.GetTerm(), h.from.GetIndex()
 }
 
-// readLog reads the log of a member without locking or changing it, from the newest snapshot entry that the database
-// allows. Etcd's package panics on some records that are not its own; that is an error here.
+// readLog reads the log of a member without locking or changing it, from the newest snapshot entry that fits the
+// database. etcd's package panics on some invalid records; readLog returns an error for them.
 func readLog(p Place, db applied) (h history, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -118,12 +118,12 @@ func readLog(p Place, db applied) (h history, err error) {
 // applied is how far a database has followed the log of its member.
 type applied struct {
 	index uint64 // the consistent index
-	// files means that the etcd of this database starts only from a snapshot entry that has its .snap file: 3.6 and
-	// earlier. 3.7 does not read these files, and 3.8 does not write them.
+	// files is set if the etcd of this database starts only from a snapshot entry with a .snap file: 3.6 and earlier.
+	// 3.7 does not read these files, and 3.8 does not write them.
 	files bool
 }
 
-// unread stands for a database that cannot be read, because an etcd has it open.
+// unread returns the value for a database that an etcd has open, and which cannot be read.
 func unread() applied { return applied{index: math.MaxUint64} }
 
 // appliedOf returns how far the database has followed the log.
@@ -133,7 +133,7 @@ func appliedOf(tx *bolt.Tx) applied {
 		return applied{}
 	}
 	version, err := semver.NewVersion(string(meta.Get([]byte(etcddb.StorageVersion))))
-	files := err != nil || version.LessThan(semver.Version{Major: 3, Minor: 7}) // before 3.6 there was none
+	files := err != nil || version.LessThan(semver.Version{Major: 3, Minor: 7}) // before 3.6 there was no version
 	return applied{etcddb.IndexOf(meta.Get([]byte(etcddb.ConsistentIndex))), files}
 }
 
@@ -147,8 +147,8 @@ func appliedIn(path string) (db applied, err error) {
 }
 
 // newestSnapshot returns the newest valid snapshot entry of the log that is not above the consistent index of the
-// database, as etcd takes it; an empty one if there is none. One above it counts if the database that the leader sent
-// with it lies in the directory: etcd puts that in the place of the older one when it starts.
+// database, as etcd chooses it; an empty one if there is none. An entry above it counts if the directory has the
+// database that the leader sent with it: at its start etcd replaces the older one with it.
 func newestSnapshot(p Place, db applied) (*walpb.Snapshot, error) {
 	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
 	if err != nil {
@@ -172,7 +172,7 @@ func newestSnapshot(p Place, db applied) (*walpb.Snapshot, error) {
 	return newest, nil
 }
 
-// writeLog writes a log into a directory that is not there yet.
+// writeLog writes a log into a new directory.
 func writeLog(dir string, h history) (err error) {
 	metadata, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &h.member, ClusterID: &h.cluster})
 	if err != nil {
@@ -210,7 +210,7 @@ func withDatabase(path string, change bool, do func(*bolt.Tx) error) (err error)
 	return db.View(do)
 }
 
-// sizeOf adds up the files of a directory with that ending; an empty one takes all.
+// sizeOf returns the total size of a directory's files with that extension; an empty extension matches all.
 func sizeOf(dir, ending string) (sum int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -224,7 +224,7 @@ func sizeOf(dir, ending string) (sum int64) {
 	return sum
 }
 
-// exists tells whether there is something of that name.
+// exists reports whether a file of that name exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

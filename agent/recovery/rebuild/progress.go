@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Progress counts the bytes of a copy while it is made. Of a nil one nothing is counted.
+// Progress counts the bytes of a copy while it is made. A nil Progress counts nothing.
 type Progress struct{ done, all atomic.Int64 }
 
 func (p *Progress) did(n int64) {
@@ -22,23 +22,23 @@ func (p *Progress) did(n int64) {
 	}
 }
 
-// remains notes that so many bytes are still to be copied, or read again.
+// remains adds n bytes still to be copied, or read again.
 func (p *Progress) remains(n int64) {
 	if p != nil {
 		p.all.Store(p.done.Load() + n)
 	}
 }
 
-// sofar is one line by which a child tells how far it is. Its answer is the line after them, and has no such field.
+// sofar is a line of a child's output with its progress. The answer is the line after them, and has no such field.
 type sofar struct {
 	Copied *int64 `json:"copied,omitempty"`
 	All    int64  `json:"all"`
 }
 
-// tellEvery is how often a child tells it.
+// tellEvery is how often a child reports its progress.
 const tellEvery = time.Second
 
-// tell writes how far it is until the context ends.
+// tell reports the progress until the context ends.
 func (p *Progress) tell(ctx context.Context, w io.Writer) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
@@ -52,7 +52,7 @@ func (p *Progress) tell(ctx context.Context, w io.Writer) {
 		if all := p.all.Load(); all > 0 {
 			done := p.done.Load()
 			if lines.Encode(sofar{&done, all}) != nil {
-				return // nobody listens any more
+				return // no process reads the reports any longer
 			}
 		}
 	}
@@ -61,11 +61,11 @@ func (p *Progress) tell(ctx context.Context, w io.Writer) {
 // maxAnswer bounds a line of a child, in bytes.
 const maxAnswer = 1 << 20
 
-// answer takes what a child writes: lines that tell how far it is, which it passes on, and the one that is its answer.
+// answer receives a child's output: it passes on the lines with progress, and keeps the one with the answer.
 type answer struct {
-	told func(done, all int64) // nil for nobody
-	line []byte                // that has no end yet
-	last []byte                // the answer
+	progress func(done, all int64) // may be nil
+	line     []byte                // an incomplete line
+	last     []byte                // the answer
 }
 
 func (a *answer) Write(p []byte) (int, error) {
@@ -82,14 +82,14 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take takes a line that has ended.
+// take handles a complete line.
 func (a *answer) take() {
 	var so sofar
 	switch err := json.Unmarshal(a.line, &so); {
 	case err != nil || so.Copied == nil:
 		a.last = append([]byte(nil), a.line...)
-	case a.told != nil:
-		a.told(*so.Copied, so.All)
+	case a.progress != nil:
+		a.progress(*so.Copied, so.All)
 	}
 	a.line = a.line[:0]
 }

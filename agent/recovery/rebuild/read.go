@@ -17,14 +17,14 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// lockWait is how long a database is waited for that an etcd has open.
+// lockWait is how long to wait for a database that an etcd has open.
 const lockWait = 100 * time.Millisecond
 
-// maxMembers bounds how many members are told of.
+// maxMembers bounds the members returned.
 const maxMembers = 64
 
-// Read tells what a data directory says of itself. It locks and changes nothing; etcd may run on it, which then keeps
-// its database to itself.
+// Read returns the content of a data directory. It locks and changes nothing. An etcd may run on it, and then the
+// database is not readable.
 func Read(p Place) (recovery.Log, error) {
 	if sizeOf(p.log(), ".wal") == 0 && !exists(p.database()) {
 		return recovery.Log{Empty: true}, nil
@@ -49,7 +49,7 @@ func Read(p Place) (recovery.Log, error) {
 	return l, nil
 }
 
-// revisionOf gives the newest revision of a database: keys of its bucket begin with it.
+// revisionOf returns the newest revision of a database: the keys of its bucket begin with it.
 func revisionOf(tx *bolt.Tx) int64 {
 	b := tx.Bucket([]byte(etcddb.Keys))
 	if b == nil {
@@ -59,7 +59,7 @@ func revisionOf(tx *bolt.Tx) int64 {
 	return etcddb.RevisionOf(key)
 }
 
-// membersOf lists the members that a database names.
+// membersOf returns the members that a database lists.
 func membersOf(tx *bolt.Tx) ([]recovery.Member, error) {
 	b := tx.Bucket([]byte(etcddb.Members))
 	if b == nil {

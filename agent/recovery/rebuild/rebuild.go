@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// copyOf gives where the copy lies while it is made.
+// copyOf returns where the copy is while it is made.
 func (p Place) copyOf(w recovery.Work) Place {
 	c := Place{DataDir: filepath.Join(p.DataDir, "quorumd-recover-"+w.Plan)}
 	if p.apart() {
@@ -32,18 +32,18 @@ func (p Place) copyOf(w recovery.Work) Place {
 }
 
 const (
-	doneName = "made.json" // lies in the copy once it is whole
-	lockName = "lock"      // is held by whoever makes it, and by the etcd that it starts
+	doneName = "made.json" // in the copy once it is complete
+	lockName = "lock"      // held by the process that makes the copy, and by the etcd that it starts
 	ownerRW  = 0o600
 	ownerAll = 0o700
 )
 
-// bump is how far the revision is raised: further than anybody has written since a watcher has looked.
+// bump is how far the revision is raised: further than the cluster can have written since a watcher's last event.
 const bump = 1_000_000_000
 
-// Rebuild makes the copy, with that etcd, unless it is made already. It takes as long as reading and writing the
-// database does, and some seconds. The member's own etcd must not run. A snapshot that lies in a store is read from the
-// reader. The progress, if there is one, says how far it is.
+// Rebuild makes the copy with that etcd, unless it is complete already. It takes some seconds and the time to read and
+// write the database. The member's own etcd must not run. A snapshot from a store is read from the reader. The progress
+// may be nil.
 func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io.Reader, how *Progress) (recovery.Made,
 	error,
 ) {
@@ -58,12 +58,12 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io
 	if err != nil {
 		return recovery.Made{}, fmt.Errorf("cannot make a copy in %s: %w", c.DataDir, err)
 	}
-	defer only.Close() // the lock goes with it
+	defer only.Close() // releases the lock
 	own, err := lock(p.database(), 0, "an etcd has it open; stop it first")
 	if err != nil && (w.Snapshot == nil || !errors.Is(err, fs.ErrNotExist)) {
 		return recovery.Made{}, fmt.Errorf("cannot copy %s: %w", p.database(), err)
 	}
-	defer own.Close() // the lock goes with it; of none it does nothing
+	defer own.Close() // releases the lock; does nothing for nil
 	if w.Snapshot != nil {
 		err = unpack(ctx, p, c, w, from, how)
 	} else {
@@ -82,8 +82,8 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io
 	return made, writeMade(c, made)
 }
 
-// stillSo tells when the member has gone on since its copy was made, as after a plan that was given up and is applied
-// again. Once the swap has begun one of the two is in another place.
+// stillSo returns an error if the member has written to its log since its copy was made, as can happen when a plan was
+// given up and is applied again. Once the swap has begun, one of the two is in another place.
 func stillSo(p, c Place, w recovery.Work) error {
 	if w.Snapshot != nil || !exists(p.member()) || !exists(c.member()) {
 		return nil
@@ -92,7 +92,7 @@ func stillSo(p, c Place, w recovery.Work) error {
 	return err
 }
 
-// planned reads the log, if it is the one that the plan was made for.
+// planned reads the log and checks that it is the one in the plan.
 func planned(p Place, w recovery.Work) (history, error) {
 	h, err := readLog(p, unread()) // which snapshot entry it begins with makes no difference to its end
 	if err != nil {
@@ -107,8 +107,8 @@ func planned(p Place, w recovery.Work) (history, error) {
 	return h, nil
 }
 
-// fill copies the database and the snapshots, and writes the log anew with its commit raised to its last entry. What an
-// earlier try has left of the copy is taken away: it is nobody's data.
+// fill copies the database and the snapshots, and writes a new log with its commit raised to its last entry. It first
+// removes what an earlier attempt left of the copy.
 func fill(p, c Place, w recovery.Work, how *Progress) error {
 	if _, err := planned(p, w); err != nil {
 		return err
@@ -142,8 +142,7 @@ func fill(p, c Place, w recovery.Work, how *Progress) error {
 	return writeLog(c.log(), h)
 }
 
-// clean takes away what an earlier try has left of the copy, and makes its directories if there is room for so many
-// bytes.
+// clean removes what an earlier attempt left of the copy, and creates its directories if there is enough free space.
 func clean(p, c Place, database, log int64) error {
 	err := errors.Join(os.RemoveAll(c.member()), os.RemoveAll(c.log()), os.RemoveAll(c.log()+forcedEnding))
 	if err != nil {
@@ -155,28 +154,28 @@ func clean(p, c Place, database, log int64) error {
 	return errors.Join(os.MkdirAll(c.snap(), ownerAll), os.MkdirAll(filepath.Dir(c.log()), ownerAll))
 }
 
-// room tells where there is not enough of it for a copy of so many bytes.
+// room returns an error if there is too little free space for the copy.
 func room(p, c Place, database, log int64, free func(dir string) int64) error {
 	need := map[string]int64{c.DataDir: database + log}
-	if p.apart() { // on a file system of its own, perhaps
+	if p.apart() { // perhaps on a file system of its own
 		need = map[string]int64{c.DataDir: database, filepath.Dir(c.log()): log}
 	}
 	for dir, need := range need {
 		if free := free(dir); free < need {
-			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; make room and the "+
-				"recovery goes on", p.DataDir, free, dir, need)
+			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; free space and the "+
+				"recovery continues", p.DataDir, free, dir, need)
 		}
 	}
 	return nil
 }
 
 const (
-	logFile      = 64 << 20 // how large a new file of the log is made
+	logFile      = 64 << 20 // the size of a new file of the log
 	forcedEnding = ".forced"
 )
 
-// renew gives the forced copy another cluster ID and a revision far beyond the old one, all before which is compacted:
-// a watcher that resumes is told so, and does not see a rewound history.
+// renew writes another cluster ID into the copy and raises its revision far above the old one. All before that is
+// compacted: a watcher that resumes gets an error, and never sees history rewound.
 func renew(c Place, w recovery.Work) (recovery.Made, error) {
 	made := recovery.Made{Plan: w.Plan, Cluster: w.Cluster, Member: w.Member}
 	db, err := appliedIn(c.database())
@@ -215,7 +214,7 @@ func renew(c Place, w recovery.Work) (recovery.Made, error) {
 	})
 }
 
-// lock opens a file and takes the lock that etcd, too, takes on its database.
+// lock opens a file and takes the same lock that etcd takes on its database.
 func lock(path string, flag int, taken string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|flag, ownerRW)
 	if err != nil {
@@ -244,7 +243,7 @@ func copyFile(from, to string, how *Progress) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	for { // in parts that the kernel copies, so that their number is known
+	for { // in parts, so that the kernel's copy reports progress
 		n, err := io.CopyN(out, in, copiedAtOnce)
 		how.did(n)
 		if errors.Is(err, io.EOF) {
@@ -264,7 +263,7 @@ func freeIn(dir string) int64 {
 	return int64(stat.Bavail) * stat.Bsize //nolint:gosec // no file system is that large
 }
 
-// readMade gives what was made of a copy, if it is whole.
+// readMade returns the description of a copy if it is complete.
 func readMade(c Place) (made recovery.Made, err error) {
 	text, err := os.ReadFile(filepath.Join(c.DataDir, doneName))
 	if err == nil {
@@ -273,7 +272,7 @@ func readMade(c Place) (made recovery.Made, err error) {
 	return made, err
 }
 
-// writeMade says that a copy is whole, after all of it is on the disk.
+// writeMade marks a copy as complete, once all of it is on the disk.
 func writeMade(c Place, made recovery.Made) error {
 	text, err := json.Marshal(made)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// crashed runs three members, writes to them, kills all three at once and gives what was acknowledged.
+// crashed runs three members, writes to them, kills all three at once and returns what was acknowledged.
 func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.LoadReport) {
 	t.Helper()
 	c := testbed.StartCluster(t, 3, o)
@@ -49,7 +49,7 @@ func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.
 
 func placeOf(m *testbed.Member) Place { return Place{DataDir: filepath.Join(m.Options.Dir, "data")} }
 
-// best gives the member with the most advanced log, and the work that makes a cluster of it.
+// best returns the member with the most advanced log, and the work that makes a cluster of it.
 func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 	t.Helper()
 	var chosen *testbed.Member
@@ -60,7 +60,7 @@ func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 			t.Fatal(err)
 		}
 		if len(l.Members) != 3 || l.Revision == 0 {
-			t.Errorf("the database of %s tells of %d members and revision %d", m.Options.Name, len(l.Members),
+			t.Errorf("the database of %s has %d members and revision %d", m.Options.Name, len(l.Members),
 				l.Revision)
 		}
 		if chosen == nil || l.Term > at.Term || l.Term == at.Term && l.Index > at.Index {
@@ -81,7 +81,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// versions gives those of etcd that are built: the one that every test has, or those that test-matrix names.
+// versions returns the etcd versions to test: the one that every test uses, or those that test-matrix names.
 func versions() []string {
 	if named := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")); len(named) > 0 {
 		return named
@@ -89,7 +89,7 @@ func versions() []string {
 	return []string{testbed.Small}
 }
 
-func TestOneOfThreeGoesOnAloneWithEveryAcknowledgedWriteAndAWatcherIsTold(t *testing.T) {
+func TestSurvivorRunsAloneWithEveryAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestOneOfThreeGoesOnAloneWithEveryAcknowledgedWriteAndAWatcherIsTold(t *tes
 			if err != nil || again != made {
 				t.Errorf("made again: %+v, %v; the first time %+v", again, err, made)
 			}
-			for range 2 { // done twice is done once
+			for range 2 { // repeating it changes nothing
 				if _, err := swap(p, work); err != nil {
 					t.Fatal(err)
 				}
@@ -119,7 +119,7 @@ func TestOneOfThreeGoesOnAloneWithEveryAcknowledgedWriteAndAWatcherIsTold(t *tes
 	}
 }
 
-// alone starts the member and sees that it is a cluster of its own that lacks nothing.
+// alone starts the member and checks that it is a cluster of its own with all acknowledged writes.
 func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Made, report testbed.LoadReport) {
 	t.Helper()
 	if err := m.Restart(t.Context()); err != nil {
@@ -164,12 +164,12 @@ func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Ma
 	}
 	answer := <-client.Watch(bounded(t), "load/", clientv3.WithPrefix(), clientv3.WithRev(last))
 	if !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
-		t.Errorf("a watcher that resumes is told %v", answer.Err())
+		t.Errorf("a watcher that resumes gets %v", answer.Err())
 	}
 	saved(t, client)
 }
 
-// saved sees that a snapshot of the recovered member can be taken, and holds what the member has.
+// saved checks that a snapshot of the recovered member can be saved, and has the member's content.
 func saved(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	raw, err := client.Snapshot(bounded(t))
@@ -199,7 +199,7 @@ func saved(t *testing.T, client *clientv3.Client) {
 		Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
 	}
 	if m.Contents != want {
-		t.Errorf("the snapshot holds %+v, and etcd says %+v", m.Contents, want)
+		t.Errorf("the snapshot has %+v, and etcd %+v", m.Contents, want)
 	}
 }
 
@@ -217,7 +217,7 @@ func raise(t *testing.T, client *clientv3.Client, member uint64) {
 	}
 }
 
-// witnessed gives a program that runs etcd and notes how.
+// witnessed returns a program that runs etcd and records how.
 func witnessed(t *testing.T, etcd string) (program, note string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -229,7 +229,7 @@ func witnessed(t *testing.T, etcd string) (program, note string) {
 	return program, note
 }
 
-func TestAMemberWhoseClusterHadAlarmsGoesOnAlone(t *testing.T) {
+func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestAMemberWhoseClusterHadAlarmsGoesOnAlone(t *testing.T) {
 			}
 			raise(t, client, list.Members[0].ID)
 			for _, m := range c.Members {
-				if err := m.Terminate(); err != nil { // what lies in the database is then on the disk
+				if err := m.Terminate(); err != nil { // so that the database is on the disk
 					t.Fatal(err)
 				}
 				_ = m.Wait(t.Context()) // it ends by the signal
@@ -268,8 +268,8 @@ func TestAMemberWhoseClusterHadAlarmsGoesOnAlone(t *testing.T) {
 	}
 }
 
-// swap puts a copy in place. A lock that this process has just let go is still held by a child that another test has
-// forked, until that runs its program; the real swap has a process of its own.
+// swap puts a copy in place. A lock that this process has just released may still be held by a child that another test
+// has forked, until the child executes its program; the real swap has a process of its own.
 func swap(p Place, w recovery.Work) (moved []string, err error) {
 	for range 20 {
 		if moved, err = Swap(p, w, time.Now()); err == nil || !strings.Contains(err.Error(), "an etcd has it open") {
@@ -280,7 +280,7 @@ func swap(p Place, w recovery.Work) (moved []string, err error) {
 	return moved, err
 }
 
-// disarmed sees that the alarms stand in the recovered cluster, and that it takes writes once they are gone.
+// disarmed checks that the recovered cluster has the alarms, and accepts writes once they are cleared.
 func disarmed(t *testing.T, m *testbed.Member) {
 	t.Helper()
 	if err := m.Restart(t.Context()); err != nil {
@@ -296,7 +296,7 @@ func disarmed(t *testing.T, m *testbed.Member) {
 		t.Fatalf("the alarms are %v: %v", alarms, err)
 	}
 	if _, err := client.Put(bounded(t), "full", "x"); err == nil {
-		t.Error("an alarm keeps nobody from writing")
+		t.Error("writes succeed in spite of an alarm")
 	}
 	for _, alarm := range alarms.Alarms {
 		if _, err := client.AlarmDisarm(bounded(t), (*clientv3.AlarmMember)(alarm)); err != nil {
@@ -308,7 +308,7 @@ func disarmed(t *testing.T, m *testbed.Member) {
 	}
 }
 
-func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T) {
+func TestLogWithATornLastRecordIsReadAndNotChanged(t *testing.T) {
 	t.Parallel()
 	const sector = 512
 	for name, tear := range map[string]func(text []byte, end int) []byte{
@@ -350,7 +350,7 @@ func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T)
 	}
 }
 
-func TestWhatAnEarlierTryHasLeftTakesNoRoomFromTheNextOne(t *testing.T) {
+func TestLeftoversOfAnEarlierAttemptAreRemovedFirst(t *testing.T) {
 	t.Parallel()
 	c, _ := crashed(t, testbed.ClusterOptions{})
 	m, work := best(t, c)
@@ -363,20 +363,20 @@ func TestWhatAnEarlierTryHasLeftTakesNoRoomFromTheNextOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const more = 8 << 40 // than any disk has where tests run; it takes none of it
+	const more = 8 << 40 // more than any test machine's disk has; the sparse file uses no space
 	if err := errors.Join(huge.Truncate(more), huge.Close()); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Rebuild(bounded(t), p, work, m.Options.Binary, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "make room") {
+	if err == nil || !strings.Contains(err.Error(), "free space") {
 		t.Errorf("a copy is made without room for it: %v", err)
 	}
 	if exists(left) {
-		t.Error("what the earlier try has left lies there still")
+		t.Error("the earlier attempt's files are still there")
 	}
 }
 
-func TestRoomIsLookedForOnTheFileSystemOfTheLogToo(t *testing.T) {
+func TestFreeSpaceIsCheckedOnTheFileSystemOfTheLogToo(t *testing.T) {
 	t.Parallel()
 	p := Place{DataDir: "/data", WALDir: "/fast/wal"}
 	c := p.copyOf(recovery.Work{Plan: "abcdefghijkl"})
@@ -393,7 +393,7 @@ func TestRoomIsLookedForOnTheFileSystemOfTheLogToo(t *testing.T) {
 	}
 }
 
-// apart gives a member that is down, whose log lies apart, and the work that makes a cluster of it.
+// apart returns a stopped member with a separate log directory, and the work that makes a cluster of it.
 func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
 	t.Helper()
 	logs := filepath.Join(t.TempDir(), "wal")
@@ -413,7 +413,7 @@ func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
 	}
 }
 
-func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing.T) {
+func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 	t.Parallel()
 	m, p, work := apart(t)
 	if _, err := Rebuild(bounded(t), p, work, m.Options.Binary, nil, nil); err != nil {
@@ -421,7 +421,7 @@ func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing
 	}
 	c := p.copyOf(work)
 	aside := p.member() + ".aside"
-	for what, cut := range map[string]func() error{ // each undoes a part of what was done, and is itself undone
+	for what, cut := range map[string]func() error{ // each undoes a part of the swap, and is undone again
 		"nothing was done before": func() error { return nil },
 		"the database was not put in place": func() error {
 			return os.Rename(p.member(), c.member())
@@ -442,7 +442,7 @@ func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing
 		t.Fatal(err)
 	}
 	if _, err := Swap(p, work, time.Now()); err == nil || !exists(p.member()) {
-		t.Errorf("it is done without its log: %v", err)
+		t.Errorf("it succeeds without its log: %v", err)
 	}
 	if err := os.Rename(c.log(), p.log()); err != nil {
 		t.Fatal(err)
@@ -452,7 +452,7 @@ func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing
 		t.Fatal(err)
 	}
 	if _, err := Swap(p, work, time.Now()); err == nil {
-		t.Error("it is done with nothing in place")
+		t.Error("it succeeds with nothing in place")
 	}
 	if err := os.Rename(aside, p.member()); err != nil {
 		t.Fatal(err)
@@ -465,21 +465,21 @@ func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing
 	}
 }
 
-func TestACopyIsNotUsedWhereTheMemberHasGoneOnSince(t *testing.T) {
+func TestCopyIsNotUsedIfTheMemberHasWrittenSince(t *testing.T) {
 	t.Parallel()
 	c, _ := crashed(t, testbed.ClusterOptions{})
 	m, work := best(t, c)
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	work.Index-- // by the plan the log has one entry less
+	work.Index-- // the plan's log has one entry less
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "the plan was made for") {
 		t.Errorf("the copy is used: %v", err)
 	}
 }
 
-func TestDataThatHaveChangedSinceThePlanAreNotUsed(t *testing.T) {
+func TestDataChangedSinceThePlanIsNotUsed(t *testing.T) {
 	t.Parallel()
 	c, _ := crashed(t, testbed.ClusterOptions{})
 	m, work := best(t, c)
@@ -492,7 +492,7 @@ func TestDataThatHaveChangedSinceThePlanAreNotUsed(t *testing.T) {
 	}
 }
 
-func TestACopyIsNotMadeOfDataThatAnEtcdHasOpen(t *testing.T) {
+func TestDataThatAnEtcdHasOpenIsNotCopied(t *testing.T) {
 	t.Parallel()
 	m := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Members[0]
 	l, err := Read(placeOf(m))
@@ -507,21 +507,21 @@ func TestACopyIsNotMadeOfDataThatAnEtcdHasOpen(t *testing.T) {
 	}
 }
 
-func TestALookThatTakesLongIsAskedForAgainAndGivenToWhoAsks(t *testing.T) {
+func TestSlowReadIsSharedByLaterCallers(t *testing.T) {
 	t.Parallel()
 	f := &Files{Command: []string{"sh", "-c", `sleep 1; echo '{"empty":true,"lastIndex":7}'`}}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := f.Read(short); !errors.Is(err, recovery.ErrReading) {
-		t.Fatalf("who has no time is told %v", err)
+		t.Fatalf("a short call returns %v", err)
 	}
 	first := f.look()
 	l, err := f.Read(bounded(t))
 	if err != nil || l.Index != 7 {
-		t.Fatalf("who asks again is told %+v, %v", l, err)
+		t.Fatalf("the next call returns %+v, %v", l, err)
 	}
 	if f.look() == first {
-		t.Error("who asks later is told how it was")
+		t.Error("a later call gets the old result")
 	}
 	if _, err := f.Read(bounded(t)); err != nil {
 		t.Error(err)

@@ -59,7 +59,7 @@ func fixture(t *testing.T, name string) Place {
 	}
 }
 
-// workOf38 returns the work that makes a cluster of a directory that no test's member wrote.
+// workOf38 returns the work that makes a cluster of a directory from testdata.
 func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	t.Helper()
 	l, err := Read(p)
@@ -74,7 +74,7 @@ func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	}
 }
 
-// copies sees that the copy of the data has all of their log from an entry that its database holds.
+// copies checks that the copy of the data has its whole log from an entry that its database has.
 func copies(t *testing.T, p Place, w recovery.Work) {
 	t.Helper()
 	c := p.copyOf(w)
@@ -101,7 +101,7 @@ func copies(t *testing.T, p Place, w recovery.Work) {
 	}
 }
 
-func TestDataOfEtcd38AreReadAndCopiedWithNoSnapFileOrWithOldOnes(t *testing.T) {
+func TestEtcd38DataIsCopiedWithoutOrWithOldSnapFiles(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]recovery.Log{
 		"etcd-3.8-n2": {Term: 3, Index: 1536, Revision: 1515},
@@ -119,7 +119,7 @@ func TestDataOfEtcd38AreReadAndCopiedWithNoSnapFileOrWithOldOnes(t *testing.T) {
 	}
 }
 
-// lostSnapFiles gives a member that is down, which has neither .snap files nor the beginning of its log.
+// lostSnapFiles returns a stopped member that has neither .snap files nor the beginning of its log.
 func lostSnapFiles(t *testing.T) (*testbed.Member, Place) {
 	t.Helper()
 	m := testbed.StartCluster(t, 1, testbed.ClusterOptions{Extra: []string{"--snapshot-count=10"}}).Members[0]
@@ -154,14 +154,14 @@ func lostSnapFiles(t *testing.T) (*testbed.Member, Place) {
 	return m, p
 }
 
-func TestDataWhoseSnapFilesAndOldSegmentsAreGoneAreReadAndCopied(t *testing.T) {
+func TestDataWithoutSnapFilesAndOldSegmentsIsCopied(t *testing.T) {
 	t.Parallel()
 	_, p := lostSnapFiles(t)
 	_, work := workOf38(t, p)
 	copies(t, p, work)
 }
 
-func TestDataWithoutSnapFilesGoesOnAloneWithAnEtcdThatReadsNone(t *testing.T) {
+func TestDataWithoutSnapFilesRunsAloneWithAnEtcdThatReadsNone(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		for _, name := range []string{"etcd-3.8-n2", "etcd-3.8-n4", "lost"} {
@@ -197,13 +197,14 @@ func TestDataWithoutSnapFilesGoesOnAloneWithAnEtcdThatReadsNone(t *testing.T) {
 	}
 }
 
-// opens tells whether that etcd starts from the data: 3.6 wants .snap files, and none opens the data of a later minor.
+// opens reports whether that etcd starts from the data: 3.6 needs .snap files, and no version opens the data of a later
+// minor version.
 func opens(version, data string) bool {
 	newest := []string{"v3.8", "v3.8/small"}
 	return slices.Contains(newest, version) || data == "lost" && version == "v3.7"
 }
 
-// started runs the member that the copy has become and sees that it is alone and takes writes.
+// started runs the member on its copy and checks that it is alone and accepts writes.
 func started(t *testing.T, p Place, w recovery.Work, etcd string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -241,7 +242,7 @@ func started(t *testing.T, p Place, w recovery.Work, etcd string) {
 	saved(t, client)
 }
 
-func TestNoSnapshotEntryAboveTheDatabaseIsUsedUnlessItsDatabaseCameWithIt(t *testing.T) {
+func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 	t.Parallel()
 	p := fixture(t, "etcd-3.8-n4")
 	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
@@ -264,9 +265,9 @@ func TestNoSnapshotEntryAboveTheDatabaseIsUsedUnlessItsDatabaseCameWithIt(t *tes
 		}
 	}
 	is("a database that has followed to an entry", applied{index: middle.GetIndex()}, middle.GetIndex())
-	is("one that is behind it", applied{index: middle.GetIndex() - 1}, oldest.GetIndex())
-	is("one that is behind all", applied{index: oldest.GetIndex() - 1}, 0)
-	is("one that is open elsewhere", unread(), last.GetIndex())
+	is("a database behind it", applied{index: middle.GetIndex() - 1}, oldest.GetIndex())
+	is("a database behind all", applied{index: oldest.GetIndex() - 1}, 0)
+	is("a database open elsewhere", unread(), last.GetIndex())
 	file := func(name string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(p.snap(), name), []byte("x"), 0o600); err != nil {

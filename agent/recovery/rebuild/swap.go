@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Swap moves the member's old data aside and puts the copy in their place. Where that was done, or was begun, it goes
-// on. It gives the new names of what was moved.
+// Swap moves the member's old data aside and puts the copy in their place. If an earlier swap was interrupted, it
+// continues there. It returns the new names of the moved data.
 func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	c := p.copyOf(w)
 	made, err := readMade(c)
@@ -26,7 +26,7 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 		return nil, fmt.Errorf("cannot put the copy in place: it is of plan %s", made.Plan)
 	}
 	var moved []string
-	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // else it was begun, or is done
+	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // otherwise the old data is aside already
 		if !exists(c.member()) || !exists(c.log()) {
 			return nil, errors.New("cannot put the copy in place: a part of it is gone")
 		}
@@ -53,8 +53,8 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	return moved, datadir.SyncDir(p.DataDir)
 }
 
-// placeLog puts a log in place that lies apart, perhaps on another file system. It tells the next try how far this one
-// was: it is not there before the old data is aside, and the rest is not there before it.
+// placeLog puts a separate log in place, perhaps on another file system. The order shows the next attempt how far this
+// one came: the log is in place only after the old data is aside, and before the rest.
 func placeLog(p, c Place) error {
 	if err := datadir.SyncDir(p.DataDir); err != nil {
 		return err

@@ -20,12 +20,11 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// unpack makes the copy of a snapshot: its database without the members that it was taken from, and a log in which
-// nothing has happened yet but that this host's member was added, as etcd itself begins one. Everything that the plan
-// says of the snapshot must be so.
+// unpack makes the copy from a snapshot: its database without the original members, and a new log with the one entry
+// that adds this host's member, as etcd itself starts one. Everything that the plan says of the snapshot must be true.
 func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, how *Progress) error {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the snapshot %s: %w", w.Snapshot, err) }
-	if err := clean(p, c, 2*w.Snapshot.Size, 2*logFile); err != nil { // etcd may write each page anew
+	if err := clean(p, c, 2*w.Snapshot.Size, 2*logFile); err != nil { // etcd may rewrite each page
 		return cannot(err)
 	}
 	if w.Snapshot.File != "" {
@@ -49,19 +48,19 @@ func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, ho
 	return writeLog(c.log(), h)
 }
 
-// openSnapshot opens a file that is one: a FIFO must not hold the child up.
+// openSnapshot opens a regular file: a FIFO must not block the child.
 func openSnapshot(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"), file.Close())
+		return nil, errors.Join(err, errors.New("it is not a regular file"), file.Close())
 	}
 	return file, nil
 }
 
-// receive writes the database and holds it against what the plan says of it.
+// receive writes the database and compares it with what the plan says of it.
 func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, how *Progress) (err error) {
 	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, ownerRW)
 	if err != nil {
@@ -70,12 +69,13 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
-	how.remains(3 * s.Size) // it is read twice more, to know what it holds
+	how.remains(3 * s.Size) // it is read twice more, to inspect it
 	size, err := etcddb.Receive(ctx, out, from, how.did)
 	if err != nil {
 		return err
 	}
-	if s.File != "" && hex.EncodeToString(sum.Sum(nil)) != s.SHA256 { // what is stored is another sum, of the store's
+	// for a snapshot from a store, SHA256 is the hash of the stored object
+	if s.File != "" && hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
 		return fmt.Errorf("%w: its SHA-256 is not the one that the plan names", etcddb.ErrDamaged)
 	}
 	found, err := etcddb.Inspect(ctx, out, how.did)
@@ -89,10 +89,10 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	return errors.Join(out.Truncate(size-etcddb.SumBytes), out.Sync())
 }
 
-// newborn gives the log of a member that has just been made: one entry, which adds it.
+// newborn returns the log of a new member: one entry, which adds it.
 func newborn(w recovery.Work) (history, error) {
 	state, added, err := etcddb.FirstLog(uint64(w.Member), w.Name, w.PeerURL)
-	// The cluster gets its ID when the copy is whole, like one that is made of a survivor's data.
+	// The cluster gets its ID when the copy is complete, as it does with a survivor's data.
 	return history{
 		member: uint64(w.Member), cluster: max(uint64(w.Old), 1), state: state,
 		from: &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}, entries: []*raftpb.Entry{added},

@@ -26,14 +26,14 @@ import (
 
 const snapshotMember = 0xabad1dea
 
-// sent is a snapshot as a member has sent it, and the work that makes a cluster of it.
+// sent is a snapshot from a member, and the work that makes a cluster of it.
 type sent struct {
 	text []byte
 	work recovery.Work
-	last int64 // revision
+	last int64 // its revision
 }
 
-// snapshotOf writes to a member of three, so that keys are deleted and compacted too, and takes a snapshot of it.
+// snapshotOf writes to a cluster of three, including deletions and a compaction, and saves a snapshot.
 func snapshotOf(t *testing.T, version string) (*testbed.Cluster, sent) {
 	t.Helper()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version})
@@ -87,7 +87,7 @@ func snapshotOf(t *testing.T, version string) (*testbed.Cluster, sent) {
 	}}
 }
 
-// down ends all members.
+// down stops all members.
 func down(t *testing.T, c *testbed.Cluster) {
 	t.Helper()
 	for _, m := range c.Members {
@@ -98,7 +98,7 @@ func down(t *testing.T, c *testbed.Cluster) {
 	}
 }
 
-func TestASnapshotGoesOnAloneWithEveryKeyOfItWhetherThereAreOldDataOrNone(t *testing.T) {
+func TestSnapshotRunsAloneWithItsKeysWithAndWithoutOldData(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		for _, empty := range []bool{true, false} {
@@ -121,7 +121,7 @@ func TestASnapshotGoesOnAloneWithEveryKeyOfItWhetherThereAreOldDataOrNone(t *tes
 				if err != nil || again != made || made.Before != s.last {
 					t.Errorf("made again: %+v, %v; the first time %+v of %d", again, err, made, s.last)
 				}
-				for range 2 { // done twice is done once
+				for range 2 { // repeating it changes nothing
 					if _, err := Swap(p, s.work, time.Now()); err != nil {
 						t.Fatal(err)
 					}
@@ -133,7 +133,7 @@ func TestASnapshotGoesOnAloneWithEveryKeyOfItWhetherThereAreOldDataOrNone(t *tes
 	}
 }
 
-// fromSnapshot starts the member and sees that it is a cluster of its own with the keys of the snapshot.
+// fromSnapshot starts the member and checks that it is a cluster of its own with the keys of the snapshot.
 func fromSnapshot(t *testing.T, m *testbed.Member, s sent) {
 	t.Helper()
 	if err := m.Restart(t.Context()); err != nil {
@@ -171,12 +171,12 @@ func fromSnapshot(t *testing.T, m *testbed.Member, s sent) {
 	}
 	answer := <-client.Watch(bounded(t), "load/", clientv3.WithPrefix(), clientv3.WithRev(s.last))
 	if !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
-		t.Errorf("a watcher that resumes is told %v", answer.Err())
+		t.Errorf("a watcher that resumes gets %v", answer.Err())
 	}
 	saved(t, client)
 }
 
-// joins adds another member, which must get the keys too, though the log tells nothing of them.
+// joins adds another member, which must get the keys too, although they are not in the log.
 func joins(t *testing.T, c *testbed.Cluster, alone *testbed.Member) {
 	t.Helper()
 	client, err := alone.Client()
@@ -209,7 +209,7 @@ func joins(t *testing.T, c *testbed.Cluster, alone *testbed.Member) {
 	})
 }
 
-func TestASnapshotThatIsNotTheOneOfThePlanIsNotUsedAndTheDataStay(t *testing.T) {
+func TestSnapshotThatDiffersFromThePlanIsNotUsedAndTheDataStays(t *testing.T) {
 	t.Parallel()
 	c, s := snapshotOf(t, testbed.Small)
 	down(t, c)
@@ -235,13 +235,13 @@ func TestASnapshotThatIsNotTheOneOfThePlanIsNotUsedAndTheDataStay(t *testing.T) 
 		text     []byte
 		says     string
 	}{
-		"cut off":         {*s.work.Snapshot, s.text[:len(s.text)/2], "the snapshot is damaged"},
-		"nothing":         {*s.work.Snapshot, nil, "the snapshot is damaged"},
-		"a bit flipped":   {*s.work.Snapshot, flipped, "its SHA-256 is not the one at its end"},
-		"more than it is": {*s.work.Snapshot, append(bytes.Clone(s.text), s.text...), "the snapshot is damaged"},
-		"another":         {other, s.text, "the plan says"},
-		"a changed file":  {byPath, nil, "its SHA-256 is not the one at its end"},
-		"a directory":     {noFile, nil, "it is no file"},
+		"cut off":        {*s.work.Snapshot, s.text[:len(s.text)/2], "the snapshot is damaged"},
+		"nothing":        {*s.work.Snapshot, nil, "the snapshot is damaged"},
+		"a bit flipped":  {*s.work.Snapshot, flipped, "its SHA-256 is not the one at its end"},
+		"too long":       {*s.work.Snapshot, append(bytes.Clone(s.text), s.text...), "the snapshot is damaged"},
+		"another":        {other, s.text, "the plan says"},
+		"a changed file": {byPath, nil, "its SHA-256 is not the one at its end"},
+		"a directory":    {noFile, nil, "it is not a regular file"},
 	} {
 		work := s.work
 		work.Snapshot = &try.snapshot
@@ -258,7 +258,7 @@ func TestASnapshotThatIsNotTheOneOfThePlanIsNotUsedAndTheDataStay(t *testing.T) 
 	}
 }
 
-func TestAStoreThatFailsIsTheReasonAndNotTheDatabaseThatIsCutOff(t *testing.T) {
+func TestErrorOfATruncatedDatabaseNamesTheFailedStore(t *testing.T) {
 	t.Parallel()
 	f := &Files{
 		Command: []string{"sh", "-c", "cat > /dev/null; echo 'it is cut off' >&2; exit 1", "child"},
