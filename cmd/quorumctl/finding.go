@@ -27,7 +27,7 @@ type finding struct {
 func findingNames() []string {
 	var names []string
 	for _, c := range codes() {
-		if c.Kind == kindProblem {
+		if c.Kind == kindFinding {
 			names = append(names, c.Code)
 		}
 	}
