@@ -119,23 +119,23 @@ MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestTheStoryOfALostMajorityIsTheSameWheneverItIsTold|TestAVoterThatComesAndGoesForAnHourIsReplacedOnceAtMost|$\
 	TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
-	TestAVoterThatIsCutOffAndServesIsNeverCalledDead|TestThreeVotersChangeToAnotherAuthorityUnderWrites|$\
-	TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites|$\
-	TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd|$\
-	TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns|$\
-	TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced|$\
-	TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll|$\
-	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
+	TestACutOffVoterThatServesIsNeverCalledDead|TestThreeVotersRotateTheCAUnderWrites|$\
+	TestThreeVotersWithOneCAGetAPeerCAUnderWrites|$\
+	TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime|$\
+	TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet|$\
+	TestHostsJoinOverTLSAndReloadReplacedCertificates|$\
+	TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne|$\
+	TestQuorumdNamesTheEtcdRoleItNeedsAndWorksWithIt
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
 LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|')
 NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
 # Of the long ones: what takes minutes, and whose like is played with fewer hosts or a follower in its place.
-NIGHTLY_LONG := TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
-	TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside|$\
-	TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne|TestEachHostTellsTheOthersWhomItReaches|$\
-	TestWhileAnAlarmStandsNoDeadVoterIsRemoved
+NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
+	TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside|$\
+	TestASpareReplacesADeadLeaderWhichReturnsAsASpare|TestEveryHostReportsWhichMembersItReaches|$\
+	TestNoDeadVoterIsRemovedWhileAnAlarmIsActive
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
 NIGHTLY_LAB := TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
@@ -155,13 +155,13 @@ NIGHTLY_LAB := TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster
 
 # Of the tests with a slow disk: those that take longest.
-NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
-	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain|$\
-	TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute|$\
-	TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce|TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays|$\
-	TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack|$\
-	TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace|TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore|$\
-	TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack
+NIGHTLY_FAULTS := TestASpareReplacesAFollowerWithASlowDisk|$\
+	TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone|TestASurplusVoterWhoseDiskHasRecoveredIsReported|$\
+	TestASpareReplacesAFollowerWithAHungDiskAfterAMinute|$\
+	TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce|TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays|$\
+	TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk|$\
+	TestASpareReplacesAStandbyWithAnUnhealthyDisk|TestALeaderWithAnAlmostStuckDiskLosesLeadership|$\
+	TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAHostThatKnowsNoOtherFindsTheClusterByDiscoveryAndNeverMakesItsOwn(t *testing.T) {
+func TestAHostWithoutEndpointsFindsTheClusterByDiscoveryAndNeverBootstraps(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "endpoints")
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, each: func(number int, o *testbed.HostOptions) {

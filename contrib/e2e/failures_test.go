@@ -25,18 +25,17 @@ type limits struct {
 	whole time.Duration
 }
 
-// Two kinds of limits: short ones, for a learner that does not come to serve, and patient ones. When etcd gives a new
-// member its data as a snapshot, it takes 7 s until it serves: it misses the answer to the proposal that publishes its
-// name, and repeats it after that time.
+// short limits are for a learner that never serves; patient ones for the rest. A new member that gets its data as a
+// snapshot needs 7 s until it serves: it misses the answer to the proposal that publishes its name, and repeats the
+// proposal after that time.
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
-// slack is what the way back may take beyond a limit: some rounds and steps, and etcd itself, which stands still for up
-// to 5 s for each stream to a peer that does not read while it drops that peer.
+// slack is how much later than a limit the rollback may be. It allows for some rounds and steps, and for etcd itself,
+// which stalls up to 5 s for each stream to a peer that does not read while it drops that peer.
 const slack = 20 * time.Second
 
-// badWorld has n1 as its only voter, and a place for one standby. n2 goes first, and something is to go wrong with it;
-// n3 will be fine.
+// badWorld has n1 as its only voter and a place for one standby. n2 goes first and fails in some way; n3 works.
 func badWorld(t *testing.T, proxied bool, l limits) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{
@@ -57,7 +56,7 @@ func badWorld(t *testing.T, proxied bool, l limits) *world {
 	return w
 }
 
-// startInTurn starts n2, and n3 when n2 has begun to join.
+// startInTurn starts n2, and n3 once n2 has begun to join.
 func (w *world) startInTurn() {
 	w.t.Helper()
 	w.start(w.hosts[1])
@@ -65,8 +64,8 @@ func (w *world) startInTurn() {
 	w.start(w.hosts[2])
 }
 
-// givesWay waits until n2's join has failed for that reason, within the limit that is set for it, and sees that n2 is
-// backing off and that n3 has joined meanwhile.
+// givesWay waits until n2's join has failed for that reason within its limit. It checks that n2 backs off, and that n3
+// has joined meanwhile.
 func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 	w.t.Helper()
 	n2, n3 := w.hosts[1], w.hosts[2]
@@ -84,7 +83,7 @@ func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 	w.verify(1, 1)
 	if !n2.names(policy.BackingOff) {
 		s, _ := n2.status()
-		w.t.Errorf("n2 does not say that it backs off: %v", s.Reasons)
+		w.t.Errorf("n2 does not report that it backs off: %v", s.Reasons)
 	}
 	if how := w.ending(n2); how != code {
 		w.t.Errorf("the join of n2 ended with %q, want %s", how, code)
@@ -92,7 +91,7 @@ func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 	w.checkUnitStopped(n2)
 }
 
-func TestALearnerThatNeverStartsGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatNeverStartsIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]string{"it hangs": "exec sleep 86400", "it ends at once": "exit 1"} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +104,7 @@ func TestALearnerThatNeverStartsGivesWayToTheNextHost(t *testing.T) {
 	}
 }
 
-func TestALearnerThatStopsGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatStopsIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	for at, l := range map[string]limits{"after start-unit": short(), "after set-phase/started": patient()} {
 		t.Run(at, func(t *testing.T) {
@@ -122,7 +121,7 @@ func TestALearnerThatStopsGivesWayToTheNextHost(t *testing.T) {
 	}
 }
 
-func TestALearnerThatIsCutOffGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatIsCutOffIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	w := badWorld(t, true, patient())
 	n2 := w.hosts[1]
@@ -134,9 +133,9 @@ func TestALearnerThatIsCutOffGivesWayToTheNextHost(t *testing.T) {
 	w.givesWay(policy.LearnerStalled, patient().stall)
 }
 
-// A learner that takes its first copy does not serve clients yet: nobody can tell how far it is, so that it must be
-// done within the time that is allowed without progress.
-func TestALearnerThatCrawlsThroughItsFirstCopyGivesWayToTheNextHost(t *testing.T) {
+// A learner does not serve clients while it copies its first snapshot. Its progress is unknown then, so it must finish
+// within the time that is allowed without progress.
+func TestALearnerTooSlowAtItsFirstCopyIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	w := badWorld(t, true, short())
 	w.fill(24 << 20)
@@ -145,7 +144,7 @@ func TestALearnerThatCrawlsThroughItsFirstCopyGivesWayToTheNextHost(t *testing.T
 	w.givesWay(policy.LearnerStalled, short().stall)
 }
 
-func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatStaysBehindIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	l := limits{stall: patient().stall, whole: 20 * time.Second}
 	w := badWorld(t, true, l)
@@ -165,7 +164,7 @@ func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
 	w.givesWay(policy.JoinTooLong, l.whole)
 }
 
-// hinder puts faults into all that n2's etcd and n1's say to each other. What n1 sends flows over connections that n2
+// hinder injects faults into all traffic between n2's etcd and n1's. What n1 sends flows over connections that n2
 // opens.
 func (w *world) hinder(f testbed.Faults) {
 	for _, h := range w.hosts[:2] {
@@ -173,7 +172,7 @@ func (w *world) hinder(f testbed.Faults) {
 	}
 }
 
-// unhinder takes all faults back.
+// unhinder removes all faults.
 func (w *world) unhinder() {
 	for _, h := range w.hosts {
 		if h.peerProxy != nil {
@@ -182,7 +181,7 @@ func (w *world) unhinder() {
 	}
 }
 
-// fill writes so many bytes, in entries so few that etcd sends them one by one and not as a snapshot.
+// fill writes that many bytes, in so few entries that etcd sends them one by one and not as a snapshot.
 func (w *world) fill(bytes int) {
 	w.t.Helper()
 	const size = 1 << 20
