@@ -139,20 +139,20 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
 NIGHTLY_LAB := TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
-	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
-	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite|$\
+	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestACutOffJoinerBlocksNoOtherHostForGood|$\
+	TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased|TestARolloutOverFiveVotersFailsNoWrite|$\
 	TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown|$\
-	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
-	TestAMinorityWithOldWordsOfADeadVoterRemovesNobody|$\
-	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
-	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
-	TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby|$\
-	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands|$\
-	TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates|$\
-	TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword|$\
-	TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands|$\
-	TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan|$\
-	TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster
+	TestASpareReplacesADeadFollowerAndThenADeadLeader|TestAVoterThatAnyHostReachesIsNeverReplaced|$\
+	TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter|$\
+	TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain|$\
+	TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne|$\
+	TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby|$\
+	TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands|$\
+	TestDebian13AuthenticatesUsersByCertificate|$\
+	TestDebian11AuthenticatesQuorumdByPassword|$\
+	TestQuorumLossOfFiveIsRecoveredByTheThreeDocumentedCommands|$\
+	TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses|$\
+	TestAClusterSurvivesTenShutdownsAndStartsOfAllHosts
 
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestASpareReplacesAFollowerWithASlowDisk|$\

@@ -53,13 +53,13 @@ func typedOnAHost() []string {
 
 // typedElsewhere are the others, by the file that has them typed and what stands in it.
 func typedElsewhere() []elsewhere {
-	const newcomer, kubelet = "../contrib/lab/newcomer_test.go", "../contrib/e2e/external_test.go"
+	const firstCluster, kubelet = "../contrib/lab/first_cluster_test.go", "../contrib/e2e/external_test.go"
 	return []elsewhere{
-		{newcomer, `documented(t, newcomersPage, "n1#")`, []string{
+		{firstCluster, `documented(t, firstClusterPage, "n1#")`, []string{
 			"etcdctl --endpoints=https://10.0.0.1:2379 --cacert=/etc/quorumd/tls/ca.crt " +
 				"--cert=/etc/quorumd/tls/client.crt --key=/etc/quorumd/tls/client.key member list",
 		}},
-		{newcomer, `documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#")`, []string{
+		{firstCluster, `documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#")`, []string{
 			"export ETCDCTL_ENDPOINTS=https://10.0.0.1:2379 ETCDCTL_CACERT=/etc/quorumd/tls/ca.crt " +
 				"ETCDCTL_CERT=/etc/quorumd/tls/client.crt ETCDCTL_KEY=/etc/quorumd/tls/client.key",
 			"etcdctl user add root --no-password",
@@ -67,7 +67,7 @@ func typedElsewhere() []elsewhere {
 			"etcdctl user add quorumd --no-password",
 			"etcdctl auth enable",
 		}},
-		{newcomer, `heading = "### Password authentication"`, []string{
+		{firstCluster, `heading = "### Password authentication"`, []string{
 			"head -c 24 /dev/urandom | base64 >etcd.password",
 			"install -o quorumd -g quorumd -m 0400 etcd.password /etc/quorumd/etcd.password",
 			`sed -i 's|^etcd:|etcd:\n  user: quorumd\n  passwordFile: /etc/quorumd/etcd.password|' ` +

@@ -76,7 +76,7 @@ type elsewhere struct {
 // ranElsewhere names a test for each command that needs another world. Names, addresses, reasons and paths may differ
 // there; the command and its flags are those of the page.
 func ranElsewhere() map[string]elsewhere {
-	newcomer := elsewhere{"TestANewcomerMakesAClusterWithTLSOfThreeBareHosts", "contrib/docs/first-cluster.md"}
+	newcomer := elsewhere{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
 	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
 	removed := "TestAMemberIsRemovedAndWhatItWaitsForIsShown"
@@ -121,7 +121,7 @@ func ranElsewhere() map[string]elsewhere {
 			lost, `"recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName`,
 		},
 		`recover plan n1.json n2.json --gone n3,n4,n5 --cluster demo`: {
-			"TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
+			"TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
 		},
 		`pki rotate begin`: {
 			"TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken", `do("rotate", "begin"`,
