@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/externalcheck"
 )
 
-// openPlugins gives what runs the operator's own checks.
+// openPlugins returns the runner of the operator's own checks.
 func openPlugins(c config.Checks, log *slog.Logger) *externalcheck.Runner {
 	return externalcheck.Open(externalcheck.Options{
 		Child: []string{self, externalcheck.Command},

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAKeyThatIsOpenToOthersIsAnErrorInTheJournalAndNoReasonNotToStart(t *testing.T) {
+func TestAKeyReadableByOthersIsLoggedAsAnErrorAndTheAgentStarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca, err := testbed.NewCA(dir)

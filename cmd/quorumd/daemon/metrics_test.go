@@ -76,7 +76,7 @@ func TestAScrapeIsAnsweredWhileManyIdleConnectionsAreOpen(t *testing.T) {
 	}
 }
 
-func TestOtherHostsReadNothingUnlessTheirNetworkIsNamed(t *testing.T) {
+func TestOtherHostsReadNothingUnlessTheirNetworkIsAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		allow        []string
@@ -104,7 +104,7 @@ func TestOtherHostsReadNothingUnlessTheirNetworkIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testing.T) {
+func TestListedHostsUseAListenerSeparateFromTheMetrics(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	conf := config.Config{
@@ -142,16 +142,16 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 	}
 }
 
-// nobody has nothing to show.
-type nobody struct{}
+// empty is a page without content.
+type empty struct{}
 
-func (nobody) ClusterState() control.Status  { return control.Status{} }
-func (nobody) Fsyncs() []control.FsyncMinute { return nil }
+func (empty) ClusterState() control.Status  { return control.Status{} }
+func (empty) Fsyncs() []control.FsyncMinute { return nil }
 
-func TestWhatIsNoScrapeAndNoPageIsRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
+func TestOtherRequestsAreRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
-	shown, err := page.New(nobody{}, page.About{Runbooks: "# Runbooks"})
+	shown, err := page.New(empty{}, page.About{Runbooks: "# Runbooks"})
 	if err != nil {
 		t.Fatal(err)
 	}

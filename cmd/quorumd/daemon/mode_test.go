@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/systemd/runas"
 )
 
-// orders returns every order that changes something, as an agent sends it that was taken over.
+// orders returns every order that changes something, as a compromised agent would send it.
 func (d *desk) orders() map[string]func(roothelper.Client) error {
 	d.t.Helper()
 	vars := d.config().Environment(d.config().Alone(), token)
@@ -35,7 +35,7 @@ func (d *desk) orders() map[string]func(roothelper.Client) error {
 	return orders
 }
 
-func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testing.T) {
+func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	c := roothelper.Client{Socket: testbed.AcceptYes(t, helperIn, d.dir), Agent: mainAgent}
@@ -80,7 +80,7 @@ func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testin
 	}
 }
 
-func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
+func TestAnErrandOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	socket := testbed.AcceptYes(t, errandIn, d.dir)

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched has a whole snapshot whose manifest is not the one that
-// this host remembers.
-func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
+// TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched has an intact snapshot whose manifest differs from the
+// one that this host has recorded.
+func TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	t.Parallel()
 	noError := func(err error) {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
 	}
 }
 
-func TestADamagedFileOfHashesKeepsNoSnapshotFromBeingSaved(t *testing.T) {
+func TestADamagedHashFileDoesNotPreventSnapshots(t *testing.T) {
 	t.Parallel()
 	var conf config.Config
 	conf.Cluster.Name, conf.Paths.State, conf.Backup.Store.Directory = "prod", t.TempDir(), t.TempDir()
