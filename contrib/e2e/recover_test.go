@@ -121,7 +121,7 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	if err != nil {
 		w.t.Error(err)
 	}
-	if err := testbed.ToldToReadAnew(ctx, h.etcd, last); err != nil {
+	if err := testbed.CheckCompacted(ctx, h.etcd, last); err != nil {
 		w.t.Error(err)
 	}
 	w.t.Logf("%d writes were acknowledged, up to revision %d", report.Acked, last)

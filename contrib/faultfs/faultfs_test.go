@@ -47,7 +47,7 @@ func faultfs(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start mounts a faultfs on temporary directories and takes it away after the test. It needs /dev/fuse, and root or
+// start mounts a faultfs on temporary directories and removes it after the test. It needs /dev/fuse, and root or
 // fusermount3.
 func start(t *testing.T, more ...string) *mounted {
 	t.Helper()
@@ -83,7 +83,7 @@ func start(t *testing.T, more ...string) *mounted {
 }
 
 func (m *mounted) stop(t *testing.T) {
-	_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have gone in the test itself
+	_ = m.cmd.Process.Signal(syscall.SIGTERM) // the test itself may have ended it
 	select {
 	case err := <-m.exited:
 		m.exited <- err
@@ -323,7 +323,7 @@ func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
 	}
 }
 
-// As quorumd has its snapshots' databases on the disk.
+// This is how quorumd keeps the databases of snapshots on the disk.
 func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {

@@ -239,7 +239,7 @@ func (m *machine) until(name string, wants seen, cause, text string) control.Hea
 	for end := time.Now().Add(wants.within); ; {
 		last = m.shown(name)
 		f, found := finding(last, wants.code)
-		if last.State == wants.verdict && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
+		if last.State == wants.state && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
 			strings.Contains(f.Text, text) {
 			return last
 		}

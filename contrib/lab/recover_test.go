@@ -103,7 +103,7 @@ func (f *bareFleet) readsBack(h *lab.Host, report testbed.LoadReport) {
 	defer cancel()
 	last, err := report.AllThere(ctx, f.etcds[h], "load/")
 	f.check(err)
-	f.check(testbed.ToldToReadAnew(ctx, f.etcds[h], last))
+	f.check(testbed.CheckCompacted(ctx, f.etcds[h], last))
 	f.t.Logf("all %d writes are there, and a watch from revision %d has to read again", report.Acked, last)
 }
 
