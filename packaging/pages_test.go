@@ -20,7 +20,7 @@ func text(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
+func TestTheManualPageOfQuorumctlHasEveryCommandAndFlag(t *testing.T) {
 	t.Parallel()
 	help, page := text(t, "../cmd/quorumctl/testdata/help.golden"), text(t, "man/quorumctl.1.md")
 	said := func(word string) bool {
@@ -39,7 +39,7 @@ func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
 	}
 }
 
-func TestThePageOfQuorumdKnowsEveryFlagAndFile(t *testing.T) {
+func TestTheManualPageOfQuorumdHasEveryFlagAndFile(t *testing.T) {
 	t.Parallel()
 	page := text(t, "man/quorumd.8.md")
 	for _, flag := range regexp.MustCompile(`StringVar\(&\w+, "(\w[\w-]*)"`).FindAllStringSubmatch(text(t,

@@ -13,7 +13,7 @@ import (
 )
 
 // typedOnAHost are the commands of the pages that are not quorumctl's, in an order in which each makes sense on one
-// host. TestWhatThePagesHaveOneTypeBesideQuorumctlWorks runs them, in this order.
+// host. TestDocumentedCommandsBesidesQuorumctlWork runs them, in this order.
 func typedOnAHost() []string {
 	return []string{
 		"dpkg -i quorumd-etcd_*.deb quorumd_*.deb",
@@ -51,7 +51,7 @@ func typedOnAHost() []string {
 	}
 }
 
-// typedElsewhere are the others, by the file that has them typed and what stands in it.
+// typedElsewhere are the others, by the test file that runs them and the code in it that does.
 func typedElsewhere() []elsewhere {
 	const firstCluster, kubelet = "../contrib/lab/first_cluster_test.go", "../contrib/e2e/external_test.go"
 	return []elsewhere{
@@ -90,13 +90,13 @@ func typedElsewhere() []elsewhere {
 	}
 }
 
-// elsewhere is a file of tests, what it has that types the lines, and the lines.
+// elsewhere is a test file, its code that runs the lines, and the lines.
 type elsewhere struct {
 	file, has string
 	lines     []string
 }
 
-func TestEveryCommandOfThePagesThatIsNotQuorumctlsIsRunByATest(t *testing.T) {
+func TestEveryOtherDocumentedCommandIsRunByATest(t *testing.T) {
 	t.Parallel()
 	pages, err := docs.Pages("..")
 	if err != nil {
@@ -120,7 +120,7 @@ func TestEveryCommandOfThePagesThatIsNotQuorumctlsIsRunByATest(t *testing.T) {
 				if !done.MatchString(made) {
 					t.Errorf("%s has one type %s, which neither .ci/run nor make nightly does", name, line)
 				}
-			case strings.HasPrefix(line, "$EDITOR "): // what a person changes there, the pages say
+			case strings.HasPrefix(line, "$EDITOR "): // the pages tell the operator what to change there
 			case !slices.Contains(run, line):
 				t.Errorf("%s has one type %s, which no test runs: put it into typedOnAHost", name, line)
 			}

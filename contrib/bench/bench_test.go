@@ -62,7 +62,7 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	}
 }
 
-func TestEveryRowIsWhole(t *testing.T) {
+func TestEveryRowIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, r := range rows() {
@@ -111,7 +111,7 @@ func TestABenchWithTooLittleSpaceIsRefusedWithFreeAndNeededSpace(t *testing.T) {
 	}
 }
 
-func TestAllRoundsMayTakeAsLongAsTheirRowsMayUnlessALimitIsGiven(t *testing.T) {
+func TestTheTimeLimitIsTheSumOfTheRowsUnlessOneIsSet(t *testing.T) {
 	t.Parallel()
 	b, err := benchIn(t, t.TempDir())
 	if err != nil {

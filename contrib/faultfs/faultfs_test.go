@@ -324,7 +324,7 @@ func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
 }
 
 // This is how quorumd keeps the databases of snapshots on the disk.
-func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
+func TestAFileWithoutANameIsOpenedThroughItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {
 		m := start(t, flags...)
@@ -344,7 +344,7 @@ func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
 	}
 }
 
-func TestSIGTERMUnmountsThoughAFileIsOpenAndAnOperationHangs(t *testing.T) {
+func TestSIGTERMUnmountsDespiteAnOpenFileAndAHungOperation(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	f := m.open(t, "f", 0)
@@ -367,7 +367,7 @@ func TestSIGTERMUnmountsThoughAFileIsOpenAndAnOperationHangs(t *testing.T) {
 	}
 }
 
-func TestACommandItCannotUnderstandIsRefusedWithTheUsage(t *testing.T) {
+func TestAnUnknownCommandIsRefusedWithTheUsage(t *testing.T) {
 	t.Parallel()
 	rules := &ruleTable{}
 	for _, line := range []string{
@@ -397,7 +397,7 @@ func TestAWrongCommandExitsWithAnError(t *testing.T) {
 	}
 }
 
-func TestDelaysAddUpAndATailComesOnTop(t *testing.T) {
+func TestDelaysAddUpAndATailIsAdded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rules := &ruleTable{}

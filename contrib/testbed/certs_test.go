@@ -64,7 +64,7 @@ func handshake(t *testing.T, client, server testbed.CertFiles) (clientErr, serve
 	return clientErr, <-done
 }
 
-func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFault(t *testing.T) {
+func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFaults(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	good := issue(t, ca, "good")

@@ -139,8 +139,8 @@ func pathWithout(t *testing.T, program string) string {
 	return dir
 }
 
-// TestMakeNeedsGitForAPackageAlone has a PATH without git.
-func TestMakeNeedsGitForAPackageAlone(t *testing.T) { //nolint:paralleltest // it sets PATH
+// TestMakeNeedsGitOnlyForPackages has a PATH without git.
+func TestMakeNeedsGitOnlyForPackages(t *testing.T) { //nolint:paralleltest // it sets PATH
 	root, err := testbed.Root()
 	if err != nil {
 		t.Fatal(err)

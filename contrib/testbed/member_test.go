@@ -307,7 +307,7 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 	}
 }
 
-func TestALoadOnNothingFailsAndItsWholeTimeIsAGap(t *testing.T) {
+func TestALoadWithoutAServerFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	t.Parallel()
 	nobody := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	load, err := testbed.StartWriteLoad(t.Context(),
@@ -350,7 +350,7 @@ func TestATLSClusterAnswersOnlyTrustedClients(t *testing.T) {
 	}
 }
 
-func TestALogTailIsItsLastLinesOrTheReasonThereIsNone(t *testing.T) {
+func TestALogTailHasTheLastLinesOrTheReasonForNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := &testbed.Member{Options: testbed.MemberOptions{Dir: dir}}

@@ -74,7 +74,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func TestEventuallyFailsAfterItsBoundWithWhatItWaitedFor(t *testing.T) {
+func TestEventuallyFailsAfterItsBoundAndNamesTheCondition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, r := time.Now(), &recorder{}

@@ -15,7 +15,7 @@ import (
 
 const checkout = "../.."
 
-// packed returns what the recipe of a product puts on a host, and the files of the checkout that it takes for that.
+// packed returns the files that the recipe of a product installs on a host, and the recipe.
 func packed(t *testing.T, p product) (on []string, recipe string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, p.recipe))
@@ -28,7 +28,7 @@ func packed(t *testing.T, p product) (on []string, recipe string) {
 	return on, string(text)
 }
 
-func TestEveryProgramThatIsBuiltIsPackedAndHasAPage(t *testing.T) {
+func TestEveryBuiltProgramIsPackagedAndHasAPage(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
 		"quorumd": {"quorumctl", "quorumd"}, "etcd": {"etcd", "etcdctl", "etcdutl"},
@@ -57,8 +57,8 @@ func TestEveryProgramThatIsBuiltIsPackedAndHasAPage(t *testing.T) {
 	}
 }
 
-// TestTheProgramsOfEtcdAreOfOneVersion reads what their module pins.
-func TestTheProgramsOfEtcdAreOfOneVersion(t *testing.T) {
+// TestTheProgramsOfEtcdHaveOneVersion reads the versions that their module pins.
+func TestTheProgramsOfEtcdHaveOneVersion(t *testing.T) {
 	t.Parallel()
 	p := products()["etcd"]
 	mod, err := os.ReadFile(filepath.Join(checkout, p.dir, "go.mod"))
@@ -79,8 +79,8 @@ func TestTheProgramsOfEtcdAreOfOneVersion(t *testing.T) {
 	}
 }
 
-// TestWhatPagesNameBelowUsrIsPacked looks at every path of quorumd's own that a page for people names.
-func TestWhatPagesNameBelowUsrIsPacked(t *testing.T) {
+// TestPathsNamedByPagesArePackaged checks every path of quorumd's own that a page names.
+func TestPathsNamedByPagesArePackaged(t *testing.T) {
 	t.Parallel()
 	var on []string
 	for _, p := range products() {
@@ -111,7 +111,7 @@ func TestWhatPagesNameBelowUsrIsPacked(t *testing.T) {
 			}
 		}
 	}
-	for _, dst := range on { // what an operator is to copy serves only those who know of it
+	for _, dst := range on { // files to be copied are useful only if a page names them
 		if strings.HasPrefix(dst, "/usr/share/quorumd/") && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)),
 			func(path string) bool { return path == dst || strings.HasPrefix(dst, path+"/") }) {
 			t.Errorf("no page names %s", dst)
