@@ -139,7 +139,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 		t.Errorf("after the upgrade the agent is process %s, it was %s", again, agent)
 	}
 	if now := h.run("cat /run/quorumd/instance"); now != instance {
-		t.Errorf("the upgrade made another agent of it: %s, it was %s: its lock and presence are not its own any more",
+		t.Errorf("the upgrade changed the agent's identity: %s, it was %s: it has lost its lock and its host record",
 			now, instance)
 	}
 	h.expect("cat /etc/quorumd/quorumd.yaml", "mode: manage")
@@ -251,11 +251,11 @@ func TestAReloadLoadsAValidConfigurationAndRejectsAnInvalidOne(t *testing.T) {
 	}
 	reloaded("the same file changes nothing", "configuration reloaded: no changes", "observe")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
-	reloaded("a wrong file is refused", "unknown key", "observe")
+	reloaded("an invalid file is rejected", "unknown key", "observe")
 	h.expect("journalctl --no-pager -o cat -u quorumd -p err",
 		"new configuration rejected; keeping the current one", "did you mean mode?")
 	h.configure(config("manage"))
-	reloaded("a right one is taken", "configuration changed; restarting keys=[mode]", "manage")
+	reloaded("a valid one is loaded", "configuration changed; restarting keys=[mode]", "manage")
 	h.configure(config("observe"))
 	reloaded("and another one after it", "configuration changed; restarting keys=[mode]", "observe")
 }
@@ -308,7 +308,7 @@ func TestAHeldEtcdDoesNotStartByItself(t *testing.T) {
 	h.run("echo held >/var/lib/quorumd-etcd/etcd.hold; systemctl start etcd")
 	if state := h.property("etcd", "ActiveState"); state != "inactive" ||
 		h.property("etcd", "ConditionResult") != "no" {
-		t.Fatalf("a held etcd is %s", state)
+		t.Fatalf("an etcd held back is %s", state)
 	}
 	h.bootstrap() // quorumd removes the start guard when it starts etcd
 	if _, err := os.Stat(h.root + "/var/lib/quorumd-etcd/etcd.hold"); err == nil {

@@ -104,14 +104,14 @@ func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
 			}
 			for _, m := range info.Deps {
 				if line := "\n" + m.Path + " " + m.Version + ": "; !strings.Contains(notices, line) {
-					t.Errorf("%s of %s holds %s %s, which the notices do not name", program, deb, m.Path, m.Version)
+					t.Errorf("%s of %s has %s %s, which the notices do not name", program, deb, m.Path, m.Version)
 				}
 			}
 		}
 		output(t, "sh", "-c", "rpm2cpio \"$0\" | cpio --quiet --no-absolute-filenames -D \"$1\" -idm '*/third-party'",
 			built(t, "first", rpm), dir)
 		if read(t, filepath.Join(dir, "usr/share/licenses/quorumd/third-party")) != notices {
-			t.Errorf("%s holds other notices than %s", rpm, deb)
+			t.Errorf("%s has other notices than %s", rpm, deb)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestEveryOtherDocumentedCommandIsRunByATest(t *testing.T) {
 	run := typedOnAHost()
 	for _, e := range typedElsewhere() {
 		if !strings.Contains(text(t, e.file), e.has) {
-			t.Errorf("%q are said to be typed by %s, which has no %s", e.lines, e.file, e.has)
+			t.Errorf("%q should be run by %s, which has no %s", e.lines, e.file, e.has)
 		}
 		run = append(run, e.lines...)
 	}
@@ -118,17 +118,17 @@ func TestEveryOtherDocumentedCommandIsRunByATest(t *testing.T) {
 			case isMake:
 				done := regexp.MustCompile(`(?m)^(?:step|\t\S.*MAKE\)).* ` + regexp.QuoteMeta(target) + `\b`)
 				if !done.MatchString(made) {
-					t.Errorf("%s has one type %s, which neither .ci/run nor make nightly does", name, line)
+					t.Errorf("%s shows %s, which neither .ci/run nor make nightly runs", name, line)
 				}
 			case strings.HasPrefix(line, "$EDITOR "): // the pages tell the operator what to change there
 			case !slices.Contains(run, line):
-				t.Errorf("%s has one type %s, which no test runs: put it into typedOnAHost", name, line)
+				t.Errorf("%s shows %s, which no test runs: add it to typedOnAHost", name, line)
 			}
 		}
 	}
 	for _, line := range run {
 		if !used[line] {
-			t.Errorf("no page has one type %s any more", line)
+			t.Errorf("no page shows %s any more", line)
 		}
 	}
 }

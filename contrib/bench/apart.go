@@ -30,7 +30,7 @@ func (s *site) elsewhere(name string) error {
 func (s *site) ownProcessor(h *testbed.Host) error {
 	last := runtime.NumCPU() - 1
 	if last < 1 {
-		s.say("%s: there is one processor, which all share", s.row)
+		s.progress("%s: there is one processor, which all share", s.row)
 		return nil
 	}
 	var own, others, all unix.CPUSet

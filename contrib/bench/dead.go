@@ -181,7 +181,7 @@ func allowed(t config.Timing, ready control.Role) time.Duration {
 
 // replaces waits until three members vote and answer, and the dead host has none of them.
 func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
-	return f.explain(f.s.until("another host to vote in the place of "+dead.Options.Name, limit,
+	return f.explain(f.s.until("another host to replace "+dead.Options.Name, limit,
 		func(ctx context.Context) bool {
 			voters := 0
 			for _, h := range f.hosts {

@@ -119,7 +119,7 @@ func (s *site) fill(client *clientv3.Client, valueSize int) error {
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("cannot fill the database: %w", err)
 	}
-	s.say("%s: a database of %d MiB written in %.0f s", s.row, fillWrites*valueSize/mebibyte,
+	s.progress("%s: a database of %d MiB written in %.0f s", s.row, fillWrites*valueSize/mebibyte,
 		time.Since(began).Seconds())
 	return nil
 }
@@ -180,7 +180,7 @@ func (w *watched) end(s *site) (values, error) {
 		}
 	}
 	if v[allWrites] == 0 {
-		return nil, errors.New("no write was sent: this has measured nothing")
+		return nil, errors.New("no write was sent: nothing was measured")
 	}
 	return v, nil
 }

@@ -124,7 +124,7 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 				continue
 			}
 			if b.rounds > 1 {
-				b.say("%s, round %d of %d", r.name, round+1, b.rounds)
+				b.progress("%s, round %d of %d", r.name, round+1, b.rounds)
 			}
 			plain, quorumd, note, err := b.row(ctx, r)
 			if err == nil {
@@ -175,7 +175,7 @@ func (b *bench) missing(r row, failed error) (note string, err error) {
 	if !errors.As(failed, &missing) {
 		return "", failed
 	}
-	b.say("%s: %v", r.name, missing)
+	b.progress("%s: %v", r.name, missing)
 	return missing.Error(), nil
 }
 

@@ -98,7 +98,8 @@ func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b.say("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir, limit)
+	b.progress("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir,
+		limit)
 	if free < need {
 		return 0, fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller ones with ROWS and "+
 			"SIZES", gib(free), b.dir, gib(need))
@@ -130,8 +131,8 @@ func (b *bench) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// say reports progress.
-func (b *bench) say(format string, args ...any) {
+// progress prints a line.
+func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
@@ -152,7 +153,7 @@ func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) e
 		return err
 	}
 	s := &site{bench: b, ctx: ctx, row: r.name, dir: dir, need: r.need}
-	b.say("%s, %s", r.name, name)
+	b.progress("%s, %s", r.name, name)
 	began := time.Now()
 	err := do(s)
 	if ctx.Err() != nil {
@@ -164,7 +165,7 @@ func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) e
 	if failed != nil && !errors.As(failed, &missing) {
 		return fmt.Errorf("%w\nThe logs stay until the next run: %s", err, dir)
 	}
-	b.say("%s, %s: done in %.0f s", r.name, name, time.Since(began).Seconds())
+	b.progress("%s, %s: done in %.0f s", r.name, name, time.Since(began).Seconds())
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
@@ -198,7 +199,7 @@ func (s *site) otherDisk(name string) (string, error) {
 		free = 0 // a missing directory has no space
 	}
 	if free < s.need {
-		s.say("%s: no %s are free in %s: %s shares the disk of the others", s.row, gib(s.need), s.memory, name)
+		s.progress("%s: no %s are free in %s: %s shares the disk of the others", s.row, gib(s.need), s.memory, name)
 		return filepath.Join(s.dir, name+"-disk"), nil
 	}
 	dir, err := os.MkdirTemp(s.memory, "quorumd-bench-")

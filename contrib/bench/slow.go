@@ -96,7 +96,7 @@ func plainSlow(s *site, delay time.Duration) (values, error) {
 		}
 		leads, err := s.leader(urls(members))
 		if err == nil && leads != 0 {
-			err = errors.New("etcd has voted another leader by itself: this has measured nothing")
+			err = errors.New("etcd has elected another leader by itself: nothing was measured")
 		}
 		return err
 	})
@@ -174,7 +174,7 @@ func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []stri
 	took, _ := answered(report.Writes, []span{before})
 	now, _ := answered(report.Writes, []span{later})
 	if len(took) == 0 || len(now) == 0 {
-		return nil, errors.New("no write was acknowledged: this has measured nothing")
+		return nil, errors.New("no write was acknowledged: nothing was measured")
 	}
 	was, is := milliseconds(took[len(took)*99/100]), milliseconds(now[len(now)*99/100])
 	return values{tailBefore: was, tailLater: is, tailGrown: is / was, failedWrites: float64(report.Failed)}, nil

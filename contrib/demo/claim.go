@@ -102,8 +102,8 @@ func (d *demo) empty() error {
 	return err
 }
 
-// giveBack removes the directory of a demo that has started nothing.
-func (d *demo) giveBack() error { return errors.Join(os.RemoveAll(d.dir), d.mark.Close()) }
+// remove removes the directory of a demo that has started nothing.
+func (d *demo) remove() error { return errors.Join(os.RemoveAll(d.dir), d.mark.Close()) }
 
 // end ends all processes. It also removes the directory, unless its logs explain a failure.
 func (d *demo) end(err error) error {
@@ -111,7 +111,7 @@ func (d *demo) end(err error) error {
 		err = errors.Join(err, stopErr)
 	}
 	if err == nil {
-		return d.giveBack()
+		return d.remove()
 	}
 	return errors.Join(fmt.Errorf("%w\nThe logs stay until the next demo: %s, and etcd.log next to each",
 		err, filepath.Join(here(d.dir), "n*", "quorumd.log")), d.mark.Close())

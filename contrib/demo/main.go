@@ -169,12 +169,12 @@ func (d *demo) prepare(names []string) error {
 		return err
 	}
 	if err := d.portsAreFree(); err != nil {
-		return errors.Join(err, d.giveBack())
+		return errors.Join(err, d.remove())
 	}
 	for i := range options {
 		h, err := testbed.NewHost(options[i])
 		if err != nil {
-			return errors.Join(err, d.giveBack())
+			return errors.Join(err, d.remove())
 		}
 		d.hosts[i] = h
 	}

@@ -67,11 +67,11 @@ func TestEveryLinkHasATarget(t *testing.T) {
 				to = path.Join(path.Dir(name), file)
 			}
 			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-				t.Errorf("%s leads to %s: %v", name, target, err)
+				t.Errorf("%s links to %s: %v", name, target, err)
 				continue
 			}
 			if part != "" && !slices.Contains(anchors(all[to]), part) {
-				t.Errorf("%s leads to %s, and %s has only %v", name, target, to, anchors(all[to]))
+				t.Errorf("%s links to %s, but %s has only %v", name, target, to, anchors(all[to]))
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestTheIndexNamesEveryPage(t *testing.T) {
 	for name := range all {
 		page, ours := strings.CutPrefix(name, "contrib/docs/")
 		if ours && page != "README.md" && !strings.Contains(index, "]("+page+")") {
-			t.Errorf("contrib/docs/README.md does not lead to %s", page)
+			t.Errorf("contrib/docs/README.md does not link to %s", page)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestPackagedPagesLinkToEachOther(t *testing.T) {
 				}
 				n++
 				if to := path.Join(path.Dir(name), file); path.Join(path.Dir(at), file) != shipped[to] {
-					t.Errorf("%s: %s leads to %s, which does not exist", packager, at, link[1])
+					t.Errorf("%s: %s links to %s, which does not exist", packager, at, link[1])
 				}
 			}
 		}
@@ -183,7 +183,7 @@ func TestMakeTargetsNamedByPagesExist(t *testing.T) {
 			for _, setting := range strings.Fields(call[2]) {
 				variable, _, _ := strings.Cut(setting, "=")
 				if !strings.Contains(makefile, "$("+variable+")") && !strings.Contains(makefile, "(or $("+variable) {
-					t.Errorf("%s: make %s: nothing asks for %s", name, call[1], variable)
+					t.Errorf("%s: make %s: the Makefile does not use %s", name, call[1], variable)
 				}
 			}
 		}
@@ -230,7 +230,7 @@ func TestManualPagesReferToExistingPages(t *testing.T) {
 			n++
 			page, there := all["packaging/man/"+to[2]+"."+to[3]+".md"]
 			if !there {
-				t.Errorf("%s refers to %s(%s), which there is not", name, to[2], to[3])
+				t.Errorf("%s refers to %s(%s), which does not exist", name, to[2], to[3])
 			}
 			if to[1] != "" && !strings.Contains(page, "\n# "+to[1]+"\n") {
 				t.Errorf("%s refers to %s in %s(%s), which has no such section", name, to[1], to[2], to[3])
@@ -239,7 +239,7 @@ func TestManualPagesReferToExistingPages(t *testing.T) {
 		for _, to := range said.FindAllStringSubmatch(unwrapped, -1) {
 			found, err := filepath.Glob(filepath.Join(root, "packaging/man", to[1]+".[1-9].md"))
 			if err != nil || len(found) != 1 {
-				t.Errorf("%s says man %s, which there is not", name, to[1])
+				t.Errorf("%s says man %s, which does not exist", name, to[1])
 			}
 		}
 	}

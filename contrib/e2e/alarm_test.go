@@ -61,9 +61,9 @@ func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 	})
 }
 
-// tryNothing checks that no agent takes or attempts a step during span. etcd itself refuses most steps while an alarm
-// is active, so the member list alone would not show what the agents attempted.
-func (w *world) tryNothing(span time.Duration, hosts ...*host) {
+// expectNoAttempt checks that no agent takes or attempts a step during span. etcd itself refuses most steps while an
+// alarm is active, so the member list alone would not show what the agents attempted.
+func (w *world) expectNoAttempt(span time.Duration, hosts ...*host) {
 	w.t.Helper()
 	before := w.tried(hosts)
 	w.never(span, "a step is tried", func() bool { return w.tried(hosts) != before })
@@ -110,7 +110,7 @@ func TestNoHostJoinsWhileAnAlarmIsActive(t *testing.T) {
 			w.eventually("the others are qualified, and all report the alarm", func() bool {
 				return n2.qualified() && n3.qualified() && reports(code, alarm, n1, n2, n3)
 			})
-			w.tryNothing(quiet, n1, n2, n3)
+			w.expectNoAttempt(quiet, n1, n2, n3)
 			if !w.has(1, 0) {
 				t.Error("a host has joined")
 			}
@@ -140,7 +140,7 @@ func TestNoLearnerIsPromotedWhileAnAlarmIsActive(t *testing.T) {
 			})
 			disarm := w.raise(alarm)
 			w.eventually("all report it", func() bool { return reports(code, alarm, n1, others[0], others[1]) })
-			w.tryNothing(2*quiet, w.hosts...)
+			w.expectNoAttempt(2*quiet, w.hosts...)
 			if !w.has(1, 1) {
 				t.Error("the learner votes, or was removed")
 			}
@@ -182,7 +182,7 @@ func TestNoDeadVoterIsRemovedWhileAnAlarmIsActive(t *testing.T) {
 			disarm := w.raise(alarm)
 			n4.resume()
 			w.eventually("all report it", func() bool { return reports(code, alarm, n1, n2, n4) })
-			w.tryNothing(2*quiet, n1, n2, n4)
+			w.expectNoAttempt(2*quiet, n1, n2, n4)
 			if listed, _ := w.is(n3); !listed {
 				t.Error("n3 was removed")
 			}

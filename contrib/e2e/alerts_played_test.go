@@ -194,7 +194,7 @@ func TestARealPrometheusAndAlertmanagerMatchTheAlertTable(t *testing.T) {
 	t.Run("worlds", func(t *testing.T) {
 		t.Run("an operation", func(t *testing.T) {
 			t.Parallel()
-			add(playTurns(t)...)
+			add(playMaintenance(t)...)
 		})
 		t.Run("a loss", func(t *testing.T) {
 			t.Parallel()
@@ -206,8 +206,8 @@ func TestARealPrometheusAndAlertmanagerMatchTheAlertTable(t *testing.T) {
 	}
 }
 
-// playTurns stops an agent, and keeps a host in maintenance for longer than it was announced.
-func playTurns(t *testing.T) []*act {
+// playMaintenance stops an agent, and keeps a host in maintenance for longer than it was announced.
+func playMaintenance(t *testing.T) []*act {
 	t.Helper()
 	checks := operatorsChecks(t)
 	w := newWorld(t, worldOptions{hosts: 4, voters: 3, each: func(i int, o *testbed.HostOptions) {

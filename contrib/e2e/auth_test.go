@@ -95,6 +95,6 @@ func TestQuorumdNamesTheEtcdRoleItNeedsAndWorksWithIt(t *testing.T) {
 		}
 		return true
 	})
-	n2.ask(control.WorkRestart)
+	n2.requestWork(control.WorkRestart)
 	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
 }

@@ -71,7 +71,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 			n1, "cycle --for 0s", exitUsage,
 			[]string{"it is 1m to 168h", "→ quorumctl cycle --for 1h"},
 		},
-		"a reboot of nothing": {
+		"a reboot without a way to reboot": {
 			n1, "cycle --reboot --no-wait", exitConflict,
 			[]string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"},
 		},
@@ -176,14 +176,14 @@ func TestAHookThatCannotRunKeepsTheHostUpAndReportsTheFix(t *testing.T) {
 	me().ctl(n1, "cycle", "--reason", "a test").is(t, "a hook that cannot run", exitConflict, "HOOK_FAILED", "10-test",
 		"chmod +x")
 	if !n1.etcdRuns() {
-		t.Error("etcd was stopped all the same")
+		t.Error("etcd was stopped anyway")
 	}
 	n1.hook("before", "true")
 	if err := os.Chmod(filepath.Join(n1.Options.Dir, "hooks", "before.d", "10-test"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	n1.unrunnable("after")
-	n1.ask(control.WorkRestart)
+	n1.requestWork(control.WorkRestart)
 	w.eventually("the operation is kept, its reason reported", func() bool { return n1.waitsFor(policy.HookFailed) })
 	me().ctl(n1, "maintenance", "status").is(t, "a hook that cannot run afterwards", 0, "chmod +x")
 	me().ctl(n1, "maintenance", "off").is(t, "the operator ends it", 0, "CYCLED")

@@ -268,7 +268,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 		t.Fatal(err)
 	}
 	me().runs(t, os.Args[0], "run", "--config", second.ConfigPath()).
-		is(t, "the port is taken", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
+		is(t, "the port is in use", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
 
 	before, _ := h.status()
 	w.eventually("the first continues", func() bool {
@@ -321,7 +321,7 @@ func TestDataOfAnotherClusterIsLeftInPlace(t *testing.T) {
 		return (ok && s.Loop.Steps > 0) || listed || n2.etcdPID() != 0
 	})
 	if after := n2.dataDirs(); len(after) != 1 || !maps.Equal(before, after) {
-		t.Errorf("the data were %v and are %v", before, after)
+		t.Errorf("the data was %v and is %v", before, after)
 	}
 	w.verify(1, 0)
 }
@@ -475,7 +475,7 @@ func TestNoClusterIsBootstrappedOverExistingData(t *testing.T) {
 	}
 	w.start()
 	for _, h := range w.hosts {
-		w.eventually("the data are seen", func() bool {
+		w.eventually("the data is seen", func() bool {
 			refused := me().ctl(h, "bootstrap", "--yes")
 			if refused.code == exitUnavailable { // not observed yet
 				return false
@@ -484,7 +484,7 @@ func TestNoClusterIsBootstrappedOverExistingData(t *testing.T) {
 			return true
 		})
 	}
-	w.never(time.Second, "etcd is started, or data moved", func() bool {
+	w.never(time.Second, "etcd is started, or data is moved", func() bool {
 		return w.hosts[0].etcdPID()+w.hosts[1].etcdPID() != 0 || len(w.hosts[0].dataDirs()) != 1
 	})
 }

@@ -127,7 +127,7 @@ func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 	if ran != 1 || done != 1 {
 		t.Errorf("%d ran, %d are done: %+v", ran, done, got.Hosts)
 	}
-	w.never(2*time.Second, "another host is taken down", func() bool {
+	w.never(2*time.Second, "another host goes down", func() bool {
 		s, ok := w.hosts[2].status()
 		return ok && s.Op != nil
 	})
@@ -186,7 +186,7 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 		s, ok := n1.status()
 		return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.CommandRunning)
 	})
-	n1.over()
+	n1.endMaintenance()
 	w.never(2*time.Second, "etcd is started while it runs, or the machine is reported as safe to touch", func() bool {
 		now := n1.maintenance()
 		return n1.etcdRuns() || now != control.MaintenanceWorking && now != "unknown"

@@ -233,7 +233,7 @@ func TestAVoterRollsBackAJoinWhoseAgentStaysDead(t *testing.T) {
 			n2.arrive(at)
 			n2.strike(at, agentOnly)
 			n2.resume()
-			w.eventually("n1 takes the join back", func() bool { return w.absent(w.keys().Op()) && !w.hasLearner() })
+			w.eventually("n1 rolls the join back", func() bool { return w.absent(w.keys().Op()) && !w.hasLearner() })
 			w.start(n2)
 			w.verify(2, 0)
 		})

@@ -213,17 +213,17 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 	load, unwatch := w.writes(20), w.watchDown()
 	defer unwatch()
 	n1.stopNext(moments[0])
-	n1.ask(work)
+	n1.requestWork(work)
 	asked, over := false, work != control.WorkMaintenance
 	for i, at := range moments {
 		if strings.HasSuffix(at, " start-unit") {
 			w.eventually("n1 is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
-			n1.over()
+			n1.endMaintenance()
 			over = true
 		}
 		n1.arrive(at)
 		if !asked && w.held(w.keys().Op()) {
-			n2.ask(control.WorkRestart)
+			n2.requestWork(control.WorkRestart)
 			asked = true
 		}
 		next := ""
@@ -251,7 +251,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 	}
 	w.eventually("the history has the restart of n2, which stopped the member that was to record it",
 		func() bool {
-			return w.tells(n2, policy.StepRestartUnit)
+			return w.hasStep(n2, policy.StepRestartUnit)
 		})
 	if ran := n1.hooked(); ran != "before\nafter\n" {
 		t.Errorf("the hooks wrote %q", ran)
@@ -260,8 +260,8 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 	w.verify(3, 0)
 }
 
-// tells reports whether the history has that step of a host.
-func (w *world) tells(h *host, step policy.StepKind) bool {
+// hasStep reports whether the history has that step of a host.
+func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	lines, err := w.history()
 	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 		return l.Name == h.Options.Name && l.Kind == "step" && l.Code == string(step) &&
@@ -318,7 +318,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 	} {
 		w.lead(n1)
 		n1.stopAt(c.at)
-		n1.ask(c.work)
+		n1.requestWork(c.work)
 		n1.waitStopped()
 		t.Logf("the agent sleeps %s, of a %s", c.at, c.work)
 		n1.sleep()
@@ -328,7 +328,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n2.takeTurn() // its etcd runs on: no agent reports n1's state
+		n2.requestRunning() // its etcd runs on: no agent reports n1's state
 		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 		before := n1.cycleState()
 		n1.resume()
@@ -337,7 +337,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		if after := n1.cycleState(); after != before {
 			t.Errorf("a step landed late, %s: it was %+v and is %+v", c.at, before, after)
 		}
-		n2.over()
+		n2.endMaintenance()
 		w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
 	}
 	w.rolesAgree()

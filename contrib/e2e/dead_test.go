@@ -90,9 +90,9 @@ func TestACutOffVoterThatServesIsNeverCalledDead(t *testing.T) {
 		{"no host can connect to it, but it can connect to the others", true, true, 25 * time.Second},
 	} {
 		refuse(c.peer, c.client)
-		w.never(c.span, "n3 is called dead although "+c.what, dead)
+		w.never(c.span, "n3 is reported dead although "+c.what, dead)
 		w.eventually("n3 serves where "+c.what, n3.writes)
 	}
 	n3.killEtcd()
-	w.eventually("n3 is called dead when it is", dead)
+	w.eventually("n3 is reported dead when it is", dead)
 }

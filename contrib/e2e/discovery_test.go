@@ -52,7 +52,7 @@ func TestAHostWithoutEndpointsFindsTheClusterByDiscoveryAndNeverBootstraps(t *te
 	must(t, os.WriteFile(file, []byte("# the cluster\n"+n1.Options.ClientURL+"\n"), 0o600))
 	w.eventually("n2 is a standby", func() bool { return w.has(1, 1) })
 	must(t, os.WriteFile(file, nil, 0o600))
-	w.eventually("n2 has seen that the file is empty", func() bool {
+	w.eventually("n2 reports that the file is empty", func() bool {
 		return n2.logHas("discovered endpoints") && n2.logHas("the answer is empty")
 	})
 	w.verify(1, 1)

@@ -27,7 +27,7 @@ func (h *host) takesDiskOut() (away string) {
 // swapsDisk empties a host's disk during its maintenance, as an operator does who replaces it.
 func (w *world) swapsDisk(h *host) (away string) {
 	w.t.Helper()
-	h.askFor(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
+	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
 	w.eventually(h.Options.Name+" may be touched", func() bool { return h.maintenance() == control.MaintenanceSafe })
 	return h.takesDiskOut()
 }
@@ -65,7 +65,7 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	w.never(3*time.Second, "n3's member is given up during its maintenance", func() bool {
 		return n3.maintenance() != control.MaintenanceSafe || w.memberOf(n3) != before
 	})
-	n3.over()
+	n3.endMaintenance()
 	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.ended(policy.MemberLost) })
 	w.rejoins(n3, before)
 	if report := load.Stop(); report.Failed > 0 {
@@ -76,7 +76,7 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	}
 	w.rolesAgree()
 	w.verify(3, 0)
-	n3.ask(control.WorkRestart)
+	n3.requestWork(control.WorkRestart)
 	w.eventually("n3 is taken down and is back", func() bool { return n3.ended(policy.Cycled) })
 }
 
@@ -95,7 +95,7 @@ func TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby(t *test
 	before := w.memberOf(n3)
 	away := w.swapsDisk(n3)
 	n3.stopAt("after end-operation")
-	n3.over()
+	n3.endMaintenance()
 	n3.waitStopped()
 	n3.kill()
 	n3.resume()

@@ -157,7 +157,7 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	for line, by := range ranElsewhere() {
 		run[same(line)] = true
 		if lacks := by.lacks(line, tests, pages); lacks != "" {
-			t.Errorf("%s is said to be run by %s: %s", line, by.test, lacks)
+			t.Errorf("%s should be run by %s: %s", line, by.test, lacks)
 		}
 	}
 	used := map[string]bool{}
@@ -165,13 +165,13 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 		for _, line := range docs.Typed(text) {
 			used[same(line)] = true
 			if !run[same(line)] {
-				t.Errorf("%s has one type quorumctl %s, which no test runs: put it into asTyped", name, line)
+				t.Errorf("%s shows quorumctl %s, which no test runs: add it to asTyped", name, line)
 			}
 		}
 	}
 	for line := range run {
 		if !used[line] {
-			t.Errorf("no page has one type quorumctl %s any more", strings.ReplaceAll(line, "\x00", " "))
+			t.Errorf("no page shows quorumctl %s any more", strings.ReplaceAll(line, "\x00", " "))
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (e elsewhere) lacks(line string, tests []string, pages map[string]string) s
 				return ""
 			}
 		}
-		return e.runs + " does not have it typed"
+		return e.runs + " does not type it"
 	}
 	for _, word := range docs.Words(line) {
 		if word == "--" {

@@ -70,7 +70,7 @@ func (k *kubelet) types(command string) {
 	t := k.h.w.t
 	t.Helper()
 	if !slices.Contains(docs.Shell(kubernetesPage(t)), command) {
-		t.Fatalf("kubernetes.md does not have one type %s", command)
+		t.Fatalf("kubernetes.md does not show %s", command)
 	}
 	if out, err := exec.Command("sh", "-c", k.below(command)).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)
@@ -258,16 +258,16 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 		t.Fatalf("a restart that no one can carry out here was accepted: %v", err)
 	}
 
-	h.ask(control.WorkMaintenance)
+	h.requestWork(control.WorkMaintenance)
 	w.eventually("it is safe to touch, and another leads", func() bool {
 		return h.maintenance() == control.MaintenanceSafe && !h.leads()
 	})
 	if s, _ := h.status(); !k.runs() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
 		t.Fatalf("etcd runs: %t; %v", k.runs(), s.Reasons)
 	}
-	other.ask(control.WorkMaintenance)
+	other.requestWork(control.WorkMaintenance)
 	k.aside()
-	w.eventually("the agent sees that etcd is down", func() bool {
+	w.eventually("the agent reports that etcd is down", func() bool {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
@@ -277,7 +277,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.never(quiet, "the next operation begins", func() bool {
 		return other.maintenance() != control.MaintenanceWaiting || k.runs()
 	})
-	h.over()
+	h.endMaintenance()
 	w.eventually("the agent reports that others have to start etcd", func() bool {
 		return h.waitsFor(policy.EtcdExternal)
 	})
@@ -287,7 +287,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	k.back()
 	w.eventually("it is back", func() bool { return h.ended(policy.Cycled) })
 	w.eventually("the next operation begins", func() bool { return other.maintenance() == control.MaintenanceSafe })
-	other.over()
+	other.endMaintenance()
 	w.eventually("which ends although its etcd was never stopped", func() bool { return other.ended(policy.Cycled) })
 	// A call that is aborted during its handshake leaves a line in the log. The frequent port checks leave none.
 	log, err := os.ReadFile(k.etcd.LogPath())
@@ -313,12 +313,12 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	w.within(formation, "the agent is idle, and can run etcd", func() bool {
 		return h.role() == control.RoleVoter && h.waitsFor(policy.AtRest) && !h.names(policy.EtcdExternal)
 	})
-	h.ask(control.WorkMaintenance)
+	h.requestWork(control.WorkMaintenance)
 	w.eventually("it is safe to touch, and down", func() bool {
 		return h.maintenance() == control.MaintenanceSafe && !k.runs()
 	})
-	h.over()
+	h.endMaintenance()
 	w.eventually("it is back", func() bool { return k.runs() && h.ended(policy.Cycled) })
-	h.ask(control.WorkRestart)
+	h.requestWork(control.WorkRestart)
 	w.eventually("a restart is two programs", func() bool { return k.runs() && h.ended(policy.Cycled) })
 }

@@ -64,9 +64,9 @@ func (w *world) startInTurn() {
 	w.start(w.hosts[2])
 }
 
-// givesWay waits until n2's join has failed for that reason within its limit. It checks that n2 backs off, and that n3
-// has joined meanwhile.
-func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
+// expectRollback waits until n2's join has failed for that reason within its limit. It checks that n2 backs off, and
+// that n3 has joined meanwhile.
+func (w *world) expectRollback(code policy.ReasonCode, limit time.Duration) {
 	w.t.Helper()
 	n2, n3 := w.hosts[1], w.hosts[2]
 	w.eventually("n2 is a learner", func() bool { _, learner := w.is(n2); return learner })
@@ -99,7 +99,7 @@ func TestALearnerThatNeverStartsIsRemovedForTheNextHost(t *testing.T) {
 			w := badWorld(t, false, short())
 			w.hosts[1].breakEtcd(does)
 			w.startInTurn()
-			w.givesWay(policy.LearnerStalled, short().stall)
+			w.expectRollback(policy.LearnerStalled, short().stall)
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestALearnerThatStopsIsRemovedForTheNextHost(t *testing.T) {
 			n2.waitStopped()
 			n2.signalEtcd(syscall.SIGSTOP)
 			n2.resume()
-			w.givesWay(policy.LearnerStalled, l.stall)
+			w.expectRollback(policy.LearnerStalled, l.stall)
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestALearnerThatIsCutOffIsRemovedForTheNextHost(t *testing.T) {
 	n2.waitStopped()
 	w.hinder(testbed.Cut())
 	n2.resume()
-	w.givesWay(policy.LearnerStalled, patient().stall)
+	w.expectRollback(policy.LearnerStalled, patient().stall)
 }
 
 // A learner does not serve clients while it copies its first snapshot. Its progress is unknown then, so it must finish
@@ -141,7 +141,7 @@ func TestALearnerTooSlowAtItsFirstCopyIsRemovedForTheNextHost(t *testing.T) {
 	w.fill(24 << 20)
 	w.hinder(testbed.Faults{Rate: 1 << 20})
 	w.startInTurn()
-	w.givesWay(policy.LearnerStalled, short().stall)
+	w.expectRollback(policy.LearnerStalled, short().stall)
 }
 
 func TestALearnerThatStaysBehindIsRemovedForTheNextHost(t *testing.T) {
@@ -160,8 +160,8 @@ func TestALearnerThatStaysBehindIsRemovedForTheNextHost(t *testing.T) {
 	}
 	defer load.Stop()
 	n2.resume()
-	w.eventually("n2 sees that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
-	w.givesWay(policy.JoinTooLong, l.whole)
+	w.eventually("n2 reports that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
+	w.expectRollback(policy.JoinTooLong, l.whole)
 }
 
 // hinder injects faults into all traffic between n2's etcd and n1's. What n1 sends flows over connections that n2

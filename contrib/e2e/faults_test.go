@@ -187,7 +187,7 @@ func TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost(t *testing.T) {
 	rule(t, disk, "fsync * hang")
 	began := time.Now()
 	w.start(n3)
-	w.eventually("the join is taken back, and n3 is the standby in place of n2", func() bool {
+	w.eventually("the join is rolled back, and n3 is the standby instead of n2", func() bool {
 		n2.answersPromptly()
 		listed, _ := w.is(n2)
 		return !listed && w.has(1, 1) && w.absent(w.keys().Op()) && w.absent(w.keys().Lock())

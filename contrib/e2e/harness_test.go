@@ -287,7 +287,7 @@ func (w *world) bootstrap() {
 	w.refuse(true) // a proxy answers even if no etcd does, which looks like a cluster
 	defer w.refuse(false)
 	var last error
-	w.eventually("n1 takes the request to bootstrap", func() bool {
+	w.eventually("n1 accepts the request to bootstrap", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
 		_, last = n1.Client.Bootstrap(ctx, clusterName)

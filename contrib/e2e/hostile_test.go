@@ -69,7 +69,7 @@ func (w *world) answers(what string) {
 			}
 		}
 		if s, ok := h.status(); !ok || !s.Cluster.Reachable {
-			w.t.Errorf("%s: %s says that the cluster is not reachable: %s", what, h.Options.Name, s.Cluster.Error)
+			w.t.Errorf("%s: %s reports that the cluster is not reachable: %s", what, h.Options.Name, s.Cluster.Error)
 		}
 	}
 }

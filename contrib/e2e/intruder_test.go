@@ -39,9 +39,9 @@ func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
-	n1.takeTurn()
+	n1.requestRunning()
 	w.eventually("n1's operation is in flight", func() bool { return n1.maintenance() == control.MaintenanceSafe })
-	n2.takeTurn()
+	n2.requestRunning()
 	w.eventually("n2's request waits", func() bool { return n2.waitsFor(policy.OperationInFlight) })
 	first, _ := w.get(w.keys().Op())
 	for range 3 {
@@ -54,10 +54,10 @@ func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	if again, _ := w.get(w.keys().Op()); !began(t, again).Equal(began(t, first)) {
 		t.Errorf("the operation was %s, and is %s", first, again)
 	}
-	n1.over()
+	n1.endMaintenance()
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
 	w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
-	n2.over()
+	n2.endMaintenance()
 	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
 	w.verify(3, 0)
 }

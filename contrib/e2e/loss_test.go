@@ -38,8 +38,8 @@ func (h *host) checkAnswers() {
 	}
 }
 
-// doNothing checks that agents which report that they reach no voter take no step.
-func (w *world) doNothing(hosts []*host) {
+// expectNoStep checks that agents which report that they reach no voter take no step.
+func (w *world) expectNoStep(hosts []*host) {
 	w.t.Helper()
 	for _, h := range hosts {
 		w.eventually(h.Options.Name+" reports that no voter answers", func() bool { return h.names(policy.NoQuorum) })
@@ -72,7 +72,7 @@ func TestNoStepIsTakenWithoutAQuorum(t *testing.T) {
 		h.signalEtcd(syscall.SIGSTOP)
 	}
 	n4.resume()
-	w.doNothing(w.hosts)
+	w.expectNoStep(w.hosts)
 	w.checkUnitStopped(n4)
 	for _, h := range w.hosts[:2] {
 		h.signalEtcd(syscall.SIGCONT)
@@ -88,9 +88,9 @@ func TestACutOffAgentTakesNoStepAndItsJoinIsRolledBack(t *testing.T) {
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	n2.cutOff(true)
-	w.doNothing([]*host{n2})
-	w.eventually("n1 takes the join back", func() bool { return w.absent(w.keys().Op()) && len(w.members()) == 1 })
-	w.doNothing([]*host{n2})
+	w.expectNoStep([]*host{n2})
+	w.eventually("n1 rolls the join back", func() bool { return w.absent(w.keys().Op()) && len(w.members()) == 1 })
+	w.expectNoStep([]*host{n2})
 	n2.cutOff(false)
 	w.verify(2, 0)
 }
@@ -146,7 +146,7 @@ func TestALearnerWhoseClockGoesWrongIsNotPromoted(t *testing.T) {
 // pause stops all steps, or resumes them.
 func (w *world) pause(yes bool) {
 	w.t.Helper()
-	w.eventually("n1 takes the order", func() bool {
+	w.eventually("n1 accepts the order", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
 		var err error

@@ -32,19 +32,19 @@ func allVoters(t *testing.T, o worldOptions) *world {
 	return w
 }
 
-// ask requests that the host is taken down.
-func (h *host) ask(work string) {
+// requestWork requests that the host is taken down.
+func (h *host) requestWork(work string) {
 	h.w.t.Helper()
-	h.askFor(control.MaintenanceRequest{Work: work, Reason: "a test"})
+	h.request(control.MaintenanceRequest{Work: work, Reason: "a test"})
 }
 
-// takeTurn requests an operation of the host in which its etcd runs on.
-func (h *host) takeTurn() {
+// requestRunning requests an operation of the host in which its etcd runs on.
+func (h *host) requestRunning() {
 	h.w.t.Helper()
-	h.askFor(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
+	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
 }
 
-func (h *host) askFor(req control.MaintenanceRequest) {
+func (h *host) request(req control.MaintenanceRequest) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -59,8 +59,8 @@ func (h *host) askFor(req control.MaintenanceRequest) {
 	}
 }
 
-// over ends the maintenance.
-func (h *host) over() {
+// endMaintenance ends the maintenance.
+func (h *host) endMaintenance() {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -93,12 +93,12 @@ func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.lead(n1)
 	load := w.load()
-	n1.ask(control.WorkMaintenance)
+	n1.requestWork(control.WorkMaintenance)
 	w.eventually("n1 may be touched", func() bool { return n1.maintenance() == control.MaintenanceSafe })
 	if n1.etcdRuns() {
 		t.Error("n1 is reported as safe to touch, and its etcd runs")
 	}
-	n2.ask(control.WorkRestart)
+	n2.requestWork(control.WorkRestart)
 	n1.kill()
 	w.never(5*time.Second, "n2 was taken down as well, or n1's etcd was started during its maintenance", func() bool {
 		return n2.maintenance() != control.MaintenanceWaiting || n1.etcdRuns()
@@ -108,7 +108,7 @@ func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.
 	if n1.etcdRuns() {
 		t.Error("n1's etcd was started before the maintenance was over")
 	}
-	n1.over()
+	n1.endMaintenance()
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
 	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
 	report := load.Stop()

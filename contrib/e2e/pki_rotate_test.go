@@ -280,9 +280,9 @@ func TestThreeVotersRotateTheCAUnderWrites(t *testing.T) {
 	rotates(t, 3)
 }
 
-// tells configures another CA file for the peers of a host, as the page says: in the configuration, for when it joins
-// again, and in the environment of its unit.
-func (r *rotation) tells(h *host, peers string) {
+// setPeerCA configures another CA file for the peers of a host, as the page says: in the configuration, for when it
+// joins again, and in the environment of its unit.
+func (r *rotation) setPeerCA(h *host, peers string) {
 	r.t.Helper()
 	h.stop()
 	h.configure(map[string]string{"etcd.tls": etcdTLS(filepath.Dir(h.files.CA), peers)})
@@ -318,14 +318,14 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 		return err == nil
 	}
 	if !opens(r.hosts[0]) {
-		t.Error("one CA for both ports does not let the agent's certificate in, so this test shows nothing")
+		t.Error("one CA for both ports refuses the agent's certificate, so this test proves nothing")
 	}
 	settled := len(r.complaints())
 	must(t, r.open().Begin(true, time.Now()))
 	both := filepath.Join(r.dir, "trust-both.tar")
 	r.trust(both, r.hosts...)
 	for _, h := range r.hosts {
-		r.tells(h, filepath.Join(filepath.Dir(h.files.CA), "peer-ca.crt"))
+		r.setPeerCA(h, filepath.Join(filepath.Dir(h.files.CA), "peer-ca.crt"))
 	}
 	r.early("does not trust the new CA")
 	r.restart("trust both CAs")
@@ -357,7 +357,7 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	}
 	for _, h := range r.hosts {
 		if opens(h) {
-			t.Errorf("the peer port of %s lets the agent's certificate in", h.Options.Name)
+			t.Errorf("the peer port of %s accepts the agent's certificate", h.Options.Name)
 		}
 	}
 	r.ended(settled, both, install)

@@ -83,7 +83,7 @@ func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 		reopened += mine
 		t.Logf("%s killed: %d connections to it broke, %d others did", victim.Options.Name, mine, broken)
 		if mine < (busyLinks+quietLinks)/10 {
-			t.Errorf("only %d connections went to %s: this shows nothing", mine, victim.Options.Name)
+			t.Errorf("only %d connections went to %s: this proves nothing", mine, victim.Options.Name)
 		}
 		must(t, victim.Restart(context.WithoutCancel(t.Context())))
 		ctx, cancel = context.WithTimeout(t.Context(), bound)

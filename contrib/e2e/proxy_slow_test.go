@@ -83,14 +83,14 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 		}
 	}
 	if !w.isVoter(n3) || n3.etcdPID() != pid || memberID(t, address(n3.Options.ClientURL)) != id || !n3.writes() {
-		t.Error("n3's etcd has not stayed as it was: this shows something else")
+		t.Error("n3's etcd did not stay as it was: this proves something else")
 	}
 
 	clearRules(t, disk)
 	began = time.Now()
 	w.eventually("n1 lists n3 to use again", func() bool { return w.listed(n1, 3) })
 	w.eventually("new clients go to n3 again", func() bool { return w.connected(listen).member == id })
-	t.Logf("%.1f s after n3's disk was well, new clients went there", time.Since(began).Seconds())
+	t.Logf("%.1f s after n3's disk had recovered, new clients went there", time.Since(began).Seconds())
 	if s, ok := n3.status(); !ok || s.Health.State == "SLOW" || s.Health.State == "UNKNOWN" {
 		t.Errorf("n3 is %s meanwhile", s.Health.State)
 	}

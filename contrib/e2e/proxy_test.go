@@ -62,7 +62,7 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 			others = append(others, p)
 		}
 	}
-	n2.ask(control.WorkMaintenance)
+	n2.requestWork(control.WorkMaintenance)
 	w.eventually("n2 may be touched", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 	for _, p := range mine {
 		w.eventually("its connections to have left it", p.ended)
@@ -81,7 +81,7 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 		t.Error("without the agent a client goes to a voter that is down")
 	}
 	w.start(n1)
-	n2.over()
+	n2.endMaintenance()
 	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
 	w.eventually("n2 serves clients again", func() bool {
 		p, err := connectThrough(listen, false)

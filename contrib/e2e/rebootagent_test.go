@@ -83,23 +83,23 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	w := edged(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.hook("before", "echo 'cannot drain' >&2; exit 1")
-	n1.ask(control.WorkRestart)
+	n1.requestWork(control.WorkRestart)
 	w.eventually("the failure ends it", func() bool { return n1.ended(policy.HookFailed) })
 	if !n1.etcdRuns() {
-		t.Error("etcd was stopped all the same")
+		t.Error("etcd was stopped anyway")
 	}
 	n1.hook("before", "exec sleep 600")
 	n1.set("maintenance.hookTimeout", "1s")
 	n1.stop()
 	w.start(n1)
 	w.eventually("n1 has tried again", func() bool { s, ok := n1.status(); return ok && s.Loop.Rounds > 0 })
-	n1.ask(control.WorkRestart)
+	n1.requestWork(control.WorkRestart)
 	w.eventually("the timeout ends it", func() bool {
 		s, ok := n1.status()
 		return ok && s.Maintenance == nil && s.LastMaintenance != nil &&
 			strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
 	})
-	n2.ask(control.WorkRestart)
+	n2.requestWork(control.WorkRestart)
 	w.eventually("n2's operation is in flight", func() bool { return n2.ended(policy.Cycled) })
 	by := myName(t)
 	if got := n2.hooked(); got != "before restart of n2 by "+by+"\nafter restart of n2 by "+by+"\n" {

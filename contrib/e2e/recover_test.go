@@ -127,8 +127,8 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Logf("%d writes were acknowledged, up to revision %d", report.Acked, last)
 }
 
-// loaded writes to the cluster until the function stop has stopped the cluster.
-func (w *world) loaded(stop func()) testbed.LoadReport {
+// writeUntilStopped writes to the cluster until the function stop has stopped the cluster.
+func (w *world) writeUntilStopped(stop func()) testbed.LoadReport {
 	w.t.Helper()
 	load, err := testbed.StartWriteLoad(context.Background(), testbed.LoadOptions{
 		Endpoints: w.hosts[0].Options.Endpoints, Rate: 100,
@@ -141,9 +141,9 @@ func (w *world) loaded(stop func()) testbed.LoadReport {
 	return load.Stop()
 }
 
-// showsNoneOfTheLost checks that no voter is OK except the survivor itself. The records of the others are in the data
+// expectOnlySurvivorOK checks that no voter is OK except the survivor itself. The records of the others are in the data
 // that the cluster was rebuilt from, and their leases start again.
-func (h *host) showsNoneOfTheLost() {
+func (h *host) expectOnlySurvivorOK() {
 	h.w.t.Helper()
 	former := 0
 	s, ok := h.status()
@@ -163,7 +163,7 @@ func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	healthy := w.refusedWhileHealthy()
-	report := w.loaded(func() { w.lose(n2, n3) })
+	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	plan := w.plan([]string{"n2", "n3"}, n1)
 	second := w.planned(recovery.Wish{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
 	if text := n1.apply(healthy); !strings.Contains(text, "last log entry") {
@@ -186,7 +186,7 @@ func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 		t.Error("a plan that was edited is obeyed")
 	}
 	n1.recovered()
-	n1.showsNoneOfTheLost()
+	n1.expectOnlySurvivorOK()
 	w.readBack(n1, report)
 	if text := n1.apply(plan); text != "" {
 		t.Errorf("applied after its end: %s", text)
@@ -237,7 +237,7 @@ func TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside(t *testing.T) {
 	w.within(3*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.coldStart()
 	n1, n2 := w.hosts[0], w.hosts[1]
-	report := w.loaded(func() { w.lose(w.hosts[2], w.hosts[3], w.hosts[4]) })
+	report := w.writeUntilStopped(func() { w.lose(w.hosts[2], w.hosts[3], w.hosts[4]) })
 	plan := w.plan([]string{"n3", "n4", "n5"}, n1, n2)
 	for _, h := range []*host{n2, n1} {
 		if text := h.apply(plan); text != "" {
@@ -311,7 +311,7 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	report := w.loaded(func() { w.lose(n2, n3) })
+	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	n1.facts() // until it sees no quorum
 	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
 	said := me().ctl(n1, "recover", "facts")
@@ -414,9 +414,9 @@ func survivorStruck(t *testing.T, what victim) {
 			}
 			w := allVoters(t, o)
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-			report := w.loaded(func() { w.lose(n2, n3) })
+			report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 			plan := w.plan([]string{"n2", "n3"}, n1)
-			n1.struckInARecovery(what, side, recoverySteps(), func() { n1.obeys(plan) })
+			n1.struckInARecovery(what, side, recoverySteps(), func() { n1.acceptsPlan(plan) })
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			w.readBack(n1, report)
 			w.start(n2, n3)
@@ -429,14 +429,14 @@ func survivorStruck(t *testing.T, what victim) {
 func asideStruck(t *testing.T, what victim, side string) {
 	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
 	survivor, other := w.hosts[0], w.hosts[1]
-	report := w.loaded(func() { w.lose(w.hosts[2:]...) })
+	report := w.writeUntilStopped(func() { w.lose(w.hosts[2:]...) })
 	plan := w.plan([]string{"n3", "n4", "n5"}, survivor, other)
 	if plan.Survivor != "host-"+survivor.Options.Name {
 		survivor, other = other, survivor
 	}
 	other.struckInARecovery(what, side, asideSteps(), func() {
-		other.obeys(plan)
-		survivor.obeys(plan)
+		other.acceptsPlan(plan)
+		survivor.acceptsPlan(plan)
 	})
 	survivor.recovered()
 	w.readBack(survivor, report)
@@ -445,8 +445,8 @@ func asideStruck(t *testing.T, what victim, side string) {
 	w.checkData()
 }
 
-// obeys makes a host accept a plan.
-func (h *host) obeys(p recovery.Plan) {
+// acceptsPlan makes a host accept a plan.
+func (h *host) acceptsPlan(p recovery.Plan) {
 	h.w.t.Helper()
 	if text := h.apply(p); text != "" {
 		h.w.t.Fatal(text)
@@ -457,7 +457,7 @@ func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	report := w.loaded(func() { w.lose(n2, n3) })
+	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	file := filepath.Join(w.dir, "plan.json")
 	text, err := json.Marshal(w.plan([]string{"n2", "n3"}, n1))
 	must(t, err)

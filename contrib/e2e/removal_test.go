@@ -43,7 +43,7 @@ func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 	if got := n1.remove(n3, false); !strings.Contains(got, "voter n3 answers") {
 		t.Errorf("a live voter: %q", got)
 	}
-	n1.mournFor(n3)
+	n1.endForGood(n3)
 	if got := n1.remove(n2, true); !strings.Contains(got, "voter n2 answers, and is needed") {
 		t.Errorf("a live voter while another is down: %q", got)
 	}
@@ -120,7 +120,7 @@ func TestARemovalCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 			t.Parallel()
 			w := cycleWorld(t, nil)
 			n1, n3 := w.hosts[0], w.hosts[2]
-			n1.mournFor(n3)
+			n1.endForGood(n3)
 			n1.stopAt(at)
 			if got := n1.remove(n3, false); got != "" {
 				t.Fatal(got)
@@ -139,7 +139,7 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n3 := w.hosts[0], w.hosts[2]
-	n1.mournFor(n3)
+	n1.endForGood(n3)
 	n1.stopAt("after begin-removal")
 	if got := n1.remove(n3, false); got != "" {
 		t.Fatal(got)
@@ -165,8 +165,8 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	w.verify(2, 0)
 }
 
-// mournFor ends another host for good, and waits until this one reports its member as down.
-func (h *host) mournFor(other *host) {
+// endForGood ends another host for good, and waits until this one reports its member as down.
+func (h *host) endForGood(other *host) {
 	h.w.t.Helper()
 	if err := other.end(); err != nil {
 		h.w.t.Fatal(err)

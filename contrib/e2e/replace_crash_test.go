@@ -18,10 +18,10 @@ import (
 // over.
 func TestFullStrengthReturnsWhateverFailsDuringAReplacement(t *testing.T) {
 	t.Parallel()
-	back := further{"the dead one comes back", func(w *world) { w.start(w.hosts[2]) }, func(*world) {}}
+	back := otherFault{"the dead one comes back", func(w *world) { w.start(w.hosts[2]) }, func(*world) {}}
 	for standbys, steps := range replaceSteps() {
 		for _, step := range steps {
-			for _, also := range furthers(back) {
+			for _, also := range otherFaults(back) {
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
 					t.Parallel()
 					replacedWhile(t, standbys, "after "+step, also)
@@ -31,7 +31,7 @@ func TestFullStrengthReturnsWhateverFailsDuringAReplacement(t *testing.T) {
 	}
 }
 
-func replacedWhile(t *testing.T, standbys int, at string, also further) {
+func replacedWhile(t *testing.T, standbys int, at string, also otherFault) {
 	t.Helper()
 	w := repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys, proxied: true})
 	n3, n4 := w.hosts[2], w.hosts[3]

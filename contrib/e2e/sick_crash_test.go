@@ -24,7 +24,7 @@ func replaceLiveSteps() [][]string {
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T) {
 	t.Parallel()
 	repairedDespite(t, replaceLiveSteps(), "fsync * delay="+sickFsync.String(), func(s *sickWorld) {
-		s.called("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+		s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 	})
 }
 
@@ -39,13 +39,13 @@ func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk(t *testing
 // each step.
 func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *sickWorld)) {
 	t.Helper()
-	dies := further{
+	dies := otherFault{
 		"the unhealthy voter's machine dies", func(w *world) { w.hosts[2].losesPower() },
 		func(w *world) { w.start(w.hosts[2]) },
 	}
 	for standbys, steps := range by {
 		for _, step := range steps {
-			for _, also := range append(furthers(dies), further{what: "the disk works again"}) {
+			for _, also := range append(otherFaults(dies), otherFault{what: "the disk works again"}) {
 				well := also.strike == nil
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
 					t.Parallel()

@@ -65,7 +65,7 @@ func TestASpareReplacesAFollowerWithAHungDiskAfterAMinute(t *testing.T) {
 	s.watched()
 	began := time.Now()
 	rule(t, s.disk, "fsync * hang")
-	s.called("STALLED", "it answers no linearizable read")
+	s.reportedUnhealthy("STALLED", "it answers no linearizable read")
 	s.within(hangsFor+bound, "n3 is removed", func() bool { listed, _ := s.is(n3); return s.has(2, 0) && !listed })
 	took := time.Since(began)
 	if t.Logf("n3 was removed after %.1f s", took.Seconds()); took < hangsFor {
@@ -87,7 +87,7 @@ func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 			s.watched()
 			began := time.Now()
 			rule(t, s.disk, "fsync * err=EIO")
-			s.called("FAILED", "it answers no linearizable read")
+			s.reportedUnhealthy("FAILED", "it answers no linearizable read")
 			s.removedFirst()
 			t.Logf("full strength %.1f s after the disk began to fail", time.Since(began).Seconds())
 			s.recovered()

@@ -56,7 +56,7 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 			rule(t, disk, fault)
 			w.eventually("n1 reports what becomes of the standby", func() bool { return n1.names(policy.StandbyLost) })
 			t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").said)
-			w.within(strayFor+2*bound, "n5 is the standby in the place of n4", func() bool {
+			w.within(strayFor+2*bound, "n5 is the standby instead of n4", func() bool {
 				n4.answersPromptly()
 				_, learner := w.is(n5)
 				return learner && w.has(3, 1) && !w.busy()

@@ -96,11 +96,11 @@ func (s *sickWorld) sicken() {
 	s.t.Helper()
 	s.watched()
 	rule(s.t, s.disk, "fsync * delay="+sickFsync.String())
-	s.called("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+	s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 }
 
-// called waits until n1 reports n3 as unhealthy, with that health state and that confirmation.
-func (s *sickWorld) called(state, witness string) {
+// reportedUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that confirmation.
+func (s *sickWorld) reportedUnhealthy(state, witness string) {
 	s.t.Helper()
 	s.eventually("n1 reports n3 as unhealthy: it is "+state+", and "+witness, func() bool {
 		now, ok := s.hosts[0].status()
@@ -118,8 +118,8 @@ func (s *sickWorld) show(args ...string) {
 	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).said)
 }
 
-// givesWay waits until n4 votes in n3's place, and checks the order of the changes.
-func (s *sickWorld) givesWay(members ...string) {
+// expectReplaced waits until n4 votes in n3's place, and checks the order of the changes.
+func (s *sickWorld) expectReplaced(members ...string) {
 	s.t.Helper()
 	began := time.Now()
 	n3 := s.hosts[2]
@@ -258,7 +258,7 @@ func TestTheStandbyReplacesAFollowerWithASlowDiskWhichReturnsAsTheStandby(t *tes
 	s := newSickWorld(t, 1)
 	s.lead(s.hosts[0])
 	s.sicken()
-	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.never(quiet, "n3 comes back while its disk is slow", func() bool { return !s.has(3, 0) })
 	clearRules(t, s.disk)
 	s.within(cleanly, "n3 is back as the standby", func() bool { return s.has(3, 1) })
@@ -272,7 +272,7 @@ func TestASpareReplacesAFollowerWithASlowDisk(t *testing.T) {
 	s := newSickWorld(t, 0)
 	s.lead(s.hosts[0])
 	s.sicken()
-	s.givesWay("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.expectReplaced("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	clearRules(t, s.disk)
 	s.keepsWrites()
 	s.verify(3, 0)
@@ -286,7 +286,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced(t *testing.T)
 	n3 := s.hosts[2]
 	s.lead(n3)
 	s.sicken()
-	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.ordered(policy.StepGiveWay, policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 	clearRules(t, s.disk)
 	s.keepsWrites()

@@ -27,16 +27,16 @@ const (
 // that has just started.
 func TestALeaderWithADiskTooSlowForReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
-	givesWayInTime(t, crawlFsync)
+	expectAnotherLeader(t, crawlFsync)
 }
 
 // TestALeaderWithAnAlmostStuckDiskLosesLeadership accepts either cause: etcd is mostly quicker than quorumd.
 func TestALeaderWithAnAlmostStuckDiskLosesLeadership(t *testing.T) {
 	t.Parallel()
-	givesWayInTime(t, 900*time.Millisecond)
+	expectAnotherLeader(t, 900*time.Millisecond)
 }
 
-func givesWayInTime(t *testing.T, delay time.Duration) {
+func expectAnotherLeader(t *testing.T, delay time.Duration) {
 	t.Helper()
 	var disk *testbed.Mount
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
@@ -85,7 +85,7 @@ func givesWayInTime(t *testing.T, delay time.Duration) {
 	clearRules(t, disk)
 	w.eventually("n1 serves again", n1.writes)
 	if report := load.Stop(); report.Acked == 0 {
-		t.Error("no write was acknowledged: this has shown nothing")
+		t.Error("no write was acknowledged: this proves nothing")
 	}
 }
 

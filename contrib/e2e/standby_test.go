@@ -20,7 +20,7 @@ func TestASpareReplacesAStandbyOnADeadMachine(t *testing.T) {
 	must(t, err)
 	defer registers.Close()
 	n4.die()
-	w.within(2*bound, "n5 is the standby in the place of n4", func() bool {
+	w.within(2*bound, "n5 is the standby instead of n4", func() bool {
 		_, learner := w.is(n5)
 		return learner && w.has(3, 1)
 	})

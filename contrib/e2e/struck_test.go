@@ -30,27 +30,27 @@ func replaceSteps() [][]string {
 	}
 }
 
-// further is a fault of one more host while n4 replaces n3, which is dead or unhealthy. repair ends the fault.
-type further struct {
+// otherFault is a fault of one more host while n4 replaces n3, which is dead or unhealthy. repair ends the fault.
+type otherFault struct {
 	what           string
 	strike, repair func(w *world)
 }
 
-// furthers are the possible faults of other hosts, and one of n3 itself.
-func furthers(n3 further) []further {
-	dies := func(what string, i int) further {
-		return further{what, func(w *world) { w.hosts[i].losesPower() }, func(w *world) { w.start(w.hosts[i]) }}
+// otherFaults are the possible faults of other hosts, and one of n3 itself.
+func otherFaults(n3 otherFault) []otherFault {
+	dies := func(what string, i int) otherFault {
+		return otherFault{what, func(w *world) { w.hosts[i].losesPower() }, func(w *world) { w.start(w.hosts[i]) }}
 	}
-	refuses := func(what string, i int) further {
+	refuses := func(what string, i int) otherFault {
 		set := func(refused bool) func(w *world) {
 			return func(w *world) {
 				w.hosts[i].peerProxy.Set(testbed.Faults{Refuse: refused})
 				w.hosts[i].peerProxy.Reset()
 			}
 		}
-		return further{what, set(true), set(false)}
+		return otherFault{what, set(true), set(false)}
 	}
-	return []further{
+	return []otherFault{
 		{
 			"the replacing agent dies", func(w *world) { w.hosts[3].kill() },
 			func(w *world) { w.start(w.hosts[3]) },
@@ -74,7 +74,7 @@ func (h *host) losesPower() {
 }
 
 // during injects the fault while n4's agent, which was stopped, continues, and ends it. No working host may be removed.
-func (f further) during(w *world) {
+func (f otherFault) during(w *world) {
 	w.t.Helper()
 	f.strike(w)
 	w.hosts[3].resume()

@@ -147,7 +147,7 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 					"is stuck",
 				} {
 					if strings.Contains(said, wrong) {
-						t.Fatalf("%s of %s says %q: %s", command, h.Options.Name, wrong, said)
+						t.Fatalf("%s of %s prints %q: %s", command, h.Options.Name, wrong, said)
 					}
 				}
 			}

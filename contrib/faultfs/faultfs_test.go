@@ -77,7 +77,7 @@ func start(t *testing.T, more ...string) *mounted {
 	if line != "mounted\n" {
 		<-m.exited
 		m.exited <- errors.New("never mounted")
-		t.Fatalf("faultfs said %q and %q", line, stderr.String())
+		t.Fatalf("faultfs printed %q and %q", line, stderr.String())
 	}
 	return m
 }

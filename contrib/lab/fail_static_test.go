@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// ailment is a failure of quorumd on a host whose etcd votes.
-type ailment struct {
+// failure is a failure of quorumd on a host whose etcd votes.
+type failure struct {
 	name   string
 	strike string // a line of shell
 	// unit and cli are what "systemctl status quorumd" and "quorumctl status" print then; one of the texts is enough.
@@ -25,9 +25,9 @@ type ailment struct {
 	cure      string // a line of shell, otherwise
 }
 
-func ailments() []ailment {
+func failures() []failure {
 	const unreachable = "cannot reach quorumd"
-	return []ailment{
+	return []failure{
 		{
 			name: "stopped", strike: "systemctl disable --now quorumd",
 			unit: []string{"inactive (dead)"}, cli: []string{unreachable}, cure: "systemctl enable --now quorumd",
@@ -74,16 +74,16 @@ func TestEtcdServesWhateverFailsInQuorumd(t *testing.T) {
 	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' "+
 		">/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
 	f.eventually("the agent is idle", func() bool { return f.names(h, "AT_REST") })
-	for _, a := range ailments() {
+	for _, a := range failures() {
 		began := time.Now()
-		f.suffer(h, a)
+		f.failAndRepair(h, a)
 		t.Logf("%-28s survived with a reboot in %.1f s", a.name, time.Since(began).Seconds())
 	}
 	f.verify(3, 1)
 }
 
-// suffer makes quorumd on a host fail, reboots the host, and repairs it.
-func (f *fleet) suffer(h *lab.Host, a ailment) {
+// failAndRepair makes quorumd on a host fail, reboots the host, and repairs it.
+func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 	f.t.Helper()
 	pid, err := h.MainPID(f.t.Context(), "etcd")
 	f.check(err)

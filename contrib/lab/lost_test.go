@@ -77,7 +77,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	})
 	t.Logf("quorumctl status and op show on %s:\n%s", other.Name, status)
 
-	f.releases(other, h)
+	f.releaseOperation(other, h)
 	f.eventually("the next one does not go down while the lost one is a voter", func() bool {
 		return f.waitsFor(next, "QUORUM_AT_RISK", h.Name)
 	})
@@ -90,9 +90,9 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f.returnsHarmlessly(h)
 }
 
-// releases has an operator on a host release the operation of another, and checks that the history records who did
-// that, and why.
-func (f *fleet) releases(by, of *lab.Host) {
+// releaseOperation has an operator on a host release the operation of another, and checks that the history records who
+// did that, and why.
+func (f *fleet) releaseOperation(by, of *lab.Host) {
 	f.t.Helper()
 	f.t.Logf("quorumctl op release on %s:\n%s", by.Name,
 		f.shell(by, "quorumctl op release --force --reason 'it was stolen'"))

@@ -40,7 +40,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	}))
 	tried := f.tried(minority)
 	f.check(dead.PowerOn(ctx))
-	f.eventually("the leader and "+dead.Name+", which is back, take writes", f.writes)
+	f.eventually("the leader and "+dead.Name+", which is back, accept writes", f.writes)
 	f.eventually("they call "+other.Name+" dead now", func() bool {
 		return f.names(leader, "VOTER_DEAD") && f.names(dead, "VOTER_DEAD")
 	})

@@ -29,9 +29,9 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 		h := f.leader()
 		if role == "follower" {
 			h = f.follower(nil)
-			f.justBusy(h)
+			f.setCooldown(h)
 		}
-		f.well()
+		f.waitHealthy()
 		report := f.under(func([]*lab.Host) { f.check(h.Reboot(t.Context())) })
 		t.Logf("%s, the %s, rebooted: %d writes acknowledged, %d failed, longest gap %v", h.Name, role, report.Acked,
 			report.Failed, report.LongestGap)
@@ -39,13 +39,13 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 			t.Errorf("%d writes failed", report.Failed)
 		}
 		if report.LongestGap > 3*time.Second { // an election takes less
-			t.Errorf("nothing was written for %v", report.LongestGap)
+			t.Errorf("no write was acknowledged for %v", report.LongestGap)
 		}
-		f.wentDownInTurn(h, role == "leader")
+		f.wentDownWithPermission(h, role == "leader")
 		f.rest()
 	}
 
-	f.well()
+	f.waitHealthy()
 	boots, voters := f.boots(), f.role(control.RoleVoter)
 	for _, h := range voters {
 		f.logIn(h)
@@ -64,9 +64,9 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	}
 }
 
-// justBusy sets the cooldown to the usual minute instead of the lab's second, so that the host waits: its agent has
+// setCooldown sets the cooldown to the usual minute instead of the lab's second, so that the host waits: its agent has
 // just started, and does not know what happened before.
-func (f *fleet) justBusy(h *lab.Host) {
+func (f *fleet) setCooldown(h *lab.Host) {
 	f.t.Helper()
 	const settings = "/etc/quorumd/quorumd.yaml"
 	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+
@@ -74,8 +74,9 @@ func (f *fleet) justBusy(h *lab.Host) {
 	f.eventually(h.Name+" is content", func() bool { return f.names(h, "AT_REST") })
 }
 
-// well waits until every member's host has been found healthy since it booted: otherwise its absence is not allowed.
-func (f *fleet) well() {
+// waitHealthy waits until every member's host has been found healthy since it booted: otherwise its absence is not
+// allowed.
+func (f *fleet) waitHealthy() {
 	f.t.Helper()
 	f.eventually("all are well", func() bool {
 		for _, h := range f.Hosts {
@@ -100,9 +101,9 @@ var (
 	goesDown     = [2]string{"systemd", "Shutting down."}
 )
 
-// wentDownInTurn checks in the journal of a rebooted host that quorumd noticed the reboot, transferred the leadership
-// if the host led, and stopped etcd cleanly before the machine went down.
-func (f *fleet) wentDownInTurn(h *lab.Host, led bool) {
+// wentDownWithPermission checks in the journal of a rebooted host that quorumd noticed the reboot, transferred the
+// leadership if the host led, and stopped etcd cleanly before the machine went down.
+func (f *fleet) wentDownWithPermission(h *lab.Host, led bool) {
 	f.t.Helper()
 	log := f.lastBoot(h)
 	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.must(rebootBegins[0], rebootBegins[1]).at))

@@ -79,7 +79,7 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	t.Logf("full strength %.1f s after two of five lost power, the grace being %v", time.Since(began).Seconds(), grace)
 	f.eventually("the second replacement has ended", f.atRest)
 	for _, h := range together {
-		f.tellsOfRepair(h)
+		f.checkRepairHistory(h)
 	}
 	f.check(f.powerOn(together))
 	f.eventually("the two are spares when they are back", func() bool {

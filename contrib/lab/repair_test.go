@@ -59,7 +59,7 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f.eventually("a third is not replaced without an operator, and the host reports why", func() bool {
 		return f.waitsFor(follower, "REPAIRS_SPENT", "2 voters were replaced in the last 24 hours, the limit is 2")
 	})
-	f.never(5*time.Second, "it is replaced all the same", func() bool { return f.fullWithout(third) })
+	f.never(5*time.Second, "it is replaced anyway", func() bool { return f.fullWithout(third) })
 	f.check(third.PowerOn(t.Context()))
 	f.check(leader.PowerOn(t.Context()))
 	f.verify(3, 0)
@@ -97,7 +97,7 @@ func (f *fleet) repairs(dead *lab.Host) {
 	f.check(dead.PowerLoss(f.t.Context()))
 	began := time.Now()
 	last := map[string]string{}
-	f.within(grace+bound, "another host votes in the place of "+dead.Name, func() bool {
+	f.within(grace+bound, "another host replaces "+dead.Name, func() bool {
 		f.notes(last, began)
 		return f.fullWithout(dead)
 	})
@@ -115,12 +115,12 @@ func (f *fleet) repairs(dead *lab.Host) {
 	if took > grace+promptly && *rounds >= roundsToJudge {
 		f.t.Errorf("%s was replaced after %v, want %v at most", dead.Name, took, grace+promptly)
 	}
-	f.kept(report)
-	f.tellsOfRepair(dead)
+	f.checkWrites(report)
+	f.checkRepairHistory(dead)
 }
 
-// tellsOfRepair checks that the history records which host replaced which.
-func (f *fleet) tellsOfRepair(dead *lab.Host) {
+// checkRepairHistory checks that the history records which host replaced which.
+func (f *fleet) checkRepairHistory(dead *lab.Host) {
 	f.t.Helper()
 	f.eventually("the history records that "+dead.Name+" was replaced", func() bool {
 		lines, err := f.history()
@@ -155,8 +155,8 @@ func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
 	return load
 }
 
-// kept checks that no write has failed, and that every acknowledged one is still there.
-func (f *fleet) kept(report testbed.LoadReport) {
+// checkWrites checks that no write has failed, and that every acknowledged one is still there.
+func (f *fleet) checkWrites(report testbed.LoadReport) {
 	f.t.Helper()
 	if report.Failed > 0 || report.Acked == 0 {
 		f.t.Errorf("%d writes failed, and %d were acknowledged", report.Failed, report.Acked)

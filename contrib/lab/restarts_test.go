@@ -164,11 +164,11 @@ func judge(t *testing.T, name string, all []outcome) {
 			long++
 		}
 		if len(all) >= roundsToJudge && o.gap > longestGap {
-			t.Errorf("%s, round %d: nothing was written for %v", name, i+1, o.gap)
+			t.Errorf("%s, round %d: no write was acknowledged for %v", name, i+1, o.gap)
 		}
 	}
 	if len(all) >= roundsToJudge && long*10 > len(all) {
-		t.Errorf("%s: in %d of %d rounds nothing was written for more than %v", name, long, len(all), usualGap)
+		t.Errorf("%s: in %d of %d rounds no write was acknowledged for more than %v", name, long, len(all), usualGap)
 	}
 }
 

@@ -67,8 +67,8 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	t.Logf("full strength without it %.1f s after its disk became slow, the grace being %v",
 		time.Since(began).Seconds(), grace)
 	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.atRest() })
-	f.kept(load.Stop())
-	f.tellsOfRepair(slow)
+	f.checkWrites(load.Stop())
+	f.checkRepairHistory(slow)
 	f.check(slow.Disk.Repair())
 	f.eventually(slow.Name+" is a spare", func() bool { return f.is(slow, control.RoleSpare) })
 	f.verify(3, 1)

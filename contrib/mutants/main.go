@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return tally.tell(out)
+	return tally.print(out)
 }
 
 // collect lists the mutants of all files of the package except its tests.
@@ -211,8 +211,8 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 	}
 }
 
-// tell prints the sum, and fails if too many survive.
-func (s *tally) tell(out io.Writer) error {
+// print prints the sum, and fails if too many survive.
+func (s *tally) print(out io.Writer) error {
 	real := s.tried - s.same
 	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by timeout, %d equivalent, %d survived; "+
 		"%d more do not compile\n", s.tried, s.killed, s.endless, s.same, len(s.living), s.broken)

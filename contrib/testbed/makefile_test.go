@@ -194,7 +194,7 @@ func TestTheTestsThatMakeTestSkipsExist(t *testing.T) {
 		}
 		for name := range strings.SplitSeq(strings.NewReplacer("$\\\n", "", "\t", "").Replace(names[1]), "|") {
 			if !strings.Contains(text.String(), "\nfunc "+name+"(") {
-				t.Errorf("%s of the Makefile names %s, which is no test in %s", list, name, dir)
+				t.Errorf("%s of the Makefile names %s, which is not a test in %s", list, name, dir)
 			}
 		}
 	}

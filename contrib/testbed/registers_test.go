@@ -141,7 +141,7 @@ func TestALostWriteToAnUnusedRegisterIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Linearizable(seen); err == nil || !strings.Contains(err.Error(), first) {
-		t.Errorf("%s is gone, and it is found that %v", first, err)
+		t.Errorf("%s is gone, and the result is %v", first, err)
 	}
 }
 

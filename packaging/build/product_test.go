@@ -40,7 +40,7 @@ func TestEveryBuiltProgramIsPackagedAndHasAPage(t *testing.T) {
 		on, recipe := packed(t, p)
 		for _, program := range want {
 			if !slices.Contains(on, "/usr/bin/"+program) {
-				t.Errorf("package %s holds no %s", p.name, program)
+				t.Errorf("package %s has no %s", p.name, program)
 			}
 			pages, err := filepath.Glob(filepath.Join(checkout, filepath.Dir(p.pages), program+".[1-8].md"))
 			if err != nil || len(pages) != 1 {
@@ -50,7 +50,7 @@ func TestEveryBuiltProgramIsPackagedAndHasAPage(t *testing.T) {
 			page := strings.TrimSuffix(filepath.Base(pages[0]), ".md") + ".gz"
 			for _, packager := range []string{"deb", "rpm"} {
 				if !regexp.MustCompile(`/` + regexp.QuoteMeta(page) + `, packager: ` + packager).MatchString(recipe) {
-					t.Errorf("the %s of %s holds no page of %s", packager, p.name, program)
+					t.Errorf("the %s of %s has no page of %s", packager, p.name, program)
 				}
 			}
 		}
@@ -106,7 +106,7 @@ func TestPathsNamedByPagesArePackaged(t *testing.T) {
 					dst = strings.TrimRight(dst, "/")
 					return dst == path || strings.HasPrefix(dst, path+"/") || strings.HasPrefix(path, dst+"/")
 				}) {
-					t.Errorf("%s names %s, which no package holds", filepath.Base(file), path)
+					t.Errorf("%s names %s, which no package has", filepath.Base(file), path)
 				}
 			}
 		}

@@ -73,7 +73,7 @@ func runBackup(args []string, stdout io.Writer) error {
 			return backup.Outcome{}, err
 		}
 		if args[1] == "save" || args[1] == "verify" || args[1] == "drill" && slowsEtcd(conf) {
-			j.options.Progress = atMost(ctx, conf.Backup.Rate, m.Did)
+			j.options.Progress = throttle(ctx, conf.Backup.Rate, m.Did)
 		}
 		return j.do(ctx, args[1], args[2:])
 	})
@@ -157,7 +157,7 @@ func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Sn
 	}
 	return &backup.Runner{
 		Command: []string{self, backup.Command, path}, Patience: backup.DefaultPatience, Wall: time.Now,
-		Tidy: func() { tidyDrill(conf, log) },
+		Tidy: func() { tidyRestoreTest(conf, log) },
 	}
 }
 
@@ -217,7 +217,7 @@ func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome
 	case kind == "verify" && len(args) <= 1:
 		return j.verify(ctx, append(args, "")[0])
 	case kind == "drill" && len(args) <= 1:
-		return j.drill(ctx, append(args, "")[0])
+		return j.testRestore(ctx, append(args, "")[0])
 	case kind == "prune" && len(args) == 1:
 		return j.prune(ctx, args[0] == "yes")
 	}

@@ -66,7 +66,7 @@ func TestAHostThatCannotTestRestoresBlamesNoSnapshot(t *testing.T) {
 		err := fmt.Errorf("cannot prove the snapshot one: %w", cause)
 		out, failed := unproven(err)
 		if (out.Unprovable == err.Error()) != unprovable || errors.Is(failed, cause) == unprovable {
-			t.Errorf("%v: it is unprovable for %q, and it fails with %v", err, out.Unprovable, failed)
+			t.Errorf("%v: untestable because of %q, failed with %v", err, out.Unprovable, failed)
 		}
 	}
 }

@@ -21,8 +21,8 @@ type boots struct {
 	wall  func() time.Time
 }
 
-// notedBoots opens the recorded boots. In the background it records that the agent runs.
-func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
+// openBoots opens the recorded boots. In the background it records that the agent runs.
+func openBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
 	b := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {
 		if err := b.noted.Begin(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/connlimit"
 )
 
-// openFounding returns the exchange between the listed hosts, or nil if none are listed.
-func openFounding(conf config.Config, trust func() *tls.Config) *bootstrap.Exchange {
+// openBootstrap returns the exchange between the listed hosts, or nil if none are listed.
+func openBootstrap(conf config.Config, trust func() *tls.Config) *bootstrap.Exchange {
 	if len(conf.Bootstrap.Hosts) == 0 {
 		return nil
 	}
@@ -37,9 +37,9 @@ const (
 	questionsPerAddress = 8
 )
 
-// listenFounding listens for requests of the listed hosts. The settings and networks for metrics do not apply here,
+// listenBootstrap listens for requests of the listed hosts. The settings and networks for metrics do not apply here,
 // except that the certificate is that of metrics.webConfig.
-func listenFounding(conf config.Config, post *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
+func listenBootstrap(conf config.Config, post *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
 	if post == nil { // no hosts are listed
 		return nil, nil
 	}

@@ -140,7 +140,7 @@ func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	switch {
 	case len(r.Args) == 0:
 		return errors.New("no command")
-	case looks(conf, r.Args):
+	case readsOnly(conf, r.Args):
 		return nil
 	case changesData(conf, r.Args):
 		if err := checkManages(conf, r.Agent); err != nil {
@@ -151,8 +151,8 @@ func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	return fmt.Errorf("%q is not what %s.yaml names; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
-// looks reports whether a command only reads what the configuration names, or measures that disk.
-func looks(conf config.Config, args []string) bool {
+// readsOnly reports whether a command only reads what the configuration names, or measures that disk.
+func readsOnly(conf config.Config, args []string) bool {
 	switch args[0] {
 	case datadir.InspectCommand:
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})

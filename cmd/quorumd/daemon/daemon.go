@@ -97,19 +97,19 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	sweepDrill(conf, log)
+	sweepRestoreTest(conf, log)
 	notifier := systemd.NewNotifier()
 	kernel := sensors.New()
 	wall := wallOf(opt)
-	boots := notedBoots(conf.Paths.State, parts.bootID, wall, log)
+	boots := openBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
-	post := openFounding(conf, parts.etcd.TLS)
+	post := openBootstrap(conf, parts.etcd.TLS)
 	options := agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
-		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		Snapshots: openSnapshots(conf, opt.Config, log), Spool: lookAtSpool(conf),
+		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
+		Snapshots: openSnapshots(conf, opt.Config, log), Spool: spoolReader(conf),
 		Hardware: hardware, Chips: chips,
 		Certificates:  certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings:  etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
@@ -118,7 +118,7 @@ func Run(ctx context.Context, opt Options) error {
 		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
 		MemberMetrics: memberMetrics(parts.etcd), SinceRenewal: parts.etcd.SinceRenewal,
 		Links:   carriers(kernel, conf.Etcd),
-		Network: prober, Plugins: openPlugins(conf.Checks, log),
+		Network: prober, Plugins: openChecks(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
@@ -151,7 +151,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	questions, err := listenFounding(conf, post, log)
+	questions, err := listenBootstrap(conf, post, log)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ etcd:
 				t.Errorf("held back: %t, want %t: %s", held, test.held, &said)
 			}
 			if test.held && !strings.Contains(said.String(), "systemctl disable --now quorumd@events.service") {
-				t.Errorf("it says no way out: %s", &said)
+				t.Errorf("it names no remedy: %s", &said)
 			}
 		})
 	}

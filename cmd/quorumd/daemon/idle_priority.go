@@ -57,8 +57,8 @@ func thread(id int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, uintptr(id), ioprioIdle)
 }
 
-// atMost reports progress, and blocks its caller so that the progress stays within that rate.
-func atMost(ctx context.Context, most config.Size, did func(int64)) func(int64) {
+// throttle reports progress, and blocks its caller so that the progress stays within that rate.
+func throttle(ctx context.Context, most config.Size, did func(int64)) func(int64) {
 	limit := rate.NewLimiter(rate.Limit(most), burst)
 	return func(n int64) {
 		did(n)

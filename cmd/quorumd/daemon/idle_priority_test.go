@@ -15,7 +15,7 @@ func TestProgressBeyondTheRateIsDelayedUntilCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := int64(0)
-		did := atMost(ctx, 2<<20, func(n int64) { done += n })
+		did := throttle(ctx, 2<<20, func(n int64) { done += n })
 		began := time.Now()
 		for _, n := range []int64{0, 1 << 20, 19 << 20} {
 			did(n)

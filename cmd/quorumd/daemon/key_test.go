@@ -43,7 +43,7 @@ func TestAKeyReadableByOthersIsLoggedAsAnErrorAndTheAgentStarts(t *testing.T) {
 		}
 		if said := log.String(); strings.Contains(said,
 			"level=ERROR msg=\"configuration error\" problem=\"cluster.tls.key: "+files.Key) != open {
-			t.Errorf("mode %o: the log says %s", mode, said)
+			t.Errorf("mode %o: the log has %s", mode, said)
 		} else if open && os.Geteuid() == 0 && !strings.Contains(said, "chown quorumd: ") {
 			t.Errorf("what root is advised locks the service out: %s", said)
 		}

@@ -98,7 +98,7 @@ func TestOtherHostsReadNothingUnlessTheirNetworkIsAllowed(t *testing.T) {
 				t.Fatalf("the listener is a %T", e.listener)
 			}
 			if got := gated.Allows(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from))); got != want {
-				t.Errorf("metrics.allow %v: a connection from %s is taken: %t", c.allow, from, got)
+				t.Errorf("metrics.allow %v: a connection from %s is accepted: %t", c.allow, from, got)
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func TestListedHostsUseAListenerSeparateFromTheMetrics(t *testing.T) {
 		Bootstrap: config.Bootstrap{Expect: 3, Hosts: []string{"n1=http://192.0.2.1:9381"}, Listen: "127.0.0.1:0"},
 		Timing:    config.Timing{Interval: time.Second, CallTimeout: 10 * time.Second},
 	}
-	post := openFounding(conf, nil)
-	e, err := listenFounding(conf, post, log)
+	post := openBootstrap(conf, nil)
+	e, err := listenBootstrap(conf, post, log)
 	if err != nil {
 		t.Fatal(err)
 	}

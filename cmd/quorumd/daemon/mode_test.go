@@ -58,10 +58,10 @@ func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 		t.Errorf("the agent cannot recognise the refusal: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(d.dir, "lib")); err != nil || len(left) != 0 || d.jobs() != "" {
-		t.Errorf("changed all the same: %v, %v, jobs %q", left, err, d.jobs())
+		t.Errorf("changed anyway: %v, %v, jobs %q", left, err, d.jobs())
 	}
 	if _, err := os.Stat(filepath.Join(d.dir, "outcomes")); err == nil {
-		t.Error("hooks were noted all the same")
+		t.Error("hooks were recorded anyway")
 	}
 
 	d.write(d.hold, hoststate.HoldText)
@@ -116,11 +116,11 @@ func TestAnErrandOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 	d.configure("observe", "etcd@x.service")
 	for _, args := range changes {
 		if code, says := send(args...); code != 1 || !strings.Contains(says, "mode is observe") {
-			t.Errorf("%s ends with %d and says %s", args[0], code, says)
+			t.Errorf("%s ends with %d and prints %s", args[0], code, says)
 		}
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("the data was moved all the same: %v", err)
+		t.Errorf("the data was moved anyway: %v", err)
 	}
 	if code, says := send(datadir.InspectCommand, etcd.DataDir, ""); code != 0 {
 		t.Errorf("the data cannot be looked at in mode observe: %s", says)

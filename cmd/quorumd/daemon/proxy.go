@@ -64,7 +64,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
 		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), Most: most, Spread: proxySpread,
 		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for everything else
-		Elapsed: sinceBoot, Logger: log, Changed: tellStatus(notifier, log),
+		Elapsed: sinceBoot, Logger: log, Changed: statusSetter(notifier, log),
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
 		options.Kept = filepath.Join(dir, keptList)
@@ -114,8 +114,8 @@ func addresses(endpoints []string) []string {
 	return all
 }
 
-// tellStatus sets the status line in systemd whenever it changes.
-func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
+// statusSetter sets the status line in systemd whenever it changes.
+func statusSetter(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 	var last string
 	return func(text string) {
 		if text == last {

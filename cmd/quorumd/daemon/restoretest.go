@@ -22,8 +22,8 @@ import (
 // spoolOf is the directory for snapshots that are being processed on this host.
 func spoolOf(conf config.Config) string { return filepath.Join(conf.Paths.State, "snapshots") }
 
-// lookAtSpool returns a function that reads the state of that directory for restore tests.
-func lookAtSpool(conf config.Config) func() (policy.Spool, error) {
+// spoolReader returns a function that reads the state of that directory for restore tests.
+func spoolReader(conf config.Config) func() (policy.Spool, error) {
 	return func() (policy.Spool, error) {
 		space, err := backup.SpaceOf(conf.Paths.State)
 		if err != nil {
@@ -64,8 +64,8 @@ func slowsEtcd(conf config.Config) bool {
 	return !errors.Is(err, os.ErrNotExist) && sharesDisk(conf)
 }
 
-// drill runs a restore test of the named snapshot, or of the newest, and records the result in the store.
-func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
+// testRestore runs a restore test of the named snapshot, or of the newest, and records the result in the store.
+func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, error) {
 	m, err := j.manifest(ctx, name)
 	if err != nil {
 		return backup.Outcome{}, err
@@ -91,8 +91,8 @@ func unproven(err error) (backup.Outcome, error) {
 	return backup.Outcome{}, err
 }
 
-// sweepDrill removes what a restore test has left that was killed with this host's agent.
-func sweepDrill(conf config.Config, log *slog.Logger) {
+// sweepRestoreTest removes what a restore test has left that was killed with this host's agent.
+func sweepRestoreTest(conf config.Config, log *slog.Logger) {
 	if err := restoretest.Sweep(spoolOf(conf)); err != nil {
 		log.Warn("cannot remove the remains of a restore test", "error", err, "remedy",
 			"rm -r "+filepath.Join(spoolOf(conf), "drill"))
@@ -105,14 +105,15 @@ const (
 	tidyFor = 10 * time.Second
 )
 
-// tidyDrill removes what a restore test has left that has just ended. Its etcd may end a moment later than its child.
-func tidyDrill(conf config.Config, log *slog.Logger) {
+// tidyRestoreTest removes what a restore test has left that has just ended. Its etcd may end a moment later than its
+// child.
+func tidyRestoreTest(conf config.Config, log *slog.Logger) {
 	limit := time.NewTimer(tidyFor)
 	defer limit.Stop()
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	for {
-		sweepDrill(conf, log)
+		sweepRestoreTest(conf, log)
 		if _, err := os.Lstat(filepath.Join(spoolOf(conf), "drill")); err != nil {
 			return
 		}

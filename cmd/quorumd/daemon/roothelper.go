@@ -31,8 +31,8 @@ func ordersTo(opt Options) *roothelper.Client {
 	return &roothelper.Client{Socket: opt.Helper, Agent: agentOf(opt.Config)}
 }
 
-// holdOf returns the start guard of etcd's unit; nil if the agent's own child runs etcd.
-func holdOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard {
+// startGuardOf returns the start guard of etcd's unit; nil if the agent's own child runs etcd.
+func startGuardOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard {
 	if conf.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
@@ -40,18 +40,18 @@ func holdOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard 
 	if orders == nil {
 		return own
 	}
-	return orderedHold{own, orders}
+	return orderedStartGuard{own, orders}
 }
 
-// orderedHold is a file that every user may see and only root makes.
-type orderedHold struct {
+// orderedStartGuard is a file that every user may see and only root makes.
+type orderedStartGuard struct {
 	hoststate.StartGuardFile
 	orders *roothelper.Client
 }
 
 // SetStartGuard orders root to make the file, or to remove it, unless it is already so: an order takes time, and a step
 // has little.
-func (h orderedHold) SetStartGuard(ctx context.Context, held bool) error {
+func (h orderedStartGuard) SetStartGuard(ctx context.Context, held bool) error {
 	if is, known := h.StartGuarded(); known && is == held {
 		return nil
 	}

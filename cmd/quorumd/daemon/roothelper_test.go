@@ -249,7 +249,7 @@ func TestAnErrandUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := allowed("quorumd", good...); err == nil {
-		t.Error("a configuration is taken that anybody can exchange")
+		t.Error("a configuration is accepted that any user can exchange")
 	}
 }
 
@@ -288,7 +288,7 @@ func TestAStartGuardThatIsAlreadySetNeedsNoOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := hoststate.StartGuardFile{Files: hoststate.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
-	hold := orderedHold{file, &roothelper.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
+	hold := orderedStartGuard{file, &roothelper.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
 	for _, held := range []bool{false, true} {
 		if err := file.SetStartGuard(t.Context(), held); err != nil {
 			t.Fatal(err)
