@@ -102,16 +102,16 @@ $(MD2MAN): packaging/tools/go.mod
 # Tests write to the checkout, which has space: /tmp is often small, or memory.
 TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
-# Tests that take minutes for a reason: large fleets, old seeds of the simulation, faults at every step of every operation.
+# What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
 	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
 	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder|TestNothingIsOverdueThatStillWaitsForItsTurn
-# Tests that take minutes under the race detector and add nothing to smaller ones there, or check a time.
+# What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
 RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHostsThatWereStartedTogetherDriftApart|$\
 	TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver|TestAStepInALargeFleetIsDecidedOnWhatIsSoNow|$\
 	TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet|$\
 	TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody
-# Tests that take a minute each on an idle machine, too long for a first run: CI has a step for them.
+# What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
 MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestEveryMistakeIsCaughtWithThePromiseThatItBreaks|TestWhatWorldsForgetDecidesNothing|$\
 	TestAnEventDoesToEtcdWhatItsOperationDoes|$\
@@ -125,7 +125,7 @@ MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
 	TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet|$\
 	TestHostsJoinOverTLSAndReloadReplacedCertificates|$\
 	TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne|$\
-	TestQuorumdNamesTheEtcdRoleItNeedsAndWorksWithIt
+	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without the tests of test-matrix. No comment at the end of the line: the space before it would be part of the last name.
@@ -253,7 +253,7 @@ model: ## explore the policy exhaustively, and check that every seeded mistake i
 model-deep: ## larger scopes, each to its fixpoint or to 20 million states
 	GOMEMLIMIT=12GiB $(GO) run ./contrib/model -deep -states 20000000
 
-# HOURS is the only setting for many seeds; SEED prints the story of one.
+# Seeds take no other flags than hours; a story is told with SEED.
 SIM = $(GO) test -count=1 -timeout 5h -v -run 'Whatever|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
 
 sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 prints one story
