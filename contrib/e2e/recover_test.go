@@ -51,21 +51,21 @@ func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 	return w.planned(recovery.Wish{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
 }
 
-func (w *world) planned(request recovery.Wish, hosts ...*host) recovery.Plan {
+func (w *world) planned(wish recovery.Wish, hosts ...*host) recovery.Plan {
 	w.t.Helper()
 	var all []recovery.Facts
 	for _, h := range hosts {
 		all = append(all, h.facts())
 	}
-	request.Cluster, request.At = clusterName, time.Now()
-	if gone := request.Gone; len(gone) > 0 {
+	wish.Cluster, wish.At = clusterName, time.Now()
+	if gone := wish.Gone; len(gone) > 0 {
 		if _, err := recovery.NewPlan(all, recovery.Wish{
-			Cluster: clusterName, At: time.Now(), ID: request.ID, New: 1,
+			Cluster: clusterName, At: time.Now(), ID: wish.ID, New: 1,
 		}); err == nil || !strings.Contains(err.Error(), "--gone "+strings.Join(gone, ",")) {
 			w.t.Errorf("a plan that does not name the hosts that are gone: %v", err)
 		}
 	}
-	p, err := recovery.NewPlan(all, request)
+	p, err := recovery.NewPlan(all, wish)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,15 +211,13 @@ func (w *world) refusedWhileHealthy() recovery.Plan {
 	if err != nil || !f.Quorum {
 		w.t.Fatalf("a host of a healthy cluster reports %+v: %v", f, err)
 	}
-	request := recovery.Wish{
-		Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2,
-	}
-	_, err = recovery.NewPlan([]recovery.Facts{f}, request)
+	wish := recovery.Wish{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
+	_, err = recovery.NewPlan([]recovery.Facts{f}, wish)
 	if err == nil || !strings.Contains(err.Error(), "sees a quorum") {
 		w.t.Errorf("a plan for a healthy cluster: %v", err)
 	}
 	f.Quorum = false
-	p, err := recovery.NewPlan([]recovery.Facts{f.Sealed()}, request)
+	p, err := recovery.NewPlan([]recovery.Facts{f.Sealed()}, wish)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -367,8 +367,8 @@ func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Runner
 	})
 }
 
-// readiness tells systemd after the first full round that the agent is ready, and after every round that the loop is
-// alive.
+// readiness tells systemd after the first full round that the agent is ready, and after every
+// round that the loop is alive.
 func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Verdict) {
 	var once sync.Once
 	return func(d policy.Decision, v health.Verdict) {
