@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// slowBefore is how long writes are measured before the disk is slow, and slowLater how long afterwards.
+	// slowBefore is how long writes are measured, before the disk is slow and again afterwards.
 	slowBefore = 15 * time.Second
-	// slowSettled is how long after the leadership has moved they are measured again, and slowLeads how long after the
-	// fault if nothing moves it.
+	// slowSettled is the pause between the leadership transfer and the second measurement. Without quorumd there is no
+	// transfer, and the row waits slowLeads instead.
 	slowSettled = 15 * time.Second
 	slowLeads   = 30 * time.Second
 	// givesWayBound is how long a slow disk may lead before the row fails.
@@ -147,7 +147,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	return v, nil
 }
 
-// slowed writes through all members but the first, before its disk is slow and after led has returned.
+// slowed measures writes through all members but the first, before its disk is slow and after led has returned.
 func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error) (values, error) {
 	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: endpoints[1:], Rate: 50})
 	if err != nil {

@@ -225,7 +225,7 @@ func (h *Host) supervise(groups []string, console *os.File) {
 			fmt.Fprintf(console, "lab: cannot boot: %v\n", err)
 			return
 		}
-		_ = cmd.Wait() // the state has it
+		_ = cmd.Wait() // ProcessState has the result
 		fmt.Fprintf(console, "lab: %s ended: %v\n", h.Name, cmd.ProcessState)
 		h.mu.Lock()
 		h.supervisor = 0

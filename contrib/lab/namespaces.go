@@ -86,7 +86,7 @@ func outside(dir string) (code int, err error) {
 			_ = cmd.Process.Kill() // it has ended if this fails
 		}
 	}()
-	_ = cmd.Wait() // the state has it
+	_ = cmd.Wait() // ProcessState has the result
 	if code = cmd.ProcessState.ExitCode(); code < 0 {
 		code = 128 + int(syscall.SIGTERM)
 	}

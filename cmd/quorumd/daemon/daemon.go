@@ -175,7 +175,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
-	_ = ending(ctx, notifier) // systemd may not be there
+	_ = ending(ctx, notifier) // the agent ends anyway
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
 }
