@@ -38,7 +38,7 @@ func (r *rotation) open() *pki.Directory {
 	return a
 }
 
-// look checks every member, by way of the first, and returns how many client ports refused a certificate. Peer ports
+// look checks every member, through the first, and returns how many client ports refused a certificate. Peer ports
 // refuse agents, too: see complaints.
 func (r *rotation) look() (refused int) {
 	r.t.Helper()

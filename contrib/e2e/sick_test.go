@@ -156,7 +156,7 @@ func (s *sickWorld) ordered(want ...policy.StepKind) {
 		}
 	}
 	if len(want) > 0 {
-		s.t.Errorf("there was no %s in its order: %q", want[0], steps)
+		s.t.Errorf("%s is missing or out of order: %q", want[0], steps)
 	}
 	if !strings.Contains(ended, "JOINED: ") || !strings.Contains(ended, "in place of n3") {
 		s.t.Errorf("the history has %q", ended)

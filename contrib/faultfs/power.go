@@ -29,7 +29,7 @@ type power struct {
 	mu    sync.Mutex
 	keep  string // holds removed files by another name, on the file system of the data
 	kept  int
-	names []change // of directories, in their order
+	names []change // in directories, in order
 	files map[uint64]*unsynced
 	off   bool
 }
