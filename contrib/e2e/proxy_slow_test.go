@@ -45,7 +45,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.rolesAgree()
 	w.lead(n1)
-	w.eventually("n3 is well", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
+	w.eventually("n3 is healthy", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
 	w.eventually("n1 lists three voters", func() bool { return w.listed(n1, 3) })
 	said := proxyProcess(t, n1.ConfigPath(), listen)
 

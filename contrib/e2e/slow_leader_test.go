@@ -41,7 +41,7 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	w.bootstrap()
 	w.verify(3, 0)
 	w.lead(n1)
-	w.eventually("n1 is well", func() bool { s, ok := n1.status(); return ok && s.Health.State == "OK" })
+	w.eventually("n1 is healthy", func() bool { s, ok := n1.status(); return ok && s.Health.State == "OK" })
 
 	n1.running = false
 	ctx, cancel := context.WithTimeout(t.Context(), bound)

@@ -21,7 +21,7 @@ type cut struct {
 }
 
 func (f *fleet) cuts() []cut {
-	return []cut{{"is not heard", f.Mute}, {"hears nothing", f.Deafen}, {"is cut off", f.Isolate}}
+	return []cut{{"cannot send", f.Mute}, {"cannot receive", f.Deafen}, {"is cut off", f.Isolate}}
 }
 
 // TestNoHostActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes continue without the host, no

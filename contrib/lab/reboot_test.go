@@ -78,7 +78,7 @@ func (f *fleet) setCooldown(h *lab.Host) {
 // allowed.
 func (f *fleet) waitHealthy() {
 	f.t.Helper()
-	f.eventually("all are well", func() bool {
+	f.eventually("all are healthy", func() bool {
 		for _, h := range f.Hosts {
 			if s, ok := f.status(h); !ok || s.Health.State != "OK" && s.Role != control.RoleSpare {
 				return false

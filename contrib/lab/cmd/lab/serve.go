@@ -112,14 +112,14 @@ func commands() []command {
 			return h.Reboot(ctx)
 		})},
 		{
-			"cut", "HOST HOST", "the second no longer hears the first",
+			"cut", "HOST HOST", "drop packets from the first to the second",
 			func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
 				return "", l.Cut(ctx, hosts[0], hosts[1])
 			},
 		},
 		{"isolate", "HOST", "cut it off from all others", part((*lab.Lab).Isolate)},
-		{"mute", "HOST", "it receives everything, but its packets are lost", part((*lab.Lab).Mute)},
-		{"deafen", "HOST", "its packets arrive, but it receives nothing", part((*lab.Lab).Deafen)},
+		{"mute", "HOST", "drop all packets that it sends", part((*lab.Lab).Mute)},
+		{"deafen", "HOST", "drop all packets to it", part((*lab.Lab).Deafen)},
 		{"heal", "", "end all cuts", func(ctx context.Context, l *lab.Lab, _ []*lab.Host, _ []string) (string, error) {
 			return "", l.Heal(ctx)
 		}},
