@@ -1,5 +1,5 @@
 # quorumd: `make help` lists what there is to make.
-# All that is built or fetched lies in bin/ and .cache/; `make clean` removes both.
+# Everything that is built or fetched is in bin/ and .cache/; `make clean` removes both.
 
 GO      ?= go
 GOTEST  ?= $(GO) test
@@ -18,17 +18,17 @@ JSONNET_VERSION := v0.22.0
 ETCD_MIXIN_VERSION := v3.6.14
 
 export CGO_ENABLED ?= 0
-# Without -trimpath, with which packages are built: so the tests need not compile all of it once more.
+# Without -trimpath, which only the packages are built with: so tests reuse the compiled code.
 BUILDFLAGS := -buildvcs=false
 BUILD := $(GO) build $(BUILDFLAGS)
 
-# The end-to-end tests have the machine to themselves: they are about times.
+# The end-to-end tests run alone, because they check times.
 E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
 
-# An old Go would answer with an error about a flag that it does not know.
+# An old Go would only report an unknown flag.
 ifneq ($(filter-out help clean,$(or $(MAKECMDGOALS),help)),)
 GO_MISSING := $(shell contrib/need-go.sh "$(GO)")
 ifneq ($(GO_MISSING),)
@@ -46,7 +46,7 @@ build: bin/quorumd bin/quorumctl ## build quorumd and quorumctl into bin/
 bin/quorumd bin/quorumctl: bin/%: FORCE
 	$(BUILD) -ldflags "-s -w -X github.com/prometheus/common/version.Version=$(VERSION)" -o $@ ./cmd/$*
 
-# A version of a package orders: a release by its tag, anything else by its day, below every release.
+# Package versions sort: a release has its tag, anything else its commit date, below every release.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 PACKAGE_VERSION ?= $(shell git describe --tags --exact-match --match 'v*' 2>/dev/null | sed 's/^v//; s/-/~/g' | grep . || \
   TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M%S --format='0.0.0~git%cd.%h' --abbrev=7 2>/dev/null)
@@ -64,11 +64,11 @@ packages: package-version $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64,
 etcd-package: $(NFPM) $(MD2MAN) ## deb and rpm of the pinned etcd with a hardened unit, for hosts whose distribution's is too old
 	$(GO) run ./packaging/build -package etcd -stage $(CACHE)/packaging/stage-etcd -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
-# Built three times: as a first version, once more to compare, and as the version to upgrade to.
+# Built three times: as a first version, again for comparison, and as the version to upgrade to.
 PK      := $(CACHE)/packaging
 PACKAGE  = $(GO) run ./packaging/build -nfpm $(NFPM) -md2man $(MD2MAN)
 
-# Of the packages' tests: what reboots a host a dozen times.
+# Tests of the packages that reboot a host a dozen times.
 NIGHTLY_PACKAGES := TestAnEtcdWithDataStartsAtEveryBoot
 
 test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run); SHORT=1
@@ -79,7 +79,7 @@ test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the 
 	$(PACKAGE) -package etcd -stage $(PK)/stage-etcd -out $(PK)/own -arch amd64
 	$(GOTEST) -count=1 -timeout 15m -tags packages $(if $(SHORT),-skip '$(NIGHTLY_PACKAGES)') -v ./packaging
 
-# Debian 12, the oldest that the packages are for, and 13, on which the attacks are tried as well.
+# Debian 12, the oldest that the packages support, and 13, on which the attacks run as well.
 $(PK)/root: SUITE := bookworm
 $(PK)/root-trixie: SUITE := trixie
 $(PK)/root $(PK)/root-trixie:
@@ -99,7 +99,7 @@ $(NFPM): packaging/tools/go.mod
 $(MD2MAN): packaging/tools/go.mod
 	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/cpuguy83/go-md2man/v2
 
-# What tests write lies in the checkout, where there is room: /tmp is often small, or memory.
+# Tests write to the checkout, which has space: /tmp is often small, or memory.
 TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
@@ -119,72 +119,72 @@ MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestAStoryWithQuorumLossIsReproducible|TestAFlappingVoterIsReplacedAtMostOnceInAnHour|$\
 	TestTwoFlappingVotersReplaceEachOtherLessAndLessOften|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
-	TestAVoterThatIsCutOffAndServesIsNeverCalledDead|TestThreeVotersChangeToAnotherAuthorityUnderWrites|$\
-	TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites|$\
-	TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd|$\
-	TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns|$\
-	TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced|$\
-	TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll|$\
+	TestACutOffVoterThatServesIsNeverCalledDead|TestThreeVotersRotateTheCAUnderWrites|$\
+	TestThreeVotersWithOneCAGetAPeerCAUnderWrites|$\
+	TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime|$\
+	TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet|$\
+	TestHostsJoinOverTLSAndReloadReplacedCertificates|$\
+	TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne|$\
 	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
 LONG_SIM    := TestEverySeededMistakeIsFound|TestRegressionSeedsFindNothing
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
-# Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
+# Without the tests of test-matrix. No comment at the end of the line: the space before it would be part of the last name.
 LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|')
 NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
-# Of the long ones: what takes minutes, and whose like is played with fewer hosts or a follower in its place.
-NIGHTLY_LONG := TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
-	TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside|$\
-	TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne|TestEachHostTellsTheOthersWhomItReaches|$\
-	TestWhileAnAlarmStandsNoDeadVoterIsRemoved
-# Of the lab: what takes longest, and strikes where other tests of it strike less hard.
+# Long tests that take minutes, and that have a variant with fewer hosts or with a follower.
+NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
+	TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside|$\
+	TestASpareReplacesADeadLeaderWhichReturnsAsASpare|TestEveryHostReportsWhichMembersItReaches|$\
+	TestNoDeadVoterIsRemovedWhileAnAlarmIsActive
+# The longest tests of the lab, whose faults other tests cover in a milder form.
 NIGHTLY_LAB := TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
-	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
-	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite|$\
+	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestACutOffJoinerBlocksNoOtherHostForGood|$\
+	TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased|TestARolloutOverFiveVotersFailsNoWrite|$\
 	TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown|$\
-	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
-	TestAMinorityWithOldWordsOfADeadVoterRemovesNobody|$\
-	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
-	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
-	TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby|$\
-	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands|$\
-	TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates|$\
-	TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword|$\
-	TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands|$\
-	TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan|$\
-	TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster
+	TestASpareReplacesADeadFollowerAndThenADeadLeader|TestAVoterThatAnyHostReachesIsNeverReplaced|$\
+	TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter|$\
+	TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain|$\
+	TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne|$\
+	TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby|$\
+	TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands|$\
+	TestDebian13AuthenticatesUsersByCertificate|$\
+	TestDebian11AuthenticatesQuorumdByPassword|$\
+	TestQuorumLossOfFiveIsRecoveredByTheThreeDocumentedCommands|$\
+	TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses|$\
+	TestAClusterSurvivesTenShutdownsAndStartsOfAllHosts
 
-# Of the tests with a slow disk: those that take longest.
-NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
-	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain|$\
-	TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute|$\
-	TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce|TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays|$\
-	TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack|$\
-	TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace|TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore|$\
-	TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack
+# The longest tests with a slow disk.
+NIGHTLY_FAULTS := TestASpareReplacesAFollowerWithASlowDisk|$\
+	TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone|TestASurplusVoterWhoseDiskHasRecoveredIsReported|$\
+	TestASpareReplacesAFollowerWithAHungDiskAfterAMinute|$\
+	TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce|TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays|$\
+	TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk|$\
+	TestASpareReplacesAStandbyWithAnUnhealthyDisk|TestALeaderWithAnAlmostStuckDiskLosesLeadership|$\
+	TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
-	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
-	@# make lint vets. The time is for a test that hangs: on a busy machine a package may take half an hour.
+	@# More packages at once than CPUs: many wait for an etcd, a timeout or a program, and not for a CPU.
+	@# make lint vets. The timeout is for a test that hangs: on a busy machine a package may take half an hour.
 	@echo 'unit tests of $(words $(UNIT)) packages; tests that take minutes: make test-more, make test-long'
 	@$(TESTS) $(GOTEST) -p 6 -vet=off -timeout 1h -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT) || red='unit tests'; \
 	echo 'end-to-end tests: real agents and real etcd on loopback'; \
 	$(TESTS) $(GOTEST) -vet=off -timeout 1h -skip '$(MORE)' $(E2E) || red="$${red:+$$red and }end-to-end tests"; \
 	[ -z "$$red" ] || { echo "red: $$red"; exit 1; }
 
-test-more: etcd build ## what takes a minute each: scopes of the model, lost majorities, cuts, another authority, kubelets
+test-more: etcd build ## tests of a minute each: scopes of the model, quorum loss, partitions, CA rotation, kubelets
 	$(TESTS) $(GOTEST) -p 1 -timeout 15m -run '^($(MORE))$$' ./agent/policy/model ./agent/sim ./health $(E2E)
 
-test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at every step
+test-long: etcd build ## the longest tests: fleets of hundreds, faults at every step
 	$(TESTS) $(GOTEST) -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
 	$(GOTEST) -timeout 10m -tags long -run 'AWeekOf' ./health
 	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' -skip '$(NIGHTLY_LONG)' $(E2E)
 
-test-root: etcd build ## what only root can try: to be somebody else (needs root, and Debian's monitoring-plugins-basic)
+test-root: etcd build ## tests with other users (needs root, and Debian's monitoring-plugins-basic)
 	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed|Debian' ./contrib/e2e ./agent/fileaccess ./agent/externalcheck ./systemd/roothelper
 
 test-race: etcd build ## the same under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
-	@# Package health is pure judgement: it starts no goroutine, and takes four minutes under it.
+	@# Package health starts no goroutine, and takes four minutes under the race detector.
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
 ifndef SHORT
@@ -210,24 +210,24 @@ test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, whic
 $(CACHE)/s3/versitygw: contrib/s3/go.mod
 	$(GO) build -C contrib/s3 $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/versity/versitygw/cmd/versitygw
 
-fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
+fault-table: etcd build $(CACHE)/faultfs ## inject every fault, and write the findings to contrib/faults/FAULTS.md (needs root)
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 45m -tags 'faultfs long' -run InTime -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
-vm: build $(CACHE)/faultfs $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
+vm: build $(CACHE)/faultfs $(CACHE)/vm/initrd ## inject the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -tags vm -run Machine -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
-test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## the alerts and the dashboard: against series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alert-tests.md
+test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## test the alerts and the dashboard: on series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alert-tests.md
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml quorumd.rules.weeks.test.yaml
 	$(PROMTOOL) check rules $(MIXIN)
 	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'prometheus faultfs' -run ARealPrometheus $(E2E) $(if $(UPDATE),-update)
 
-# promtool and amtool are taken out of Debian's packages, which would also start a server.
+# promtool and amtool are extracted from Debian's packages: an installation would also start a server.
 $(PROMTOOL): DEBIAN := prometheus
 $(AMTOOL): DEBIAN := prometheus-alertmanager
 $(PROMTOOL) $(AMTOOL):
@@ -244,10 +244,10 @@ $(MIXIN): $(JSONNET)
 $(JSONNET):
 	GOBIN=$(dir $@) $(GO) install github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION)
 
-test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
+test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (needs an idle machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e
 
-model: ## explore the policy exhaustively, and look whether every seeded mistake is found; SHORT=1 without the largest scopes
+model: ## explore the policy exhaustively, and check that every seeded mistake is found; SHORT=1 without the largest scopes
 	$(GO) run ./contrib/model $(if $(SHORT),-short)
 
 model-deep: ## larger scopes, each to its fixpoint or to 20 million states
@@ -256,17 +256,17 @@ model-deep: ## larger scopes, each to its fixpoint or to 20 million states
 # Seeds take no other flags than hours; a story is told with SEED.
 SIM = $(GO) test -count=1 -timeout 5h -v -run 'HostsWithExternalEtcds|NoFaultBreaks|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
 
-sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 tells one story
+sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 prints one story
 ifdef SEED
 	@$(GO) test -count=1 -v -run StoryOfOneSeed ./agent/sim -args -sim.seed=$(SEED)
 else
 	GOGC=off GOMEMLIMIT=1500MiB $(SIM)
 endif
 
-sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000
+sim-fleet: ## measure the load of a fleet on etcd, idle and when a place becomes free: SPARES=2000
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
-nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
+nightly: model-deep etcd build $(CACHE)/faultfs ## everything that is too slow for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -count=1 -timeout 120m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 150m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 15m -tags 'long faultfs' -run UnsyncedWritesWereLost $(E2E)
@@ -288,17 +288,17 @@ nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every ch
 	$(MAKE) lab-restarts
 	contrib/anywhere
 
-mutants: ## change the policy in one place at a time, and look whether its tests notice: EVERY=6 of them, ONLY='quorum.go'
+mutants: ## change the policy in one place at a time, and check that its tests notice: EVERY=6 of them, ONLY='quorum.go'
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
 
-test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1 PART=3m RUN=Lease
+test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## compare the model of etcd with etcd 3.5 and 3.6; DEEP=1 PART=3m RUN=Lease
 	$(TESTS) $(GOTEST) -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run '$(or $(RUN),RealEtcd|Lie|Lease)' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h) $(if $(PART),-args -part $(PART))
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GOTEST) -count=1 -timeout 10m -tags systemdtest ./systemd
 
-# On a busy machine the end of its time may fail a target that has found nothing ("context deadline exceeded"). So what
-# fails is played once more: an input that was found to fail lies in testdata by then, and fails again.
+# On a busy machine a target may fail at the end of its time without a finding ("context deadline exceeded"). So a failed
+# target runs once more: an input that was found to fail is in testdata by then, and fails again.
 fuzz: ## every fuzz target for FUZZTIME (30s), two at a time
 	@for package in $$($(GO) list ./...); do \
 	  $(GO) test -list '^Fuzz' $$package | sed -n "s|^Fuzz.*|$$package &|p"; \
@@ -313,7 +313,7 @@ LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE
 lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1 ROUNDS=8
 	$(GOTEST) -count=1 -timeout 60m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab -args $(if $(LANES),-lab.lanes=$(LANES)) $(if $(ROUNDS),-lab.rounds=$(ROUNDS))
 
-lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all is restarted and rebooted, ROUNDS=20 times; wants a quiet machine
+lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all hosts are restarted and rebooted, ROUNDS=20 times; needs an idle machine
 	$(GO) test -count=1 -timeout 90m -tags lab -run 'Rollout' -v ./contrib/lab -args -lab.lanes=1 -lab.rounds=$(or $(ROUNDS),20)
 
 lab-packages: $(NFPM) $(MD2MAN)
@@ -322,14 +322,14 @@ lab-packages: $(NFPM) $(MD2MAN)
 	$(LAB_PACKAGE) -version 0.0.2 -out $(LAB)/packages/next
 	$(LAB_PACKAGE) -package etcd -stage $(CACHE)/packaging/stage-etcd -out $(LAB)/packages/etcd
 
-lab-up: lab-packages etcd $(CACHE)/faultfs ## boot five hosts with quorumd, to look at and to do harm to (needs root)
+lab-up: lab-packages etcd $(CACHE)/faultfs ## boot five hosts with quorumd, to inspect and to break (needs root)
 	$(BUILD) -o bin/lab ./contrib/lab/cmd/lab
 	$(LAB_COMMAND) up
 
 lab-shell: ## a shell on a host of the lab: HOST=n2
 	@bin/lab -dir $(LAB) shell $(or $(HOST),n1)
 
-lab-do: ## do harm to a host of the lab: DO="off n2"; without DO, what there is
+lab-do: ## break a host of the lab: DO="off n2"; without DO, list the commands
 	@bin/lab -dir $(LAB) do $(DO)
 
 lab-down: ## end the lab
@@ -340,17 +340,17 @@ demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
 
-# Without the module proxy there is no node_exporter, and its column of one row says so.
+# Without the module proxy there is no node_exporter, and one row has no figures for it.
 NODE_EXPORTER := $(CACHE)/bench/node_exporter
 
-bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## what contrib/docs claims, each figure beside the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
+bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## measure what contrib/docs claims, compared with the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
 	@$(MAKE) --no-print-directory $(NODE_EXPORTER) || echo "bench: no node_exporter to compare with"
 	$(BUILD) -o bin/bench ./contrib/bench
 	bin/bench -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -exporter $(NODE_EXPORTER) \
 	  -faultfs $(CACHE)/faultfs -dir $(CACHE)/bench \
 	  -rows '$(ROWS)' -sizes '$(SIZES)' -rounds $(or $(ROUNDS),1) $(if $(QUICK),-quick) $(if $(JSON),-json '$(JSON)')
 
-bench-compare: ## two files of make bench JSON=FILE beside each other: OLD=old.json NEW=new.json
+bench-compare: ## compare two files of make bench JSON=FILE: OLD=old.json NEW=new.json
 	@$(GO) run ./contrib/bench -compare '$(OLD)' '$(NEW)'
 
 $(NODE_EXPORTER): contrib/bench/exporter/go.mod
@@ -361,7 +361,7 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet -tags 'long nightly faultfs prometheus lab root slow realetcd packages systemdtest vm s3' ./...
 	$(LINT) run ./...
 
-# Of the modules whose programs are shipped: quorumd's, and that of the etcd in package quorumd-etcd.
+# The modules of the shipped programs: quorumd's, and that of the etcd in package quorumd-etcd.
 vulncheck: $(VULNCHECK) ## check shipped programs for known vulnerabilities; VULNDB=URL of another database
 	VULNDB='$(VULNDB)' contrib/vulncheck/check.sh $(VULNCHECK) . contrib/etcd/v3.6
 

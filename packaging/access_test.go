@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
+func TestMembersOfTheAdminGroupMayMakeChangesAndReadNoSecrets(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")
@@ -21,7 +21,7 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 		return h.try("setpriv --reuid=" + user + " --regid=" + user + " --init-groups " + command)
 	}
 	if out, err := as("anna", "quorumctl pause --reason audit --for 1m"); err != nil {
-		t.Errorf("a member of quorumd-admin may not pause: %s", out)
+		t.Errorf("a member of quorumd-admin cannot pause: %s", out)
 	}
 	for _, user := range []string{"bert", "other"} {
 		out, err := as(user, "quorumctl resume")
@@ -32,11 +32,11 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 		}
 	}
 	if owned := h.run("find / -xdev -group quorumd-admin -not -path '/proc/*' 2>/dev/null"); owned != "" {
-		t.Errorf("the group of people owns %s", owned)
+		t.Errorf("the admin group owns %s", owned)
 	}
 }
 
-func TestTheKeyIsLookedAtWithTheEyesOfTheServiceAndOfOthers(t *testing.T) {
+func TestConfigCheckReportsWhoCanReadTheKey(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb; useradd -G quorumd bert; mkdir /etc/quorumd/pki; echo none " +
@@ -60,6 +60,6 @@ func TestTheKeyIsLookedAtWithTheEyesOfTheServiceAndOfOthers(t *testing.T) {
 			" && chmod 0400 "+key)
 	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key +
 		"; quorumctl config check"); strings.Contains(out, "open to") || strings.Contains(out, "permission denied") {
-		t.Errorf("the key that is as it says: %s", out)
+		t.Errorf("after the advised command: %s", out)
 	}
 }

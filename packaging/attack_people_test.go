@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// rooted reports what root left behind that an attacker asked for, and fails the test.
+// rooted fails the test if root has created what an attacker asked for.
 func (h *host) rooted(after string) {
 	h.t.Helper()
 	if out, err := h.try("ls /root-was-here*"); err == nil {
@@ -22,7 +22,7 @@ func (h *host) rooted(after string) {
 	}
 }
 
-// evil is a program of an attacker, where the attacker can put it.
+// evil creates a program of an attacker, where the attacker can put it.
 const evil = `mkdir -p /tmp/evil && printf '#!/bin/sh\nid -u >/root-was-here\n' >/tmp/evil/run && chmod -R 0755 /tmp/evil; touch /marker`
 
 func TestAMemberOfTheAdminGroupIsNotRoot(t *testing.T) { onEachDebian(t, attackFromAdminGroup) }
@@ -34,7 +34,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	h.run("mkdir -p /etc/quorumd/hooks/before.d && printf '#!/bin/sh\nenv\n' >/etc/quorumd/hooks/before.d/env && " +
 		"chmod 0755 /etc/quorumd/hooks/before.d/env")
 	const anna = "setpriv --reuid=anna --regid=anna --init-groups "
-	h.expect(anna+"quorumctl pause --reason audit --for 1m && "+anna+"quorumctl resume", "") // what the group is for
+	h.expect(anna+"quorumctl pause --reason audit --for 1m && "+anna+"quorumctl resume", "") // the purpose of the group
 	for _, script := range []string{
 		"touch /etc/quorumd/x", "touch /etc/quorumd/hooks/before.d/x", "touch /var/lib/quorumd/x",
 		"touch /var/lib/quorumd-etcd/x", "mkdir -p /run/quorumd-hooks/x", "touch /run/quorumd/x", "ls /var/lib/etcd/default",
@@ -42,14 +42,14 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		"systemctl --no-ask-password stop quorumd", "systemctl --no-ask-password start quorumd-hooks@before.service",
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,
 		"/usr/bin/quorumd send-errand /run/quorumd-errand.sock quorumd move-data-aside /var/lib/etcd/default \"\"",
-		// programs that are none of root's, by every name that leads to them
+		// programs that are not root's, by every name that leads to them
 		"quorumctl rollout start command ../../../../tmp/evil/run --reason x",
 		"quorumctl rollout start command /tmp/evil/run --reason x", "quorumctl rollout start command .. --reason x",
 		"quorumctl rollout start command run --reason x", "quorumctl cycle --command ../../../../tmp/evil/run --reason x --yes",
-		// a recovery while the cluster is well, of a plan that is made up, and of another's
+		// a recovery while the cluster is healthy, from an invented plan and from a file of another user
 		"echo {} >/tmp/p && quorumctl recover apply /tmp/p --yes",
 		"quorumctl recover apply /etc/shadow --yes", "quorumctl recover apply /dev/zero --yes",
-		// a restore from a place of the attacker's
+		// a restore from a file of the attacker's
 		"quorumctl recover plan --from-snapshot /tmp/evil/run --cluster prod --out /etc/quorumd/plan.json /dev/null",
 	} {
 		if out, err := h.try("cd /tmp && timeout 30 " + anna + "sh -c '" + script + "'"); err == nil {
@@ -58,7 +58,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	}
 	h.rooted("what was refused")
 
-	// What the member may say reaches a hook of root's as a value, and never as a program or a variable of its own.
+	// The member's text reaches a hook of root's as a value, and never as a program or as a variable of its own.
 	said := "$(touch /root-was-here1) `touch /root-was-here2`; touch /root-was-here3\nLD_PRELOAD=/tmp/evil/x.so"
 	h.run(`printf '%s' '` + said + `' >/tmp/reason`)
 	if out, err := h.try(anna + `sh -c 'quorumctl cycle --reason "$(cat /tmp/reason)"'`); err != nil {
@@ -75,7 +75,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	h.expect("ps -o user= -p $(systemctl show --value -p MainPID etcd)", "etcd")
 }
 
-func TestTheProxyAndFleetLockTakeNothingFromOtherMachinesAndStandUpToWhatLiesBesideThem(t *testing.T) {
+func TestTheProxyAndFleetLockRefuseOtherMachinesAndMaliciousInput(t *testing.T) {
 	onEachDebian(t, attackListeners)
 }
 
@@ -91,7 +91,7 @@ func attackListeners(t *testing.T, h *host) {
 		})
 	}
 	served("its start")
-	// 23790, 9380 and 9379, of the loopback alone: in /proc/net/tcp in hexadecimal
+	// 23790, 9380 and 9379, on the loopback alone: /proc/net/tcp shows them in hexadecimal
 	if open := h.run("cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}' | grep -E ':(5CEE|24A4|24A3)$' | " +
 		"grep -v '^0100007F:' || :"); open != "" {
 		t.Errorf("other machines may connect to %s", open)
@@ -105,7 +105,7 @@ func attackListeners(t *testing.T, h *host) {
 		"mkfifo voters.json", "ln -s /etc/shadow voters.json", "mkdir voters.json", "ln -s voters.json voters.json",
 		"head -c 300000000 /dev/zero >voters.json", "echo [] >voters.json",
 	} {
-		h.run("systemctl kill -s STOP quorumd") // else it writes the list anew at once
+		h.run("systemctl kill -s STOP quorumd") // otherwise it writes the list again at once
 		h.run(attacker + "sh -c 'cd /run/quorumd && rm -rf voters.json && " + lay + "'")
 		served(lay)
 		h.run(attacker + "rm -rf /run/quorumd/voters.json; systemctl kill -s CONT quorumd")

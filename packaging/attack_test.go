@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// attacker is user quorumd as one who has taken the agent over: without a capability, and without a way to more.
+// attacker is user quorumd after a takeover of the agent: without a capability, and without a way to gain one.
 const attacker = "setpriv --reuid=quorumd --regid=quorumd --clear-groups --no-new-privs --inh-caps=-all " +
 	"--bounding-set=-all "
 
-// order says something to root's helper as some user, and fails the test when the answer lacks a text.
+// order sends an order to the root helper as some user, and fails the test if the answer lacks a text.
 func (h *host) order(as, text, want string) {
 	h.t.Helper()
 	out, err := h.try(as + "/pk/load order '" + text + "'")
@@ -25,7 +25,7 @@ func (h *host) order(as, text, want string) {
 	}
 }
 
-// refused fails the test when user quorumd can do something.
+// refused fails the test if user quorumd can do something.
 func (h *host) refused(script string) {
 	h.t.Helper()
 	if out, err := h.try(attacker + "sh -c '" + script + "'"); err == nil {
@@ -33,7 +33,7 @@ func (h *host) refused(script string) {
 	}
 }
 
-// environOf gives what etcd runs with.
+// environOf returns the environment of etcd.
 func (h *host) environOf() string {
 	return h.run("tr '\\0' '\\n' </proc/$(systemctl show --value -p MainPID etcd)/environ")
 }
@@ -68,7 +68,7 @@ func attackEnvironment(t *testing.T, h *host) {
 	h.run(attacker + "rm -f /var/lib/quorumd/etcd.env")
 }
 
-func TestRootsHelperObeysUserQuorumdInItsFewWordsAndNobodyElse(t *testing.T) {
+func TestTheRootHelperObeysOnlyUserQuorumdAndOnlyItsOrders(t *testing.T) {
 	onEachDebian(t, attackHelper)
 }
 
@@ -112,7 +112,7 @@ func attackHelper(t *testing.T, h *host) {
 	if left := h.run("ls -A /var/lib/quorumd-etcd"); left != "" {
 		t.Errorf("what was refused was written: %s", left)
 	}
-	// The kernel says who speaks, also when the owner of the socket opens it for all.
+	// The kernel names the client, also when the owner of the socket opens it for all.
 	h.run(attacker + "chmod 0666 /run/quorumd-helper.sock")
 	h.order("setpriv --reuid=nobody --regid=nogroup --clear-groups ", `{"word":"stop","agent":"quorumd"}`,
 		"may give no orders here")
@@ -126,7 +126,7 @@ func attackHelper(t *testing.T, h *host) {
 	}
 }
 
-func TestInModeObserveUserQuorumdMakesRootAndEtcdsUserChangeNothing(t *testing.T) {
+func TestInModeObserveUserQuorumdCanChangeNothingAsRootOrEtcd(t *testing.T) {
 	onEachDebian(t, attackObserver)
 }
 
@@ -213,7 +213,7 @@ func attackUnits(t *testing.T, h *host) {
 	}
 }
 
-func TestARemovalAndAPurgeFollowNothingThatUserQuorumdHasLaid(t *testing.T) {
+func TestRemovalAndPurgeFollowNoLinkOfUserQuorumd(t *testing.T) {
 	onEachDebian(t, attackRemoval)
 }
 
@@ -227,7 +227,7 @@ func attackRemoval(t *testing.T, h *host) {
 		"-printf '%p %U:%G %m\n' | sort")
 	h.expect("dpkg -r quorumd", "etcd keeps running")
 	if out, err := h.try("grep -rl '^root:' /etc/systemd"); err == nil {
-		t.Errorf("a copy of /etc/shadow lies in %s", out)
+		t.Errorf("there is a copy of /etc/shadow in %s", out)
 	}
 	h.expect("stat -c '%U %a' /etc/systemd/system/etcd.service.d/quorumd.env", "root 600")
 	h.run("dpkg -P quorumd")
@@ -241,7 +241,7 @@ func attackRemoval(t *testing.T, h *host) {
 	}
 }
 
-func TestAnInstallAndAnUpgradeTakeNothingFromWhereUserQuorumdWrites(t *testing.T) {
+func TestInstallAndUpgradeReadNothingThatUserQuorumdCanWrite(t *testing.T) {
 	onEachDebian(t, attackInstall)
 }
 
@@ -265,7 +265,7 @@ func attackInstall(t *testing.T, h *host) {
 	}
 }
 
-func TestARebootGoesThroughWhileEtcdsStartHangs(t *testing.T) { onEachDebian(t, rebootWhileStarting) }
+func TestARebootSucceedsWhileEtcdsStartHangs(t *testing.T) { onEachDebian(t, rebootWhileStarting) }
 
 func rebootWhileStarting(t *testing.T, h *host) {
 	h.run(`dpkg -i /pk/first.deb; systemctl stop etcd; printf '[Service]\nExecStart=\nExecStart=sleep infinity\n' >/etc/systemd/system/etcd.service.d.conf
@@ -282,7 +282,9 @@ mkdir -p /etc/systemd/system/etcd.service.d; mv /etc/systemd/system/etcd.service
 	h.reboots(boot)
 }
 
-func TestAnInstancesDirectoriesAreNotMadeThroughALink(t *testing.T) { onEachDebian(t, attackInstance) }
+func TestDirectoriesOfAnInstanceAreNotCreatedThroughALink(t *testing.T) {
+	onEachDebian(t, attackInstance)
+}
 
 func attackInstance(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb; mkdir -p /victim/deep && chmod 0755 /victim && install -d -o quorumd -g quorumd " +

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// TestTheAgentSeesThatItsContainerWasBootedAgain has the service, in its sandbox, name each boot of the container apart:
-// also where the container's manager does not cover the machine's boot ID, as only systemd-nspawn does.
-func TestTheAgentSeesThatItsContainerWasBootedAgain(t *testing.T) {
+// TestTheAgentDetectsARebootOfItsContainer checks that the service, in its sandbox, distinguishes the boots of its
+// container, also if the container's manager does not hide the machine's boot ID, as only systemd-nspawn does.
+func TestTheAgentDetectsARebootOfItsContainer(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb; systemctl enable quorumd")
 	h.configure(config("observe"))
-	// umount shows what other managers, and a /proc of the service's own, show: the machine's.
+	// umount shows what other managers show, and what a /proc of the service's own shows: the machine's boot ID.
 	write(t, h.root+"/etc/systemd/system/machines-boot.service", "[Unit]\nDefaultDependencies=no\n"+
 		"Before=quorumd.service\n[Service]\nType=oneshot\nExecStart=umount /proc/sys/kernel/random/boot_id\n[Install]\nRequiredBy=quorumd.service\n")
 	h.run("systemctl enable machines-boot.service")

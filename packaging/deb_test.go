@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// startLoad writes to the host's etcd until it is stopped; the stop gives what the load reports.
+// startLoad writes to the host's etcd until it is stopped; stop returns the report of the load.
 func startLoad(t *testing.T, h *host) (stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -44,7 +44,7 @@ func hostWithEtcd(t *testing.T) *host {
 	return debianWithEtcd(t, bookworm)
 }
 
-// onEachDebian does it on a host of each release with etcd: what systemd and polkit tell each other differs.
+// onEachDebian runs a test on a host of each release with etcd: the interplay of systemd and polkit differs.
 func onEachDebian(t *testing.T, do func(t *testing.T, h *host)) {
 	t.Helper()
 	t.Parallel()
@@ -78,7 +78,7 @@ func (h *host) configure(text string) {
 	h.expect("quorumctl config check", "OK")
 }
 
-func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T) {
+func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	etcd := h.property("etcd", "MainPID")
@@ -110,7 +110,7 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	h.run("systemctl enable --now quorumd")
 	h.expect("quorumctl status", "voters 1/1", "n1    voter, leader", "mode observe", "AT_REST")
 	if status := h.property("quorumd", "StatusText"); !strings.Contains(status, "voter, health") {
-		t.Errorf("the status line says %q", status)
+		t.Errorf("the status line is %q", status)
 	}
 	h.waitUntil(30*time.Second, "the probe measures", func() bool {
 		return strings.Contains(h.run("quorumctl health"), "measured 0s ago")
@@ -139,7 +139,7 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 		t.Errorf("after the upgrade the agent is process %s, it was %s", again, agent)
 	}
 	if now := h.run("cat /run/quorumd/instance"); now != instance {
-		t.Errorf("the upgrade made another agent of it: %s, it was %s: its lock and presence are not its own any more",
+		t.Errorf("the upgrade changed the agent's identity: %s, it was %s: it has lost its lock and its host record",
 			now, instance)
 	}
 	h.expect("cat /etc/quorumd/quorumd.yaml", "mode: manage")
@@ -163,7 +163,7 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	} else {
 		t.Log(report)
 	}
-	h.run("systemctl restart etcd") // also the unit is as it was
+	h.run("systemctl restart etcd") // the unit, too, is as it was
 }
 
 // bareHost is a host whose etcd is installed and enabled, but has no data and does not run.
@@ -174,24 +174,24 @@ func bareHost(t *testing.T) *host {
 	return h
 }
 
-// bare takes away etcd's data and installs quorumd.
+// bare removes etcd's data and installs quorumd.
 func (h *host) bare() {
 	h.t.Helper()
 	h.run("systemctl stop etcd && rm -rf /var/lib/etcd/default && dpkg -i /pk/first.deb")
 	h.configure(config("manage"))
 }
 
-// requestBootstrap asks until the agent has looked at the host.
+// requestBootstrap tries until the agent has observed the host.
 func (h *host) requestBootstrap() {
 	h.t.Helper()
 	h.run("systemctl start quorumd")
-	h.waitUntil(30*time.Second, "the bootstrap is taken", func() bool {
+	h.waitUntil(30*time.Second, "the bootstrap is accepted", func() bool {
 		_, err := h.try("quorumctl bootstrap --yes")
 		return err == nil
 	})
 }
 
-// bootstrap has quorumd make a cluster, through D-Bus and the distribution's unit.
+// bootstrap makes a cluster with quorumd, through D-Bus and the distribution's unit.
 func (h *host) bootstrap() {
 	h.t.Helper()
 	h.requestBootstrap()
@@ -201,7 +201,7 @@ func (h *host) bootstrap() {
 	})
 }
 
-func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *testing.T) {
+func TestEtcdStartsWithTheWrittenEnvironmentWithoutQuorumdAndAfterItsRemoval(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	h.bootstrap()
@@ -227,7 +227,7 @@ func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *t
 	}
 }
 
-func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
+func TestAReloadLoadsAValidConfigurationAndRejectsAnInvalidOne(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")
@@ -251,16 +251,16 @@ func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
 	}
 	reloaded("the same file changes nothing", "configuration reloaded: no changes", "observe")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
-	reloaded("a wrong file is refused", "unknown key", "observe")
+	reloaded("an invalid file is rejected", "unknown key", "observe")
 	h.expect("journalctl --no-pager -o cat -u quorumd -p err",
 		"new configuration rejected; keeping the current one", "did you mean mode?")
 	h.configure(config("manage"))
-	reloaded("a right one is taken", "configuration changed; restarting keys=[mode]", "manage")
+	reloaded("a valid one is loaded", "configuration changed; restarting keys=[mode]", "manage")
 	h.configure(config("observe"))
 	reloaded("and another one after it", "configuration changed; restarting keys=[mode]", "observe")
 }
 
-func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
+func TestTheJournalExplainsACodeAndItsRemedy(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	h.run("systemctl start quorumd")
@@ -278,12 +278,12 @@ func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWithoutPolkitAllButTheRebootWorks(t *testing.T) {
+func TestWithoutPolkitEverythingButTheRebootWorks(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	h.run("systemctl mask --now polkit.service")
 	h.bootstrap()
-	h.waitUntil(30*time.Second, "the log says what does not", func() bool {
+	h.waitUntil(30*time.Second, "the log names what does not work", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
 	h.run(`for unit in quorumd.service quorumd-errand.socket quorumd-helper.socket; do mkdir -p /etc/systemd/system/$unit.d; done
@@ -308,15 +308,15 @@ func TestAHeldEtcdDoesNotStartByItself(t *testing.T) {
 	h.run("echo held >/var/lib/quorumd-etcd/etcd.hold; systemctl start etcd")
 	if state := h.property("etcd", "ActiveState"); state != "inactive" ||
 		h.property("etcd", "ConditionResult") != "no" {
-		t.Fatalf("a held etcd is %s", state)
+		t.Fatalf("an etcd held back is %s", state)
 	}
-	h.bootstrap() // quorumd lets go when it starts it
+	h.bootstrap() // quorumd removes the start guard when it starts etcd
 	if _, err := os.Stat(h.root + "/var/lib/quorumd-etcd/etcd.hold"); err == nil {
-		t.Error("the hold is still there")
+		t.Error("the start guard is still there")
 	}
 }
 
-func TestAnAgentThatHangsIsReplacedAndEtcdGoesOn(t *testing.T) {
+func TestAHungAgentIsRestartedAndEtcdKeepsRunning(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb; mkdir -p /etc/systemd/system/quorumd.service.d; printf " +
@@ -334,9 +334,9 @@ func TestAnAgentThatHangsIsReplacedAndEtcdGoesOn(t *testing.T) {
 	}
 }
 
-// TestTheServiceSeesHowEtcdIsSet has an etcd with a risky flag that only its command line knows, a check of the
-// operator's own, and asks etcd's program for its version: all of it from within the service's sandbox.
-func TestTheServiceSeesHowEtcdIsSet(t *testing.T) {
+// TestTheServiceReadsEtcdsSettings has an etcd with a risky flag that only its command line has, and an external check,
+// and asks etcd's program for its version: all of it from within the service's sandbox.
+func TestTheServiceReadsEtcdsSettings(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("mkdir -p /etc/systemd/system/etcd.service.d; printf " +

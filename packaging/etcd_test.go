@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestLintianAndRpmlintHaveNothingToSayAboutTheEtcdPackage(t *testing.T) {
+func TestLintianAndRpmlintAcceptTheEtcdPackage(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--suppress-tags",
 		"spelling-error-in-binary", "--fail-on", "error,warning,info", "--display-info",
@@ -30,7 +30,7 @@ func TestLintianAndRpmlintHaveNothingToSayAboutTheEtcdPackage(t *testing.T) {
 	}
 }
 
-func TestThePackagedEtcdRunsUnderSystemdOnlyWhenItIsToldTo(t *testing.T) {
+func TestThePackagedEtcdRunsOnlyOnceItIsStarted(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"amd64.deb", "x86_64.rpm"} {
 		t.Run(kind, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestThePackagedEtcdRunsUnderSystemdOnlyWhenItIsToldTo(t *testing.T) {
 			if said := h.run("systemd-analyze verify --man=no etcd.service 2>&1 | grep -i etcd || :"); said != "" {
 				t.Errorf("the unit: %s", said)
 			}
-			h.run(install + filepath.Base(pack)) // as an upgrade is
+			h.run(install + filepath.Base(pack)) // as at an upgrade
 			if now := h.property("etcd", "MainPID"); now != pid {
 				t.Errorf("the upgrade has restarted etcd: process %s, it was %s", now, pid)
 			}
@@ -68,8 +68,9 @@ func TestThePackagedEtcdRunsUnderSystemdOnlyWhenItIsToldTo(t *testing.T) {
 	}
 }
 
-// TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands has one host of each release take the newcomer's path, and
-// one with rpm: a Debian on which rpm lays the files and runs the scriptlets, without what the packages depend on.
+// TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands follows the first-cluster page on one host of each release,
+// and on one with rpm: a Debian on which rpm writes the files and runs the scriptlets, without the dependencies of the
+// packages.
 func TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ root, kind, install string }{
@@ -96,24 +97,24 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "written, and checked",
 		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "→ quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
-	as := func(user string) string { // as its unit has it: no group of anybody else
+	as := func(user string) string { // as its unit runs: without further groups
 		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
 	}
 	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "nobody": ""} {
 		for _, key := range []string{"server.key", "peer.key", "client.key"} {
 			_, err := h.try(as(user) + "cat /etc/quorumd/tls/" + key)
 			if mayRead := strings.Contains(its, key); (err == nil) != mayRead {
-				t.Errorf("user %s reads %s: %v, want %v", user, key, err == nil, mayRead)
+				t.Errorf("user %s can read %s: %v, want %v", user, key, err == nil, mayRead)
 			}
 		}
 	}
-	// The disk of a test is nobody's choice: what follows is not about it.
+	// The disk of a test is arbitrary: what follows does not depend on it.
 	h.run("printf 'disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncLeave: 400ms, fsyncSlow: 2s, " +
 		"stall: 10s}\\n' >>/etc/quorumd/quorumd.yaml")
 	h.expect("quorumctl config check", "OK", "checked as quorumd")
 	h.run("systemctl enable etcd")
 	h.run("systemctl enable --now quorumd")
-	h.waitUntil(30*time.Second, "the bootstrap is taken", func() bool {
+	h.waitUntil(30*time.Second, "the bootstrap is accepted", func() bool {
 		_, err := h.try("quorumctl bootstrap --yes")
 		return err == nil
 	})
@@ -121,7 +122,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 	tls := "etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/quorumd/tls/ca.crt "
 	h.expect(tls+"--cert=/etc/quorumd/tls/client.crt --key=/etc/quorumd/tls/client.key put a b", "OK")
 	if out, err := h.try(tls + "--command-timeout=2s get a"); err == nil {
-		t.Errorf("a client without a certificate was let in: %s", out)
+		t.Errorf("a client without a certificate was accepted: %s", out)
 	}
 
 	pids := h.property("etcd", "MainPID") + " " + h.property("quorumd", "MainPID")
@@ -147,7 +148,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 	}
 }
 
-func TestTheEtcdPackageTakesThePlaceOfTheDistributionsAndLeavesItsData(t *testing.T) {
+func TestTheEtcdPackageReplacesTheDistributionsAndKeepsItsData(t *testing.T) {
 	t.Parallel()
 	own := built(t, "own", "amd64.deb")
 	h := bootHost(t, etcdPackage(t), own, built(t, "first", "amd64.deb"))
@@ -169,7 +170,7 @@ func TestTheEtcdPackageTakesThePlaceOfTheDistributionsAndLeavesItsData(t *testin
 	h.run("systemctl stop quorumd")
 	h.expect("dpkg -i /pk/"+filepath.Base(own), "will remove etcd-server in favour of quorumd-etcd")
 	if state := h.property("etcd", "ActiveState"); state != "inactive" {
-		t.Errorf("etcd is %s, where nobody has started it", state)
+		t.Errorf("etcd is %s, although it was never started", state)
 	}
 	h.expect("etcd --version; stat -c %U /var/lib/etcd/default/member", "etcd Version: 3.6.", "etcd")
 }

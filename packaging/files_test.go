@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// output runs a command on this machine and gives all that it wrote.
+// output runs a command on this machine and returns its whole output.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
@@ -39,7 +39,7 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestThePackagesHoldWhatTheListSays(t *testing.T) {
+func TestThePackagesMatchTheirListOfContents(t *testing.T) {
 	t.Parallel()
 	// Mode, owner and path; sizes and dates change with every commit.
 	var list strings.Builder
@@ -64,7 +64,7 @@ func TestThePackagesHoldWhatTheListSays(t *testing.T) {
 	}
 }
 
-func TestBothArchitecturesHoldTheSameFilesAndProgramsOfTheirOwn(t *testing.T) {
+func TestBothArchitecturesHaveTheSameFilesAndTheirOwnPrograms(t *testing.T) {
 	t.Parallel()
 	names := func(deb string) string {
 		var b strings.Builder
@@ -90,7 +90,7 @@ func TestBothArchitecturesHoldTheSameFilesAndProgramsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestThePackagesNameEveryModuleOfTheirPrograms reads from the programs themselves what they were built of.
+// TestThePackagesNameEveryModuleOfTheirPrograms reads from the programs which modules they were built from.
 func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
 	t.Parallel()
 	for deb, rpm := range map[string]string{"amd64.deb": "x86_64.rpm", "arm64.deb": "aarch64.rpm"} {
@@ -104,21 +104,21 @@ func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
 			}
 			for _, m := range info.Deps {
 				if line := "\n" + m.Path + " " + m.Version + ": "; !strings.Contains(notices, line) {
-					t.Errorf("%s of %s holds %s %s, which the notices do not name", program, deb, m.Path, m.Version)
+					t.Errorf("%s of %s has %s %s, which the notices do not name", program, deb, m.Path, m.Version)
 				}
 			}
 		}
 		output(t, "sh", "-c", "rpm2cpio \"$0\" | cpio --quiet --no-absolute-filenames -D \"$1\" -idm '*/third-party'",
 			built(t, "first", rpm), dir)
 		if read(t, filepath.Join(dir, "usr/share/licenses/quorumd/third-party")) != notices {
-			t.Errorf("%s holds other notices than %s", rpm, deb)
+			t.Errorf("%s has other notices than %s", rpm, deb)
 		}
 	}
 }
 
-func TestLintianHasNothingToSay(t *testing.T) {
+func TestLintianAcceptsThePackages(t *testing.T) {
 	t.Parallel()
-	// Go puts one text behind the other in its programs, and what is spelled across the two is no word of ours.
+	// Go stores one text after another in its programs, and a misspelling across two of them is not ours.
 	for _, arch := range []string{"amd64.deb", "arm64.deb"} {
 		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--suppress-tags",
 			"spelling-error-in-binary", "--fail-on", "error,warning,info", "--display-info",
@@ -129,13 +129,13 @@ func TestLintianHasNothingToSay(t *testing.T) {
 	}
 }
 
-func TestRpmlintHasNothingToSay(t *testing.T) {
+func TestRpmlintAcceptsThePackages(t *testing.T) {
 	t.Parallel()
 	rpmlint(t, built(t, "first", "x86_64.rpm"), built(t, "first", "aarch64.rpm"))
 }
 
-// rpmlint fails the test when rpmlint has something to say. It unpacks with cpio, which puts files where they say.
-// Those of nfpm begin with a slash: root would have them on this machine, and rpmlint would not see them.
+// rpmlint fails the test if rpmlint reports anything. It unpacks with cpio, which writes files to the paths in the
+// package. nfpm's begin with a slash: root would have the files on this machine, and rpmlint would not see them.
 func rpmlint(t *testing.T, packages ...string) {
 	t.Helper()
 	cpio, err := exec.LookPath("cpio")
@@ -174,7 +174,7 @@ func TestTheServicesAreHardened(t *testing.T) {
 	}
 }
 
-func TestTheServicesEndBeforeTheyTakeTheHostsMemory(t *testing.T) {
+func TestTheServicesHaveMemoryLimits(t *testing.T) {
 	t.Parallel()
 	for unit, most := range map[string]string{
 		"quorumd.service": "512M", "quorumd@.service": "512M",
@@ -186,7 +186,7 @@ func TestTheServicesEndBeforeTheyTakeTheHostsMemory(t *testing.T) {
 	}
 }
 
-func TestTheInstanceDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
+func TestTheTemplateUnitDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
 	t.Parallel()
 	lines := func(file string) []string {
 		var out []string
@@ -211,8 +211,8 @@ func TestTheInstanceDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
 	}
 }
 
-// TestTheShellScriptsAreSound parses them all: most run only when something is removed.
-func TestTheShellScriptsAreSound(t *testing.T) {
+// TestShellScriptsParse parses them all: most run only when something is removed.
+func TestShellScriptsParse(t *testing.T) {
 	t.Parallel()
 	var scripts []string
 	for _, pattern := range []string{"scripts/*", "scripts/rpm/*"} {

@@ -30,16 +30,16 @@ func (h *host) exists(path string) bool {
 	return err == nil
 }
 
-// guard returns what the drop-in of etcd's unit asks before a start, and whether it holds etcd back.
+// guard runs the command of the drop-in of etcd's unit, and returns its output and whether it holds etcd back.
 func (h *host) guard() (said string, held bool) {
 	h.t.Helper()
 	said = h.run("quorumd guard-etcd etcd.service 2>&1; echo status $?")
 	return said, strings.HasSuffix(said, "status 75")
 }
 
-func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndWithDataItAlwaysDoes(t *testing.T) {
+func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testing.T) {
 	t.Parallel()
-	h := bareHost(t) // as an image of a host is: nothing has run there
+	h := bareHost(t) // as in an image of a host: nothing has run there
 	h.run("rm -rf /var/lib/quorumd-etcd/* /var/lib/quorumd/*; systemctl enable quorumd etcd")
 	h.reboot()
 	h.expect("journalctl --no-pager -b -u etcd", "etcd.service does not start yet: quorumd.service has not decided",
@@ -55,8 +55,8 @@ func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndWithDataItAlwaysDoes(t *testing
 	})
 }
 
-// TestAnEtcdWithDataStartsAtEveryBoot is the promise that etcd never depends on quorumd (P4): whatever mode quorumd is
-// in and whatever became of its package, no guard is next to data, and the next boot starts etcd.
+// TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd (P4): in every mode of
+// quorumd, and in every state of its package, no guard is next to data, and the next boot starts etcd.
 func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
@@ -85,8 +85,8 @@ func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 	}
 }
 
-// TestAnEmptyEtcdStartsWhereQuorumdWillNotDecide has the guard asked on a host without data.
-func TestAnEmptyEtcdStartsWhereQuorumdWillNotDecide(t *testing.T) {
+// TestAnEmptyEtcdStartsIfQuorumdWillNotDecide runs the guard on a host without data.
+func TestAnEmptyEtcdStartsIfQuorumdWillNotDecide(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	asked := func(what string, want bool) {

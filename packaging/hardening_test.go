@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// install lays a shipped drop-in where its own comment says.
+// dropIn installs a shipped drop-in with the commands of its own comment.
 func (h *host) dropIn(shipped string) {
 	h.t.Helper()
 	text := h.run("cat /usr/share/quorumd/systemd/" + shipped)
@@ -26,7 +26,7 @@ func (h *host) dropIn(shipped string) {
 	}
 }
 
-// exposure is what systemd-analyze makes of a unit: 0 to 10.
+// exposure is the exposure of a unit by systemd-analyze: 0 to 10.
 func (h *host) exposure(unit string) float64 {
 	h.t.Helper()
 	out := h.run("systemd-analyze security --no-pager " + unit + " | tail -1")
@@ -41,7 +41,7 @@ func (h *host) exposure(unit string) float64 {
 	return level
 }
 
-func TestAnEtcdOfTheDistributionRunsUnderTheHardeningThatIsShipped(t *testing.T) {
+func TestADistributionsEtcdRunsWithTheShippedHardening(t *testing.T) {
 	onEachDebian(t, hardenEtcd)
 }
 
@@ -54,7 +54,7 @@ func hardenEtcd(t *testing.T, h *host) {
 		t.Errorf("the exposure is %.1f, before %.1f", after, before)
 	}
 	t.Logf("the exposure of etcd.service: %.1f, before %.1f", after, before)
-	h.bootstrap() // a real start by quorumd, with what quorumd writes
+	h.bootstrap() // a real start by quorumd, with the environment that quorumd writes
 	status := h.run("cat /proc/" + h.property("etcd", "MainPID") + "/status")
 	for _, want := range []string{"CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
 		if !strings.Contains(status, want) {
@@ -70,11 +70,11 @@ func hardenEtcd(t *testing.T, h *host) {
 		return out == "b" && h.property("etcd", "InvocationID") != run
 	})
 	if denied := h.journal("-u etcd | grep -i 'operation not permitted'"); denied != "" {
-		t.Errorf("etcd lacks something: %s", denied)
+		t.Errorf("the hardening breaks etcd: %s", denied)
 	}
 }
 
-func TestHooksKeepToTheSandboxThatIsShipped(t *testing.T) { onEachDebian(t, sandboxHooks) }
+func TestHooksRunInTheShippedSandbox(t *testing.T) { onEachDebian(t, sandboxHooks) }
 
 func sandboxHooks(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb")
@@ -111,7 +111,7 @@ touch /tmp/mine && cat /etc/hostname >/dev/null && exec 3<>/dev/tcp/127.0.0.1/23
 		t.Errorf("etcd is %s", state)
 	}
 	h.run("rm -r /etc/systemd/system/quorumd-hooks@.service.d && systemctl daemon-reload")
-	hook("2") // without it a hook may: else this test would show nothing
+	hook("2") // without it a hook may: otherwise this test would prove nothing
 	h.waitUntil(30*time.Second, "a hook without the sandbox writes /etc", func() bool {
 		return strings.Contains(h.journal("-u quorumd-hooks@before"), "MAY touch /etc/was-here")
 	})

@@ -21,7 +21,7 @@ import (
 
 const (
 	cgroups = "/sys/fs/cgroup"
-	// bootTimeout is many times what a boot takes, and commandTimeout what the slowest command does.
+	// bootTimeout is many times what a boot takes, and commandTimeout many times what the slowest command does.
 	bootTimeout    = time.Minute
 	commandTimeout = 2 * time.Minute
 )
@@ -32,23 +32,23 @@ type host struct {
 	root string // its files, as seen through the supervisor
 	boss *exec.Cmd
 	pid1 int
-	says string // the file with what its console shows
+	says string // the file with its console output
 }
 
-// bookworm is the oldest Debian that the packages are for, trixie the one after it.
+// bookworm is the oldest Debian that the packages support, trixie the one after it.
 const (
 	bookworm = "root"
 	trixie   = "root-trixie"
 )
 
-// bootHost boots a host of Debian 12 with these files laid into /pk.
+// bootHost boots a host of Debian 12 with these files in /pk.
 func bootHost(t *testing.T, files ...string) *host {
 	t.Helper()
 	return bootDebian(t, bookworm, files...)
 }
 
-// bootDebian boots a host from a cached root, with these files laid into /pk. Everything it is made of (mounts,
-// processes, network) lies in namespaces that end with the supervisor, and that ends with the test.
+// bootDebian boots a host from a cached root, with these files in /pk. All its parts (mounts, processes, network) live
+// in namespaces that end with the supervisor, which ends with the test.
 func bootDebian(t *testing.T, root string, files ...string) *host {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,8 +106,8 @@ done
 	return h
 }
 
-// reboots waits until the host is up again after the boot with that ID. Once all units have ended, systemd gives what
-// is left 90 s to end, and as long again once it has killed it.
+// reboots waits until the host is up again after the boot with that ID. Once all units have ended, systemd allows the
+// remaining processes 90 s to end, and as long again once it has killed them.
 func (h *host) reboots(boot string) {
 	h.t.Helper()
 	h.waitUntil(3*time.Minute+bootTimeout, "the host is up again", func() bool {
@@ -124,7 +124,7 @@ func (h *host) reboots(boot string) {
 	h.root = fmt.Sprintf("/proc/%d/root", h.pid1)
 }
 
-// payload gives the process below the supervisor that is PID 1 of its own namespace.
+// payload returns the process below the supervisor that is PID 1 of its own namespace.
 func payload(boss int) int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", boss))
 	for _, list := range lists {
@@ -176,7 +176,7 @@ func (h *host) command(ctx context.Context, script string) *exec.Cmd {
 		"sh", "-c", script)
 }
 
-// try runs a script in the host and gives what it wrote.
+// try runs a script in the host and returns its output.
 func (h *host) try(script string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (h *host) try(script string) (string, error) {
 	return strings.TrimRight(out.String(), "\n"), err
 }
 
-// run is try for what must succeed.
+// run is try for a script that must succeed.
 func (h *host) run(script string) string {
 	h.t.Helper()
 	out, err := h.try(script)
@@ -203,7 +203,7 @@ func (h *host) property(unit, name string) string {
 	return h.run("systemctl show --value -p " + name + " " + unit)
 }
 
-// expect fails the test when a script's output lacks some text.
+// expect fails the test if a script's output lacks some text.
 func (h *host) expect(script string, want ...string) string {
 	h.t.Helper()
 	out := h.run(script)
@@ -215,7 +215,7 @@ func (h *host) expect(script string, want ...string) string {
 	return out
 }
 
-// waitUntil waits for a condition, and shows the agent's log when it does not come.
+// waitUntil waits for a condition, and shows the agent's log if it does not come.
 func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(bound); !is(); <-time.After(100 * time.Millisecond) {
@@ -227,7 +227,7 @@ func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 	}
 }
 
-// processes tells what runs in the host, as seen from outside: also when nothing can be run in it any more.
+// processes lists the processes of the host, as seen from outside: this works even if no command can run in it.
 func (h *host) processes() string {
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.pid1))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain also is the load that the tests put on etcd inside a host: one write after the other, each within a second;
-// and somebody who says to root's helper whatever he likes.
+// TestMain is also the load that the tests put on etcd inside a host, one write after the other, each within a second;
+// and a client that sends arbitrary text to the root helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// useEtcd is the little of etcdctl that the tests need: put KEY VALUE, get KEY, and first PREFIX for its first key.
+// useEtcd is the part of etcdctl that the tests need: put KEY VALUE, get KEY, and first PREFIX for its first key.
 func useEtcd(endpoint string, args []string) error {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second,
@@ -81,7 +81,7 @@ func useEtcd(endpoint string, args []string) error {
 	return nil
 }
 
-// order says a text to the helper and prints what it answers.
+// order sends a text to the helper and prints the answer.
 func order(text string) error {
 	conn, err := net.DialTimeout("unixpacket", "/run/quorumd-helper.sock", 5*time.Second)
 	if err != nil {
@@ -123,7 +123,7 @@ func load(endpoint string) error {
 	return nil
 }
 
-// cached gives a path below .cache/packaging, which `make test-packages` fills.
+// cached returns a path below .cache/packaging, which `make test-packages` fills.
 func cached(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../.cache/packaging", name))
@@ -136,7 +136,7 @@ func cached(t *testing.T, name string) string {
 	return path
 }
 
-// built gives the one package of a build: built(t, "first", "amd64.deb").
+// built returns the one package of a build: built(t, "first", "amd64.deb").
 func built(t *testing.T, build, kind string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(cached(t, build), "quorumd*"+kind))
@@ -156,7 +156,7 @@ func etcdPackage(t *testing.T) string {
 	return found[0]
 }
 
-// config is what the tests configure: one host, whose disk is taken as it is, with short times.
+// config is the configuration of the tests: one host with loose limits for its disk, and short times.
 func config(mode string) string {
 	return strings.ReplaceAll(`mode: MODE
 cluster:

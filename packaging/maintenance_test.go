@@ -14,7 +14,7 @@ import (
 
 const asQuorumd = "setpriv --reuid=quorumd --regid=quorumd --clear-groups "
 
-// watched is a host whose only voter quorumd looks after, with more lines of configuration.
+// watched is a host whose only voter quorumd manages, with more lines of configuration.
 func watched(t *testing.T, more string) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
@@ -37,14 +37,14 @@ func watched(t *testing.T, more string) *host {
 	return h
 }
 
-// journal gives the lines of this or an earlier boot.
+// journal returns the lines of this or an earlier boot.
 func (h *host) journal(args string) string {
 	h.t.Helper()
 	out, _ := h.try("journalctl --no-pager -o cat " + args + " | cat")
 	return out
 }
 
-func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
+func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) {
 	t.Parallel()
 	h := watched(t, "")
 	h.waitUntil(30*time.Second, "the machine waits for quorumd", func() bool {
@@ -68,21 +68,21 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 			t.Errorf("no %q before the reboot in:\n%s", want, before)
 		}
 	}
-	// While the machine boots, logind may answer late; what counts is what follows.
+	// While the machine boots, logind may answer late; the lines after the shutdown count.
 	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the shutdown delay lock") {
 		t.Errorf("the end of the bus at the shutdown is taken for a fault:\n%s", before)
 	}
-	// The lowest number is the highest priority: the one that the journal writes to every terminal.
+	// The lowest number is the highest priority: the journal writes it to every terminal.
 	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "IS GOING DOWN AND ETCD LOSES ITS QUORUM") != 1 {
 		t.Errorf("on the terminals:\n%s", loud)
 	}
-	h.waitUntil(30*time.Second, "nothing is asked any more", func() bool {
+	h.waitUntil(30*time.Second, "no request is left", func() bool {
 		out, _ := h.try("quorumctl status -o json | grep -c '\"maintenance\":'")
 		return out == "0"
 	})
 }
 
-func TestQuorumdMayDelayAShutdownAndRebootIfRootSaysSoAndForceNothing(t *testing.T) {
+func TestQuorumdMayDelayAShutdownAndRebootOnlyByRootsRuleAndForceNothing(t *testing.T) {
 	onEachDebian(t, delaysAndReboots)
 }
 
@@ -101,21 +101,21 @@ func delaysAndReboots(t *testing.T, h *host) {
 		return out == `s "yes"`
 	})
 	if out := h.run(asQuorumd + can + "CanPowerOff"); out == `s "yes"` {
-		t.Errorf("quorumd may power the machine off: %s", out)
+		t.Errorf("quorumd can power the machine off: %s", out)
 	}
 	if out := h.run("setpriv --reuid=nobody --regid=nogroup --clear-groups " + can + "CanReboot"); out == `s "yes"` {
-		t.Errorf("anybody may reboot: %s", out)
+		t.Errorf("any user may reboot: %s", out)
 	}
 	h.run(asQuorumd + "systemd-inhibit --what=shutdown --mode=delay true")
 	if out, err := h.try(asQuorumd + "systemd-inhibit --what=shutdown --mode=block true"); err == nil {
 		t.Errorf("quorumd may forbid a shutdown: %s", out)
 	}
 	h.run("systemd-run --unit=apt systemd-inhibit --what=shutdown --mode=block --who=apt sleep 600")
-	h.waitUntil(30*time.Second, "somebody forbids a shutdown", func() bool {
+	h.waitUntil(30*time.Second, "another inhibitor blocks a shutdown", func() bool {
 		return strings.Contains(h.run("systemd-inhibit --list --no-pager"), "apt")
 	})
 	if out, err := h.try(asQuorumd + can + "Reboot b false"); err == nil {
-		t.Errorf("quorumd pushes a package manager aside: %s", out)
+		t.Errorf("quorumd overrides a package manager: %s", out)
 	}
 }
 
@@ -180,17 +180,17 @@ func TestARebootAgentIsAnsweredOnTheLoopback(t *testing.T) {
 	h.expect("quorumctl status", "AT_REST")
 }
 
-func TestWithoutLogindOneLineSaysSoAndTheRestWorks(t *testing.T) {
+func TestWithoutLogindOneLineReportsItAndTheRestWorks(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("systemctl mask --now systemd-logind.service && dpkg -i /pk/first.deb")
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd")
 	h.expect("quorumctl status", "mode manage", "AT_REST")
-	h.waitUntil(30*time.Second, "the log says so", func() bool {
+	h.waitUntil(30*time.Second, "the log reports it", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
-	<-time.After(5 * time.Second) // some more tries
+	<-time.After(5 * time.Second) // some more attempts
 	if log := h.journal("-u quorumd"); strings.Count(log, "cannot acquire the shutdown delay lock") != 1 {
 		t.Errorf("the log says:\n%s", log)
 	}

@@ -20,7 +20,7 @@ func text(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
+func TestTheManualPageOfQuorumctlHasEveryCommandAndFlag(t *testing.T) {
 	t.Parallel()
 	help, page := text(t, "../cmd/quorumctl/testdata/help.golden"), text(t, "man/quorumctl.1.md")
 	said := func(word string) bool {
@@ -34,18 +34,18 @@ func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
 	}
 	for _, w := range words {
 		if !said(w[1]) {
-			t.Errorf("quorumctl(1) does not know %s", w[1])
+			t.Errorf("quorumctl(1) lacks %s", w[1])
 		}
 	}
 }
 
-func TestThePageOfQuorumdKnowsEveryFlagAndFile(t *testing.T) {
+func TestTheManualPageOfQuorumdHasEveryFlagAndFile(t *testing.T) {
 	t.Parallel()
 	page := text(t, "man/quorumd.8.md")
 	for _, flag := range regexp.MustCompile(`StringVar\(&\w+, "(\w[\w-]*)"`).FindAllStringSubmatch(text(t,
 		"../cmd/quorumd/main.go"), -1) {
 		if !strings.Contains(page, "**--"+flag[1]+"**") {
-			t.Errorf("quorumd(8) does not know --%s", flag[1])
+			t.Errorf("quorumd(8) lacks --%s", flag[1])
 		}
 	}
 	units, err := filepath.Glob("systemd/quorumd*")
@@ -56,10 +56,10 @@ func TestThePageOfQuorumdKnowsEveryFlagAndFile(t *testing.T) {
 	for _, unit := range units {
 		name := filepath.Base(unit)
 		if !strings.Contains(page, strings.ReplaceAll(name, "quorumd@.", "quorumd@NAME.")) {
-			t.Errorf("quorumd(8) does not know %s", name)
+			t.Errorf("quorumd(8) lacks %s", name)
 		}
 		if !strings.Contains(recipe, "dst: /usr/lib/systemd/system/"+name) {
-			t.Errorf("no package holds %s", name)
+			t.Errorf("no package has %s", name)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
+func TestTheRPMsScriptletsMatchThoseOfTheDeb(t *testing.T) {
 	t.Parallel()
 	first, next := built(t, "first", "x86_64.rpm"), built(t, "next", "x86_64.rpm")
 	h := bootHost(t, first, next, etcdPackage(t))
@@ -26,7 +26,7 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 		}
 	}
 
-	// --nodeps: what it depends on is there, but Debian's packages are not in rpm's database.
+	// --nodeps: its dependencies are installed, but Debian's packages are not in rpm's database.
 	h.run("rpm -i --nodeps /pk/" + filepath.Base(first))
 	same("the install")
 	h.expect("rpm -V --nodeps quorumd; id quorumd; stat -c %U /var/lib/quorumd", "uid=", "quorumd")
@@ -62,7 +62,7 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 	}
 }
 
-func TestAHostWithSeveralClustersRunsAnAgentForEach(t *testing.T) {
+func TestAHostWithSeveralClustersRunsAnAgentForEachOfThem(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
+func TestDocumentedCommandsBesidesQuorumctlWork(t *testing.T) {
 	t.Parallel()
 	h := bootHost(t, built(t, "own", "amd64.deb"), built(t, "first", "amd64.deb"))
 	page := text(t, "../contrib/docs/multiple-clusters.md")
@@ -36,7 +36,7 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 				"[Service]\nUser=etcd\nExecStart=/usr/bin/etcd --data-dir=/var/lib/etcd/%i\n")
 		},
 		"systemctl enable --now quorumd@events": func() {
-			// with addresses that this host has
+			// with addresses of this host
 			write(t, h.root+"/etc/quorumd/events.yaml", strings.ReplaceAll(events[1], "10.0.0.", "127.0.0."))
 			h.expect("quorumctl config check /etc/quorumd/events.yaml", "OK")
 		},
@@ -71,14 +71,14 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 			typed = "cd /pk && " + typed
 		case strings.HasPrefix(line, "etcdctl user add "): // it asks for the password, twice
 			typed = "(echo secret; sleep 1; echo secret) | " + typed
-		case strings.HasPrefix(line, "curl "): // which that host has not
+		case strings.HasPrefix(line, "curl "): // which that host lacks
 			typed = strings.Replace(line, "/run/", h.root+"/run/", 1)
 			h.waitUntil(30*time.Second, "the proxy names a voter", func() bool {
 				shown, err := exec.CommandContext(t.Context(), "sh", "-c", typed).Output()
 				return err == nil && strings.Contains(string(shown), "quorumd_proxy_voter_used{")
 			})
 			continue
-		case strings.HasPrefix(line, "journalctl "): // there may be nothing of that code yet
+		case strings.HasPrefix(line, "journalctl "): // there may be no line with that code yet
 			typed += " >/root/said 2>&1 || grep -q 'No entries' /root/said"
 		case strings.HasPrefix(line, "export "):
 			typed += "; quorumctl status"
@@ -90,8 +90,8 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 	}
 }
 
-// carriesMuch has clients of etcd write and read many megabytes through the packaged forwarder, under all that its unit
-// forbids. The kernel carries them: the forwarder itself reads a small part of them alone.
+// carriesMuch has clients of etcd write and read many megabytes through the packaged proxy, in the sandbox of its unit.
+// The kernel carries them: the proxy itself reads only a small part.
 func carriesMuch(h *host, listen string) {
 	h.t.Helper()
 	h.waitUntil(30*time.Second, "the proxy accepts connections", func() bool {
@@ -108,7 +108,7 @@ func carriesMuch(h *host, listen string) {
 	const carried = (1 + 5) * 12 * 1_000_000
 	said := h.run("sed -n 's/^rchar: //p' /proc/" + h.property("quorumd-proxy", "MainPID") + "/io")
 	read, err := strconv.Atoi(strings.TrimSpace(said))
-	if err != nil || read > carried/2 { // small pieces are copied; were splice refused, all would be
+	if err != nil || read > carried/2 { // small pieces are copied; if splice was refused, all would be
 		h.t.Errorf("of %d bytes the proxy has read %q by itself", carried, said)
 	}
 	h.t.Logf("of %d bytes the proxy has read %d by itself", carried, read)

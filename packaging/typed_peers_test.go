@@ -24,7 +24,7 @@ func typedForPeers() []string {
 	}
 }
 
-func TestTheLinesForACAOfThePeersChangeTheConfigurationAndWhatEtcdStartsWith(t *testing.T) {
+func TestTheDocumentedLinesForAPeerCAChangeConfigurationAndEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	conf, env := filepath.Join(dir, "quorumd.yaml"), filepath.Join(dir, "etcd.env")

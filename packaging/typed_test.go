@@ -13,7 +13,7 @@ import (
 )
 
 // typedOnAHost are the commands of the pages that are not quorumctl's, in an order in which each makes sense on one
-// host. TestWhatThePagesHaveOneTypeBesideQuorumctlWorks runs them, in this order.
+// host. TestDocumentedCommandsBesidesQuorumctlWork runs them, in this order.
 func typedOnAHost() []string {
 	return []string{
 		"dpkg -i quorumd-etcd_*.deb quorumd_*.deb",
@@ -51,15 +51,15 @@ func typedOnAHost() []string {
 	}
 }
 
-// typedElsewhere are the others, by the file that has them typed and what stands in it.
+// typedElsewhere are the others, by the test file that runs them and the code in it that does.
 func typedElsewhere() []elsewhere {
-	const newcomer, kubelet = "../contrib/lab/newcomer_test.go", "../contrib/e2e/external_test.go"
+	const firstCluster, kubelet = "../contrib/lab/first_cluster_test.go", "../contrib/e2e/external_test.go"
 	return []elsewhere{
-		{newcomer, `documented(t, newcomersPage, "n1#")`, []string{
+		{firstCluster, `documented(t, firstClusterPage, "n1#")`, []string{
 			"etcdctl --endpoints=https://10.0.0.1:2379 --cacert=/etc/quorumd/tls/ca.crt " +
 				"--cert=/etc/quorumd/tls/client.crt --key=/etc/quorumd/tls/client.key member list",
 		}},
-		{newcomer, `documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#")`, []string{
+		{firstCluster, `documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#")`, []string{
 			"export ETCDCTL_ENDPOINTS=https://10.0.0.1:2379 ETCDCTL_CACERT=/etc/quorumd/tls/ca.crt " +
 				"ETCDCTL_CERT=/etc/quorumd/tls/client.crt ETCDCTL_KEY=/etc/quorumd/tls/client.key",
 			"etcdctl user add root --no-password",
@@ -67,7 +67,7 @@ func typedElsewhere() []elsewhere {
 			"etcdctl user add quorumd --no-password",
 			"etcdctl auth enable",
 		}},
-		{newcomer, `heading = "### Password authentication"`, []string{
+		{firstCluster, `heading = "### Password authentication"`, []string{
 			"head -c 24 /dev/urandom | base64 >etcd.password",
 			"install -o quorumd -g quorumd -m 0400 etcd.password /etc/quorumd/etcd.password",
 			`sed -i 's|^etcd:|etcd:\n  user: quorumd\n  passwordFile: /etc/quorumd/etcd.password|' ` +
@@ -90,13 +90,13 @@ func typedElsewhere() []elsewhere {
 	}
 }
 
-// elsewhere is a file of tests, what it has that types the lines, and the lines.
+// elsewhere is a test file, its code that runs the lines, and the lines.
 type elsewhere struct {
 	file, has string
 	lines     []string
 }
 
-func TestEveryCommandOfThePagesThatIsNotQuorumctlsIsRunByATest(t *testing.T) {
+func TestEveryOtherDocumentedCommandIsRunByATest(t *testing.T) {
 	t.Parallel()
 	pages, err := docs.Pages("..")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestEveryCommandOfThePagesThatIsNotQuorumctlsIsRunByATest(t *testing.T) {
 	run := typedOnAHost()
 	for _, e := range typedElsewhere() {
 		if !strings.Contains(text(t, e.file), e.has) {
-			t.Errorf("%q are said to be typed by %s, which has no %s", e.lines, e.file, e.has)
+			t.Errorf("%q should be run by %s, which has no %s", e.lines, e.file, e.has)
 		}
 		run = append(run, e.lines...)
 	}
@@ -118,17 +118,17 @@ func TestEveryCommandOfThePagesThatIsNotQuorumctlsIsRunByATest(t *testing.T) {
 			case isMake:
 				done := regexp.MustCompile(`(?m)^(?:step|\t\S.*MAKE\)).* ` + regexp.QuoteMeta(target) + `\b`)
 				if !done.MatchString(made) {
-					t.Errorf("%s has one type %s, which neither .ci/run nor make nightly does", name, line)
+					t.Errorf("%s shows %s, which neither .ci/run nor make nightly runs", name, line)
 				}
-			case strings.HasPrefix(line, "$EDITOR "): // what a person changes there, the pages say
+			case strings.HasPrefix(line, "$EDITOR "): // the pages tell the operator what to change there
 			case !slices.Contains(run, line):
-				t.Errorf("%s has one type %s, which no test runs: put it into typedOnAHost", name, line)
+				t.Errorf("%s shows %s, which no test runs: add it to typedOnAHost", name, line)
 			}
 		}
 	}
 	for _, line := range run {
 		if !used[line] {
-			t.Errorf("no page has one type %s any more", line)
+			t.Errorf("no page shows %s any more", line)
 		}
 	}
 }

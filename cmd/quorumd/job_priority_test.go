@@ -21,9 +21,9 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 )
 
-// TestEveryThreadOfAJobWithSnapshotsGivesWay is not run with the race detector, which needs more memory than a job may
-// have. It has one ask a store that does not answer, and looks at it meanwhile.
-func TestEveryThreadOfAJobWithSnapshotsGivesWay(t *testing.T) {
+// TestEveryThreadOfASnapshotJobHasIdlePriority is not run with the race detector, which needs more memory than a job
+// may have. Its job waits for a store that does not answer, and is inspected meanwhile.
+func TestEveryThreadOfASnapshotJobHasIdlePriority(t *testing.T) {
 	t.Parallel()
 	asked, done := make(chan struct{}, 100), make(chan struct{})
 	store := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -43,7 +43,7 @@ func run(args []string) int {
 	}
 	root.AddCommand(runCommand(&code), proxyCommand(&code))
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil { // what cobra refuses
+	if err := root.ExecuteContext(ctx); err != nil { // an error of cobra's
 		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
 		return exitUsage
 	}
@@ -59,10 +59,10 @@ func runCommand(code *int) *cobra.Command {
 			if err := at.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("invalid --log-level %q: use debug, info, warn or error", level)
 			}
-			// It waits nearly all the time. More processors wake each other for every answer that comes, for a fifth
-			// of all that it costs at rest; and a machine with many of them would lend it as many.
+			// quorumd waits nearly all the time. With more processors, threads wake each other for every answer, which
+			// costs a fifth of all CPU time at rest; and Go would use as many as the machine has.
 			runtime.GOMAXPROCS(1)
-			if os.Getenv("GOGC") == "" { // to collect half as often costs 3 MB, and saves a twentieth of its time
+			if os.Getenv("GOGC") == "" { // collecting half as often costs 3 MB, and saves a twentieth of the CPU time
 				debug.SetGCPercent(gcPercent)
 			}
 			log := slog.New(systemd.LogHandler(os.Stderr, at, journalcatalog.ID))
@@ -74,7 +74,7 @@ func runCommand(code *int) *cobra.Command {
 					Logger: log,
 				}, signals)
 			if again {
-				err = startAnew()
+				err = restart()
 			}
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
@@ -97,8 +97,8 @@ func proxyCommand(code *int) *cobra.Command {
 	command := &cobra.Command{
 		Use: "proxy", Short: "forward this host's etcd clients to the voters", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// Two threads carry where there are as many processors. One more is for all else: a thread that finds none
-			// free after a call to the kernel waits for one.
+			// Two threads forward if there are as many processors. One more is for everything else: a thread that finds
+			// no free processor after a system call waits for one.
 			runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)) + 1)
 			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID))
 			err := daemon.Proxy(command.Context(), config, log)
@@ -113,9 +113,9 @@ func proxyCommand(code *int) *cobra.Command {
 	return command
 }
 
-// startAnew puts a new quorumd into this process, as it was started. It returns only with an error.
-func startAnew() error {
-	signal.Ignore(syscall.SIGHUP) // one that comes before the new one is ready for it must not end it
+// restart replaces this process with a new quorumd, with the same arguments. It returns only with an error.
+func restart() error {
+	signal.Ignore(syscall.SIGHUP) // a signal that comes before the new process handles it must not end it
 	program, err := os.Executable()
 	if err == nil {
 		err = syscall.Exec(program, os.Args, os.Environ())

@@ -16,21 +16,21 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// elsewhere puts all files of a host that is not made yet on another disk, in memory if there is room.
+// elsewhere puts all files of a host that does not exist yet on another disk, in memory if there is room.
 func (s *site) elsewhere(name string) error {
 	dir, err := s.otherDisk(name)
 	if err != nil {
 		return err
 	}
-	// By its usual name an earlier run's is found as well.
+	// The usual name leads there, so that the next run finds the files of this one.
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
 }
 
-// ownProcessor returns the last processor to a host alone, and all others to the bench and whatever it has started.
+// ownProcessor dedicates the last processor to a host, and all others to the bench and whatever it has started.
 func (s *site) ownProcessor(h *testbed.Host) error {
 	last := runtime.NumCPU() - 1
 	if last < 1 {
-		s.say("%s: there is one processor, which all share", s.row)
+		s.progress("%s: there is one processor, which all share", s.row)
 		return nil
 	}
 	var own, others, all unix.CPUSet
@@ -48,7 +48,7 @@ func (s *site) ownProcessor(h *testbed.Host) error {
 	return errors.Join(pin(os.Getpid(), &others), pin(h.AgentPID(), &own), pin(etcd, &own))
 }
 
-// pin keeps a process and all below it on these processors, and what they start from now on.
+// pin binds a process and its descendants to these processors, including what they start from now on.
 func pin(pid int, to *unix.CPUSet) error {
 	family, err := family(pid, 0)
 	if err != nil {

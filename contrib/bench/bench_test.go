@@ -24,7 +24,7 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 		"slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
 		"probe/10 probe/50 probe/300 probe/300-small " +
 		"probe/10-slow probe/50-slow probe/300-slow snapshot/100MB snapshot/1GB " +
-		"snapshot-beside/100MB snapshot-beside/1GB recover/empty recover/100MB recover/1GB busy proxy rest"
+		"snapshot-shared/100MB snapshot-shared/1GB recover/empty recover/100MB recover/1GB busy proxy rest"
 	for _, c := range []struct{ rows, sizes, want string }{
 		{"", "", joins + "restart/3 restart/5 " + rest},
 		{"join", "", "join/empty join/100MB join/1GB"},
@@ -62,7 +62,7 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	}
 }
 
-func TestEveryRowIsWhole(t *testing.T) {
+func TestEveryRowIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, r := range rows() {
@@ -96,7 +96,7 @@ func benchIn(t *testing.T, dir string) (*bench, error) {
 	return b, err
 }
 
-func TestABenchWithTooLittleRoomIsRefusedWithWhatIsFreeAndNeeded(t *testing.T) {
+func TestABenchWithTooLittleSpaceIsRefusedWithFreeAndNeededSpace(t *testing.T) {
 	t.Parallel()
 	b, err := benchIn(t, t.TempDir())
 	if err != nil {
@@ -111,7 +111,7 @@ func TestABenchWithTooLittleRoomIsRefusedWithWhatIsFreeAndNeeded(t *testing.T) {
 	}
 }
 
-func TestAllRoundsMayTakeAsLongAsTheirRowsMayUnlessALimitIsGiven(t *testing.T) {
+func TestTheTimeLimitIsTheSumOfTheRowsUnlessOneIsSet(t *testing.T) {
 	t.Parallel()
 	b, err := benchIn(t, t.TempDir())
 	if err != nil {
@@ -139,7 +139,7 @@ func TestASecondBenchInADirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestARowThatFailsKeepsItsLogsAndTheNextIsRun(t *testing.T) {
+func TestAFailedRowKeepsItsLogsAndTheNextIsRun(t *testing.T) {
 	t.Parallel()
 	b, err := benchIn(t, t.TempDir())
 	if err != nil {
@@ -167,7 +167,7 @@ func TestARowThatFailsKeepsItsLogsAndTheNextIsRun(t *testing.T) {
 		t.Errorf("the logs are gone: %v", err)
 	}
 	if err := b.measure(t.Context(), []row{broken, whole}, &report); err == nil {
-		t.Error("the failure is not told")
+		t.Error("the failure is not reported")
 	}
 	got := report.Rows[1]
 	if !ended || got.Note != "it is not installed" || !slices.Equal(got.Figures[0].Quorumd, []float64{7}) {
@@ -175,7 +175,7 @@ func TestARowThatFailsKeepsItsLogsAndTheNextIsRun(t *testing.T) {
 	}
 }
 
-func TestASideThatLeavesAFigureOutIsAFailure(t *testing.T) {
+func TestASideWithoutAFigureIsAFailure(t *testing.T) {
 	t.Parallel()
 	r := row{figures: []figure{{name: taken}, {name: cpu}, {name: leadFor, ours: true}}}
 	all, part := values{taken: 1, cpu: 0, leadFor: 1}, values{taken: 1}
@@ -201,7 +201,7 @@ func TestASideThatLeavesAFigureOutIsAFailure(t *testing.T) {
 	}
 }
 
-func TestAQuantileIsThatOfTheTimeBetweenTwoLooks(t *testing.T) {
+func TestAQuantileCoversTheTimeBetweenTwoReadings(t *testing.T) {
 	t.Parallel()
 	const text = `# TYPE fsync histogram
 fsync_bucket{lane="direct",le="1"} 9
@@ -240,7 +240,7 @@ fsync_count{lane="wal"} 201
 	}
 }
 
-func TestTheCostOfAProcessHoldsThatOfItsChildren(t *testing.T) {
+func TestTheCostOfAProcessIncludesItsChildren(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("sh", "-c", "while :; do :; done & echo; wait")
 	ready, err := command.StdoutPipe()

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// busyTurns is how often the agent is frozen and set to work again, and busyFor how long it stays so. Short turns
-	// meet the same noise of the machine; in each, some thousand writes give a p99.
+	// busyTurns is how often the agent is frozen and thawed, and busyFor how long each phase lasts. Both sides of a
+	// short phase meet the same noise of the machine, and in each some thousand writes give a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
-	// thawed is how long a turn is not yet counted: who was frozen has something to make up for.
+	// thawed is the beginning of a phase that is not counted: a frozen agent has something to catch up on.
 	thawed = 2 * time.Second
-	// busyRate is what one etcd is asked to write in a second.
+	// busyRate is how many writes a second the etcd gets.
 	busyRate = 300
 )
 
-// busy is what an agent takes from an etcd that has work.
+// busy measures what an agent costs a busy etcd.
 func busy() row {
 	return row{
 		name: "busy", about: "cost of the agent to a busy etcd on the same disk, under 300 writes/s",
-		plainly: "the agent and its children frozen (SIGSTOP), turn by turn with the other side",
+		plainly: "the agent and its children frozen (SIGSTOP), in alternation with the other side",
 		ours:    "the agent running with its default timings",
 		figures: []figure{
 			{name: writeTail, unit: "ms", digits: 2},
@@ -60,7 +60,7 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
 	thaw := func() error { return signalAll(h.AgentPID(), etcd, syscall.SIGCONT) }
 	s.atEnd(func(context.Context) error { return thaw() })
-	var spans [2][]span // frozen, at work
+	var spans [2][]span // frozen, running
 	for range busyTurns {
 		for side, do := range []func() error{
 			func() error { return signalAll(h.AgentPID(), etcd, syscall.SIGSTOP) }, thaw,
@@ -119,7 +119,7 @@ func answered(writes []testbed.Write, spans []span) (took []time.Duration, faile
 	return took, failed
 }
 
-// signalAll sends a signal to a process and to all below it, but for one and what is below that.
+// signalAll sends a signal to a process and its descendants, except to one and its descendants.
 func signalAll(pid, except int, sig syscall.Signal) error {
 	all, err := family(pid, except)
 	if err != nil {

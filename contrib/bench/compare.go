@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// compareFiles lays two reports beside each other.
+// compareFiles compares two reports.
 func compareFiles(out io.Writer, before, after string) error {
 	older, err := readReport(before)
 	if err != nil {
@@ -24,8 +24,8 @@ func compareFiles(out io.Writer, before, after string) error {
 	return nil
 }
 
-// compare shows every figure of quorumd's side in both reports, and beside it how the plain way has changed: what both
-// have in common is the machine's doing.
+// compare shows every figure of quorumd's side in both reports, followed by the change of the plain way: what both have
+// in common is caused by the machine.
 func compare(out io.Writer, older, newer Report) {
 	if older.Machine != newer.Machine {
 		fmt.Fprintf(out, "different machine: was %+v, now %+v\n", older.Machine, newer.Machine)
@@ -58,7 +58,7 @@ func compare(out io.Writer, older, newer Report) {
 			name = ""
 		}
 	}
-	_ = table.Flush() // to a terminal, or to what its owner watches
+	_ = table.Flush() // to a terminal, or to a pipe whose reader may be gone
 	alone(out, "only before", older, newer)
 	alone(out, "only now", newer, older)
 }

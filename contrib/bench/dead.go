@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// deadFor is the shortest grace that goes with the times that quorumd is shipped with, quickDeadFor the shortest at
-	// all.
+	// deadFor is the shortest grace that the default times allow, quickDeadFor the shortest at all.
 	deadFor      = 2 * time.Minute
 	quickDeadFor = 30 * time.Second
-	// toldDead is how long it may take after the grace until all have told that a voter is dead, and told it anew.
-	toldDead = 15 * time.Second
-	// etcdPublishes is how long etcd 3.6 waits, before it serves anybody, for an answer to its first word of itself. A
-	// learner's is lost when it is said before the snapshot that it starts from has come.
+	// reportedDead is how long it may take after the grace until all hosts have reported a voter as dead, and have
+	// repeated it.
+	reportedDead = 15 * time.Second
+	// etcdPublishes is how long etcd 3.6 waits, before it serves any client, for the answer to the proposal that
+	// publishes its name. A learner loses that answer if it proposes before its first snapshot has arrived.
 	etcdPublishes = 7 * time.Second
 	// replacedBound is when a replacement is given up.
 	replacedBound = 5 * time.Minute
-	// plainDeadFor is how long a cluster that nobody helps is watched: its writes go on or not within seconds.
+	// plainDeadFor is how long a cluster without intervention is watched: its writes continue within seconds, or never.
 	plainDeadFor = 30 * time.Second
 )
 
-// deads are rows for a standby and a spare that take the place of a voter that is dead, with a small database and with
-// one of 1 GB: of that a spare needs a copy first, and a standby has it.
+// deads are rows for a standby and a spare that replace a dead voter, with a small database and with one of 1 GB, which
+// the spare has to copy first and the standby has.
 func deads() []row {
 	var all []row
 	for _, size := range []struct {
 		name, about string
-		valueSize   int // of each of fillWrites
+		valueSize   int // of each write of fillWrites
 		need        uint64
 		bound       time.Duration
 	}{
@@ -52,7 +52,7 @@ func deads() []row {
 				about: fmt.Sprintf("the leader of three%s dies with all that runs on its host, under 50 writes/s that "+
 					"retry for 5 s", size.about),
 				plainly: fmt.Sprintf("no intervention; watched for %v", plainDeadFor),
-				ours: fmt.Sprintf("a %s takes its place after a grace of %v, or of %v with -quick", ready, deadFor,
+				ours: fmt.Sprintf("a %s replaces it after a grace of %v, or of %v with -quick", ready, deadFor,
 					quickDeadFor),
 				figures: []figure{
 					{name: worstGap, unit: "ms"},
@@ -71,7 +71,7 @@ func deads() []row {
 	return all
 }
 
-// plainDeath kills the leader of three, and lets time pass.
+// plainDeath kills the leader of three, and waits.
 func plainDeath(s *site, valueSize int) (values, error) {
 	members, err := s.etcds("n", 3)
 	if err != nil {
@@ -169,19 +169,19 @@ func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 	return v, nil
 }
 
-// allowed is how long after the grace another host may take to vote, beside a copy, with these times: a standby is
-// promoted at once. A spare is added when the removal has settled, is seen to serve in the next turn of the loop, is
-// watched for as long as every learner is, and promoted in the turn after that.
+// allowed is how long after the grace another host may take to vote, not counting a copy, with these times. A standby
+// is promoted at once. A spare is added when the removal has settled, is seen to serve in the next round of the loop,
+// is watched for as long as every learner is, and promoted in the round after that.
 func allowed(t config.Timing, ready control.Role) time.Duration {
 	if ready == control.RoleStandby {
-		return toldDead
+		return reportedDead
 	}
-	return toldDead + t.Settle + etcdPublishes + t.Interval + max(t.PromoteStable, t.SteadyLag) + t.Interval
+	return reportedDead + t.Settle + etcdPublishes + t.Interval + max(t.PromoteStable, t.SteadyLag) + t.Interval
 }
 
-// replaces waits until three members vote and answer, of which a host is none.
+// replaces waits until three members vote and answer, and the dead host has none of them.
 func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
-	return f.explain(f.s.until("another host to vote in the place of "+dead.Options.Name, limit,
+	return f.explain(f.s.until("another host to replace "+dead.Options.Name, limit,
 		func(ctx context.Context) bool {
 			voters := 0
 			for _, h := range f.hosts {
@@ -190,7 +190,7 @@ func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
 				}
 				list, err := listed(ctx, h.Options.ClientURL)
 				if err != nil {
-					continue // it is no member yet, or none that answers linearizably
+					continue // it is no member yet, or does not answer linearizably
 				}
 				for _, m := range list.Members {
 					if m.Name == dead.Options.Name {
@@ -205,7 +205,7 @@ func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
 		}))
 }
 
-// leader gives which of the etcds leads.
+// leader returns which of the etcds leads.
 func (s *site) leader(endpoints []string) (leads int, err error) {
 	err = s.until("an etcd to lead", readyBound, func(ctx context.Context) bool {
 		leads = leaderOf(ctx, endpoints)
@@ -214,7 +214,7 @@ func (s *site) leader(endpoints []string) (leads int, err error) {
 	return leads, err
 }
 
-// leaderOf is leader at this moment, or -1 when none of them says that it leads.
+// leaderOf is leader at this moment, or -1 if none of them reports that it leads.
 func leaderOf(ctx context.Context, endpoints []string) int {
 	for i, url := range endpoints {
 		status, err := ask(ctx, url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestWithTheTimesAsShippedADeadVotersPlaceIsTakenAtOnceOrWithinTheWindowOfAPromotion(t *testing.T) {
+func TestDefaultTimesReplaceADeadVoterAtOnceOrWithinAPromotionWindow(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("quorumd.yaml", config.Default())
 	if err != nil {
@@ -19,7 +19,8 @@ func TestWithTheTimesAsShippedADeadVotersPlaceIsTakenAtOnceOrWithinTheWindowOfAP
 	}
 	for role, want := range map[control.Role]time.Duration{
 		control.RoleStandby: 15 * time.Second,
-		// 15 s until all call it dead, 6 s to settle, 7 s of etcd's, 2 s to see it, 60 s of watching, 2 s to promote
+		// 15 s until all report it as dead, 6 s to settle, 7 s of etcd's, 2 s to see it, 60 s of watching, 2 s to
+		// promote
 		control.RoleSpare: 92 * time.Second,
 	} {
 		if got := allowed(c.Timing, role); got != want {

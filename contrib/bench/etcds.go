@@ -27,11 +27,11 @@ const (
 	// readyBound is how long an etcd may take to answer, and joinBound how long a join may take.
 	readyBound = time.Minute
 	joinBound  = 10 * time.Minute
-	// afterwards is how long writes are watched after what they are watched for.
+	// afterwards is how much longer writes are watched than what they are watched for.
 	afterwards = 3 * time.Second
 )
 
-// etcds starts n members of one cluster, plainly, and returns when each answers.
+// etcds starts n members of one cluster, without quorumd, and returns when each answers.
 func (s *site) etcds(prefix string, n int) ([]*testbed.Member, error) {
 	ports, err := s.ports(2 * n)
 	if err != nil {
@@ -119,12 +119,12 @@ func (s *site) fill(client *clientv3.Client, valueSize int) error {
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("cannot fill the database: %w", err)
 	}
-	s.say("%s: a database of %d MiB written in %.0f s", s.row, fillWrites*valueSize/mebibyte,
+	s.progress("%s: a database of %d MiB written in %.0f s", s.row, fillWrites*valueSize/mebibyte,
 		time.Since(began).Seconds())
 	return nil
 }
 
-// watched is a load on the cluster that is measured, and the same on an etcd that stands by, on the same disk.
+// watched is a measured load on the cluster, and the same load on a bystander etcd on the same disk.
 type watched struct {
 	load, idle *testbed.WriteLoad
 	from       time.Time
@@ -134,7 +134,7 @@ type watched struct {
 func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 	bystander, err := s.etcds("idle", 1)
 	if err != nil {
-		return nil, fmt.Errorf("the standby etcd: %w", err)
+		return nil, fmt.Errorf("the bystander etcd: %w", err)
 	}
 	w := &watched{}
 	if w.load, err = testbed.StartWriteLoad(s.ctx, o); err != nil {
@@ -147,13 +147,13 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { w.idle.Stop(); return nil })
-	return w, s.pass(time.Second) // the connections stand
+	return w, s.pass(time.Second) // the connections are open
 }
 
-// begin says that what is measured begins now.
+// begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end says that it has ended, and gives what the writes saw from the beginning until a while after now.
+// end ends it, and returns what the writes saw from the beginning until a while after now.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.pass(afterwards); err != nil {
@@ -180,7 +180,7 @@ func (w *watched) end(s *site) (values, error) {
 		}
 	}
 	if v[allWrites] == 0 {
-		return nil, errors.New("no write was sent: this has measured nothing")
+		return nil, errors.New("no write was sent: nothing was measured")
 	}
 	return v, nil
 }

@@ -23,10 +23,10 @@ import (
 
 const (
 	clusterName = "demo" // as testbed.Host names it
-	// formBound is how long hosts may take to form a cluster, and restBound how long until nothing is to do.
+	// formBound is how long hosts may take to form a cluster, and restBound how long until all are idle.
 	formBound = 4 * time.Minute
 	restBound = 2 * time.Minute
-	// askBound is how long one question may take.
+	// askBound is how long one call may take.
 	askBound = 2 * time.Second
 )
 
@@ -67,7 +67,7 @@ func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fl
 	return f, nil
 }
 
-// stop ends a host's processes. On a disk that is busy the look at one may come too late, and is repeated.
+// stop ends a host's processes. On a busy disk the check may come too late, and is repeated.
 func stop(ctx context.Context, h *testbed.Host) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -84,7 +84,7 @@ func stop(ctx context.Context, h *testbed.Host) error {
 	}
 }
 
-// settings are what differs from a real host: the disk is judged loosely, because all share one.
+// settings are what differs from a real host: the limits for the disk are loose, because all share one.
 func settings(voters int) map[string]string {
 	return map[string]string{
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": "0",
@@ -124,8 +124,8 @@ func (f *fleet) bootstrap() error {
 	return f.explain(err)
 }
 
-// form makes a cluster of all hosts, with the times of the demo, and then has them run with those that quorumd is
-// shipped with, if they shall.
+// form makes a cluster of all hosts with the times of the demo and, if shipped is set, restarts them with quorumd's
+// default times.
 func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) {
 	all := map[control.Role]int{control.RoleVoter: n}
 	return s.formWith(n, all, shipped, func(_ int, o *testbed.HostOptions) error {
@@ -134,7 +134,7 @@ func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) 
 	})
 }
 
-// formWith is form with so many hosts of each role.
+// formWith is form with that many hosts of each role.
 func (s *site) formWith(
 	n int, roles map[control.Role]int, shipped bool, each func(i int, o *testbed.HostOptions) error,
 ) (*fleet, error) {
@@ -156,7 +156,7 @@ func (s *site) formWith(
 	return f, f.shipped(roles)
 }
 
-// shipped has all hosts run with the times that quorumd is shipped with.
+// shipped restarts all hosts with quorumd's default times.
 func (f *fleet) shipped(roles map[control.Role]int) error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, endBound)
 	defer cancel()
@@ -169,9 +169,9 @@ func (f *fleet) shipped(roles map[control.Role]int) error {
 	return f.rest(roles, restBound)
 }
 
-// rest waits until so many hosts have each role, and nobody has anything to do.
+// rest waits until that many hosts have each role, and all are idle.
 func (f *fleet) rest(roles map[control.Role]int, bound time.Duration) error {
-	return f.explain(f.s.until("every host to be at rest", bound, func(ctx context.Context) bool {
+	return f.explain(f.s.until("every host to be idle", bound, func(ctx context.Context) bool {
 		have := map[control.Role]int{}
 		for _, h := range f.hosts {
 			status, err := f.status(ctx, h)

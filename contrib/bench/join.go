@@ -23,7 +23,7 @@ func joinLoad(url string) testbed.LoadOptions {
 	return testbed.LoadOptions{Endpoints: []string{url}, Rate: 100, Timeout: 20 * time.Second}
 }
 
-// plainJoin is what a script does with etcdctl.
+// plainJoin does what a script does with etcdctl.
 func plainJoin(s *site, valueSize int) (values, error) {
 	voters, err := s.etcds("n", 1)
 	if err != nil {
@@ -93,7 +93,8 @@ func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Memb
 	}
 }
 
-// agentJoin has quorumd do it. A third host stands ready as well: from one voter quorumd does not go to two and stay.
+// agentJoin leaves it to quorumd. A third host is ready as well, because quorumd does not go from one voter to two and
+// stay there.
 func agentJoin(s *site, valueSize int) (values, error) {
 	f, err := s.fleet(3, func(i int, o *testbed.HostOptions) (err error) {
 		o.Shipped = !s.quick

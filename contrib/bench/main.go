@@ -1,19 +1,19 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what contrib/docs claims, each figure beside the plain way to do the same, on the same machine
-// in the same run: real etcd and real agents as plain processes on loopback.
+// Command bench measures what contrib/docs claims. Each figure comes with that of the plain way to do the same, on the
+// same machine in the same run: real etcd and real agents as plain processes on loopback.
 //
-// A row is declared in rows.go: what is measured, in which units, how the plain way does it and how quorumd does. What
-// it prints is for people; with -json it also writes a file, and -compare lays two of those beside each other. Writes
-// that are watched are watched on an etcd that stands by as well, which nobody touches: its gaps are the machine's own.
+// A row is declared in rows.go: what is measured, in which units, how the plain way does it and how quorumd does. The
+// output is a table; with -json it also writes a file, and -compare compares two of those. Watched writes also go to a
+// bystander etcd, which is left alone: its gaps are caused by the machine.
 //
-// quorumd runs with the times that it is shipped with, or, with -quick, with those of the demo. Two things differ from
-// a real host: a disk is qualified by 30 writes instead of 3000, and the limits on its fsync are loose, because here
-// many processes share one disk. Hosts that join have theirs in memory if there is room, so that copying a database
-// does not slow down the disk that it is copied from, which it does not where each host has its own.
+// quorumd runs with its default times or, with -quick, with those of the demo. Two things differ from a real host: a
+// disk is qualified by 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
+// one disk here. The disks of joining hosts are in memory if there is room: on a shared disk the copy of a database
+// would slow down its source, which does not happen if each host has its own.
 //
-// It leaves no process and, outside its own directory, no file; of a row that has failed the logs stay there.
+// It leaves no process and, outside its own directory, no file; the logs of a failed row stay there.
 package main
 
 import (
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are those of the command line.
 type options struct {
 	quorumd, etcd, exporter string
 	faultfs, dir, memory    string
@@ -113,8 +113,8 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 	return failed
 }
 
-// measure runs every row as often as was asked for, round after round, so that all rounds of a row do not meet the
-// same noise of the machine. A row that fails does not keep the others from running.
+// measure runs every row for the requested number of rounds. It runs round after round, so that the rounds of a row do
+// not all meet the same noise of the machine. A row that fails does not keep the others from running.
 func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error {
 	var failed []error
 	for round := range b.rounds {
@@ -124,7 +124,7 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 				continue
 			}
 			if b.rounds > 1 {
-				b.say("%s, round %d of %d", r.name, round+1, b.rounds)
+				b.progress("%s, round %d of %d", r.name, round+1, b.rounds)
 			}
 			plain, quorumd, note, err := b.row(ctx, r)
 			if err == nil {
@@ -139,7 +139,7 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 	return errors.Join(failed...)
 }
 
-// row runs both sides of a row. A side that is not there to be run is told in the note.
+// row runs both sides of a row. The note names a side that cannot be run.
 func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
@@ -169,17 +169,17 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 	return plain, quorumd, note, err
 }
 
-// missing returns what is not there for a side to be run with: that is no failure.
+// missing returns what a side needs that this machine lacks: that is no failure.
 func (b *bench) missing(r row, failed error) (note string, err error) {
 	var missing *notThere
 	if !errors.As(failed, &missing) {
 		return "", failed
 	}
-	b.say("%s: %v", r.name, missing)
+	b.progress("%s: %v", r.name, missing)
 	return missing.Error(), nil
 }
 
-// whole tells whether each side that was run has measured every figure.
+// whole returns an error unless each side that was run has measured every figure.
 func (r row) whole(plain, quorumd values, note string) error {
 	if plain == nil && quorumd == nil && note != "" {
 		return nil // neither could be run
@@ -194,17 +194,17 @@ func (r row) whole(plain, quorumd values, note string) error {
 	return nil
 }
 
-// notThere says why a side cannot be run on this machine. That is no failure.
+// notThere is the reason why a side cannot be run on this machine. That is no failure.
 type notThere struct{ why string }
 
 func (n *notThere) Error() string { return n.why }
 
-// choose returns the rows that were named, in the order in which they are declared. A row is named by its whole name or
-// by what stands before the slash; sizes choose among the rows of a group that has one of them.
+// choose returns the named rows, in the order of their declaration. A name is a whole name or the part before the
+// slash; sizes select rows within the groups that have one of them.
 func choose(all []row, names, sizes string) ([]row, error) {
 	wanted, fits := words(names), words(sizes)
 	used := map[string]bool{}
-	sized := map[string]bool{} // groups with a size that was named
+	sized := map[string]bool{} // groups that have a named size
 	for _, r := range all {
 		if group, size, _ := strings.Cut(r.name, "/"); slices.Contains(fits, size) {
 			sized[group] = true

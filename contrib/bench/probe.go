@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// probeFor is how long the probe and etcd measure beside each other, and probeEvery how often the probe does: more
-	// often than the 10 s it is shipped with, because a p99 needs some hundred writes.
+	// probeFor is how long the probe and etcd measure at the same time, and probeEvery how often the probe does: more
+	// often than its default of 10 s, because a p99 needs some hundred writes.
 	probeFor   = time.Minute
 	probeEvery = 200 * time.Millisecond
 
-	// probeValue makes what etcd writes to its log for a key about as large as what the probe writes, which is what
-	// etcd's documentation tests a disk with, and smallValue is a key's that no more than counts.
+	// probeValue makes etcd's write to its log for a key about as large as that of the probe, which is what etcd's
+	// documentation tests a disk with; smallValue is the value of a minimal key.
 	probeValue = 2 << 10
 	smallValue = 64
 
@@ -31,19 +31,19 @@ const (
 	probeFsync = "quorumd_disk_fsync_duration_seconds"
 )
 
-// probeLoad is what etcd is asked for, so many values a second of so many bytes, and how much longer each sync of the
-// disk takes.
+// probeLoad is the load on etcd, as values per second and bytes per value, and how much longer each sync of the disk
+// takes.
 type probeLoad struct {
 	name        string
 	rate, value int
 	longer      time.Duration
 }
 
-// probes are rows for several loads: what a disk takes for an fsync depends on what else it is asked for, and on how
-// much was written before it. Most small writes go to a block that is there already; a large one has the file system
-// commit its journal, too, and the disk flush twice. Each call costs some 0.1 ms that are not the disk's, more where
-// the processor has rested before: that is much of what a fast disk takes and nothing of what a slow one does, so that
-// each load has a row with a disk on which each sync takes probeSlow longer.
+// probes are rows for several loads: the time of an fsync depends on the other load of the disk, and on how much was
+// written before it. Most small writes go to an existing block; a large one also has the file system commit its
+// journal, and the disk flush twice. Each call costs some 0.1 ms outside the disk, and more if the processor was idle
+// before. That is much of a fast disk's time and nothing of a slow one's, so each load also has a row with a disk on
+// which each sync takes probeSlow longer.
 func probes() []row {
 	var all []row
 	for _, load := range []probeLoad{
@@ -67,13 +67,13 @@ func probes() []row {
 				{name: fsyncs, basis: true},
 			},
 			need: gibibyte / 2, bound: 5 * time.Minute,
-			both: func(s *site) (plain, quorumd values, err error) { return probeBesideEtcd(s, load) },
+			both: func(s *site) (plain, quorumd values, err error) { return probeWithEtcd(s, load) },
 		})
 	}
 	return all
 }
 
-// disk returns what is done to the disk.
+// disk describes the fault of the disk.
 func (l probeLoad) disk() string {
 	if l.longer == 0 {
 		return ""
@@ -81,8 +81,8 @@ func (l probeLoad) disk() string {
 	return fmt.Sprintf(", each sync made %v longer", l.longer)
 }
 
-// probeBesideEtcd has both measure the same disk in the same minute.
-func probeBesideEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
+// probeWithEtcd has both measure the same disk in the same minute.
+func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	f, err := s.probed(l)
 	if err != nil {
 		return nil, nil, err
@@ -134,7 +134,7 @@ func probeBesideEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// probed returns a cluster of one host, whose disk is what the load asks for.
+// probed returns a cluster of one host, with the disk of the load.
 func (s *site) probed(l probeLoad) (*fleet, error) {
 	var slow *testbed.Mount
 	if l.longer > 0 {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// proxyVoters is how many servers stand behind a forwarder.
+	// proxyVoters is how many servers are behind a proxy.
 	proxyVoters = 3
 	// streams carry streamBytes each, and talkers have exchanges of messageBytes each.
 	streams      = 8
@@ -28,9 +28,9 @@ const (
 	talkers      = 64
 	exchanges    = 1500
 	messageBytes = 256
-	// idleLinks stand without a byte while memory is looked at: the bench holds two ends of each.
+	// idleLinks stay open without traffic while memory is measured: the bench holds both ends of each.
 	idleLinks = 4000
-	// proxyTurns is how often each of the two is measured, in turn, so that both meet the same noise.
+	// proxyTurns is how often each of the two is measured, in alternation, so that both meet the same noise.
 	proxyTurns = 3
 	linkBound  = time.Minute
 )
@@ -61,7 +61,7 @@ func proxies() row {
 	}
 }
 
-// compareProxies measures both forwarders in turn, before the same servers.
+// compareProxies measures both proxies in alternation, in front of the same servers.
 func compareProxies(s *site) (plain, quorumd values, err error) {
 	var servers []string
 	for range proxyVoters {
@@ -75,7 +75,7 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ours, err := s.forwarder(servers)
+	ours, err := s.own(servers)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,15 +98,15 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 	return plain, quorumd, nil
 }
 
-// forwarding is a forwarder that runs.
+// forwarding is a running proxy.
 type forwarding struct {
 	name, address string
 	pid           int
-	first         float64 // its memory per idle connection in its first turn, when it had none before
+	first         float64 // its memory per idle connection in its first round, when it had none before
 }
 
-// mirror starts a server of which each connection begins with a letter: one that wants everything back, or one of
-// which everything is thrown away and then a byte is sent.
+// mirror starts a server. The first letter of a connection selects what it does: echo everything, or discard everything
+// and then send a byte.
 func (s *site) mirror() (address string, err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(s.ctx, "tcp", "127.0.0.1:0")
@@ -125,7 +125,7 @@ func (s *site) mirror() (address string, err error) {
 	})
 	s.atEnd(func(context.Context) error {
 		l.Close()
-		all.Wait() // the forwarders have ended before, and with them what goes through them
+		all.Wait() // the proxies have ended before, and their connections with them
 		return nil
 	})
 	return l.Addr().String(), nil
@@ -157,10 +157,10 @@ func answer(conn net.Conn) {
 		}
 		left -= n
 	}
-	_, _ = conn.Write(kind) // who does not get it says so
+	_, _ = conn.Write(kind) // the client reports an error
 }
 
-// program starts a forwarder, and returns when it takes connections.
+// program starts a proxy, and returns when it accepts connections.
 func (s *site) program(name, address string, command *exec.Cmd) (*forwarding, error) {
 	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *site) program(name, address string, command *exec.Cmd) (*forwarding, er
 	})
 }
 
-// haproxy starts it with the few lines that it takes.
+// haproxy starts haproxy with the few lines that it needs.
 func (s *site) haproxy(servers []string) (*forwarding, error) {
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -211,8 +211,8 @@ func (s *site) haproxy(servers []string) (*forwarding, error) {
 	return s.program("haproxy", address, exec.Command(path, "-db", "-f", file))
 }
 
-// forwarder starts quorumd's.
-func (s *site) forwarder(servers []string) (*forwarding, error) {
+// own starts quorumd's.
+func (s *site) own(servers []string) (*forwarding, error) {
 	ports, err := s.ports(1)
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (s *site) forwarder(servers []string) (*forwarding, error) {
 	return s.program("proxy", address, exec.Command(s.quorumd, "proxy", "--config", file))
 }
 
-// dial connects through a forwarder, and says what it is for.
+// dial connects through a proxy, and sends the letter.
 func (p *forwarding) dial(ctx context.Context, kind byte) (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: linkBound}
 	conn, err := dialer.DialContext(ctx, "tcp", p.address)
@@ -237,7 +237,7 @@ func (p *forwarding) dial(ctx context.Context, kind byte) (*net.TCPConn, error) 
 	}
 	c := conn.(*net.TCPConn)
 	_, err = c.Write([]byte{kind})
-	if err == nil && kind == 'e' { // one exchange: it stands from end to end
+	if err == nil && kind == 'e' { // one exchange, which shows that the connection is open from end to end
 		err = exchange(c, make([]byte, messageBytes))
 	}
 	if err != nil {
@@ -254,7 +254,7 @@ func exchange(c net.Conn, message []byte) error {
 	return err
 }
 
-// measureProxy has a forwarder carry much, then little often, then nothing.
+// measureProxy measures a proxy with much traffic, then with small exchanges, then with none.
 func (s *site) measureProxy(p *forwarding) (values, error) {
 	v := values{}
 	if p.first == 0 {
@@ -291,7 +291,7 @@ func (s *site) measureProxy(p *forwarding) (values, error) {
 	return v, nil
 }
 
-// through does the same on many connections at a time, and gives how long all took from when all stood.
+// through does the same on many connections at a time, and returns how long all took once all were open.
 func (s *site) through(p *forwarding, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
 	var all []*net.TCPConn
 	defer func() {
@@ -343,7 +343,7 @@ func talk(c *net.TCPConn) error {
 }
 
 // idleMemory returns how much more memory a process has with many connections than with one, per connection, in KiB.
-// What the kernel holds is the same for all forwarders and not counted.
+// Memory of the kernel is the same for all proxies and not counted.
 func (s *site) idleMemory(p *forwarding) (float64, error) {
 	before, err := costOf(p.pid, 0)
 	if err != nil {

@@ -63,7 +63,7 @@ func recoveries() []row {
 	return all
 }
 
-// recovered loses two hosts of three and brings the cluster back.
+// recovered loses two hosts of three and recovers the cluster.
 func recovered(s *site, valueSize int) (values, error) {
 	three := map[control.Role]int{control.RoleVoter: 3}
 	f, err := s.formWith(3, three, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
@@ -125,7 +125,7 @@ func recovered(s *site, valueSize int) (values, error) {
 	return v, err
 }
 
-// lose ends all that runs on hosts at once, and takes their data away.
+// lose ends everything on these hosts at once, and removes their data.
 func (s *site) lose(hosts []*testbed.Host) error {
 	for _, h := range hosts {
 		_, killErr := h.KillEtcd(s.ctx)
@@ -159,7 +159,7 @@ func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	return facts, errors.Join(waitErr, err)
 }
 
-// carryOut has a host do what a plan says, and waits for its end.
+// carryOut applies a plan on a host, and waits for its end.
 func (s *site) carryOut(f *fleet, h *testbed.Host, plan recovery.Plan) error {
 	ctx, cancel := context.WithTimeout(s.ctx, factsBound)
 	defer cancel()

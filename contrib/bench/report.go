@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportVersion is of the file's format. Another one is refused.
+// reportVersion is the version of the file's format. Others are refused.
 const reportVersion = 1
 
-// maxReport bounds what is read of a file, in bytes.
+// maxReport bounds how much of a file is read, in bytes.
 const maxReport = 1 << 20
 
-// Report is what a run has measured.
+// Report is the result of a run.
 type Report struct {
 	Version int       `json:"version"`
 	Time    time.Time `json:"time"`
@@ -35,7 +35,7 @@ type Report struct {
 	Rows    []Result  `json:"rows"`
 }
 
-// Machine is where it was measured. Figures of two machines say little about each other.
+// Machine describes the machine of the run. Figures of two machines are hardly comparable.
 type Machine struct {
 	Cores  int    `json:"cores"`
 	Arch   string `json:"arch"`
@@ -43,21 +43,21 @@ type Machine struct {
 	Go     string `json:"go"`
 }
 
-// Result is what one row gave.
+// Result is the result of one row.
 type Result struct {
 	Row     string     `json:"row"`
-	Plain   string     `json:"plain"`   // what the plain way is
-	Quorumd string     `json:"quorumd"` // what quorumd's is
+	Plain   string     `json:"plain"`   // the plain way
+	Quorumd string     `json:"quorumd"` // quorumd's way
 	Note    string     `json:"note,omitempty"`
 	Figures []Measured `json:"figures"`
 }
 
-// Measured is one figure, with a value of each round.
+// Measured is one figure, with a value for each round.
 type Measured struct {
 	Name    string    `json:"name"`
 	Unit    string    `json:"unit,omitempty"`
 	Digits  int       `json:"digits"`
-	Basis   bool      `json:"basis,omitempty"` // it is neither better nor worse, but says what the others stand on
+	Basis   bool      `json:"basis,omitempty"` // neither better nor worse: it is context for the others
 	Plain   []float64 `json:"plain"`
 	Quorumd []float64 `json:"quorumd"`
 }
@@ -77,7 +77,7 @@ func newReport(o options) Report {
 	return r
 }
 
-// add puts one round of a row into the report.
+// add adds one round of a row to the report.
 func (r *Report) add(of row, plain, quorumd values, note string) {
 	i := slices.IndexFunc(r.Rows, func(have Result) bool { return have.Row == of.name })
 	if i < 0 {
@@ -104,7 +104,7 @@ func (r *Report) add(of row, plain, quorumd values, note string) {
 	}
 }
 
-// print shows the report to people.
+// print prints the report as a table.
 func (r *Report) print(out io.Writer) {
 	fmt.Fprintf(out, "%s, %d cores, Linux %s on %s, %s, etcd %s; quorumd's times: %s\n\n",
 		r.Time.Format(time.DateOnly), r.Machine.Cores, r.Machine.Kernel, r.Machine.Arch, r.Machine.Go, r.Etcd, r.Clocks)
@@ -117,7 +117,7 @@ func (r *Report) print(out io.Writer) {
 			name = ""
 		}
 	}
-	_ = table.Flush() // to a terminal, or to what its owner watches
+	_ = table.Flush() // to a terminal, or to a pipe whose reader may be gone
 	fmt.Fprintln(out)
 	for _, result := range r.Rows {
 		fmt.Fprintf(out, "%s\n  plain:   %s\n  quorumd: %s\n", result.Row, result.Plain, result.Quorumd)
@@ -144,7 +144,7 @@ func (m Measured) text(v float64) string { return strings.TrimSpace(m.number(v) 
 
 func (m Measured) number(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
 
-// median returns the middle one, the higher of two.
+// median returns the middle value, the higher of two.
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]

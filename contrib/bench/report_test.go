@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sample is a report of two rounds, in the first of which one side was not there.
+// sample is a report of two rounds. In the first of them one side could not be run.
 func sample() Report {
 	r := Report{
 		Version: reportVersion, Time: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Clocks: "shipped", Etcd: "3.6.16",
@@ -54,7 +54,7 @@ join/empty
 	}
 }
 
-func TestWhatIsWrittenToAFileIsReadBack(t *testing.T) {
+func TestAWrittenReportIsReadBack(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "figures.json")
 	r := sample()
@@ -70,7 +70,7 @@ func TestWhatIsWrittenToAFileIsReadBack(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoReportIsRefusedWithTheReasonAndTheRemedy(t *testing.T) {
+func TestAFileThatIsNotAReportIsRefusedWithReasonAndRemedy(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
 		"it is of version 7, and this bench reads version 1": `{"version": 7, "rows": [{}]}`,
@@ -90,7 +90,7 @@ func TestAFileThatIsNoReportIsRefusedWithTheReasonAndTheRemedy(t *testing.T) {
 	}
 }
 
-func TestAComparisonShowsWhatHasChangedAndWhatOnlyOneReportHas(t *testing.T) {
+func TestAComparisonShowsChangesAndRowsOfOneReport(t *testing.T) {
 	t.Parallel()
 	older, newer := sample(), sample()
 	newer.Clocks, newer.Machine.Cores, newer.Etcd = "quick", 8, "3.7.0"

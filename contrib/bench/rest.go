@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// restFor is how long a process at rest is watched, and scrapeEvery how often it is scraped meanwhile.
+	// restFor is how long an idle process is watched, and scrapeEvery how often it is scraped meanwhile.
 	restFor     = time.Minute
 	scrapeEvery = 15 * time.Second
 	// beforeRest is how long it is left alone first.
@@ -65,7 +65,7 @@ func exporterAtRest(s *site) (values, error) {
 	return s.atRest(command.Process.Pid, 0, url)
 }
 
-// atRest watches a process and all that it has started, but for one.
+// atRest watches a process and everything that it has started, except one.
 func (s *site) atRest(pid, except int, url string) (values, error) {
 	if err := s.pass(beforeRest); err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func (s *site) atRest(pid, except int, url string) (values, error) {
 	}, nil
 }
 
-// cost is what a process and all that it has started have used.
+// cost is what a process and everything that it has started have used.
 type cost struct {
 	cpu float64 // seconds, since the beginning
 	pss uint64  // bytes, now
-	own uint64  // bytes of it that are no file's
+	own uint64  // bytes of it that are not backed by a file
 }
 
-// costOf adds up a process and its descendants, those of one of them left out.
+// costOf adds up a process and its descendants, except one and its descendants.
 func costOf(pid, except int) (cost, error) {
 	all, err := family(pid, except)
 	if err != nil {
@@ -115,7 +115,7 @@ func costOf(pid, except int) (cost, error) {
 		memory, memoryErr := p.ProcSMapsRollup()
 		if err := errors.Join(statErr, memoryErr); err != nil {
 			if p.PID != pid {
-				continue // it has ended: its time is in its parent's
+				continue // it has ended: its parent has its time
 			}
 			return cost{}, err
 		}
@@ -129,7 +129,7 @@ func costOf(pid, except int) (cost, error) {
 // ticksPerSecond is the unit of times in /proc, which is the same on every Linux that Go runs on.
 const ticksPerSecond = 100
 
-// family returns a process and all below it, but for one and what is below that.
+// family returns a process and its descendants, except one and its descendants.
 func family(pid, except int) ([]procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

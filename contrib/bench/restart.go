@@ -36,7 +36,7 @@ func plainRestart(s *site, n int) (values, error) {
 			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, readyBound)
-		_ = m.Wait(ctx) // it has died of the signal
+		_ = m.Wait(ctx) // the signal ends it
 		cancel()
 		if err := m.Restart(context.WithoutCancel(s.ctx)); err != nil {
 			return nil, err
@@ -48,7 +48,7 @@ func plainRestart(s *site, n int) (values, error) {
 	return w.end(s)
 }
 
-// agentRestart has a rollout do it.
+// agentRestart leaves it to a rollout.
 func agentRestart(s *site, n int) (values, error) {
 	f, err := s.form(n, !s.quick, nil)
 	if err != nil {

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// row is one line of what is claimed: the same thing done in the plain way and by quorumd.
+// row is one claim: the same thing done in the plain way and by quorumd.
 type row struct {
 	name    string // GROUP or GROUP/SIZE
 	about   string
-	plainly string // what the plain way is
-	ours    string // what quorumd's is
+	plainly string // the plain way
+	ours    string // quorumd's way
 	figures []figure
 	need    uint64        // bytes below the bench's directory
-	bound   time.Duration // of both sides together
+	bound   time.Duration // for both sides together
 
 	plain, quorumd func(s *site) (values, error)
-	// both measures the two at once, where they watch the same thing. The other two are nil then.
+	// both measures both sides at once, if they watch the same thing. The other two are nil then.
 	both func(s *site) (plain, quorumd values, err error)
 }
 
-// figure is one measured thing of a row. Less of it is better, unless it only says what the others stand on.
+// figure is one measured value of a row. Less of it is better, unless it is only context for the others.
 type figure struct {
 	name, unit string
-	digits     int // behind the point
+	digits     int // decimals
 	basis      bool
 	ours       bool // only quorumd has it
 }
 
-// values are what a side has measured, by the name of the figure. What a side does not have is left out.
+// values are what a side has measured, by the name of the figure. Figures that a side does not have are left out.
 type values map[string]float64
 
 // The names of the figures, which the sides fill in.
@@ -56,7 +56,7 @@ const (
 	tailRatio    = "of the plain p99"
 	fsyncs       = "fsyncs"
 	pastGrace    = "full strength, past the grace"
-	pastAllowed  = "of which may be, beside a copy"
+	pastAllowed  = "of that allowed, without a copy"
 	votersLost   = "voters that do not serve at the end"
 	leadFor      = "a slow disk led for"
 	tailBefore   = "write p99 before"
@@ -94,7 +94,7 @@ func joins() []row {
 	var all []row
 	for _, size := range []struct {
 		name      string
-		valueSize int // of each of fillWrites
+		valueSize int // of each write of fillWrites
 		need      uint64
 		bound     time.Duration
 	}{

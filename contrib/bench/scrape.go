@@ -22,13 +22,13 @@ const (
 	scrapeBound = 10 * time.Second
 )
 
-// scraped is what a metrics address answered.
+// scraped is the answer of a metrics address.
 type scraped struct {
 	text []byte
 	took time.Duration
 }
 
-// scrape asks as Prometheus does, but for the compression, so that the size is that of the text.
+// scrape sends the request that Prometheus does, but without compression, so that the size is that of the text.
 func scrape(ctx context.Context, url string) (scraped, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeBound)
 	defer cancel()
@@ -89,7 +89,7 @@ type histogram struct {
 
 type bucket struct{ upTo, count float64 }
 
-// since returns what has been counted after an earlier look.
+// since returns what has been counted after an earlier reading.
 func (h histogram) since(earlier histogram) histogram {
 	later := histogram{slices.Clone(h.buckets), h.sum - earlier.sum}
 	for i := range later.buckets {
@@ -101,7 +101,7 @@ func (h histogram) since(earlier histogram) histogram {
 	return later
 }
 
-// withBounds leaves out the bounds that another one does not have.
+// withBounds leaves out the bounds that another histogram does not have.
 func (h histogram) withBounds(other histogram) histogram {
 	return histogram{slices.DeleteFunc(slices.Clone(h.buckets), func(b bucket) bool {
 		return !slices.ContainsFunc(other.buckets, func(o bucket) bool { return o.upTo == b.upTo })
@@ -118,7 +118,7 @@ func (h histogram) count() float64 {
 // mean is not a number while nothing was counted.
 func (h histogram) mean() float64 { return h.sum / h.count() }
 
-// holding returns the upper bound of the bucket in which a quantile lies.
+// holding returns the upper bound of the bucket that holds a quantile.
 func (h histogram) holding(q float64) float64 {
 	for _, b := range h.buckets {
 		if b.count > 0 && b.count >= q*h.count() {
@@ -128,8 +128,8 @@ func (h histogram) holding(q float64) float64 {
 	return math.Inf(1)
 }
 
-// quantile estimates as Prometheus' histogram_quantile does: evenly within a bucket, and the last finite bound for what
-// lies beyond it.
+// quantile estimates as Prometheus' histogram_quantile does: evenly within a bucket, and the last finite bound for
+// everything above it.
 func (h histogram) quantile(q float64) float64 {
 	rank, lower, below := q*h.count(), 0.0, 0.0
 	for _, b := range h.buckets {

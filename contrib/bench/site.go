@@ -65,7 +65,7 @@ func newBench(o options, out io.Writer) (*bench, error) {
 	return b, nil
 }
 
-// sides is the directory that holds those of the sides.
+// sides is the parent of the sides' directories.
 func (b *bench) sides() string { return filepath.Join(b.dir, "run") }
 
 // sweep ends the etcds that agents of an earlier run have left, and removes its files.
@@ -85,7 +85,7 @@ func (b *bench) sweep() error {
 	return os.RemoveAll(b.sides())
 }
 
-// room returns what the rows need and how long all may take, and refuses when that much is not free.
+// room returns how long all rows may take, and refuses if there is less free space than they need.
 func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 	var need uint64
 	for _, r := range chosen {
@@ -98,7 +98,8 @@ func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b.say("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir, limit)
+	b.progress("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir,
+		limit)
 	if free < need {
 		return 0, fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller ones with ROWS and "+
 			"SIZES", gib(free), b.dir, gib(need))
@@ -116,7 +117,7 @@ func freeBytes(dir string) (uint64, error) {
 
 func gib(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/gibibyte) }
 
-// version asks the etcd server which one it is.
+// version returns the version of the etcd server.
 func (b *bench) version(ctx context.Context) (string, error) {
 	answer, err := exec.CommandContext(ctx, b.etcd, "--version").Output()
 	first, _, _ := strings.Cut(string(answer), "\n")
@@ -130,12 +131,12 @@ func (b *bench) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// say tells how far it is.
-func (b *bench) say(format string, args ...any) {
+// progress prints a line.
+func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// site is where one side of a row happens. All that is started there ends with it.
+// site is where one side of a row runs. Everything that is started there ends with it.
 type site struct {
 	*bench
 	ctx  context.Context // of the row
@@ -152,7 +153,7 @@ func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) e
 		return err
 	}
 	s := &site{bench: b, ctx: ctx, row: r.name, dir: dir, need: r.need}
-	b.say("%s, %s", r.name, name)
+	b.progress("%s, %s", r.name, name)
 	began := time.Now()
 	err := do(s)
 	if ctx.Err() != nil {
@@ -164,11 +165,11 @@ func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) e
 	if failed != nil && !errors.As(failed, &missing) {
 		return fmt.Errorf("%w\nThe logs stay until the next run: %s", err, dir)
 	}
-	b.say("%s, %s: done in %.0f s", r.name, name, time.Since(began).Seconds())
+	b.progress("%s, %s: done in %.0f s", r.name, name, time.Since(began).Seconds())
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// atEnd has something done when the side ends, the last first.
+// atEnd registers a function that runs when the side ends, the last one first.
 func (s *site) atEnd(do func(ctx context.Context) error) { s.ends = append(s.ends, do) }
 
 func (s *site) end() error {
@@ -181,7 +182,7 @@ func (s *site) end() error {
 	return errors.Join(failed...)
 }
 
-// ports gives ports that stay free until the side ends.
+// ports returns ports that stay free until the side ends.
 func (s *site) ports(n int) ([]int, error) {
 	ports, release, err := testbed.ReservePorts(n)
 	if err != nil {
@@ -191,14 +192,14 @@ func (s *site) ports(n int) ([]int, error) {
 	return ports, nil
 }
 
-// otherDisk returns a directory for the disk of a host that joins: in memory if there is room, else beside the others.
+// otherDisk returns a directory for the disk of a joining host: in memory if there is room, else next to the others.
 func (s *site) otherDisk(name string) (string, error) {
 	free, err := freeBytes(s.memory)
 	if err != nil {
-		free = 0 // there is no such directory, which is the same
+		free = 0 // a missing directory has no space
 	}
 	if free < s.need {
-		s.say("%s: no %s are free in %s: the disk of %s is that of the others", s.row, gib(s.need), s.memory, name)
+		s.progress("%s: no %s are free in %s: %s shares the disk of the others", s.row, gib(s.need), s.memory, name)
 		return filepath.Join(s.dir, name+"-disk"), nil
 	}
 	dir, err := os.MkdirTemp(s.memory, "quorumd-bench-")
@@ -209,7 +210,7 @@ func (s *site) otherDisk(name string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// until waits until cond holds. What it waits for becomes the error.
+// until waits until cond holds. what becomes part of the error.
 func (s *site) until(what string, limit time.Duration, cond func(ctx context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
@@ -225,7 +226,7 @@ func (s *site) until(what string, limit time.Duration, cond func(ctx context.Con
 	return nil
 }
 
-// pass lets time pass.
+// pass waits.
 func (s *site) pass(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// slowBefore is how long writes are looked at before the disk is slow, and slowLater for as long afterwards.
+	// slowBefore is how long writes are measured, before the disk is slow and again afterwards.
 	slowBefore = 15 * time.Second
-	// slowSettled is how long after the leadership has gone it is looked at them again, and slowLeads how long it is
-	// waited for that where nobody hands it over.
+	// slowSettled is the pause between the leadership transfer and the second measurement. Without quorumd there is no
+	// transfer, and the row waits slowLeads instead.
 	slowSettled = 15 * time.Second
 	slowLeads   = 30 * time.Second
-	// givesWayBound is how long a slow disk may lead, at most, until the row has failed.
+	// givesWayBound is how long a slow disk may lead before the row fails.
 	givesWayBound = 3 * time.Minute
-	// giveWayRest is for how long quorumd leaves the leadership where it is when it has just started: timing.giveWay.
+	// giveWayRest is how long a quorumd that has just started transfers no leadership: timing.giveWay.
 	giveWayRest = 70 * time.Second
 )
 
@@ -72,11 +72,11 @@ func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { return m.Unmount() })
-	s.atEnd(func(context.Context) error { return m.Clear() }) // before anything that waits for the disk ends
+	s.atEnd(func(context.Context) error { return m.Clear() }) // before the end of anything that waits for the disk
 	return m, nil
 }
 
-// plainSlow has n1 lead, and makes its disk slow.
+// plainSlow makes n1 the leader, and makes its disk slow.
 func plainSlow(s *site, delay time.Duration) (values, error) {
 	disk, err := s.slowDisk(filepath.Join(s.dir, "n1"))
 	if err != nil {
@@ -96,13 +96,13 @@ func plainSlow(s *site, delay time.Duration) (values, error) {
 		}
 		leads, err := s.leader(urls(members))
 		if err == nil && leads != 0 {
-			err = errors.New("etcd has voted another leader by itself: this has measured nothing")
+			err = errors.New("etcd has elected another leader by itself: nothing was measured")
 		}
 		return err
 	})
 }
 
-// agentSlow does the same to a host on which quorumd runs.
+// agentSlow does the same to a host with quorumd.
 func agentSlow(s *site, delay time.Duration) (values, error) {
 	disk, err := s.slowDisk(filepath.Join(s.dir, "slow"))
 	if err != nil {
@@ -113,7 +113,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 			if i == 0 {
 				o.Disk = filepath.Join(disk.Dir, "disk")
 			}
-			// all disks but that one are the same, which others use as well
+			// all other disks are one, which other processes use as well
 			o.Set["disk.fsyncLeave"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
 			return nil
 		})
@@ -147,15 +147,14 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	return v, nil
 }
 
-// slowed writes through all members but the first before its disk is slow and when it has become what it is to be
-// judged by.
+// slowed measures writes through all members but the first, before its disk is slow and after led has returned.
 func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error) (values, error) {
 	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: endpoints[1:], Rate: 50})
 	if err != nil {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
-	if err := s.pass(time.Second); err != nil { // the connections stand
+	if err := s.pass(time.Second); err != nil { // the connections are open
 		return nil, err
 	}
 	before := span{from: time.Now()}
@@ -175,13 +174,13 @@ func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []stri
 	took, _ := answered(report.Writes, []span{before})
 	now, _ := answered(report.Writes, []span{later})
 	if len(took) == 0 || len(now) == 0 {
-		return nil, errors.New("no write was acknowledged: this has measured nothing")
+		return nil, errors.New("no write was acknowledged: nothing was measured")
 	}
 	was, is := milliseconds(took[len(took)*99/100]), milliseconds(now[len(now)*99/100])
 	return values{tailBefore: was, tailLater: is, tailGrown: is / was, failedWrites: float64(report.Failed)}, nil
 }
 
-// lead has the first of the etcds lead.
+// lead makes the first of the etcds the leader.
 func (s *site) lead(endpoints []string) error {
 	return s.until("n1 to lead", restBound, func(ctx context.Context) bool {
 		leads, err := s.leader(endpoints)

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// snapshotTurns is how often the clients are watched alone and beside a snapshot, turn by turn.
+	// snapshotTurns is how often the clients are watched without and with a snapshot, in alternation.
 	snapshotTurns = 3
-	// snapshotRate is what three voters are asked to write in a second.
+	// snapshotRate is how many writes a second the three voters get.
 	snapshotRate  = 200
 	snapshotBound = 5 * time.Minute
-	// aloneFor is a turn without a snapshot.
+	// aloneFor is a phase without a snapshot.
 	aloneFor = 12 * time.Second
 )
 
 // snapshots are rows for databases of several sizes: with the standby on a machine of its own, as far as one machine
-// has two, and with all of them on one disk and the same processors.
+// can be two, and with all hosts on one disk and the same processors.
 func snapshots() []row {
 	var all []row
 	for _, where := range []struct {
@@ -34,7 +34,7 @@ func snapshots() []row {
 		apart        bool
 	}{
 		{"snapshot", "the standby's disk is in memory, and the last processor is its own", true},
-		{"snapshot-beside", "all share one disk and all processors", false},
+		{"snapshot-shared", "all share one disk and all processors", false},
 	} {
 		for _, size := range []struct {
 			name      string
@@ -45,7 +45,7 @@ func snapshots() []row {
 				name: where.group + "/" + size.name,
 				about: "a database of this size is saved from the standby of three voters, under 200 writes/s: " +
 					where.about,
-				plainly: "the clients without a snapshot, turn by turn with the other side",
+				plainly: "the clients without a snapshot, in alternation with the other side",
 				ours: "quorumctl snapshot save, into a directory; the memory is that of the agent that takes it and " +
 					"its child; " + where.about,
 				figures: []figure{
@@ -66,7 +66,7 @@ func snapshots() []row {
 	return all
 }
 
-// snapshotsInTurns watches the clients of three voters, and the agent of their standby, turn by turn while it takes a
+// snapshotsInTurns watches the clients of three voters, and the agent of their standby, in alternation while it takes a
 // snapshot and while it does not.
 func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values, err error) {
 	f, standby, err := s.withStandby(apart)
@@ -92,7 +92,7 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 		return nil, nil, err
 	}
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
-	var spans [2][]span // alone, beside a snapshot
+	var spans [2][]span // without, with a snapshot
 	var most [2]uint64
 	var took []float64
 	for range snapshotTurns {
@@ -121,8 +121,8 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 	return sides[0], sides[1], nil
 }
 
-// withStandby forms three voters, and then has a fourth host become their standby. Apart it has a disk and a processor
-// of its own, and its snapshots lie on that disk; else all share a directory for them.
+// withStandby forms three voters, and then adds a fourth host as their standby. If apart is set, it has a disk and a
+// processor of its own, and its snapshots are on that disk; otherwise all share a directory for them.
 func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err error) {
 	if apart {
 		if err := s.elsewhere("n4"); err != nil {
@@ -146,7 +146,7 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 	if err := errors.Join(f.bootstrap(), f.start(1, 2)); err != nil {
 		return nil, nil, err
 	}
-	err = s.until("three voters to stand", formBound, func(ctx context.Context) bool {
+	err = s.until("three voters", formBound, func(ctx context.Context) bool {
 		for _, h := range f.hosts[:3] {
 			if status, err := f.status(ctx, h); err != nil || status.Role != control.RoleVoter {
 				return false
@@ -209,8 +209,8 @@ func (s *site) save(h *testbed.Host) error {
 	return err
 }
 
-// mostMemory returns the most that an agent and its children have while something is done; its etcd is not counted, nor
-// is the database that is mapped to be looked at, which the kernel may forget at any time.
+// mostMemory returns the peak memory of an agent and its children during do. It does not count etcd, nor the mapped
+// database that is being read, which the kernel may drop at any time.
 func (s *site) mostMemory(h *testbed.Host, do func() error) (most uint64, err error) {
 	etcd, err := h.EtcdPID(s.ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *site) mostMemory(h *testbed.Host, do func() error) (most uint64, err er
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if c, err := costOf(h.AgentPID(), etcd); err == nil { // a child may end just now
+		if c, err := costOf(h.AgentPID(), etcd); err == nil { // a child may have just ended
 			most = max(most, c.own)
 		}
 		select {

@@ -16,12 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markName names the file by which the demo knows a directory for its own. It is locked while a demo runs, and holds
-// that one's process ID.
+// markName is the file that marks a directory as the demo's own. It is locked while a demo runs, and holds that demo's
+// process ID.
 const markName = ".quorumd-demo"
 
-// claim makes the directory, or takes over one that an earlier run has left. It touches no other, and none of a demo
-// that runs.
+// claim makes the directory, or takes over that of an earlier run. It touches no other, and none of a running demo.
 func (d *demo) claim() error {
 	mark := filepath.Join(d.dir, markName)
 	entries, err := os.ReadDir(d.dir)
@@ -43,7 +42,7 @@ func (d *demo) claim() error {
 	return d.empty()
 }
 
-// lockMark makes the mark this process's own.
+// lockMark locks the mark for this process.
 func lockMark(path string) (*os.File, error) {
 	for {
 		mark, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
@@ -51,7 +50,7 @@ func lockMark(path string) (*os.File, error) {
 			return nil, err
 		}
 		if err := unix.Flock(int(mark.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			pid, _ := io.ReadAll(io.LimitReader(mark, 32)) // without one it is said without
+			pid, _ := io.ReadAll(io.LimitReader(mark, 32)) // without it the message has no process ID
 			return nil, errors.Join(inTheWay(path, strings.TrimSpace(string(pid))), mark.Close())
 		}
 		held, heldErr := mark.Stat()
@@ -59,7 +58,7 @@ func lockMark(path string) (*os.File, error) {
 		if heldErr == nil && thereErr == nil && os.SameFile(held, there) {
 			return mark, errors.Join(mark.Truncate(0), writePID(mark))
 		}
-		if err := mark.Close(); err != nil { // the one who had it has taken it away at his end
+		if err := mark.Close(); err != nil { // the previous holder has removed it when it ended
 			return nil, err
 		}
 	}
@@ -78,7 +77,7 @@ func inTheWay(mark, pid string) error {
 	return fmt.Errorf("cannot start: %s runs in %s already; %s", who, filepath.Dir(mark), end)
 }
 
-// stop ends all processes of the hosts, also those that an earlier run has left.
+// stop ends all processes of the hosts, including those that an earlier run has left.
 func (d *demo) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -89,7 +88,7 @@ func (d *demo) stop() error {
 	return errors.Join(errs...)
 }
 
-// empty removes all but the mark.
+// empty removes everything but the mark.
 func (d *demo) empty() error {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -103,16 +102,16 @@ func (d *demo) empty() error {
 	return err
 }
 
-// giveBack removes the directory of a demo that has started nothing.
-func (d *demo) giveBack() error { return errors.Join(os.RemoveAll(d.dir), d.mark.Close()) }
+// remove removes the directory of a demo that has started nothing.
+func (d *demo) remove() error { return errors.Join(os.RemoveAll(d.dir), d.mark.Close()) }
 
-// end ends all processes. The directory goes too, unless there is something in it to find out from.
+// end ends all processes. It also removes the directory, unless its logs explain a failure.
 func (d *demo) end(err error) error {
 	if stopErr := d.stop(); stopErr != nil {
 		err = errors.Join(err, stopErr)
 	}
 	if err == nil {
-		return d.giveBack()
+		return d.remove()
 	}
 	return errors.Join(fmt.Errorf("%w\nThe logs stay until the next demo: %s, and etcd.log next to each",
 		err, filepath.Join(here(d.dir), "n*", "quorumd.log")), d.mark.Close())

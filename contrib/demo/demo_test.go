@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestASecondDemoIsRefusedWithTheProcessOfTheFirstWhichItLeavesAlone(t *testing.T) {
+func TestASecondDemoIsRefusedAndNamesTheProcessOfTheFirst(t *testing.T) {
 	t.Parallel()
 	first, second := &demo{dir: filepath.Join(t.TempDir(), "demo")}, &demo{}
 	second.dir = first.dir
@@ -39,7 +39,7 @@ func TestASecondDemoIsRefusedWithTheProcessOfTheFirstWhichItLeavesAlone(t *testi
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if _, err := os.Stat(log); err != nil {
-		t.Errorf("the second demo took from the first: %v", err)
+		t.Errorf("the second demo removed files of the first: %v", err)
 	}
 	if err := first.end(nil); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestASecondDemoIsRefusedWithTheProcessOfTheFirstWhichItLeavesAlone(t *testi
 	}
 }
 
-func TestADirectoryOfSomebodyElseIsNotEmptied(t *testing.T) {
+func TestAForeignDirectoryIsNotEmptied(t *testing.T) {
 	t.Parallel()
 	d := &demo{dir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(d.dir, "thesis"), nil, 0o644); err != nil {
@@ -77,7 +77,7 @@ func TestTheLogsOfAFailedDemoStayUntilTheNextOne(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	failed := errors.New("the target does not stand")
+	failed := errors.New("the target is not reached")
 	if err := d.end(failed); !errors.Is(err, failed) ||
 		!strings.Contains(err.Error(), filepath.Join(dir, "n*", "quorumd.log")) {
 		t.Errorf("got %v", err)
@@ -97,7 +97,7 @@ func TestTheLogsOfAFailedDemoStayUntilTheNextOne(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenIsNamedWithWhoHasIt(t *testing.T) {
+func TestAPortInUseIsReportedWithItsProcess(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestAPortThatIsTakenIsNamedWithWhoHasIt(t *testing.T) {
 	}
 }
 
-// terminal is a pseudo terminal of so many columns: what is written to it is read from its other side.
+// terminal is a pseudo terminal with that many columns: what is written to one side is read from the other.
 func terminal(t *testing.T, columns uint16) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -153,7 +153,7 @@ func resize(t *testing.T, terminal *os.File, columns uint16) {
 	}
 }
 
-func TestTheTableSurvivesATerminalThatIsMadeNarrower(t *testing.T) {
+func TestTheTableSurvivesANarrowerTerminal(t *testing.T) {
 	t.Parallel()
 	ours, theirs := terminal(t, 100)
 	s := newScreen(theirs, "")
@@ -165,7 +165,7 @@ func TestTheTableSurvivesATerminalThatIsMadeNarrower(t *testing.T) {
 			Text: strings.Repeat("long ", 30),
 		}}}})
 		var drawn []byte
-		for bytes.Count(drawn, []byte("\n")) < 2+len(hosts) { // a terminal hands on what it has, and not whole frames
+		for bytes.Count(drawn, []byte("\n")) < 2+len(hosts) { // a terminal returns what it has, and not whole frames
 			buffer := make([]byte, 4096)
 			n, err := ours.Read(buffer)
 			if err != nil {

@@ -1,13 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows quorumd's main job on one machine: four hosts on 127.0.0.1 to 127.0.0.4, each
-// with its own agent and a real etcd as plain processes. One is bootstrapped; the others join one
-// at a time, until three vote and one stands by. With -slow one host's disk is put behind a file
-// system with slow fsync, and is refused.
+// Command demo shows quorumd's main job on one machine: four hosts on 127.0.0.1 to 127.0.0.4, each with its own agent
+// and a real etcd as plain processes. One is bootstrapped; the others join one at a time, until there are three voters
+// and a standby. With -slow one host's disk is put behind a file system with slow fsync, and is refused.
 //
-// It leaves no process and, outside its own directory, no file; of a demo that has failed the logs stay there. Only one
-// runs at a time, because its ports are fixed; another one says what is in its way.
+// It leaves no process and, outside its own directory, no file; the logs of a failed demo stay there. Only one runs at
+// a time, because its ports are fixed; a second one reports what is in its way.
 package main
 
 import (
@@ -53,21 +52,21 @@ type demo struct {
 	mark                   *os.File // locked while the directory is this demo's
 }
 
-// The ports of every host, each on its own address. They are not etcd's own, so that an etcd that
-// runs on this machine is left alone.
+// The ports of every host, each on its own address. They are not etcd's own, so that an etcd that runs on this machine
+// is left alone.
 const (
 	clientPort  = 12379
 	peerPort    = 12380
 	metricsPort = 19379
 )
 
-// repairDead is after how long another host takes the place of one whose processes were killed.
+// repairDead is the grace after which another host replaces one whose processes were killed.
 const repairDead = "30s"
 
-// repairCleanFor is for how long such a host must be well before it joins again.
+// repairCleanFor is how long such a host must be healthy before it joins again.
 const repairCleanFor = "1m"
 
-// slowFsync is what the slow host's fsync takes.
+// slowFsync is how long an fsync of the slow host takes.
 const slowFsync = 250 * time.Millisecond
 
 func (d *demo) run(ctx context.Context) (err error) {
@@ -97,7 +96,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.watch(ctx)
 }
 
-// introduction returns how to look at the hosts, in a line that is there to be copied.
+// introduction returns how to inspect the hosts, as a line to be copied.
 func (d *demo) introduction() string {
 	quorumctl, socket := filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), d.hosts[0].Options.Socket()
 	return fmt.Sprintf("Inspect n1 or another host from a second terminal:\n\n    QUORUMCTL_SOCKET=%s %s "+
@@ -116,8 +115,8 @@ func here(path string) string {
 	return path
 }
 
-// slowDown puts a host's disk behind a file system with slow fsync. It gives what takes that away
-// again, after the host has stopped.
+// slowDown puts a host's disk behind a file system with slow fsync. The returned function removes it again, after the
+// host has stopped.
 func (d *demo) slowDown(h *testbed.Host) (unmount func() error, err error) {
 	back := filepath.Join(d.dir, "backing")
 	if err := os.MkdirAll(back, 0o755); err != nil {
@@ -170,12 +169,12 @@ func (d *demo) prepare(names []string) error {
 		return err
 	}
 	if err := d.portsAreFree(); err != nil {
-		return errors.Join(err, d.giveBack())
+		return errors.Join(err, d.remove())
 	}
 	for i := range options {
 		h, err := testbed.NewHost(options[i])
 		if err != nil {
-			return errors.Join(err, d.giveBack())
+			return errors.Join(err, d.remove())
 		}
 		d.hosts[i] = h
 	}

@@ -17,7 +17,8 @@ import (
 	"syscall"
 )
 
-// portsAreFree says who listens where the hosts shall. It has listened there itself and does no more.
+// portsAreFree returns an error that names the process on a port of the hosts. It checks by listening there itself, and
+// has closed the port when it returns.
 func (d *demo) portsAreFree() error {
 	var taken []string
 	for _, h := range d.hosts {
@@ -50,7 +51,7 @@ func (d *demo) portsAreFree() error {
 		strings.Join(taken, ", "))
 }
 
-// listenerOf names the process that listens at an address, or nothing if that cannot be told.
+// listenerOf names the process that listens at an address; "" if it is unknown.
 func listenerOf(address string) string {
 	inode := listeningInode(address)
 	if inode == "" {
@@ -61,7 +62,7 @@ func listenerOf(address string) string {
 		return ""
 	}
 	for _, link := range links {
-		if to, err := os.Readlink(link); err != nil || to != "socket:["+inode+"]" { // a process of others', or gone
+		if to, err := os.Readlink(link); err != nil || to != "socket:["+inode+"]" { // another user's, or ended
 			continue
 		}
 		pid := strings.Split(link, "/")[2]
@@ -74,7 +75,7 @@ func listenerOf(address string) string {
 	return " (a process of another user's)"
 }
 
-// listeningInode finds the socket that listens at an IPv4 address, or at that port on all.
+// listeningInode finds the socket that listens at an IPv4 address, or at that port on all addresses.
 func listeningInode(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// screen shows the hosts: on a terminal a table that is drawn over, elsewhere a line for every
-// change.
+// screen shows the hosts: on a terminal a table that is redrawn, elsewhere a line for every change.
 type screen struct {
 	out      *os.File
-	head     string // stands above
+	head     string // the heading above the table
 	terminal bool
-	columns  int               // as the last table had them
+	columns  int               // of the last table
 	drawn    int               // lines of the table on the terminal
-	last     map[string]string // what was last said of each host
+	last     map[string]string // the last line of each host
 }
 
 func newScreen(out *os.File, head string) *screen {
@@ -35,7 +34,8 @@ func newScreen(out *os.File, head string) *screen {
 	return s
 }
 
-// size asks the terminal, if it is one. It may be another one at every frame. One that does not know has 0 by 0.
+// size returns the size of the terminal, if it is one. It may change with every frame. A terminal without a size has 0
+// by 0.
 func (s *screen) size() (columns, rows int, is bool) {
 	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -66,14 +66,14 @@ func (s *screen) show(since time.Duration, hosts []*testbed.Host, states map[str
 	}
 }
 
-// detach makes the next table stand below what has been printed since.
+// detach starts the next table below what has been printed since.
 func (s *screen) detach() { s.drawn = 0 }
 
 func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
 	var b strings.Builder
 	columns, rows, _ := s.size()
 	switch {
-	// the lines may have been broken anew: where the table stands is not known
+	// the terminal may have wrapped the lines again: the position of the table is unknown
 	case s.drawn > 0 && columns != s.columns:
 		b.WriteString("\x1b[H\x1b[2J" + s.head)
 	case s.drawn > 0:
@@ -110,7 +110,7 @@ func row(h *testbed.Host, s *control.Status) string {
 	return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, s.Role, s.Health.State, p99, doing(s))
 }
 
-// withoutNumbers lets a line count as unchanged while only its figures move.
+// withoutNumbers makes a line count as unchanged while only its figures change.
 func withoutNumbers(line string) string {
 	return strings.Map(func(r rune) rune {
 		if (r >= '0' && r <= '9') || r == '.' || r == ' ' {

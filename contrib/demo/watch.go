@@ -21,7 +21,7 @@ const (
 	askBound   = time.Second
 )
 
-// watch shows the hosts until the target stands (with -once) or the user has seen enough.
+// watch shows the hosts until the target is reached (with -once) or the user interrupts it.
 func (d *demo) watch(ctx context.Context) error {
 	began := time.Now()
 	screen := newScreen(os.Stdout, d.introduction())
@@ -34,7 +34,7 @@ func (d *demo) watch(ctx context.Context) error {
 			bootstrapped = d.bootstrap(ctx)
 		}
 		screen.show(time.Since(began), d.hosts, states)
-		if !stood && d.stands(states) {
+		if !stood && d.reached(states) {
 			stood = true
 			if err := d.conclude(ctx, states, time.Since(began)); err != nil || d.once {
 				return err
@@ -57,7 +57,7 @@ func (d *demo) watch(ctx context.Context) error {
 	}
 }
 
-// ask asks every host for its status; one that does not answer has a nil one.
+// ask asks every host for its status; nil for one that does not answer.
 func (d *demo) ask(ctx context.Context) map[string]*control.Status {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
@@ -70,7 +70,7 @@ func (d *demo) ask(ctx context.Context) map[string]*control.Status {
 	return states
 }
 
-// bootstrap asks the first host that is not slow to make the cluster.
+// bootstrap requests the cluster on the first host that is not slow.
 func (d *demo) bootstrap(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
@@ -83,9 +83,9 @@ func (d *demo) bootstrap(ctx context.Context) bool {
 	return false
 }
 
-// stands reports whether the target is reached: three voters and, without a slow host, a standby;
-// with one, that it has been refused with a measured number.
-func (d *demo) stands(states map[string]*control.Status) bool {
+// reached reports whether the target is reached: three voters and a standby. With a slow host the standby is replaced
+// by its refusal with a measured number.
+func (d *demo) reached(states map[string]*control.Status) bool {
 	roles := map[control.Role]int{}
 	for _, s := range states {
 		if s.Op != nil || !s.Cluster.Reachable {
@@ -111,7 +111,7 @@ func reasonOf(s *control.Status) control.Reason {
 	return s.Reasons[0]
 }
 
-// conclude returns what was reached, and checks in the history that no two operations overlapped.
+// conclude returns the result, and checks in the history that no two operations overlapped.
 func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration) error {
 	var lines []control.HistoryLine
 	var err error
@@ -140,7 +140,7 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 	for _, line := range lines {
 		switch {
 		case line.Kind == "step" && line.Code == "begin-join":
-			if running != "" && running != line.HostName { // its own name again is a second try
+			if running != "" && running != line.HostName { // its own name again is a second attempt
 				return 0, fmt.Errorf("the join of %s began while that of %s was running", line.HostName, running)
 			}
 			running = line.HostName
@@ -165,7 +165,7 @@ func why(hosts []*testbed.Host, states map[string]*control.Status) string {
 	return strings.Join(parts, "; ")
 }
 
-// doing says in a few words what a host does or waits for.
+// doing returns in a few words what a host does or waits for.
 func doing(s *control.Status) string {
 	if s.Next.Step != "" {
 		return s.Next.Text

@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs reads the pages that are written for people, so that tests can hold what stands in them against what
-// there is: the README, the pages by task that lie here, the runbooks and the manual pages. It finds the commands in
-// them as a person would type them, and runs none.
+// Package docs reads the pages for users, so that tests can compare them with the code: the README, the pages by task
+// in this directory, the runbooks and the manual pages. It finds the commands in them as one would type them, and runs
+// none.
 package docs
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Pages gives every page by its path below the root of the checkout, with its text.
+// Pages returns every page by its path below the root of the checkout, with its text.
 func Pages(root string) (map[string]string, error) {
 	found := map[string]string{}
 	for _, pattern := range []string{"README.md", "contrib/*/*.md", "packaging/man/*.md"} {
@@ -39,22 +39,22 @@ func Pages(root string) (map[string]string, error) {
 
 var (
 	codeBlock = regexp.MustCompile("(?m)^```(?s:.*?)^```$|^(?:    .*\n)+")
-	// A command with a prompt or without, and perhaps with what it finds in its environment and where it lies.
+	// A command with or without a prompt, and perhaps with variables and a directory before it.
 	typedLine = regexp.MustCompile(`(?m)^(?:    )?(?:[\w-]*[#$] )?(?:[A-Z_]+=\S+ )?(?:\S*/)?quorumctl ([a-z-].*)$`)
-	tableRow  = regexp.MustCompile(`    +\d`) // of measurements, which begins with what was measured
-	// What is typed into a shell that is no quorumctl alone: behind a prompt, or a program that is known.
+	tableRow  = regexp.MustCompile(`    +\d`) // of measurements, which begins with a number
+	// A line for a shell that does not begin with quorumctl: after a prompt, or with a known program.
 	shellLine = regexp.MustCompile(`(?m)^(?:    )?(?:(?:[\w-]*[#$] )(.+)|((?:curl|dpkg|etcdctl|install|journalctl|` +
 		`make|promtool|scp|sed|ssh|systemctl|systemd-analyze) .+))$`)
-	notTyped = regexp.MustCompile("^```(?:yaml|json)|^```sh\n#!") // files, and programs that are shown whole
+	notTyped = regexp.MustCompile("^```(?:yaml|json)|^```sh\n#!") // files, and programs that are shown in full
 )
 
-// Blocks gives the blocks of code of a page, with what is typed and what was printed.
+// Blocks returns the code blocks of a page, with commands and output.
 func Blocks(text string) []string { return codeBlock.FindAllString(text, -1) }
 
-// Prose gives a page without its blocks of code.
+// Prose returns a page without its code blocks.
 func Prose(text string) string { return codeBlock.ReplaceAllString(text, "") }
 
-// Typed gives the lines that call quorumctl in the blocks of a page, without that word and what stands before it.
+// Typed returns the quorumctl commands in the blocks of a page, without that word and what precedes it.
 func Typed(text string) []string {
 	var lines []string
 	for _, block := range Blocks(text) {
@@ -67,7 +67,7 @@ func Typed(text string) []string {
 	return lines
 }
 
-// Shell gives the other lines that are typed in the blocks of a page, without prompt and comment.
+// Shell returns the other commands in the blocks of a page, without prompt and comment.
 func Shell(text string) []string {
 	var lines []string
 	for _, block := range Blocks(text) {
@@ -79,7 +79,7 @@ func Shell(text string) []string {
 			if typedLine.MatchString("    "+line) || tableRow.MatchString(line) {
 				continue
 			}
-			line, _, _ = strings.Cut(line, "  #") // what follows is said of it
+			line, _, _ = strings.Cut(line, "  #") // the rest is a comment
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // root is the checkout, seen from here.
 const root = "../.."
 
-// pages gives every page for people in Markdown, by its path in the checkout, with its text.
+// pages returns every Markdown page for users, by its path in the checkout, with its text.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := docs.Pages(root)
@@ -35,7 +35,7 @@ var (
 	linked  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// anchors gives what a link may name in a page, as it is made of headings where Markdown is shown.
+// anchors returns the names that a link may use in a page, as Markdown derives them from headings.
 func anchors(text string) []string {
 	var list []string
 	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -44,13 +44,13 @@ func anchors(text string) []string {
 	return list
 }
 
-// anchor makes a heading the name by which a link reaches it.
+// anchor derives the name of a heading.
 func anchor(heading string) string {
 	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(kept, " ", "-")
 }
 
-func TestEveryLinkLeadsSomewhere(t *testing.T) {
+func TestEveryLinkHasATarget(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
 	n := 0
@@ -67,11 +67,11 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 				to = path.Join(path.Dir(name), file)
 			}
 			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-				t.Errorf("%s leads to %s: %v", name, target, err)
+				t.Errorf("%s links to %s: %v", name, target, err)
 				continue
 			}
 			if part != "" && !slices.Contains(anchors(all[to]), part) {
-				t.Errorf("%s leads to %s, and %s has only %v", name, target, to, anchors(all[to]))
+				t.Errorf("%s links to %s, but %s has only %v", name, target, to, anchors(all[to]))
 			}
 		}
 	}
@@ -87,13 +87,13 @@ func TestTheIndexNamesEveryPage(t *testing.T) {
 	for name := range all {
 		page, ours := strings.CutPrefix(name, "contrib/docs/")
 		if ours && page != "README.md" && !strings.Contains(index, "]("+page+")") {
-			t.Errorf("contrib/docs/README.md does not lead to %s", page)
+			t.Errorf("contrib/docs/README.md does not link to %s", page)
 		}
 	}
 }
 
-// TestWhatThePackagesHoldIsLinkedAmongItself has the pages as they lie on a host, below /usr/share/doc/quorumd.
-func TestWhatThePackagesHoldIsLinkedAmongItself(t *testing.T) {
+// TestPackagedPagesLinkToEachOther checks the pages as they are on a host, below /usr/share/doc/quorumd.
+func TestPackagedPagesLinkToEachOther(t *testing.T) {
 	t.Parallel()
 	recipe, err := os.ReadFile(filepath.Join(root, "packaging/nfpm.yaml"))
 	if err != nil {
@@ -114,7 +114,7 @@ func TestWhatThePackagesHoldIsLinkedAmongItself(t *testing.T) {
 				}
 				n++
 				if to := path.Join(path.Dir(name), file); path.Join(path.Dir(at), file) != shipped[to] {
-					t.Errorf("%s: %s leads to %s, which does not lie there", packager, at, link[1])
+					t.Errorf("%s: %s links to %s, which does not exist", packager, at, link[1])
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestWhatThePackagesHoldIsLinkedAmongItself(t *testing.T) {
 	}
 }
 
-// shippedBy gives where the documents of the checkout lie on a host, by the recipe of the packages.
+// shippedBy returns the path on a host of each document of the checkout, by the recipe of the packages.
 func shippedBy(t *testing.T, recipe, packager string) map[string]string {
 	t.Helper()
 	shipped := map[string]string{}
@@ -132,7 +132,7 @@ func shippedBy(t *testing.T, recipe, packager string) map[string]string {
 	for _, m := range line.FindAllStringSubmatch(recipe, -1) {
 		files, err := filepath.Glob(filepath.Join(root, m[1]))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("the recipe names %s, of which there are %d files: %v", m[1], len(files), err)
+			t.Fatalf("the recipe names %s, which matches %d files: %v", m[1], len(files), err)
 		}
 		for _, file := range files {
 			to := m[2]
@@ -152,7 +152,7 @@ func TestTheReadmeIsShort(t *testing.T) {
 	}
 }
 
-func TestThePicturesAreSmall(t *testing.T) {
+func TestPicturesAreSmall(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.png")
 	if err != nil || len(files) == 0 {
@@ -165,7 +165,7 @@ func TestThePicturesAreSmall(t *testing.T) {
 	}
 }
 
-func TestMakeKnowsWhatThePagesAskItFor(t *testing.T) {
+func TestMakeTargetsNamedByPagesExist(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -183,7 +183,7 @@ func TestMakeKnowsWhatThePagesAskItFor(t *testing.T) {
 			for _, setting := range strings.Fields(call[2]) {
 				variable, _, _ := strings.Cut(setting, "=")
 				if !strings.Contains(makefile, "$("+variable+")") && !strings.Contains(makefile, "(or $("+variable) {
-					t.Errorf("%s: make %s: nothing asks for %s", name, call[1], variable)
+					t.Errorf("%s: make %s: the Makefile does not use %s", name, call[1], variable)
 				}
 			}
 		}
@@ -193,8 +193,8 @@ func TestMakeKnowsWhatThePagesAskItFor(t *testing.T) {
 	}
 }
 
-// TestGoKnowsTheTestsThatThePagesName has those that a page offers as its proof.
-func TestGoKnowsTheTestsThatThePagesName(t *testing.T) {
+// TestTestsNamedByPagesExist checks the tests that a page offers as proof.
+func TestTestsNamedByPagesExist(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile("`go test(?: -v)? -run (Test\\w+) \\./(\\S+)`")
 	n := 0
@@ -215,9 +215,9 @@ func TestGoKnowsTheTestsThatThePagesName(t *testing.T) {
 	}
 }
 
-// TestTheManualPagesReferToEachOther looks at pages of quorumd's own, as in quorumd(8), and at their sections, as in
-// HOOKS in quorumd(8).
-func TestTheManualPagesReferToEachOther(t *testing.T) {
+// TestManualPagesReferToExistingPages checks references to quorumd's own pages, as in quorumd(8), and to their
+// sections, as in HOOKS in quorumd(8).
+func TestManualPagesReferToExistingPages(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
 	refers := regexp.MustCompile(`(?:(?:see |See )((?:[A-Z][A-Z]+ )*[A-Z][A-Z]+) in )?` +
@@ -230,7 +230,7 @@ func TestTheManualPagesReferToEachOther(t *testing.T) {
 			n++
 			page, there := all["packaging/man/"+to[2]+"."+to[3]+".md"]
 			if !there {
-				t.Errorf("%s refers to %s(%s), which there is not", name, to[2], to[3])
+				t.Errorf("%s refers to %s(%s), which does not exist", name, to[2], to[3])
 			}
 			if to[1] != "" && !strings.Contains(page, "\n# "+to[1]+"\n") {
 				t.Errorf("%s refers to %s in %s(%s), which has no such section", name, to[1], to[2], to[3])
@@ -239,7 +239,7 @@ func TestTheManualPagesReferToEachOther(t *testing.T) {
 		for _, to := range said.FindAllStringSubmatch(unwrapped, -1) {
 			found, err := filepath.Glob(filepath.Join(root, "packaging/man", to[1]+".[1-9].md"))
 			if err != nil || len(found) != 1 {
-				t.Errorf("%s says man %s, which there is not", name, to[1])
+				t.Errorf("%s says man %s, which does not exist", name, to[1])
 			}
 		}
 	}
@@ -248,9 +248,9 @@ func TestTheManualPagesReferToEachOther(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownOfAFailureIsShownInFullByItsPage has what stands in more than one place stand there alike: the page
-// holds what a run has printed.
-func TestWhatIsShownOfAFailureIsShownInFullByItsPage(t *testing.T) {
+// TestExcerptsMatchTheirPage compares the output that several pages show: one page has it in full, as a run has printed
+// it.
+func TestExcerptsMatchTheirPage(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
 	for _, c := range []struct{ in, section, page string }{
@@ -272,7 +272,7 @@ func TestWhatIsShownOfAFailureIsShownInFullByItsPage(t *testing.T) {
 	}
 }
 
-func TestALineIsReadAsAShellReadsIt(t *testing.T) {
+func TestWordsSplitsLikeAShell(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		`pause --reason "rack move" --for 2h    # no host`: "pause|--reason|rack move|--for|2h",
@@ -287,7 +287,7 @@ func TestALineIsReadAsAShellReadsIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsTypedIsToldFromWhatIsPrinted(t *testing.T) {
+func TestCommandsAreDistinguishedFromOutput(t *testing.T) {
 	t.Parallel()
 	text := "Type\nquorumctl b\n\n    n1# quorumctl status  # a look\n    → quorumctl health\n" +
 		"    $ S=1 bin/quorumctl operation show\n    quorumctl rollout start    20   1\n\n```sh\nquorumctl check\n```\n"

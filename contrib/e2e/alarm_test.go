@@ -22,14 +22,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// alarms are those of etcd's, with what the hosts say while one stands.
+// alarms maps etcd's alarms to the reason that hosts report while one is active.
 func alarms() map[pb.AlarmType]policy.ReasonCode {
 	return map[pb.AlarmType]policy.ReasonCode{
 		pb.AlarmType_NOSPACE: policy.EtcdNoSpace, pb.AlarmType_CORRUPT: policy.EtcdCorrupt,
 	}
 }
 
-// raise has n1's member raise an alarm, as its etcd does by itself, and gives what ends it as a person does.
+// raise activates an alarm on n1's member, as its etcd does by itself. The returned function disarms it as an operator
+// does.
 func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
 	w.t.Helper()
 	n1 := w.hosts[0]
@@ -50,8 +51,8 @@ func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
 	}
 }
 
-// tells tells whether all these hosts give that reason, with who has raised the alarm.
-func tells(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
+// reports reports whether all these hosts have that reason, with the member that raised the alarm.
+func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 	return !slices.ContainsFunc(hosts, func(h *host) bool {
 		s, ok := h.status()
 		return !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
@@ -60,22 +61,22 @@ func tells(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 	})
 }
 
-// tryNothing sees that for so long no agent takes a step, or tries one: etcd itself refuses most of them while an alarm
-// stands, so that what became of the members says little of what the agents made of it.
-func (w *world) tryNothing(span time.Duration, hosts ...*host) {
+// expectNoAttempt checks that no agent takes or attempts a step during span. etcd itself refuses most steps while an
+// alarm is active, so the member list alone would not show what the agents attempted.
+func (w *world) expectNoAttempt(span time.Duration, hosts ...*host) {
 	w.t.Helper()
 	before := w.tried(hosts)
 	w.never(span, "a step is tried", func() bool { return w.tried(hosts) != before })
 }
 
-// tried counts the steps that these agents have taken or tried.
+// tried counts the steps that these agents have taken or attempted.
 func (w *world) tried(hosts []*host) (n float64) {
 	w.t.Helper()
 	for _, h := range hosts {
 		var text string
-		testbed.Eventually(w.t, bound, h.Options.Name+" tells of its steps", func() (told bool) {
-			text, told = h.fetch("/metrics")
-			return told
+		testbed.Eventually(w.t, bound, h.Options.Name+" reports its steps", func() (ok bool) {
+			text, ok = h.fetch("/metrics")
+			return ok
 		})
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "quorumd_steps_total{") {
@@ -88,13 +89,13 @@ func (w *world) tried(hosts []*host) (n float64) {
 	return n
 }
 
-// qualified tells whether the host has passed its qualifying run.
+// qualified reports whether the host has passed its qualification.
 func (h *host) qualified() bool {
 	s, ok := h.status()
 	return ok && s.Health.Qualified
 }
 
-func TestWhileAnAlarmStandsNobodyJoins(t *testing.T) {
+func TestNoHostJoinsWhileAnAlarmIsActive(t *testing.T) {
 	t.Parallel()
 	for alarm, code := range alarms() {
 		t.Run(alarm.String(), func(t *testing.T) {
@@ -106,10 +107,10 @@ func TestWhileAnAlarmStandsNobodyJoins(t *testing.T) {
 			w.rolesAgree()
 			disarm := w.raise(alarm)
 			w.start(n2, n3)
-			w.eventually("the others are fit, and all say so", func() bool {
-				return n2.qualified() && n3.qualified() && tells(code, alarm, n1, n2, n3)
+			w.eventually("the others are qualified, and all report the alarm", func() bool {
+				return n2.qualified() && n3.qualified() && reports(code, alarm, n1, n2, n3)
 			})
-			w.tryNothing(quiet, n1, n2, n3)
+			w.expectNoAttempt(quiet, n1, n2, n3)
 			if !w.has(1, 0) {
 				t.Error("a host has joined")
 			}
@@ -120,7 +121,7 @@ func TestWhileAnAlarmStandsNobodyJoins(t *testing.T) {
 	}
 }
 
-func TestWhileAnAlarmStandsNobodyIsPromoted(t *testing.T) {
+func TestNoLearnerIsPromotedWhileAnAlarmIsActive(t *testing.T) {
 	t.Parallel()
 	for alarm, code := range alarms() {
 		t.Run(alarm.String(), func(t *testing.T) {
@@ -138,10 +139,10 @@ func TestWhileAnAlarmStandsNobodyIsPromoted(t *testing.T) {
 				})
 			})
 			disarm := w.raise(alarm)
-			w.eventually("all say so", func() bool { return tells(code, alarm, n1, others[0], others[1]) })
-			w.tryNothing(2*quiet, w.hosts...)
+			w.eventually("all report it", func() bool { return reports(code, alarm, n1, others[0], others[1]) })
+			w.expectNoAttempt(2*quiet, w.hosts...)
 			if !w.has(1, 1) {
-				t.Error("the learner votes, or was taken out")
+				t.Error("the learner votes, or was removed")
 			}
 			disarm()
 			w.eventually("all vote", func() bool { return w.has(3, 0) })
@@ -150,7 +151,7 @@ func TestWhileAnAlarmStandsNobodyIsPromoted(t *testing.T) {
 	}
 }
 
-// answered tells whether a host has answered the operation that is in flight.
+// answered reports whether a host has answered the operation in flight.
 func (w *world) answered(h *host) bool {
 	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
 	defer cancel()
@@ -163,9 +164,9 @@ func (w *world) answered(h *host) bool {
 	return err == nil && r.Answers == op.Kvs[0].ModRevision
 }
 
-// TestWhileAnAlarmStandsNoDeadVoterIsRemoved raises it at the last moment: who takes the place has recorded that etcd
-// may be told, and etcd would remove a member all the same.
-func TestWhileAnAlarmStandsNoDeadVoterIsRemoved(t *testing.T) {
+// TestNoDeadVoterIsRemovedWhileAnAlarmIsActive raises the alarm at the last moment: the replacing host has already
+// recorded that the member may be removed, and etcd itself would accept the removal.
+func TestNoDeadVoterIsRemovedWhileAnAlarmIsActive(t *testing.T) {
 	t.Parallel()
 	for alarm, code := range alarms() {
 		t.Run(alarm.String(), func(t *testing.T) {
@@ -175,13 +176,13 @@ func TestWhileAnAlarmStandsNoDeadVoterIsRemoved(t *testing.T) {
 			n4.stopAt("after set-phase/removing")
 			n3.die()
 			w.within(grace+bound, "n4 is about to have n3 removed", n4.stopped)
-			w.eventually("the others have told anew what they see of it", func() bool {
+			w.eventually("the others have published their view of it again", func() bool {
 				return w.answered(n1) && w.answered(n2)
 			})
 			disarm := w.raise(alarm)
 			n4.resume()
-			w.eventually("all say so", func() bool { return tells(code, alarm, n1, n2, n4) })
-			w.tryNothing(2*quiet, n1, n2, n4)
+			w.eventually("all report it", func() bool { return reports(code, alarm, n1, n2, n4) })
+			w.expectNoAttempt(2*quiet, n1, n2, n4)
 			if listed, _ := w.is(n3); !listed {
 				t.Error("n3 was removed")
 			}

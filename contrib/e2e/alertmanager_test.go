@@ -23,7 +23,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// alertmanagerBinary is the real one, as Debian has it, and alertmanagerShare what it wants to find in /usr/share.
+// alertmanagerBinary is the real one, as Debian packages it; alertmanagerShare is the directory it expects in
+// /usr/share.
 const (
 	alertmanagerBinary = "../../.cache/prometheus/usr/bin/prometheus-alertmanager"
 	alertmanagerShare  = "../../.cache/prometheus/usr/share"
@@ -34,15 +35,15 @@ type pager struct {
 	t       *testing.T
 	address string
 
-	mu   sync.Mutex
-	told map[string]map[string]map[string]string // by receiver and alert: the labels of those that stand
+	mu     sync.Mutex
+	active map[string]map[string]map[string]string // active alerts: their labels, by receiver and alert
 }
 
-// newPager starts an Alertmanager with the shipped configuration, in which nothing is changed but where the receivers
-// are, and that it waits for seconds in place of minutes.
+// newPager starts an Alertmanager with the shipped configuration. Only the receivers' addresses are changed, and waits
+// of minutes become seconds.
 func newPager(t *testing.T) *pager {
 	t.Helper()
-	p := &pager{t: t, told: map[string]map[string]map[string]string{}}
+	p := &pager{t: t, active: map[string]map[string]map[string]string{}}
 	receivers := httptest.NewServer(p)
 	t.Cleanup(receivers.Close)
 	text, err := os.ReadFile("../prometheus/alertmanager.yaml")
@@ -68,7 +69,7 @@ func newPager(t *testing.T) *pager {
 		t.Fatal(err)
 	}
 	p.address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	// Nothing is installed: its files are shown to it alone, in a name space of its own.
+	// Nothing is installed: a mount namespace of its own shows Alertmanager its files.
 	runBinary(t, "unshare", "--map-root-user", "--mount", "sh", "-c",
 		`mount --bind "$1" /usr/share && shift && exec "$@"`, "sh", alertmanagerShare,
 		alertmanagerBinary, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"),
@@ -84,8 +85,7 @@ func newPager(t *testing.T) *pager {
 	return p
 }
 
-// ServeHTTP takes what Alertmanager tells a receiver: all alerts of its one group that stand, and those that do no
-// more.
+// ServeHTTP records the active alerts of a notification, which holds all active and resolved alerts of its one group.
 func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var note struct {
 		Alerts []struct {
@@ -94,7 +94,7 @@ func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&note); err != nil {
-		p.t.Errorf("Alertmanager tells something odd: %v", err)
+		p.t.Errorf("cannot read a notification of Alertmanager: %v", err)
 		return
 	}
 	stand := map[string]map[string]string{}
@@ -105,22 +105,22 @@ func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told[strings.TrimPrefix(r.URL.Path, "/")] = stand
+	p.active[strings.TrimPrefix(r.URL.Path, "/")] = stand
 }
 
-// tells gives the labels of the alerts that people were told of, and not that they are over.
-func (p *pager) tells() []map[string]string {
+// notified returns the labels of the active alerts that operators were notified of.
+func (p *pager) notified() []map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []map[string]string
-	for _, labels := range p.told["operators"] {
+	for _, labels := range p.active["operators"] {
 		list = append(list, labels)
 	}
 	return list
 }
 
-// keeps gives the labels of the alerts that Alertmanager has and tells nobody of, because another one stands.
-func (p *pager) keeps() []map[string]string {
+// inhibited returns the labels of the alerts that Alertmanager holds back because another alert is active.
+func (p *pager) inhibited() []map[string]string {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v2/alerts", nil)
@@ -129,7 +129,7 @@ func (p *pager) keeps() []map[string]string {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil // not up yet, or busy: it is asked again
+		return nil // not up yet, or busy: the caller asks again
 	}
 	defer answer.Body.Close()
 	var alerts []struct {

@@ -25,34 +25,34 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// playedTable is what comes of it, in the operators' documents.
+// playedTable is the operators' document that records the results.
 const playedTable = "../docs/alert-tests.md"
 
-var updateTable = flag.Bool("update", false, "write the table of the alerts")
+var updateTable = flag.Bool("update", false, "write the table of alerts")
 
-// steady is for how long nothing else may be raised until what is raised counts as all: more than any rule waits.
+// steady is how long the set of alerts must stay the same to count as complete. It is longer than any rule waits.
 const steady = 15 * time.Second
 
-// fault is one to inject, with the alerts that notify operators and those that Alertmanager inhibits.
+// fault is a fault to inject, with the alerts that notify operators and those that Alertmanager inhibits.
 type fault struct {
-	row  int // in the table
-	name string
-	does func()
-	from time.Time // when it begins, if that is not when does is called
-	told []string
-	kept []string
-	may  []string // may notify too, depending on what clients ask
+	row       int // in the table
+	name      string
+	does      func()
+	from      time.Time // when it begins, if that is not when does is called
+	notified  []string
+	inhibited []string
+	may       []string // may notify too, depending on what clients do
 }
 
-// act is what came of a fault.
+// act is the result of a fault.
 type act struct {
 	fault
 	o      *observed
 	raised map[string]time.Duration // from the fault to the notification of an alert
-	over   time.Duration            // after the repair all were over
+	over   time.Duration            // from the repair to the end of all alerts
 }
 
-// name gives what an alert is, and the host or reason that it is about.
+// name returns the name of an alert, with the host or reason that it is about.
 func (o *observed) name(alert map[string]string) string {
 	about := alert["reason"] + alert["code"] + alert["name"]
 	for _, h := range o.hosts {
@@ -63,7 +63,7 @@ func (o *observed) name(alert map[string]string) string {
 	return strings.TrimSpace(alert["alertname"] + " " + about)
 }
 
-// names gives alerts by name, in order, each once.
+// names returns the names of alerts, sorted and without duplicates.
 func (o *observed) names(alerts []map[string]string) []string {
 	var list []string
 	for _, a := range alerts {
@@ -73,8 +73,8 @@ func (o *observed) names(alerts []map[string]string) []string {
 	return slices.Compact(list)
 }
 
-// starved are what quorumd finds of an etcd that gets no processor in time, as on a machine that plays two clusters
-// with all that scrapes them and more: true, and none of what is played.
+// starved reports whether an alert may come from CPU starvation of etcd. The machine runs two clusters and all that
+// scrapes them, so these findings are true but not caused by the fault under test.
 func starved(name string) bool {
 	return slices.Contains([]string{
 		"QuorumdFinding ETCD_HEARTBEATS_LATE", "QuorumdFinding ETCD_APPLIES_SLOW",
@@ -83,13 +83,13 @@ func starved(name string) bool {
 	}, name)
 }
 
-// play strikes with a fault, and waits until exactly what it names is told and kept, and stays so. Nothing else may be
-// told in between.
+// play injects a fault and waits until exactly the alerts that it names notify or are inhibited, and stay so. No other
+// alert may notify in between.
 func (o *observed) play(f fault) *act {
 	o.t.Helper()
 	a := &act{fault: f, o: o, raised: map[string]time.Duration{}}
-	slices.Sort(a.told)
-	slices.Sort(a.kept)
+	slices.Sort(a.notified)
+	slices.Sort(a.inhibited)
 	began := time.Now()
 	if f.does != nil {
 		f.does()
@@ -99,27 +99,30 @@ func (o *observed) play(f fault) *act {
 	}
 	var since time.Time
 	last := ""
-	what := fmt.Sprintf("%s: operators are notified of %q, and %q is inhibited", f.name, f.told, f.kept)
+	what := fmt.Sprintf("%s: operators are notified of %q, and %q is inhibited", f.name, f.notified, f.inhibited)
 	o.within(bound, what, func() bool {
-		told, kept := o.names(o.pager.tells()), o.names(o.pager.keeps())
-		told = slices.DeleteFunc(told, func(name string) bool { return slices.Contains(f.may, name) || starved(name) })
-		kept = slices.DeleteFunc(kept, starved)
-		if now := fmt.Sprintf("told %q, kept %q", told, kept); now != last {
+		notified, inhibited := o.names(o.pager.notified()), o.names(o.pager.inhibited())
+		notified = slices.DeleteFunc(notified, func(name string) bool {
+			return slices.Contains(f.may, name) || starved(name)
+		})
+		inhibited = slices.DeleteFunc(inhibited, starved)
+		if now := fmt.Sprintf("notified %q, inhibited %q", notified, inhibited); now != last {
 			o.t.Logf("%s: %5.1f s: %s", f.name, time.Since(began).Seconds(), now)
 			last = now
 		}
-		for _, alert := range o.pager.tells() {
+		for _, alert := range o.pager.notified() {
 			name := o.name(alert)
-			if _, known := a.raised[name]; !known && slices.Contains(told, name) && !slices.Contains(f.told, name) {
+			_, known := a.raised[name]
+			if !known && slices.Contains(notified, name) && !slices.Contains(f.notified, name) {
 				o.t.Errorf("%s: operators are notified of %v", f.name, alert)
 			}
 		}
-		for _, name := range told {
+		for _, name := range notified {
 			if _, known := a.raised[name]; !known {
 				a.raised[name] = time.Since(began)
 			}
 		}
-		if !slices.Equal(told, a.told) || !slices.Equal(kept, a.kept) {
+		if !slices.Equal(notified, a.notified) || !slices.Equal(inhibited, a.inhibited) {
 			since = time.Time{}
 			return false
 		}
@@ -131,8 +134,8 @@ func (o *observed) play(f fault) *act {
 	return a
 }
 
-// mended repairs what was wrong, and waits until all alerts are over.
-func (a *act) mended(does func()) {
+// repaired repairs the fault and waits until all alerts are over.
+func (a *act) repaired(does func()) {
 	a.o.t.Helper()
 	began := time.Now()
 	does()
@@ -140,12 +143,12 @@ func (a *act) mended(does func()) {
 	a.over = time.Since(began)
 }
 
-// calm waits until nothing is raised, told or kept.
+// calm waits until no alert fires, notifies or is inhibited.
 func (o *observed) calm() {
 	o.t.Helper()
 	var last []string
-	o.within(bound, "no alert stands", func() bool {
-		all := o.names(slices.Concat(o.ask(`ALERTS{alertstate="firing"}`), o.pager.tells(), o.pager.keeps()))
+	o.within(bound, "no alert is active", func() bool {
+		all := o.names(slices.Concat(o.ask(`ALERTS{alertstate="firing"}`), o.pager.notified(), o.pager.inhibited()))
 		all = slices.DeleteFunc(all, starved)
 		if !slices.Equal(all, last) {
 			o.t.Logf("stand: %q", all)
@@ -155,7 +158,7 @@ func (o *observed) calm() {
 	})
 }
 
-func TestARealPrometheusHasEveryRuleOfEtcdsThatATurnKeepsQuiet(t *testing.T) {
+func TestARealPrometheusHasEveryEtcdRuleThatAnOperationInhibits(t *testing.T) {
 	t.Parallel()
 	config, err := os.ReadFile("../prometheus/alertmanager.yaml")
 	if err != nil {
@@ -171,15 +174,15 @@ func TestARealPrometheusHasEveryRuleOfEtcdsThatATurnKeepsQuiet(t *testing.T) {
 			t.Errorf("etcd has no rule %s", name)
 		}
 		if strings.Contains(name, "NoLeader") || strings.Contains(name, "InsufficientMembers") {
-			t.Errorf("%s is kept quiet, and says that writes fail", name)
+			t.Errorf("%s is inhibited, although it reports failing writes", name)
 		}
 	}
 	if len(silenced) == 0 {
-		t.Error("nothing of etcd's is kept quiet")
+		t.Error("no rule of etcd's is inhibited")
 	}
 }
 
-func TestARealPrometheusAndAlertmanagerRaiseWhatTheTableSays(t *testing.T) {
+func TestARealPrometheusAndAlertmanagerMatchTheAlertTable(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var acts []*act
@@ -189,9 +192,9 @@ func TestARealPrometheusAndAlertmanagerRaiseWhatTheTableSays(t *testing.T) {
 		acts = append(acts, more...)
 	}
 	t.Run("worlds", func(t *testing.T) {
-		t.Run("a turn", func(t *testing.T) {
+		t.Run("an operation", func(t *testing.T) {
 			t.Parallel()
-			add(playTurns(t)...)
+			add(playMaintenance(t)...)
 		})
 		t.Run("a loss", func(t *testing.T) {
 			t.Parallel()
@@ -203,8 +206,8 @@ func TestARealPrometheusAndAlertmanagerRaiseWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// playTurns has an agent stopped, and a host taken down for longer than was said.
-func playTurns(t *testing.T) []*act {
+// playMaintenance stops an agent, and keeps a host in maintenance for longer than it was announced.
+func playMaintenance(t *testing.T) []*act {
 	t.Helper()
 	checks := operatorsChecks(t)
 	w := newWorld(t, worldOptions{hosts: 4, voters: 3, each: func(i int, o *testbed.HostOptions) {
@@ -214,11 +217,11 @@ func playTurns(t *testing.T) []*act {
 	}})
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
-	w.within(formation, "3 voters stand", func() bool { return w.has(3, 0) && !w.busy() })
+	w.within(formation, "there are 3 voters", func() bool { return w.has(3, 0) && !w.busy() })
 	spare := w.hosts[3]
 	w.start(spare)
 	w.rolesAgree()
-	w.eventually("a check of the operator's own finds fault", func() bool {
+	w.eventually("an external check of the operator's warns", func() bool {
 		s, ok := spare.status()
 		return ok && slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
 			return f.Code == "PLUGIN_SMOKE"
@@ -230,32 +233,32 @@ func playTurns(t *testing.T) []*act {
 
 	stopped := o.play(fault{
 		row: 1, name: "an agent is stopped", does: spare.stop,
-		told: []string{"QuorumdAgentAbsent " + spare.Options.Name},
+		notified: []string{"QuorumdAgentAbsent " + spare.Options.Name},
 	})
-	stopped.mended(func() { w.start(spare) })
+	stopped.repaired(func() { w.start(spare) })
 
 	voter := w.hosts[1]
 	turn := o.play(fault{
 		row: 2, name: "a voter is down for its maintenance", does: func() {
 			me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1m").is(t, "maintenance on", 0)
 		},
-		kept: []string{"QuorumdTurn", "etcdMembersDown"},
+		inhibited: []string{"QuorumdTurn", "etcdMembersDown"},
 	})
 	o.shows()
 	s, _ := voter.status()
 	if s.Maintenance == nil {
-		t.Fatal("the maintenance is over before its time")
+		t.Fatal("the maintenance ends early")
 	}
 	overdue := o.play(fault{
 		row: 3, name: "that maintenance is overdue", from: s.Maintenance.Until,
-		told: []string{"QuorumdOperationOverdue", "etcdMembersDown"},
+		notified: []string{"QuorumdOperationOverdue", "etcdMembersDown"},
 	})
-	overdue.mended(func() { me().ctl(voter, "maintenance", "off").is(t, "maintenance off", 0) })
+	overdue.repaired(func() { me().ctl(voter, "maintenance", "off").is(t, "maintenance off", 0) })
 	return []*act{stopped, turn, overdue}
 }
 
-// operatorsChecks gives a directory with a check that is content and one that warns. Whoever may write on the way to a
-// check could have another one run, so it lies where root alone may.
+// operatorsChecks returns a directory with a check that succeeds and one that warns. A user who may write to any
+// directory above a check could replace it, so the directory is writable for root alone.
 func operatorsChecks(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "quorumd-checks-")
@@ -271,12 +274,12 @@ func operatorsChecks(t *testing.T) string {
 	return dir
 }
 
-// playLosses has a disk become slow, and the machine of a voter die.
+// playLosses makes a voter's disk slow, and kills the machine of a voter.
 func playLosses(t *testing.T) []*act {
 	t.Helper()
 	var disk *testbed.Mount
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
-		// Long enough that an etcd which is slow is not taken for one that does not answer.
+		// Long enough that a slow etcd is not mistaken for one that does not answer.
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}, each: func(i int, o *testbed.HostOptions) {
@@ -289,7 +292,7 @@ func playLosses(t *testing.T) []*act {
 	t.Cleanup(func() { clearRules(t, disk) })
 	w.start()
 	w.bootstrap()
-	w.within(formation, "3 voters stand", func() bool { return w.has(3, 0) && !w.busy() })
+	w.within(formation, "there are 3 voters", func() bool { return w.has(3, 0) && !w.busy() })
 	w.rolesAgree()
 	w.lead(w.hosts[0])
 	o := newObserved(t, w)
@@ -298,29 +301,29 @@ func playLosses(t *testing.T) []*act {
 	n2 := w.hosts[1]
 	dead := o.play(fault{
 		row: 4, name: "a voter's machine is dead", does: n2.die,
-		told: []string{"QuorumdVoterDead n2", "QuorumdNoneToSpare", "QuorumdAgentAbsent n2", "etcdMembersDown"},
+		notified: []string{"QuorumdVoterDead n2", "QuorumdNoneToSpare", "QuorumdAgentAbsent n2", "etcdMembersDown"},
 	})
-	dead.mended(func() { w.start(n2) })
+	dead.repaired(func() { w.start(n2) })
 
 	slow := o.play(fault{
 		row: 5, name: "a voter's disk is slow", does: func() {
 			w.writes(5)
 			rule(t, disk, "fsync * delay=300ms")
 		},
-		told: []string{
+		notified: []string{
 			"QuorumdFinding DISK_FSYNC_SLOW", "QuorumdVoterSick n3", "etcdHighCommitDurations",
 			"etcdHighFsyncDurations",
 		},
 		may: []string{"etcdGRPCRequestsSlow", "etcdHighNumberOfFailedGRPCRequests"},
 	})
-	slow.mended(func() { clearRules(t, disk) })
+	slow.repaired(func() { clearRules(t, disk) })
 	return []*act{dead, slow}
 }
 
-// waitingRule is what the shipped rules say of an alert, and the hurried ones.
+// waitingRule holds the severity and the wait of an alert, in the shipped rules and in the shortened ones.
 type waitingRule struct{ severity, shipped, hurried string }
 
-// waitingRules gives the rules by their alert.
+// waitingRules returns the rules by alert.
 func waitingRules(t *testing.T) map[string]waitingRule {
 	t.Helper()
 	text, err := os.ReadFile("../prometheus/quorumd.rules.yaml")
@@ -360,7 +363,7 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of those that there are twice the one that is raised first counts: it is the milder one.
+	// If an alert exists twice, the first to fire counts: it is the milder one.
 	read(string(mixin), func(alert, severity, wait string) {
 		if _, twice := rules[alert]; !twice {
 			rules[alert] = waitingRule{severity, wait, ""}
@@ -407,15 +410,15 @@ func holdTable(t *testing.T, acts []*act) {
 			over = fmt.Sprintf("%.0f s", a.over.Seconds())
 		}
 		fault := a.name
-		for _, name := range slices.Concat(a.told, a.kept) {
+		for _, name := range slices.Concat(a.notified, a.inhibited) {
 			alert, about, _ := strings.Cut(name, " ")
 			if strings.ToUpper(about) == about && about != "" {
-				about = " " + about // a code, and no host
+				about = " " + about // a code without a host
 			} else {
 				about = ""
 			}
 			after := fmt.Sprintf("%.0f s", a.raised[name].Seconds())
-			if !slices.Contains(a.told, name) {
+			if !slices.Contains(a.notified, name) {
 				after = "inhibited"
 			}
 			r := rules[alert]

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// authenticate turns authentication on, with a user for quorumd who has the given roles beside that for its prefix.
+// authenticate enables authentication. quorumd's user gets the given roles besides the one for its prefix.
 func (w *world) authenticate() *clientv3.Client {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -49,7 +49,7 @@ func (w *world) authenticate() *clientv3.Client {
 	return root
 }
 
-// grant gives quorumd's user a role.
+// grant grants quorumd's user a role.
 func (w *world) grant(root *clientv3.Client, role string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -78,11 +78,11 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 			strings.Contains(s.Reasons[0].Text, role)
 	}
 	w.start(w.hosts[1:]...)
-	w.eventually("n2 says that it needs to use its prefix", func() bool {
+	w.eventually("n2 reports that it needs access to its prefix", func() bool {
 		return denied(n2, "etcdctl role grant-permission quorumd readwrite --prefix=true /quorumd/demo/")
 	})
 	w.grant(root, "quorumd")
-	w.eventually("a host says that it needs root to join", func() bool {
+	w.eventually("a host reports that it needs root to join", func() bool {
 		return denied(n2, "etcdctl user grant-role quorumd root") ||
 			denied(w.hosts[2], "etcdctl user grant-role quorumd root")
 	})
@@ -95,6 +95,6 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 		}
 		return true
 	})
-	n2.ask(control.WorkRestart)
-	w.eventually("n2 had its turn", func() bool { return n2.ended(policy.Cycled) })
+	n2.requestWork(control.WorkRestart)
+	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
 }

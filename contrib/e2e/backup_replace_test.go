@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestABackupOnADiskThatHangsDelaysNoReplacement has the standby's host, which takes a dead voter's place, be amid a
-// snapshot all the while.
-func TestABackupOnADiskThatHangsDelaysNoReplacement(t *testing.T) {
+// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot for the whole time in which
+// it replaces a dead voter.
+func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	t.Parallel()
 	back := t.TempDir()
 	must(t, os.Chmod(back, 0o700))
@@ -29,14 +29,14 @@ func TestABackupOnADiskThatHangsDelaysNoReplacement(t *testing.T) {
 	n3, n4 := w.hosts[2], w.hosts[3]
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(n4)
-	w.within(2*formation, "n4 stands ready", func() bool { return w.has(3, 1) })
+	w.within(2*formation, "n4 is ready", func() bool { return w.has(3, 1) })
 	w.rolesAgree()
 	rule(t, store, "fsync * hang")
 	n3.die()
 	began := time.Now()
-	saves := func() bool { // one that is given up is begun anew
+	saves := func() bool { // a snapshot that was given up starts again
 		job, err := n4.Client.SnapshotJob(t.Context())
 		if err == nil && job.Number > 0 && job.Ended == nil {
 			return true
@@ -44,7 +44,7 @@ func TestABackupOnADiskThatHangsDelaysNoReplacement(t *testing.T) {
 		_, _ = n4.Client.StartSnapshot(t.Context(), control.SnapshotRequest{Do: control.SnapshotSave})
 		return false
 	}
-	w.within(sickGrace+bound, "n4 votes in the place of n3, amid a snapshot", func() bool {
+	w.within(sickGrace+bound, "n4 has replaced n3 during a snapshot", func() bool {
 		listed, _ := w.is(n3)
 		return saves() && !listed && w.has(3, 0)
 	})

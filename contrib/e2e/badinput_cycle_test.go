@@ -21,9 +21,9 @@ import (
 // exitConflict is EX_SOFTWARE: the host is not in the state that the caller expects.
 const exitConflict = 70
 
-// TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo asks real agents; how quorumctl and the socket judge every field by
-// itself is held by their own tests.
-func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
+// TestInvalidRequestsAreRefusedWithARemedy asks real agents. The tests of quorumctl and of the socket check every field
+// on its own.
+func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 1)
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
@@ -71,7 +71,7 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 			n1, "cycle --for 0s", exitUsage,
 			[]string{"it is 1m to 168h", "→ quorumctl cycle --for 1h"},
 		},
-		"a reboot of nothing": {
+		"a reboot without a way to reboot": {
 			n1, "cycle --reboot --no-wait", exitConflict,
 			[]string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"},
 		},
@@ -103,13 +103,13 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 		}
 	}
 	n1.garbage(t)
-	w.eventually("nothing was asked, and nothing done", func() bool {
+	w.eventually("nothing is requested, and nothing was done", func() bool {
 		return n1.waitsFor(policy.AtRest) && n1.maintenance() == "" && n2.maintenance() == "" &&
 			w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
 	})
 }
 
-// garbage asks the host as a reboot agent does that has not read the protocol.
+// garbage sends the requests of a reboot agent that does not follow the protocol.
 func (h *host) garbage(t *testing.T) {
 	t.Helper()
 	const good = `{"client_params":{"id":"n1","group":"default"}}`
@@ -159,7 +159,7 @@ func (h *host) garbage(t *testing.T) {
 	}
 }
 
-// unrunnable makes the host's hook one that cannot be run.
+// unrunnable replaces the host's hook with one that cannot be run.
 func (h *host) unrunnable(when string) {
 	h.w.t.Helper()
 	h.hook(when, "true")
@@ -168,7 +168,7 @@ func (h *host) unrunnable(when string) {
 	}
 }
 
-func TestAHookThatCannotRunKeepsTheHostUpAndSaysHowToMendIt(t *testing.T) {
+func TestAHookThatCannotRunKeepsTheHostUpAndReportsTheFix(t *testing.T) {
 	t.Parallel()
 	w := edged(t)
 	n1 := w.hosts[0]
@@ -176,16 +176,16 @@ func TestAHookThatCannotRunKeepsTheHostUpAndSaysHowToMendIt(t *testing.T) {
 	me().ctl(n1, "cycle", "--reason", "a test").is(t, "a hook that cannot run", exitConflict, "HOOK_FAILED", "10-test",
 		"chmod +x")
 	if !n1.etcdRuns() {
-		t.Error("etcd was stopped all the same")
+		t.Error("etcd was stopped anyway")
 	}
 	n1.hook("before", "true")
 	if err := os.Chmod(filepath.Join(n1.Options.Dir, "hooks", "before.d", "10-test"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	n1.unrunnable("after")
-	n1.ask(control.WorkRestart)
-	w.eventually("the turn is kept, and the reason told", func() bool { return n1.waitsFor(policy.HookFailed) })
+	n1.requestWork(control.WorkRestart)
+	w.eventually("the operation is kept, its reason reported", func() bool { return n1.waitsFor(policy.HookFailed) })
 	me().ctl(n1, "maintenance", "status").is(t, "a hook that cannot run afterwards", 0, "chmod +x")
-	me().ctl(n1, "maintenance", "off").is(t, "a person says that it is over", 0, "CYCLED")
+	me().ctl(n1, "maintenance", "off").is(t, "the operator ends it", 0, "CYCLED")
 	w.verify(3, 0)
 }

@@ -32,13 +32,13 @@ const (
 	exitConfig      = 78
 )
 
-// ended is how a program ended and what it said.
+// ended is how a program ended, with its output.
 type ended struct {
 	code int
-	said string // on stdout and stderr
+	said string // stdout and stderr
 }
 
-// is checks the exit code and what must have been said, wherever the lines were broken.
+// is checks the exit code and that the output has these texts, wherever its lines are wrapped.
 func (e ended) is(t *testing.T, what string, code int, said ...string) {
 	t.Helper()
 	if e.code != code {
@@ -52,15 +52,15 @@ func (e ended) is(t *testing.T, what string, code int, said ...string) {
 	}
 }
 
-// person runs programs: the one who runs the tests, or, in tests that root runs, nobody.
+// person is the user that programs run as: the user of the tests or, if root runs the tests, an unprivileged one.
 type person struct{ credential *syscall.Credential }
 
-// words gives what was said in one line.
+// words returns the output as one line.
 func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ") }
 
 func me() person { return person{} }
 
-// myName is who an agent says I am.
+// myName is the name that an agent sees me under.
 func myName(t *testing.T) string {
 	t.Helper()
 	uid := os.Geteuid()
@@ -74,7 +74,7 @@ func myName(t *testing.T) string {
 	return name
 }
 
-// runs runs a program to its end. The program itself may lie where the person cannot look.
+// runs runs a program until it ends. The program itself may be where the user cannot read.
 func (p person) runs(t *testing.T, program string, args ...string) ended {
 	t.Helper()
 	file, err := os.Open(program)
@@ -97,13 +97,13 @@ func (p person) runs(t *testing.T, program string, args ...string) ended {
 	return ended{command.ProcessState.ExitCode(), said.String()}
 }
 
-// runsAgent runs the agent of a host, whose configuration must make it end.
+// runsAgent runs a host's agent with a configuration that must make it end.
 func (p person) runsAgent(h *host) ended {
 	h.w.t.Helper()
 	return p.runs(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
 }
 
-// runsCtl runs quorumctl as it was built.
+// runsCtl runs quorumctl as built.
 func (p person) runsCtl(t *testing.T, args ...string) ended {
 	t.Helper()
 	root, err := testbed.Root()
@@ -133,7 +133,7 @@ func (h *host) configure(set map[string]string) {
 	}
 }
 
-// oneVoter has n1 as the only voter that is wanted.
+// oneVoter makes a world whose target is n1 as the only voter.
 func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: hosts, voters: 1, standbys: 1, set: quickTimes(), each: each})
@@ -142,7 +142,7 @@ func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *wo
 	return w
 }
 
-// untouched gives a check that etcd on the host is the process that it was, and serves.
+// untouched notes the host's etcd process. The returned function checks that it is the same one and serves.
 func (h *host) untouched() func(after string) {
 	h.w.t.Helper()
 	before := h.etcdPID()
@@ -158,7 +158,7 @@ func (h *host) untouched() func(after string) {
 	}
 }
 
-func TestAConfigurationWithMistakesIsRefusedWithAllOfThemAndEtcdIsLeftAlone(t *testing.T) {
+func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
@@ -166,11 +166,11 @@ func TestAConfigurationWithMistakesIsRefusedWithAllOfThemAndEtcdIsLeftAlone(t *t
 	h.stop()
 	good := h.Options.Set
 
-	mistakes := map[string]string{ // the key, and its value in the file
+	mistakes := map[string]string{ // each key with its value in the file
 		"timing.intervall": "1s",                  // unknown
 		"disk.window":      "many",                // wrong type
-		"timing.interval":  "soon",                // no duration
-		"etcd.peerURL":     "ftp://127.0.0.1:238", // no URL that etcd knows
+		"timing.interval":  "soon",                // not a duration
+		"etcd.peerURL":     "ftp://127.0.0.1:238", // a URL that etcd does not support
 		"cluster.voters":   "4",                   // even
 	}
 	h.configure(mistakes)
@@ -216,11 +216,11 @@ func TestAConfigurationWithMistakesIsRefusedWithAllOfThemAndEtcdIsLeftAlone(t *t
 
 	h.configure(nil)
 	w.start(h)
-	w.eventually("the agent takes up again", func() bool { return h.waitsFor(policy.AtRest) })
+	w.eventually("the agent runs again", func() bool { return h.waitsFor(policy.AtRest) })
 	untouched("all of it")
 }
 
-// lineOf finds a key in its section of the configuration file.
+// lineOf returns the line of a key in its section of the configuration file.
 func (h *host) lineOf(key, value string) int {
 	h.w.t.Helper()
 	text, err := os.ReadFile(h.ConfigPath())
@@ -245,7 +245,7 @@ func tlsSet(ca, cert, key string) map[string]string {
 	return map[string]string{"cluster.tls": fmt.Sprintf("{ca: %q, cert: %q, key: %q}", ca, cert, key)}
 }
 
-// httpsSet makes the URLs go with TLS files.
+// httpsSet returns the settings with which all URLs are https, for configurations with TLS files.
 func (h *host) httpsSet() map[string]string {
 	https := strings.Replace(h.Options.ClientURL, "http:", "https:", 1)
 	return map[string]string{
@@ -254,7 +254,7 @@ func (h *host) httpsSet() map[string]string {
 	}
 }
 
-func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {
+func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
@@ -265,38 +265,38 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {
 
 	second := *h.Host
 	second.Options.Dir = filepath.Join(w.dir, "second")
-	if _, err := testbed.NewHost(second.Options); err != nil { // all of its own, but the port for scrapes
+	if _, err := testbed.NewHost(second.Options); err != nil { // everything is its own, except the port for scrapes
 		t.Fatal(err)
 	}
 	me().runs(t, os.Args[0], "run", "--config", second.ConfigPath()).
-		is(t, "the port is taken", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
+		is(t, "the port is in use", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
 
 	before, _ := h.status()
-	w.eventually("the first goes on", func() bool {
+	w.eventually("the first continues", func() bool {
 		s, ok := h.status()
 		return ok && s.Loop.Rounds > before.Loop.Rounds+5 && h.waitsFor(policy.AtRest) && h.healthy()
 	})
 	untouched("a second agent")
 }
 
-func TestTheClusterOfAnotherIDIsLeftAlone(t *testing.T) {
+func TestAClusterWithAnotherIDIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) {
 		if i == 2 {
-			o.Set["cluster.id"] = "cdf818194e3a8c32" // etcd's for a cluster with nothing set
+			o.Set["cluster.id"] = "cdf818194e3a8c32" // the ID of every etcd cluster with default settings
 		}
 	})
 	n1, n2 := w.hosts[0], w.hosts[1]
 	untouched := n1.untouched()
 	w.start(n2)
-	w.eventually("the newcomer is refused", func() bool { return n2.waitsFor(policy.ClusterIDMismatch) })
+	w.eventually("the new host is refused", func() bool { return n2.waitsFor(policy.ClusterIDMismatch) })
 
 	w.eventually("the voter has noted its cluster", func() bool { return n1.waitsFor(policy.AtRest) })
 	n1.stop()
 	n1.configure(map[string]string{"cluster.id": "cdf818194e3a8c32"})
 	w.start(n1)
-	w.eventually("the voter is told", func() bool { return n1.waitsFor(policy.ClusterIDMismatch) })
-	w.never(2*time.Second, "one of them does something, or says that it is there", func() bool {
+	w.eventually("the voter reports it", func() bool { return n1.waitsFor(policy.ClusterIDMismatch) })
+	w.never(2*time.Second, "one of them acts, or publishes a host record", func() bool {
 		s1, _ := n1.status()
 		s2, _ := n2.status()
 		return s1.Loop.Steps+s2.Loop.Steps > 0 || n2.etcdPID() != 0 ||
@@ -305,7 +305,7 @@ func TestTheClusterOfAnotherIDIsLeftAlone(t *testing.T) {
 	untouched("wrong cluster IDs")
 }
 
-func TestTheDataOfAnotherClusterAreLeftWhereTheyLie(t *testing.T) {
+func TestDataOfAnotherClusterIsLeftInPlace(t *testing.T) {
 	t.Parallel()
 	other := oneVoter(t, 1, nil).hosts[0]
 	other.stop()
@@ -314,7 +314,7 @@ func TestTheDataOfAnotherClusterAreLeftWhereTheyLie(t *testing.T) {
 	n2 := w.hosts[1]
 	copyData(t, other, n2)
 	w.start(n2)
-	w.eventually("the newcomer is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.DataUnusable) })
+	w.eventually("the new host is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.DataUnusable) })
 	before := n2.dataDirs()
 	w.never(2*time.Second, "it does something", func() bool {
 		s, ok := n2.status()
@@ -322,12 +322,12 @@ func TestTheDataOfAnotherClusterAreLeftWhereTheyLie(t *testing.T) {
 		return (ok && s.Loop.Steps > 0) || listed || n2.etcdPID() != 0
 	})
 	if after := n2.dataDirs(); len(after) != 1 || !maps.Equal(before, after) {
-		t.Errorf("the data were %v and are %v", before, after)
+		t.Errorf("the data was %v and is %v", before, after)
 	}
 	w.verify(1, 0)
 }
 
-// copyData gives one host a copy of another's data, whose etcd does not run.
+// copyData copies the data of a host, whose etcd does not run, to another one.
 func copyData(t *testing.T, from, to *host) {
 	t.Helper()
 	from.w.eventually("etcd has ended", func() bool { return from.etcdPID() == 0 })
@@ -336,7 +336,7 @@ func copyData(t *testing.T, from, to *host) {
 	}
 }
 
-func TestHostsOfOneNameDoNotJoinUntilOneIsRenamed(t *testing.T) {
+func TestHostsWithTheSameNameDoNotJoinUntilOneIsRenamed(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
 		if i > 1 {
@@ -364,7 +364,7 @@ func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start(n2)
 	w.eventually("it is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
-	n1.kill() // and while the member's agent is silent
+	n1.kill() // also while the member's agent is down
 	w.eventually("the member's presence has ended", func() bool { return w.absent(w.keys().Host("host-n1")) })
 	w.never(2*time.Second, "it joins", func() bool {
 		return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict)
@@ -373,7 +373,7 @@ func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
 	w.verify(1, 0)
 }
 
-func TestOfTwoAgentsWithOneHostIDOneJoins(t *testing.T) {
+func TestOnlyOneOfTwoAgentsWithTheSameHostIDJoins(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
 		if i > 1 {
@@ -388,26 +388,28 @@ func TestOfTwoAgentsWithOneHostIDOneJoins(t *testing.T) {
 		joined, refused = n3, n2
 	}
 	w.eventually("the other is refused", func() bool { return refused.waitsFor(policy.HostConflict) })
-	w.never(2*time.Second, "the other does something", func() bool {
+	w.never(2*time.Second, "the other acts", func() bool {
 		s, ok := refused.status()
 		return (ok && s.Loop.Steps > 0) || refused.etcdPID() != 0
 	})
-	w.eventually("the one that has joined rests", func() bool { return joined.waitsFor(policy.AtRest) })
+	w.eventually("the one that has joined is idle", func() bool { return joined.waitsFor(policy.AtRest) })
 	w.verify(1, 1)
 }
 
-// held tells whether etcd says that a record is there.
+// held reports whether etcd has a record.
 func (w *world) held(key string) bool {
 	value, ok := w.get(key)
 	return ok && value != ""
 }
 
-func TestAClusterIsMadeOnce(t *testing.T) {
+func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 1, standbys: 1, set: quickTimes()})
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
-	w.eventually("both have looked around", func() bool { return n1.names(policy.ClusterUnreachable) && n2.healthy() })
+	w.eventually("both have observed the cluster", func() bool {
+		return n1.names(policy.ClusterUnreachable) && n2.healthy()
+	})
 	me().ctl(n1, "bootstrap").is(t, "without --yes", 0, "nothing has changed")
 	for range 2 {
 		me().ctl(n1, "bootstrap", "--yes").is(t, "asked twice", 0)
@@ -429,7 +431,7 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 	refusals("on a voter", "a cluster answers already", n1)
 	refusals("on a standby", "a cluster answers already", n2)
 	w.start(n3)
-	w.eventually("a spare has looked around", func() bool { return n3.names(policy.TargetMet) })
+	w.eventually("a spare has observed the cluster", func() bool { return n3.names(policy.TargetMet) })
 	refusals("on a spare", "a cluster answers already", n3)
 
 	n3.stop()
@@ -445,7 +447,7 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 		}
 	}
 	w.start()
-	w.eventually("all have looked around", func() bool {
+	w.eventually("all have observed the cluster", func() bool {
 		return n1.names(policy.NoQuorum) && n2.names(policy.NoQuorum) && n3.names(policy.NoQuorum)
 	})
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n1)
@@ -454,13 +456,13 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 	w.never(time.Second, "etcd is started", func() bool { return n1.etcdPID()+n2.etcdPID()+n3.etcdPID() != 0 })
 }
 
-// clusterID gives the ID of the cluster that the host's agent knows of.
+// clusterID returns the cluster ID that the host's agent knows.
 func (h *host) clusterID() string {
 	s, _ := h.status()
 	return s.Cluster.ID
 }
 
-func TestNoClusterIsMadeWhereDataLie(t *testing.T) {
+func TestNoClusterIsBootstrappedOverExistingData(t *testing.T) {
 	t.Parallel()
 	other := oneVoter(t, 1, nil).hosts[0]
 	other.stop()
@@ -474,25 +476,25 @@ func TestNoClusterIsMadeWhereDataLie(t *testing.T) {
 	}
 	w.start()
 	for _, h := range w.hosts {
-		w.eventually("the data are seen", func() bool {
+		w.eventually("the data is seen", func() bool {
 			refused := me().ctl(h, "bootstrap", "--yes")
-			if refused.code == exitUnavailable { // not looked at yet
+			if refused.code == exitUnavailable { // not observed yet
 				return false
 			}
 			refused.is(t, h.Options.Name, 70, "there is data in "+h.DataDir())
 			return true
 		})
 	}
-	w.never(time.Second, "etcd is started, or data moved", func() bool {
+	w.never(time.Second, "etcd is started, or data is moved", func() bool {
 		return w.hosts[0].etcdPID()+w.hosts[1].etcdPID() != 0 || len(w.hosts[0].dataDirs()) != 1
 	})
 }
 
-func TestQuorumctlSaysWithItsExitCodeWhatWentWrong(t *testing.T) {
+func TestQuorumctlExitCodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes()})
 	h := w.hosts[0]
-	me().ctl(h, "status").is(t, "nobody listens", exitUnavailable, "cannot reach quorumd", "systemctl status quorumd")
+	me().ctl(h, "status").is(t, "no agent listens", exitUnavailable, "cannot reach quorumd", "systemctl status quorumd")
 	w.start(h)
 	w.eventually("the agent answers", func() bool { _, ok := h.status(); return ok })
 	me().ctl(h, "status").is(t, "no etcd", 0)

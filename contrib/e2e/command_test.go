@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// commanded makes a world of three voters which may be asked to run commands. See edged for their hooks.
+// commanded makes a world of three voters that allow commands. See edged for their hooks.
 func commanded(t *testing.T, script func(h *host) string) *world {
 	t.Helper()
 	w := edged(t)
@@ -28,7 +28,7 @@ func commanded(t *testing.T, script func(h *host) string) *world {
 	return w
 }
 
-// command writes a command of the host, in lines of shell that run in the directory of the hooks.
+// command writes a command of the host: lines of shell that run in the directory of the hooks.
 func (h *host) command(name, script string) {
 	h.w.t.Helper()
 	dir := filepath.Join(h.Options.Dir, "hooks", "commands.d")
@@ -41,7 +41,8 @@ func (h *host) command(name, script string) {
 	}
 }
 
-// witness writes down whether the host's etcd takes connections, and what the program was told.
+// witness returns lines of shell that record whether the host's etcd accepts connections, and the arguments of the
+// program.
 func (h *host) witness() string {
 	address := strings.Replace(strings.TrimPrefix(h.Options.ClientURL, "http://"), ":", "/", 1)
 	return `if bash -c 'exec 3<>/dev/tcp/` + address + `' 2>/dev/null; then etcd=up; else etcd=down; fi
@@ -59,7 +60,7 @@ func (w *world) rollOut(name string) error {
 	return err
 }
 
-// rollout waits until the rollout is in that state, and gives it.
+// rollout waits until the rollout is in that state, and returns it.
 func (w *world) rollout(state string) control.Rollout {
 	w.t.Helper()
 	var got control.Rollout
@@ -126,7 +127,7 @@ func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 	if ran != 1 || done != 1 {
 		t.Errorf("%d ran, %d are done: %+v", ran, done, got.Hosts)
 	}
-	w.never(2*time.Second, "another host is taken down", func() bool {
+	w.never(2*time.Second, "another host goes down", func() bool {
 		s, ok := w.hosts[2].status()
 		return ok && s.Op != nil
 	})
@@ -164,7 +165,7 @@ func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 	w.verify(3, 0)
 }
 
-func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
+func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	t.Parallel()
 	w := commanded(t, func(*host) string {
 		return `echo began >>../log; while [ ! -e ../go ]; do sleep 0.1; done; echo ended >>../log`
@@ -181,12 +182,12 @@ func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
 	w.eventually("it runs", func() bool { return strings.Contains(n1.hooked(), "began") })
 	n1.kill()
 	w.start(n1)
-	w.eventually("the agent knows that it runs", func() bool {
+	w.eventually("the agent reports that it runs", func() bool {
 		s, ok := n1.status()
 		return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.CommandRunning)
 	})
-	n1.over()
-	w.never(2*time.Second, "etcd is started while it runs, or the machine is said to be safe to touch", func() bool {
+	n1.endMaintenance()
+	w.never(2*time.Second, "etcd is started while it runs, or the machine is reported as safe to touch", func() bool {
 		now := n1.maintenance()
 		return n1.etcdRuns() || now != control.MaintenanceWorking && now != "unknown"
 	})

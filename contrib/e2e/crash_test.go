@@ -20,29 +20,28 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// victim says what is killed.
+// victim is the set of processes that are killed.
 type victim string
 
 const (
 	agentOnly victim = "the agent"
 	etcdOnly  victim = "etcd"
 	both      victim = "the agent and etcd"
-	// all of a host is killed at once, as the loss of its power does: the agent with its errands, and etcd if it runs.
+	// all is everything on a host, killed at once as by a power loss: agent, child processes, and etcd if it runs.
 	all victim = "all"
-	// power is all of it, and what it has written and not synced is lost.
+	// power is the same as all, and unsynced writes are lost as well.
 	power victim = "all, without what was not synced,"
 )
 
-// following is the moment between two steps when the learner has caught up and is being watched. It is met by what the
-// agent says, not by its leash.
+// following is the moment between two steps in which the learner has caught up and is being watched. A test meets it by
+// the agent's reports, not through its leash.
 const following = "while following"
 
-// watchedFor is for how long a learner is watched in tests that must meet it meanwhile. An agent that was killed and
-// started again watches it while it waits for its old lock to run out, which takes up to 4 s; the rest is for a machine
-// that is busy.
+// watchedFor is how long a learner is watched in tests that must act meanwhile. After a restart a killed agent watches
+// while it waits up to 4 s for its old lock to expire; the rest allows for a busy machine.
 const watchedFor = "10s"
 
-// joinSteps are the steps of the join of a host that becomes a voter, in their order.
+// joinSteps are the steps of a join that ends as a voter, in order.
 func joinSteps() []string {
 	return []string{
 		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment",
@@ -51,7 +50,7 @@ func joinSteps() []string {
 	}
 }
 
-// moments are where a joining host is struck, in the order of the join: before and after each of its steps.
+// moments are the points at which a joining host is struck, in the order of the join: before and after each step.
 func moments() []string {
 	var out []string
 	for _, s := range joinSteps() {
@@ -67,8 +66,8 @@ func moments() []string {
 // withEtcd are the moments at which the joining host's etcd runs.
 func withEtcd() []string { return moments()[slices.Index(moments(), "after start-unit"):] }
 
-// begins and ends part moments into those before a step and those after one, so that between two of them the join gets
-// on by a step. The moment between two steps goes with the first.
+// begins and ends split moments into those before and those after a step, so that the join advances a step between two
+// of them. The moment between two steps goes with the first.
 func begins(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return strings.HasPrefix(at, "after ") })
 }
@@ -77,8 +76,9 @@ func ends(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return !strings.HasPrefix(at, "after ") })
 }
 
-// strikeWorld has n1 as its only voter, and n2 about to become the second one. n3 is always ready to follow, without
-// which n2 would not make the number of voters even, and never does: it wants more quiet than there will be.
+// strikeWorld has n1 as its only voter and n2 about to become the second. n3 is always ready to follow, because
+// otherwise n2 would not make the number of voters even. It never does follow: it requires a longer quiet time than the
+// test lasts.
 func strikeWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	times := quickTimes()
@@ -87,7 +87,7 @@ func strikeWorld(t *testing.T, o worldOptions) *world {
 	o.each = func(i int, h *testbed.HostOptions) {
 		if i == 3 {
 			h.Set["timing.settle"] = "1h"
-			h.Set["host.domain"] = "rack-n1" // so that n2, in a rack of its own, goes first
+			h.Set["host.domain"] = "rack-n1" // so that n2, in a failure domain of its own, goes first
 		}
 	}
 	w := newWorld(t, o)
@@ -97,15 +97,15 @@ func strikeWorld(t *testing.T, o worldOptions) *world {
 	return w
 }
 
-// ready tells whether a host has published that nothing of its own keeps it from joining.
+// ready reports whether a host has published that it is ready to join.
 func (w *world) ready(h *host) bool {
 	value, ok := w.get(w.keys().Host("host-" + h.Options.Name))
 	r, err := record.Decode[record.Host]([]byte(value))
 	return ok && err == nil && r.Waiting == ""
 }
 
-// toldTo prepares the host for the moment at which it is struck next; "" when it is not.
-func (h *host) toldTo(at string) {
+// stopNext sets the moment at which the host is struck next; "" for none.
+func (h *host) stopNext(at string) {
 	h.w.t.Helper()
 	switch at {
 	case following, inMaintenance, "":
@@ -115,7 +115,7 @@ func (h *host) toldTo(at string) {
 	}
 }
 
-// arrive waits until the host is where it is struck.
+// arrive waits until the host is at the moment at which it is struck.
 func (h *host) arrive(at string) {
 	h.w.t.Helper()
 	switch at {
@@ -128,12 +128,12 @@ func (h *host) arrive(at string) {
 	}
 }
 
-// strike kills what is to be killed.
+// strike kills the victim.
 func (h *host) strike(at string, what victim) {
 	h.w.t.Helper()
 	h.w.t.Logf("kill %s %s", what, at)
 	if what == all || what == power {
-		must(h.w.t, syscall.Kill(-h.AgentPID(), syscall.SIGKILL)) // its errands are of its process group
+		must(h.w.t, syscall.Kill(-h.AgentPID(), syscall.SIGKILL)) // its child processes are in its process group
 		h.kill()
 		h.etcdDies()
 		h.cutPower()
@@ -147,25 +147,25 @@ func (h *host) strike(at string, what victim) {
 	}
 }
 
-// strikeAll strikes one join of n2 at each of these moments, one after the other, and sees that it gets to the next one
-// and in the end to where it was going.
+// strikeAll strikes one join of n2 at each of these moments in turn, and checks that it reaches the next one and ends
+// well.
 func strikeAll(t *testing.T, what victim, moments []string) {
 	w := strikeWorld(t, worldOptions{})
 	n2 := w.hosts[1]
 	if slices.ContainsFunc(moments, func(at string) bool { return strings.HasSuffix(at, "move-data-aside") }) {
-		w.start(n2) // only who has been a member has something to move
+		w.start(n2) // only a former member has data to move
 		w.verify(2, 0)
 		n2.stop()
 		w.expel(n2)
 	}
 	n2.set("timing.promoteStable", watchedFor)
-	n2.toldTo(moments[0])
+	n2.stopNext(moments[0])
 	w.start(n2)
 	for i, at := range moments {
 		n2.arrive(at)
 		n2.strike(at, what)
 		if i+1 < len(moments) {
-			n2.toldTo(moments[i+1])
+			n2.stopNext(moments[i+1])
 		} else {
 			n2.resume()
 		}
@@ -174,10 +174,10 @@ func strikeAll(t *testing.T, what victim, moments []string) {
 		}
 	}
 	w.verify(2, 0)
-	w.eventually("n2 knows that it has joined", func() bool { return n2.waitsFor(policy.AtRest) })
+	w.eventually("n2 reports that it has joined", func() bool { return n2.waitsFor(policy.AtRest) })
 }
 
-// expel removes a host from the membership, as an operator might, so that it has to join anew.
+// expel removes a host's member, as an operator might, so that the host has to join again.
 func (w *world) expel(h *host) {
 	w.t.Helper()
 	for _, m := range w.members() {
@@ -216,9 +216,8 @@ func TestAJoinSurvivesKillsAtEveryMoment(t *testing.T) {
 	}
 }
 
-// The agent is killed once, and comes back only after n1 has taken its join back, or found that it needs no taking
-// back.
-func TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter(t *testing.T) {
+// The agent is killed once, and returns only after n1 has rolled its join back, or has found that it need not.
+func TestAVoterRollsBackAJoinWhoseAgentStaysDead(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{
 		"after begin-join", "after add-learner", "after start-unit", following,
@@ -229,19 +228,19 @@ func TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter(t *testing.T) {
 			w := strikeWorld(t, worldOptions{})
 			n2 := w.hosts[1]
 			n2.set("timing.promoteStable", watchedFor)
-			n2.toldTo(at)
+			n2.stopNext(at)
 			w.start(n2)
 			n2.arrive(at)
 			n2.strike(at, agentOnly)
 			n2.resume()
-			w.eventually("n1 takes the join back", func() bool { return w.absent(w.keys().Op()) && !w.hasLearner() })
+			w.eventually("n1 rolls the join back", func() bool { return w.absent(w.keys().Op()) && !w.hasLearner() })
 			w.start(n2)
 			w.verify(2, 0)
 		})
 	}
 }
 
-func TestEveryStepOfAJoinIsStruck(t *testing.T) {
+func TestCrashTestsCoverEveryJoinStep(t *testing.T) {
 	t.Parallel()
 	notOfAJoin := append(ofARecovery(),
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner,

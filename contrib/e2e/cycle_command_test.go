@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing.T) {
+func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, dir := w.hosts[0], t.TempDir()
@@ -25,7 +25,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing
 	}()
 	w.eventually("the command runs", func() bool { return exists(began) })
 	if pid := n1.etcdPID(); pid != 0 {
-		t.Errorf("the command runs beside etcd, process %d", pid)
+		t.Errorf("the command runs while etcd runs as process %d", pid)
 	}
 	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already",
 		"a test")

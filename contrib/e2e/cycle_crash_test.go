@@ -26,12 +26,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// inMaintenance is the moment between two steps when etcd is down and the work goes on, until a person says that it is
-// over. It is met by what the agent says, not by its leash.
+// inMaintenance is the moment between two steps in which etcd is down until an operator ends the maintenance. A test
+// meets it by the agent's reports, not through its leash.
 const inMaintenance = "in maintenance"
 
-// cycleSteps are the steps of the cycle of a host that leads, in their order. The hooks are run twice: before etcd
-// stops, and after it is back.
+// cycleSteps are the steps of the cycle of a host that leads, in order. The hooks run twice: before etcd stops, and
+// after it is back.
 func cycleSteps(work string) []string {
 	stop := []string{"restart-unit"}
 	if work == control.WorkMaintenance {
@@ -41,14 +41,14 @@ func cycleSteps(work string) []string {
 		[]string{"set-phase/back", "run-hooks", "end-operation"})
 }
 
-// unlocked are the steps of a cycle that need no lock: they land however late they are.
+// unlocked reports whether the step of this moment needs no lock: it lands however late it is.
 func unlocked(at string) bool {
 	_, step, _ := strings.Cut(at, " ")
 	kind, _, _ := strings.Cut(step, "/")
 	return !policy.StepKind(kind).Info().Locked
 }
 
-// cycleTimes are those of a world whose agents lose their lock again and again.
+// cycleTimes are the times of a world whose agents lose their lock again and again.
 func cycleTimes() map[string]string {
 	times := quickTimes()
 	maps.Copy(times, map[string]string{
@@ -58,14 +58,14 @@ func cycleTimes() map[string]string {
 	return times
 }
 
-// cycleWorld has three voters, of which n1 leads, and hooks that write down that they were run.
+// cycleWorld makes three voters, led by n1, with hooks that record each run.
 func cycleWorld(t *testing.T, set map[string]string) *world {
 	t.Helper()
 	times := cycleTimes()
 	maps.Copy(times, set)
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: times, each: func(i int, o *testbed.HostOptions) {
 		o.Set["maintenance.hooks"] = filepath.Join(o.Dir, "hooks")
-		if i > 2 { // etcd wants two voters to have been connected for 5 s
+		if i > 2 { // etcd requires that two voters have been connected for 5 s
 			o.Set["timing.settle"] = "5500ms"
 		}
 	}})
@@ -73,13 +73,14 @@ func cycleWorld(t *testing.T, set map[string]string) *world {
 	w.hosts[0].hook("after", "echo after >>../log")
 	w.start()
 	w.bootstrap()
-	w.eventually("3 voters stand", func() bool { return w.has(3, 0) })
+	w.eventually("there are 3 voters", func() bool { return w.has(3, 0) })
 	w.rolesAgree()
 	w.lead(w.hosts[0])
 	return w
 }
 
-// watchDown sees from outside that no two members are down at once: that their ports refuse. What is given ends it.
+// watchDown checks from outside that no two members are down at once, which is when their ports refuse. The returned
+// function ends it.
 func (w *world) watchDown() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -91,7 +92,7 @@ func (w *world) watchDown() (end func()) {
 			for _, h := range w.hosts {
 				conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", address(h.Options.ClientURL))
 				if err == nil {
-					_ = conn.Close() // nothing was said
+					_ = conn.Close() // nothing was sent
 				} else if errors.Is(err, syscall.ECONNREFUSED) {
 					down = append(down, h.Options.Name)
 				}
@@ -109,7 +110,7 @@ func (w *world) watchDown() (end func()) {
 	return func() { cancel(); watching.Wait() }
 }
 
-// checkWrites sees that no write has failed, and that all that were acknowledged are still there.
+// checkWrites checks that no write failed, and that all acknowledged writes are still there.
 func (w *world) checkWrites(report testbed.LoadReport) {
 	w.t.Helper()
 	w.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
@@ -147,7 +148,7 @@ type cycleState struct {
 func (h *host) cycleState() cycleState {
 	h.w.t.Helper()
 	s := cycleState{hooked: h.hooked(), etcd: h.etcdPID(), leads: h.w.leader(h.w.hosts[2])}
-	h.w.eventually("etcd tells of the operation", func() (ok bool) { s.op, ok = h.w.get(h.w.keys().Op()); return ok })
+	h.w.eventually("etcd returns the operation", func() (ok bool) { s.op, ok = h.w.get(h.w.keys().Op()); return ok })
 	return s
 }
 
@@ -171,22 +172,22 @@ func (h *host) awake() {
 	}
 }
 
-// killedAt is struck dead and started again; next is where it is struck next.
+// killedAt kills the agent at a moment and starts it again; next is where it is struck next.
 func (h *host) killedAt(at, next string) {
 	h.w.t.Helper()
 	h.strike(at, agentOnly)
-	h.toldTo(next)
+	h.stopNext(next)
 	h.w.start(h)
 }
 
-// asleepAt sleeps, and wakes without its lock in the middle of the step that it was about to take: the first thing that
-// comes of it is that it takes the lock again.
+// asleepAt makes the agent sleep, and wake without its lock in the middle of the step that it was about to take. The
+// first thing it does then must be to take the lock again.
 func (h *host) asleepAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent sleeps %s", at)
 	h.sleep()
 	if unlocked(at) {
-		h.toldTo(next)
+		h.stopNext(next)
 		h.awake()
 		return
 	}
@@ -196,33 +197,33 @@ func (h *host) asleepAt(at, next string) {
 	h.waitStopped()
 	after := h.cycleState()
 	if !strings.HasSuffix(at, " move-leader") {
-		after.leads = before.leads // whoever leads now, it was not this step
+		after.leads = before.leads // whichever voter leads now, this step did not change it
 	}
 	if after != before {
 		h.w.t.Errorf("a step landed late, %s: it was %+v and is %+v", at, before, after)
 	}
-	h.toldTo(next)
+	h.stopNext(next)
 }
 
-// strikeCycle strikes one cycle of n1, which leads, at each of these moments, one after the other, while n2 wants to be
-// restarted as well and a client writes.
+// strikeCycle strikes one cycle of n1, which leads, at each of these moments in turn, while n2 has requested a restart
+// as well and a client writes.
 func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string), moments []string) {
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	load, unwatch := w.writes(20), w.watchDown()
 	defer unwatch()
-	n1.toldTo(moments[0])
-	n1.ask(work)
+	n1.stopNext(moments[0])
+	n1.requestWork(work)
 	asked, over := false, work != control.WorkMaintenance
 	for i, at := range moments {
 		if strings.HasSuffix(at, " start-unit") {
 			w.eventually("n1 is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
-			n1.over()
+			n1.endMaintenance()
 			over = true
 		}
 		n1.arrive(at)
 		if !asked && w.held(w.keys().Op()) {
-			n2.ask(control.WorkRestart)
+			n2.requestWork(control.WorkRestart)
 			asked = true
 		}
 		next := ""
@@ -230,27 +231,27 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 			next = moments[i+1]
 		}
 		if strings.HasSuffix(next, " move-leader") {
-			w.lead(n1) // a busy machine may have had an election meanwhile
+			w.lead(n1) // on a busy machine there may have been an election meanwhile
 		}
 		blow(n1, at, next)
 		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.held(w.keys().Op()) &&
 			len(w.cycled()) == 0 {
-			t.Errorf("%s: n2 is %s, and it is the turn of n1", at, state)
+			t.Errorf("%s: n2 is %s during n1's operation", at, state)
 		}
 	}
 	if !over {
-		t.Fatal("nobody has ended the maintenance")
+		t.Fatal("the maintenance has not been ended")
 	}
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
-	w.eventually("n2 had its turn", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
 	unwatch()
 	w.checkWrites(load.Stop())
 	if order := w.cycled(); !slices.Equal(order, []string{"n1", "n2"}) {
 		t.Errorf("the hosts were taken down in the order %v, n1 was the first", order)
 	}
-	w.eventually("the history tells of the restart of n2, which has stopped the member that was to note it",
+	w.eventually("the history has the restart of n2, which stopped the member that was to record it",
 		func() bool {
-			return w.tells(n2, policy.StepRestartUnit)
+			return w.hasStep(n2, policy.StepRestartUnit)
 		})
 	if ran := n1.hooked(); ran != "before\nafter\n" {
 		t.Errorf("the hooks wrote %q", ran)
@@ -259,8 +260,8 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 	w.verify(3, 0)
 }
 
-// tells tells whether the history says that a host has taken a step.
-func (w *world) tells(h *host, step policy.StepKind) bool {
+// hasStep reports whether the history has that step of a host.
+func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	lines, err := w.history()
 	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 		return l.Name == h.Options.Name && l.Kind == "step" && l.Code == string(step) &&
@@ -268,7 +269,7 @@ func (w *world) tells(h *host, step policy.StepKind) bool {
 	})
 }
 
-// cycleMoments are those before and after each step.
+// cycleMoments are the moments before and after each step.
 func cycleMoments(work string) (before, after []string) {
 	for _, step := range cycleSteps(work) {
 		if step == inMaintenance {
@@ -280,7 +281,7 @@ func cycleMoments(work string) (before, after []string) {
 	return before, after
 }
 
-func TestACycleSurvivesThatItsAgentIsStruckAtEveryMoment(t *testing.T) {
+func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, work := range []string{control.WorkMaintenance, control.WorkRestart} {
 		before, after := cycleMoments(work)
@@ -293,7 +294,7 @@ func TestACycleSurvivesThatItsAgentIsStruckAtEveryMoment(t *testing.T) {
 			strikeCycle(t, work, (*host).killedAt, after)
 		})
 		asleep := before
-		if work == control.WorkMaintenance { // up to here it is as for a restart
+		if work == control.WorkMaintenance { // up to here it is the same as a restart
 			asleep = before[slices.Index(before, "before set-phase/ready"):]
 		}
 		t.Run(work+", asleep before each step", func(t *testing.T) {
@@ -303,8 +304,9 @@ func TestACycleSurvivesThatItsAgentIsStruckAtEveryMoment(t *testing.T) {
 	}
 }
 
-// What an agent was about to do to its host when it fell asleep is not done when it wakes in the turn of another.
-func TestAStepOfAnOperationThatAPersonHasReleasedDoesNotLandInTheTurnOfAnother(t *testing.T) {
+// A step that an agent was about to take when it fell asleep must not land when it wakes during another host's
+// operation.
+func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
@@ -316,7 +318,7 @@ func TestAStepOfAnOperationThatAPersonHasReleasedDoesNotLandInTheTurnOfAnother(t
 	} {
 		w.lead(n1)
 		n1.stopAt(c.at)
-		n1.ask(c.work)
+		n1.requestWork(c.work)
 		n1.waitStopped()
 		t.Logf("the agent sleeps %s, of a %s", c.at, c.work)
 		n1.sleep()
@@ -326,23 +328,23 @@ func TestAStepOfAnOperationThatAPersonHasReleasedDoesNotLandInTheTurnOfAnother(t
 		if err != nil {
 			t.Fatal(err)
 		}
-		n2.takeTurn() // with its etcd running: nobody tells how n1 is
-		w.eventually("it is the turn of n2", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+		n2.requestRunning() // its etcd runs on: no agent reports n1's state
+		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 		before := n1.cycleState()
 		n1.resume()
 		n1.awake()
-		w.eventually("n1 knows that its operation was released", func() bool { return n1.ended(policy.Withdrawn) })
+		w.eventually("n1 reports that its operation was released", func() bool { return n1.ended(policy.Withdrawn) })
 		if after := n1.cycleState(); after != before {
 			t.Errorf("a step landed late, %s: it was %+v and is %+v", c.at, before, after)
 		}
-		n2.over()
+		n2.endMaintenance()
 		w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
 	}
 	w.rolesAgree()
 	w.verify(3, 0)
 }
 
-func TestARolloutGoesOnAlthoughEveryAgentIsKilledInItsTurn(t *testing.T) {
+func TestARolloutContinuesAlthoughEveryAgentIsKilledDuringItsOperation(t *testing.T) {
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -362,7 +364,7 @@ func TestARolloutGoesOnAlthoughEveryAgentIsKilledInItsTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range w.hosts {
-		w.eventually("an agent has its turn", func() bool { return slices.ContainsFunc(w.hosts, (*host).stopped) })
+		w.eventually("an agent has stopped", func() bool { return slices.ContainsFunc(w.hosts, (*host).stopped) })
 		h := w.hosts[slices.IndexFunc(w.hosts, (*host).stopped)]
 		h.killedAt(moments[h], "")
 		if err := h.leash.remove(stoppedFile); err != nil {
@@ -387,18 +389,18 @@ func TestARolloutGoesOnAlthoughEveryAgentIsKilledInItsTurn(t *testing.T) {
 	w.verify(3, 0)
 }
 
-func TestEveryStepOfACycleIsStruck(t *testing.T) {
+func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 	t.Parallel()
 	notOfACycle := append(ofARecovery(),
 		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner,
 		policy.StepWriteEnv, policy.StepStopUnit,
 		policy.StepPromote, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
-		policy.StepReboot,                                // of whole hosts: see contrib/lab
+		policy.StepReboot,                                // reboots whole hosts: see contrib/lab
 		policy.StepRunCommand,                            // see command_test.go
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepRecordAgain,  // see intruder_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go
-		policy.StepGiveWay,      // nobody goes on with it: see slow_leader_test.go
+		policy.StepGiveWay,      // nothing continues it: see slow_leader_test.go
 	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// threeVoters makes a world of three voters that replace nobody by themselves.
+// threeVoters makes a world of three voters that are not replaced automatically.
 func threeVoters(t *testing.T, proxied bool) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, proxied: proxied, set: map[string]string{
@@ -19,13 +19,12 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	}})
 	w.start()
 	w.bootstrap()
-	w.eventually("three voters stand", func() bool { return w.has(3, 0) })
-	w.rolesAgree() // the join of the last is over: nobody else ends it before its agent has been gone for long
+	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
+	w.rolesAgree() // the last join is over, which only its own agent may end for a long time
 	return w
 }
 
-// die kills all that runs on a host, as the loss of its power does, until it is started again. Its etcd was not stopped
-// in order.
+// die kills everything on a host, as a power loss does, until it is started again. Its etcd is not stopped cleanly.
 func (h *host) die() {
 	h.w.t.Helper()
 	h.kill()
@@ -36,7 +35,7 @@ func (h *host) die() {
 	h.answers(false)
 }
 
-// etcdDies kills etcd on a host whose agent was killed, and tells whether there was one.
+// etcdDies kills etcd on a host whose agent was killed, and reports whether it ran.
 func (h *host) etcdDies() bool {
 	h.w.t.Helper()
 	was, err := h.KillEtcd(h.w.t.Context())
@@ -48,7 +47,7 @@ func (h *host) etcdDies() bool {
 	return was
 }
 
-func TestAVoterWhoseMachineDiesIsCalledDeadByTheOthersUntilItsAgentIsBack(t *testing.T) {
+func TestAVoterOnADeadMachineIsReportedDeadUntilItsAgentIsBack(t *testing.T) {
 	t.Parallel()
 	w := threeVoters(t, false)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -59,16 +58,16 @@ func TestAVoterWhoseMachineDiesIsCalledDeadByTheOthersUntilItsAgentIsBack(t *tes
 		w.eventually(name+" calls n3 dead", func() bool {
 			return h.says(policy.VoterDead, ", reported by n1, n2; no host replaces it, because repair.dead is off")
 		})
-		t.Logf("%s says so after %s", name, time.Since(died).Round(100*time.Millisecond))
+		t.Logf("%s reports it after %s", name, time.Since(died).Round(100*time.Millisecond))
 		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
 	}
 	w.start(n3)
-	w.eventually("n3 is dead no more: quorumd has started its etcd", func() bool {
+	w.eventually("n3 is no longer dead: quorumd has started its etcd", func() bool {
 		return n1.waitsFor(policy.AtRest) && n2.waitsFor(policy.AtRest)
 	})
 }
 
-func TestAVoterThatIsCutOffAndServesIsNeverCalledDead(t *testing.T) {
+func TestACutOffVoterThatServesIsNeverCalledDead(t *testing.T) {
 	t.Parallel()
 	w := threeVoters(t, true)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -79,21 +78,21 @@ func TestAVoterThatIsCutOffAndServesIsNeverCalledDead(t *testing.T) {
 		n3.peerProxy.Reset()
 		n3.clientProxy.Reset()
 	}
-	n3.kill() // its etcd goes on
+	n3.kill() // its etcd runs on
 	for _, c := range []struct {
 		what         string
 		peer, client bool
 		span         time.Duration
 	}{
-		{"only its agent is gone", false, false, 8 * time.Second},
+		{"only its agent is down", false, false, 8 * time.Second},
 		{"its client port is closed", false, true, 12 * time.Second},
 		{"its peer port is closed", true, false, 12 * time.Second},
-		{"nobody can connect to it, and it can connect to the others", true, true, 25 * time.Second},
+		{"no host can connect to it, but it can connect to the others", true, true, 25 * time.Second},
 	} {
 		refuse(c.peer, c.client)
-		w.never(c.span, "n3 is called dead where "+c.what, dead)
+		w.never(c.span, "n3 is reported dead although "+c.what, dead)
 		w.eventually("n3 serves where "+c.what, n3.writes)
 	}
 	n3.killEtcd()
-	w.eventually("n3 is called dead when it is", dead)
+	w.eventually("n3 is reported dead when it is", dead)
 }

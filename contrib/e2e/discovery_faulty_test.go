@@ -17,10 +17,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The program that tells where the members are hangs, prints garbage, prints nothing, fails, and then names fewer than
-// there are. A host that was told once goes on with what it knows, says after five minutes that the answers are faulty
-// and why, and no longer a minute after they are well.
-func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *testing.T) {
+// The discovery program hangs, prints garbage, prints nothing, fails, and then names fewer members than exist. A host
+// that received endpoints once continues with them. It reports the faulty answers, with the reason, after five minutes,
+// and stops reporting them a minute after the answers are good again.
+func TestAFaultyDiscoveryProgramIsAFindingAndTheStandbyStays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	says, program := filepath.Join(dir, "says"), filepath.Join(dir, "discover")
@@ -56,9 +56,9 @@ func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *te
 		return ""
 	}
 	if text := finding(); text != "" {
-		t.Errorf("of answers that are well: %s", text)
+		t.Errorf("with good answers: %s", text)
 	}
-	for _, c := range []struct{ script, told string }{
+	for _, c := range []struct{ script, want string }{
 		{"exec sleep 600", "within 1s"},
 		{"head -c 200000 /dev/urandom", "endpoint discovery failed"},
 		{"echo '<html>'", "the answer is refused"},
@@ -68,9 +68,9 @@ func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *te
 		log, err := os.ReadFile(n2.LogPath())
 		must(t, err)
 		say(c.script)
-		w.eventually("n2 tells of "+c.script, func() bool {
+		w.eventually("n2 reports "+c.script, func() bool {
 			now, err := os.ReadFile(n2.LogPath())
-			return err == nil && strings.Contains(string(now[len(log):]), c.told)
+			return err == nil && strings.Contains(string(now[len(log):]), c.want)
 		})
 	}
 	say(one)
@@ -78,10 +78,10 @@ func TestADiscoveryThatHangsBabblesAndShrinksIsAFindingAndTakesNothingAway(t *te
 		return strings.Contains(finding(), "discovery returned 1 endpoints for 2 members")
 	})
 	if !w.has(1, 1) {
-		t.Error("n2 is no standby any more")
+		t.Error("n2 is no longer a standby")
 	}
 	me().ctl(n2, "health").is(t, "health", 0, string(health.DiscoveryFaulty), "cluster.discovery")
 	say(both)
-	w.within(3*time.Minute, "it is none any more", func() bool { return finding() == "" })
+	w.within(3*time.Minute, "the finding is gone", func() bool { return finding() == "" })
 	w.verify(1, 1)
 }

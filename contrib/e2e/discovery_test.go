@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAHostThatKnowsNoOtherFindsTheClusterByDiscoveryAndNeverMakesItsOwn(t *testing.T) {
+func TestAHostWithoutEndpointsFindsTheClusterByDiscoveryAndNeverBootstraps(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "endpoints")
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, each: func(number int, o *testbed.HostOptions) {
@@ -52,7 +52,7 @@ func TestAHostThatKnowsNoOtherFindsTheClusterByDiscoveryAndNeverMakesItsOwn(t *t
 	must(t, os.WriteFile(file, []byte("# the cluster\n"+n1.Options.ClientURL+"\n"), 0o600))
 	w.eventually("n2 is a standby", func() bool { return w.has(1, 1) })
 	must(t, os.WriteFile(file, nil, 0o600))
-	w.eventually("n2 has seen that the file is empty", func() bool {
+	w.eventually("n2 reports that the file is empty", func() bool {
 		return n2.logHas("discovered endpoints") && n2.logHas("the answer is empty")
 	})
 	w.verify(1, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// takesDiskOut moves a member's data away, as if its disk were another one. It gives where the data is now.
+// takesDiskOut moves a member's data away, as if its disk were another one, and returns where the data is now.
 func (h *host) takesDiskOut() (away string) {
 	h.w.t.Helper()
 	member := filepath.Join(h.DataDir(), "member")
@@ -24,15 +24,15 @@ func (h *host) takesDiskOut() (away string) {
 	return away
 }
 
-// swapsDisk takes a host down for maintenance and empties its disk meanwhile, as a person does who replaces it.
+// swapsDisk empties a host's disk during its maintenance, as an operator does who replaces it.
 func (w *world) swapsDisk(h *host) (away string) {
 	w.t.Helper()
-	h.askFor(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
+	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
 	w.eventually(h.Options.Name+" may be touched", func() bool { return h.maintenance() == control.MaintenanceSafe })
 	return h.takesDiskOut()
 }
 
-// memberOf gives the member of a host in etcd's list; 0 when there is none.
+// memberOf returns the member ID of a host in etcd's list; 0 if it has none.
 func (w *world) memberOf(h *host) uint64 {
 	for _, m := range w.members() {
 		if m.PeerURLs[0] == h.Options.PeerURL {
@@ -42,7 +42,7 @@ func (w *world) memberOf(h *host) uint64 {
 	return 0
 }
 
-// rejoins waits until a host votes again as another member than before, and nothing is in flight.
+// rejoins waits until a host votes again, as another member than before, and no operation is in flight.
 func (w *world) rejoins(h *host, before uint64) {
 	w.t.Helper()
 	began := time.Now()
@@ -53,8 +53,8 @@ func (w *world) rejoins(h *host, before uint64) {
 	w.t.Logf("%s is a voter again %s later", h.Options.Name, time.Since(began).Round(100*time.Millisecond))
 }
 
-// TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended is the README's own example: no other host is
-// ready, and voters are not replaced by themselves.
+// TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended plays the README's own example: no other host is
+// ready, and voters are not replaced automatically.
 func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *testing.T) {
 	t.Parallel()
 	w := three(t)
@@ -62,32 +62,32 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	before := w.memberOf(n3)
 	load := w.load()
 	away := w.swapsDisk(n3)
-	w.never(3*time.Second, "n3 gives its member up while it is worked on", func() bool {
+	w.never(3*time.Second, "n3's member is given up during its maintenance", func() bool {
 		return n3.maintenance() != control.MaintenanceSafe || w.memberOf(n3) != before
 	})
-	n3.over()
+	n3.endMaintenance()
 	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.ended(policy.MemberLost) })
 	w.rejoins(n3, before)
 	if report := load.Stop(); report.Failed > 0 {
 		t.Errorf("%d of %d writes failed", report.Failed, report.Acked+report.Failed)
 	}
 	if _, err := os.Stat(away); err != nil {
-		t.Errorf("the old data is not where it was: %v", err)
+		t.Errorf("the old data has moved: %v", err)
 	}
 	w.rolesAgree()
 	w.verify(3, 0)
-	n3.ask(control.WorkRestart)
+	n3.requestWork(control.WorkRestart)
 	w.eventually("n3 is taken down and is back", func() bool { return n3.ended(policy.Cycled) })
 }
 
-// TestADiskThatIsReplacedBesideAStandbyHasThatVoteAndTheHostStandBy has n3's disk be replaced, and its agent be killed
-// when its operation has ended. Its old disk comes back after that, and is not started.
-func TestADiskThatIsReplacedBesideAStandbyHasThatVoteAndTheHostStandBy(t *testing.T) {
+// TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby also kills n3's agent when its operation has
+// ended. After that the old disk returns, and its member must not be started.
+func TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, standbys: 1})
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(w.hosts[3])
 	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
 	w.rolesAgree()
@@ -95,7 +95,7 @@ func TestADiskThatIsReplacedBesideAStandbyHasThatVoteAndTheHostStandBy(t *testin
 	before := w.memberOf(n3)
 	away := w.swapsDisk(n3)
 	n3.stopAt("after end-operation")
-	n3.over()
+	n3.endMaintenance()
 	n3.waitStopped()
 	n3.kill()
 	n3.resume()

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestWhatThePagesTellPeopleToTypeDoesWhatItShould(t *testing.T) {
+func TestDocumentedCommandsWork(t *testing.T) {
 	t.Parallel()
 	_, set := withStore(t, "{count: 7}")
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set, each: func(_ int, o *testbed.HostOptions) {
@@ -29,7 +29,7 @@ func TestWhatThePagesTellPeopleToTypeDoesWhatItShould(t *testing.T) {
 	}
 	w.start(w.hosts...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) && w.absent(w.keys().Op()) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) && w.absent(w.keys().Op()) })
 	for _, c := range asTyped() {
 		h := w.hosts[c.host]
 		if done := me().ctl(h, docs.Words(c.line)...); done.code != c.exit {

@@ -15,15 +15,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// typedCommand is a command that stands in a page.
+// typedCommand is a command that a page shows.
 type typedCommand struct {
-	line string // as it is typed, without quorumctl
-	host int    // whose agent is asked
+	line string // as typed, without quorumctl
+	host int    // the host whose agent is asked
 	exit int
 }
 
-// asTyped are the commands of the pages in an order in which each makes sense, on three hosts that are well. They are
-// run by TestWhatThePagesTellPeopleToTypeDoesWhatItShould.
+// asTyped are the commands of the pages in an order in which each makes sense, on three healthy hosts.
+// TestDocumentedCommandsWork runs them.
 func asTyped() []typedCommand {
 	return []typedCommand{
 		{line: `wait --for ready`},
@@ -67,18 +67,18 @@ func asTyped() []typedCommand {
 	}
 }
 
-// elsewhere is a test that runs what needs another world.
+// elsewhere names a test that runs a command which needs another world.
 type elsewhere struct {
 	test string
-	runs string // stands in the file of that test, and runs the command there
+	runs string // the text in the file of that test that runs the command
 }
 
-// ranElsewhere names a test for each command that needs another world. What is only a name, an address, a reason or a
-// path may be another one there; the command and its flags are those of the page.
+// ranElsewhere names a test for each command that needs another world. Names, addresses, reasons and paths may differ
+// there; the command and its flags are those of the page.
 func ranElsewhere() map[string]elsewhere {
-	newcomer := elsewhere{"TestANewcomerMakesAClusterWithTLSOfThreeBareHosts", "contrib/docs/first-cluster.md"}
+	newcomer := elsewhere{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
 	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
-	lost := "TestAPersonBringsALostMajorityBackByThreeCommands"
+	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
 	removed := "TestAMemberIsRemovedAndWhatItWaitsForIsShown"
 	return map[string]elsewhere{
 		`bootstrap --yes`:      newcomer,
@@ -115,31 +115,31 @@ func ranElsewhere() map[string]elsewhere {
 		},
 		`member remove n3 --reason 'in the bin'`: {removed, "member remove n3 --reason 'in the bin'"},
 		`member remove n2 --live --reason 'in the bin'`: {
-			"TestAVoterTooManyIsToldWhoseDiskIsWellAgain", `"member", "remove", "n3", "--live", "--reason"`,
+			"TestASurplusVoterWhoseDiskHasRecoveredIsReported", `"member", "remove", "n3", "--live", "--reason"`,
 		},
 		`recover plan n1.json --gone n2,n3 --cluster demo`: {
 			lost, `"recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName`,
 		},
 		`recover plan n1.json n2.json --gone n3,n4,n5 --cluster demo`: {
-			"TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
+			"TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
 		},
 		`pki rotate begin`: {
 			"TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken", `do("rotate", "begin"`,
 		},
 		`pki rotate next`: {
-			"TestThreeVotersChangeToAnotherAuthorityUnderWrites", `"pki", "rotate", "next", "--dir", r.dir`,
+			"TestThreeVotersRotateTheCAUnderWrites", `"pki", "rotate", "next", "--dir", r.dir`,
 		},
 		`recover apply plan.json`: {lost, `"recover", "apply", plan`},
 		`recover plan n1.json n2.json n3.json --from-snapshot newest`: {
-			"TestAClusterOfWhichEveryDiskIsLostHasEveryKeyOfItsSnapshot", `"--from-snapshot", "newest"`,
+			"TestAClusterThatLostEveryDiskGetsEveryKeyOfItsSnapshot", `"--from-snapshot", "newest"`,
 		},
 	}
 }
 
-// same tells lines apart by their words, whatever quotes and comments they have.
+// same compares lines by their words, regardless of quotes and comments.
 func same(line string) string { return strings.Join(docs.Words(line), "\x00") }
 
-func TestEveryCommandOfThePagesIsRunByATest(t *testing.T) {
+func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()
 	if err != nil {
@@ -157,7 +157,7 @@ func TestEveryCommandOfThePagesIsRunByATest(t *testing.T) {
 	for line, by := range ranElsewhere() {
 		run[same(line)] = true
 		if lacks := by.lacks(line, tests, pages); lacks != "" {
-			t.Errorf("%s is said to be run by %s: %s", line, by.test, lacks)
+			t.Errorf("%s should be run by %s: %s", line, by.test, lacks)
 		}
 	}
 	used := map[string]bool{}
@@ -165,19 +165,19 @@ func TestEveryCommandOfThePagesIsRunByATest(t *testing.T) {
 		for _, line := range docs.Typed(text) {
 			used[same(line)] = true
 			if !run[same(line)] {
-				t.Errorf("%s has one type quorumctl %s, which no test runs: put it into asTyped", name, line)
+				t.Errorf("%s shows quorumctl %s, which no test runs: add it to asTyped", name, line)
 			}
 		}
 	}
 	for line := range run {
 		if !used[line] {
-			t.Errorf("no page has one type quorumctl %s any more", strings.ReplaceAll(line, "\x00", " "))
+			t.Errorf("no page shows quorumctl %s any more", strings.ReplaceAll(line, "\x00", " "))
 		}
 	}
 }
 
-// lacks says why the test does not run the line, as far as its file shows: "" when it does. A test that types what
-// stands in a page names the page.
+// lacks returns why the test does not run the line, as far as its file shows; "" if it does. A test that types what a
+// page shows names the page.
 func (e elsewhere) lacks(line string, tests []string, pages map[string]string) string {
 	at := slices.IndexFunc(tests, func(text string) bool { return strings.Contains(text, "\nfunc "+e.test+"(") })
 	switch {
@@ -191,7 +191,7 @@ func (e elsewhere) lacks(line string, tests []string, pages map[string]string) s
 				return ""
 			}
 		}
-		return e.runs + " does not have it typed"
+		return e.runs + " does not type it"
 	}
 	for _, word := range docs.Words(line) {
 		if word == "--" {
@@ -204,7 +204,7 @@ func (e elsewhere) lacks(line string, tests []string, pages map[string]string) s
 	return ""
 }
 
-// testsBelow gives the texts of all files of tests of the checkout, but of this one.
+// testsBelow returns the texts of all test files of the checkout except this one.
 func testsBelow(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string

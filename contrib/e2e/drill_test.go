@@ -29,15 +29,15 @@ func (h *host) savesKeys(n int) control.Snapshot {
 	return saved[0]
 }
 
-// drilled gives how the last restores were proven, as a host tells it.
-func (h *host) drilled() control.RestoreTest {
+// restoreTest returns the result of the last restore test, as a host reports it.
+func (h *host) restoreTest() control.RestoreTest {
 	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.Drill != nil {
 		return *s.Backup.Drill
 	}
 	return control.RestoreTest{}
 }
 
-func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
+func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 	t.Parallel()
 	dir, set := withStore(t, "{count: 1, age: 0s}")
 	set["backup.drill"] = "1h"
@@ -47,19 +47,19 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 	must(t, os.MkdirAll(left, 0o700))
 	w.start()
 	w.bootstrap()
-	w.eventually("what a drill has left that was killed is gone", func() bool {
+	w.eventually("the remains of a killed restore test are gone", func() bool {
 		_, err := os.Stat(filepath.Dir(left))
 		return os.IsNotExist(err)
 	})
 	saved := n1.savesKeys(20)
-	w.eventually("the spare has proven it, and the voter knows", func() bool {
-		d := n1.drilled()
+	w.eventually("the spare has tested it, and the voter reports it", func() bool {
+		d := n1.restoreTest()
 		return d.Host == "n2" && d.Name == saved.Name && d.Keys == saved.Keys && d.TookSeconds > 0 &&
 			d.Failed == nil
 	})
 	w.eventually("the next is not due yet", func() bool {
-		return strings.HasSuffix(n2.drilled().Next, ", by n2") &&
-			strings.Contains(n2.drilled().Next, "restore test is in ")
+		return strings.HasSuffix(n2.restoreTest().Next, ", by n2") &&
+			strings.Contains(n2.restoreTest().Next, "restore test is in ")
 	})
 	listed := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotList}).Snapshots
 	if len(listed) != 1 || listed[0].ProvenAt == nil || listed[0].VerifiedAt == nil {
@@ -67,13 +67,13 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 	}
 	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill})
 	if job.Error != "" || job.Served == "" || job.Snapshots[0].Keys != saved.Keys {
-		t.Errorf("beside a member that serves: %+v", job)
+		t.Errorf("next to a serving member: %+v", job)
 	}
 	second := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots[0]
 	must(t, os.Truncate(filepath.Join(dir, clusterName, second.Name+".db.zst"), 1000))
 	_, err := n1.etcd.Delete(t.Context(), w.keys().RestoreTest())
 	must(t, err)
-	w.eventually("every host tells that the newest is damaged", func() bool {
+	w.eventually("every host reports that the newest is damaged", func() bool {
 		for _, h := range w.hosts {
 			s, ok := h.status()
 			if !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
@@ -88,7 +88,7 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 	if job.Error != "" {
 		t.Errorf("the one before: %s", job.Error)
 	}
-	w.eventually("nobody tells it any more", func() bool { return n1.drilled().Failed == nil })
+	w.eventually("no host reports it any more", func() bool { return n1.restoreTest().Failed == nil })
 	entries, err := os.ReadDir(filepath.Join(n2.Options.Dir, "state", "snapshots"))
 	must(t, err)
 	for _, e := range entries {
@@ -98,7 +98,7 @@ func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
 	}
 }
 
-func TestWhereAllHostsVoteOneThatDoesNotLeadTestsTheRestore(t *testing.T) {
+func TestIfAllHostsVoteAFollowerTestsTheRestore(t *testing.T) {
 	t.Parallel()
 	_, set := withStore(t, "{count: 1, age: 0s}")
 	set["backup.drill"] = "1h"
@@ -108,23 +108,23 @@ func TestWhereAllHostsVoteOneThatDoesNotLeadTestsTheRestore(t *testing.T) {
 	w.eventually("three vote", func() bool { return w.has(3, 0) })
 	n1 := w.hosts[0]
 	saved := n1.savesKeys(20)
-	w.eventually("a voter has tested it, and all know", func() bool {
+	w.eventually("a voter has tested it, and all report it", func() bool {
 		for _, h := range w.hosts {
-			if d := h.drilled(); d.Host == "" || d.Name != saved.Name || d.Failed != nil {
+			if d := h.restoreTest(); d.Host == "" || d.Name != saved.Name || d.Failed != nil {
 				return false
 			}
 		}
 		return true
 	})
-	by := slices.IndexFunc(w.hosts, func(h *host) bool { return h.Options.Name == n1.drilled().Host })
+	by := slices.IndexFunc(w.hosts, func(h *host) bool { return h.Options.Name == n1.restoreTest().Host })
 	if by < 0 {
-		t.Fatalf("%q has tested it", n1.drilled().Host)
+		t.Fatalf("%q has tested it", n1.restoreTest().Host)
 	}
 	w.lead(w.hosts[by])
 	_, err := n1.etcd.Delete(t.Context(), w.keys().RestoreTest())
 	must(t, err)
-	w.eventually("the next is another's, since that host leads", func() bool {
-		d := n1.drilled()
+	w.eventually("another host tests the next one, since that host leads", func() bool {
+		d := n1.restoreTest()
 		return d.Host != "" && d.Host != w.hosts[by].Options.Name
 	})
 	for _, h := range w.hosts {
@@ -147,15 +147,15 @@ func (w *world) rolledOut(reason, state string) (r control.Rollout) {
 	return r
 }
 
-func TestARolloutToAnotherEtcdBeginsAfterASnapshotAndNotBefore(t *testing.T) {
+func TestARolloutToAnotherEtcdVersionWaitsForASnapshot(t *testing.T) {
 	t.Parallel()
 	dir, set := withStore(t, "{count: 1, age: 0s}")
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: set})
 	w.start()
 	w.bootstrap()
-	w.eventually("a voter and a standby stand", func() bool { return w.has(1, 1) })
+	w.eventually("there are a voter and a standby", func() bool { return w.has(1, 1) })
 	n1, n2 := w.hosts[0], w.hosts[1]
-	must(t, os.Chmod(dir, 0o777)) // no snapshot is saved
+	must(t, os.Chmod(dir, 0o777)) // no snapshot can be saved
 	_, err := n1.Client.StartRollout(t.Context(), control.RolloutRequest{
 		Work: control.WorkRestart, Reason: "a newer etcd", Version: "3.99.0",
 	})
@@ -176,7 +176,7 @@ func TestARolloutToAnotherEtcdBeginsAfterASnapshotAndNotBefore(t *testing.T) {
 	if job := n2.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.rolledOut("a newer etcd", control.RolloutStopped) // the first host was restarted, and is no newer for it
+	w.rolledOut("a newer etcd", control.RolloutStopped) // the first host was restarted, and its etcd is no newer
 	if w.backup().Name == "" {
 		t.Error("there is no snapshot")
 	}
@@ -189,7 +189,7 @@ func TestARolloutToAnotherEtcdBeginsAfterASnapshotAndNotBefore(t *testing.T) {
 	w.rolledOut("in a hurry", control.RolloutStopped)
 }
 
-func TestAVoterThatIsWellIsRemovedAfterASnapshotAndNotBefore(t *testing.T) {
+func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {
 	t.Parallel()
 	_, set := withStore(t, "{count: 1, age: 0s}")
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set})
@@ -209,7 +209,7 @@ func TestAVoterThatIsWellIsRemovedAfterASnapshotAndNotBefore(t *testing.T) {
 		}
 		return ""
 	}
-	w.eventually("it is refused for want of a snapshot", func() bool {
+	w.eventually("it is refused because there is no snapshot", func() bool {
 		return code(remove(false)) == string(policy.SnapshotFirst)
 	})
 	if got := code(remove(true)); got == string(policy.SnapshotFirst) {
@@ -218,5 +218,5 @@ func TestAVoterThatIsWellIsRemovedAfterASnapshotAndNotBefore(t *testing.T) {
 	if job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.eventually("it is asked for", func() bool { return code(remove(false)) != string(policy.SnapshotFirst) })
+	w.eventually("it is requested", func() bool { return code(remove(false)) != string(policy.SnapshotFirst) })
 }

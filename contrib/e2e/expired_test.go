@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A host was off while its certificates ended, the agent's and those of its etcd. The agent measures and answers all
-// the same, says which they are and what to type, and goes on by itself when others lie in their places.
-func TestAHostWhoseCertificatesExpiredWhileItWasOffSaysSoAndGoesOnOnceTheyAreRenewed(t *testing.T) {
+// The certificates of the agent and of its etcd expired while their host was off. The agent still measures and answers,
+// names them and the command to type, and recovers by itself once other files are in their places.
+func TestAHostReportsCertificatesThatExpiredWhileItWasOffAndRecoversOnRenewal(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	w := securedWorld(t, a, worldOptions{hosts: 1, voters: 1, set: quickTimes()}, func(int) testbed.CertFiles {
@@ -29,7 +29,7 @@ func TestAHostWhoseCertificatesExpiredWhileItWasOffSaysSoAndGoesOnOnceTheyAreRen
 	})
 	w.start()
 	w.bootstrap()
-	w.eventually("n1 has what it wants", func() bool { return n1.waitsFor(policy.AtRest) })
+	w.eventually("n1 is idle", func() bool { return n1.waitsFor(policy.AtRest) })
 	n1.stop()
 
 	expire := func(name string) testbed.CertFiles {
@@ -42,7 +42,7 @@ func TestAHostWhoseCertificatesExpiredWhileItWasOffSaysSoAndGoesOnOnceTheyAreRen
 	put(t, member, expire("member-late"))
 	w.start()
 	const renew = "quorumctl pki renew n1"
-	w.eventually("the log names what has expired, and what to type", func() bool {
+	w.eventually("the log names the expired certificates and the command", func() bool {
 		return n1.logHas(agent.Cert+" (subject CN=agent-late) expired on ") && n1.logHas(renew) &&
 			n1.logHas("etcd.tls.cert: "+member.Cert+" (subject CN=member-late) expired on ")
 	})
@@ -73,7 +73,7 @@ func TestAHostWhoseCertificatesExpiredWhileItWasOffSaysSoAndGoesOnOnceTheyAreRen
 
 	put(t, agent, a.issue("agent-renewed"))
 	put(t, member, a.issue("member-renewed"))
-	w.eventually("n1 has what it wants without anybody", func() bool { return n1.waitsFor(policy.AtRest) })
+	w.eventually("n1 is idle without an operator", func() bool { return n1.waitsFor(policy.AtRest) })
 	w.eventually("the finding is gone", func() bool {
 		s, ok := n1.status()
 		if !ok {

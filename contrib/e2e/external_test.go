@@ -27,7 +27,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// kubelet runs etcd as the static pod of a host: while a manifest lies there. It has kubeadm's flags, paths and
+// kubelet runs etcd as the static pod of a host while its manifest is in place. It has kubeadm's flags, paths and
 // certificates, below a directory of its own.
 type kubelet struct {
 	h        *host
@@ -35,7 +35,7 @@ type kubelet struct {
 	manifest string
 }
 
-// run keeps etcd as the manifest wants it, until the context ends.
+// run starts and stops etcd as the manifest demands, until the context ends.
 func (k *kubelet) run(ctx context.Context) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -49,7 +49,7 @@ func (k *kubelet) run(ctx context.Context) {
 		}
 		switch {
 		case runs && errors.Is(err, fs.ErrNotExist):
-			_ = k.etcd.Terminate() // it is tried again
+			_ = k.etcd.Terminate() // it tries again
 		case !runs && err == nil:
 			_ = k.etcd.Restart(ctx) // likewise
 		}
@@ -61,29 +61,29 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// aside moves the manifest aside, and back lays it where the kubelet looks, by the commands of the page.
+// aside moves the manifest away, and back puts it where the kubelet looks, by the commands of the page.
 func (k *kubelet) aside() { k.types("mv /etc/kubernetes/manifests/etcd.yaml /root/") }
 func (k *kubelet) back()  { k.types("mv /root/etcd.yaml /etc/kubernetes/manifests/") }
 
-// types runs a command that the page about Kubernetes has somebody type, below the host's own root.
+// types runs a command that the page about Kubernetes shows, below the host's own root.
 func (k *kubelet) types(command string) {
 	t := k.h.w.t
 	t.Helper()
 	if !slices.Contains(docs.Shell(kubernetesPage(t)), command) {
-		t.Fatalf("kubernetes.md does not have one type %s", command)
+		t.Fatalf("kubernetes.md does not show %s", command)
 	}
 	if out, err := exec.Command("sh", "-c", k.below(command)).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)
 	}
 }
 
-// below has a command mean files below the host's own root.
+// below makes a command use files below the host's own root.
 func (k *kubelet) below(command string) string {
 	root := strings.TrimSuffix(k.manifest, "/etc/kubernetes/manifests/etcd.yaml")
 	return strings.ReplaceAll(command, " /", " "+root+"/")
 }
 
-// program gives the program that the page shows by the name.
+// program returns the program that the page shows under that name.
 func (k *kubelet) program(name string) []byte {
 	t := k.h.w.t
 	t.Helper()
@@ -113,7 +113,7 @@ func (k *kubelet) runs() bool {
 	}
 }
 
-// stackedWorld is three control planes of kubeadm's, each with an etcd that its kubelet runs and an agent beside it.
+// stackedWorld makes three control planes of kubeadm's, each with an etcd that its kubelet runs and an agent.
 func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	t.Helper()
 	a := newAuthority(t)
@@ -122,7 +122,7 @@ func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	at := func(i int, url string) string { return strings.Replace(https(url), "127.0.0.1", ip(i), 1) }
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, h *testbed.HostOptions) {
 		for n, url := range h.Endpoints {
-			if h.Endpoints[n] = https(url); i == 1 { // the list is shared by all
+			if h.Endpoints[n] = https(url); i == 1 { // all hosts share the list
 				h.Endpoints[n] = at(n+1, url)
 			}
 		}
@@ -162,10 +162,10 @@ func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	return w, kubelets
 }
 
-// spare gives a port that nobody listens on.
+// spare returns a free port.
 func spare(t *testing.T) string { return fmt.Sprint(testbed.FreePorts(t, 1)[0]) }
 
-// startPod lays the certificates and the manifest where kubeadm does, and starts the pod.
+// startPod writes the certificates and the manifest where kubeadm does, and starts the pod.
 func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string) {
 	t, o := k.h.w.t, k.h.Options
 	t.Helper()
@@ -219,7 +219,7 @@ func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string)
 	t.Cleanup(func() { _ = client.Close() }) // its process may be gone
 }
 
-// leads tells whether the host's etcd leads.
+// leads reports whether the host's etcd leads.
 func (h *host) leads() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -227,7 +227,7 @@ func (h *host) leads() bool {
 	return err == nil && s.Leader == s.Header.MemberId
 }
 
-func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd(t *testing.T) {
+func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	t.Parallel()
 	w, kubelets := stackedWorld(t)
 	w.start()
@@ -255,48 +255,48 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 	defer cancel()
 	_, err := h.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
 	if err == nil || !strings.Contains(err.Error(), "this host's etcd is managed externally") {
-		t.Fatalf("a restart that nobody here can do was taken: %v", err)
+		t.Fatalf("a restart that no one can carry out here was accepted: %v", err)
 	}
 
-	h.ask(control.WorkMaintenance)
+	h.requestWork(control.WorkMaintenance)
 	w.eventually("it is safe to touch, and another leads", func() bool {
 		return h.maintenance() == control.MaintenanceSafe && !h.leads()
 	})
 	if s, _ := h.status(); !k.runs() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
 		t.Fatalf("etcd runs: %t; %v", k.runs(), s.Reasons)
 	}
-	other.ask(control.WorkMaintenance)
+	other.requestWork(control.WorkMaintenance)
 	k.aside()
-	w.eventually("the agent sees that etcd is down", func() bool {
+	w.eventually("the agent reports that etcd is down", func() bool {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
 	w.eventually("etcd has ended, and the next one waits", func() bool { // its ports close before it ends
 		return !k.runs() && other.maintenance() == control.MaintenanceWaiting
 	})
-	w.never(quiet, "the next one has its turn", func() bool {
+	w.never(quiet, "the next operation begins", func() bool {
 		return other.maintenance() != control.MaintenanceWaiting || k.runs()
 	})
-	h.over()
-	w.eventually("others have to start etcd, says the agent", func() bool {
+	h.endMaintenance()
+	w.eventually("the agent reports that others have to start etcd", func() bool {
 		return h.waitsFor(policy.EtcdExternal)
 	})
 	if k.runs() {
-		t.Fatal("etcd was started, and its manifest is aside")
+		t.Fatal("etcd was started, although its manifest is aside")
 	}
 	k.back()
 	w.eventually("it is back", func() bool { return h.ended(policy.Cycled) })
-	w.eventually("the next one has its turn", func() bool { return other.maintenance() == control.MaintenanceSafe })
-	other.over()
-	w.eventually("which ends with an etcd that nobody has stopped", func() bool { return other.ended(policy.Cycled) })
-	// A call that is given up in the midst of its handshake leaves a line. The many looks at the ports leave none.
+	w.eventually("the next operation begins", func() bool { return other.maintenance() == control.MaintenanceSafe })
+	other.endMaintenance()
+	w.eventually("which ends although its etcd was never stopped", func() bool { return other.ended(policy.Cycled) })
+	// A call that is aborted during its handshake leaves a line in the log. The frequent port checks leave none.
 	log, err := os.ReadFile(k.etcd.LogPath())
 	if n := strings.Count(string(log), "rejected connection"); err != nil || n > 3 {
-		t.Errorf("etcd's log tells of %d connections that came to nothing: %v", n, err)
+		t.Errorf("etcd's log has %d failed connections: %v", n, err)
 	}
 }
 
-func TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns(t *testing.T) {
+func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	t.Parallel()
 	w, kubelets := stackedWorld(t)
 	h, k := w.hosts[1], kubelets[1]
@@ -310,15 +310,15 @@ func TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.start()
-	w.within(formation, "the agent rests, and can run etcd", func() bool {
+	w.within(formation, "the agent is idle, and can run etcd", func() bool {
 		return h.role() == control.RoleVoter && h.waitsFor(policy.AtRest) && !h.names(policy.EtcdExternal)
 	})
-	h.ask(control.WorkMaintenance)
+	h.requestWork(control.WorkMaintenance)
 	w.eventually("it is safe to touch, and down", func() bool {
 		return h.maintenance() == control.MaintenanceSafe && !k.runs()
 	})
-	h.over()
+	h.endMaintenance()
 	w.eventually("it is back", func() bool { return k.runs() && h.ended(policy.Cycled) })
-	h.ask(control.WorkRestart)
+	h.requestWork(control.WorkRestart)
 	w.eventually("a restart is two programs", func() bool { return k.runs() && h.ended(policy.Cycled) })
 }

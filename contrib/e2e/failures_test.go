@@ -25,18 +25,17 @@ type limits struct {
 	whole time.Duration
 }
 
-// Two kinds of limits: short ones, for a learner that does not come to serve, and patient ones. When etcd gives a new
-// member its data as a snapshot, it takes 7 s until it serves: it misses the answer to the proposal that publishes its
-// name, and repeats it after that time.
+// short limits are for a learner that never serves; patient ones for the rest. A new member that gets its data as a
+// snapshot needs 7 s until it serves: it misses the answer to the proposal that publishes its name, and repeats the
+// proposal after that time.
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
-// slack is what the way back may take beyond a limit: some rounds and steps, and etcd itself, which stands still for up
-// to 5 s for each stream to a peer that does not read while it drops that peer.
+// slack is how much later than a limit the rollback may be. It allows for some rounds and steps, and for etcd itself,
+// which stalls up to 5 s for each stream to a peer that does not read while it drops that peer.
 const slack = 20 * time.Second
 
-// badWorld has n1 as its only voter, and a place for one standby. n2 goes first, and something is to go wrong with it;
-// n3 will be fine.
+// badWorld has n1 as its only voter and a place for one standby. n2 goes first and fails in some way; n3 works.
 func badWorld(t *testing.T, proxied bool, l limits) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{
@@ -57,7 +56,7 @@ func badWorld(t *testing.T, proxied bool, l limits) *world {
 	return w
 }
 
-// startInTurn starts n2, and n3 when n2 has begun to join.
+// startInTurn starts n2, and n3 once n2 has begun to join.
 func (w *world) startInTurn() {
 	w.t.Helper()
 	w.start(w.hosts[1])
@@ -65,9 +64,9 @@ func (w *world) startInTurn() {
 	w.start(w.hosts[2])
 }
 
-// givesWay waits until n2's join has failed for that reason, within the limit that is set for it, and sees that n2 is
-// backing off and that n3 has joined meanwhile.
-func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
+// expectRollback waits until n2's join has failed for that reason within its limit. It checks that n2 backs off, and
+// that n3 has joined meanwhile.
+func (w *world) expectRollback(code policy.ReasonCode, limit time.Duration) {
 	w.t.Helper()
 	n2, n3 := w.hosts[1], w.hosts[2]
 	w.eventually("n2 is a learner", func() bool { _, learner := w.is(n2); return learner })
@@ -84,7 +83,7 @@ func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 	w.verify(1, 1)
 	if !n2.names(policy.BackingOff) {
 		s, _ := n2.status()
-		w.t.Errorf("n2 does not say that it backs off: %v", s.Reasons)
+		w.t.Errorf("n2 does not report that it backs off: %v", s.Reasons)
 	}
 	if how := w.ending(n2); how != code {
 		w.t.Errorf("the join of n2 ended with %q, want %s", how, code)
@@ -92,7 +91,7 @@ func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 	w.checkUnitStopped(n2)
 }
 
-func TestALearnerThatNeverStartsGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatNeverStartsIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]string{"it hangs": "exec sleep 86400", "it ends at once": "exit 1"} {
 		t.Run(name, func(t *testing.T) {
@@ -100,12 +99,12 @@ func TestALearnerThatNeverStartsGivesWayToTheNextHost(t *testing.T) {
 			w := badWorld(t, false, short())
 			w.hosts[1].breakEtcd(does)
 			w.startInTurn()
-			w.givesWay(policy.LearnerStalled, short().stall)
+			w.expectRollback(policy.LearnerStalled, short().stall)
 		})
 	}
 }
 
-func TestALearnerThatStopsGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatStopsIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	for at, l := range map[string]limits{"after start-unit": short(), "after set-phase/started": patient()} {
 		t.Run(at, func(t *testing.T) {
@@ -117,12 +116,12 @@ func TestALearnerThatStopsGivesWayToTheNextHost(t *testing.T) {
 			n2.waitStopped()
 			n2.signalEtcd(syscall.SIGSTOP)
 			n2.resume()
-			w.givesWay(policy.LearnerStalled, l.stall)
+			w.expectRollback(policy.LearnerStalled, l.stall)
 		})
 	}
 }
 
-func TestALearnerThatIsCutOffGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatIsCutOffIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	w := badWorld(t, true, patient())
 	n2 := w.hosts[1]
@@ -131,21 +130,21 @@ func TestALearnerThatIsCutOffGivesWayToTheNextHost(t *testing.T) {
 	n2.waitStopped()
 	w.hinder(testbed.Cut())
 	n2.resume()
-	w.givesWay(policy.LearnerStalled, patient().stall)
+	w.expectRollback(policy.LearnerStalled, patient().stall)
 }
 
-// A learner that takes its first copy does not serve clients yet: nobody can tell how far it is, so that it must be
-// done within the time that is allowed without progress.
-func TestALearnerThatCrawlsThroughItsFirstCopyGivesWayToTheNextHost(t *testing.T) {
+// A learner does not serve clients while it copies its first snapshot. Its progress is unknown then, so it must finish
+// within the time that is allowed without progress.
+func TestALearnerTooSlowAtItsFirstCopyIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	w := badWorld(t, true, short())
 	w.fill(24 << 20)
 	w.hinder(testbed.Faults{Rate: 1 << 20})
 	w.startInTurn()
-	w.givesWay(policy.LearnerStalled, short().stall)
+	w.expectRollback(policy.LearnerStalled, short().stall)
 }
 
-func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
+func TestALearnerThatStaysBehindIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	l := limits{stall: patient().stall, whole: 20 * time.Second}
 	w := badWorld(t, true, l)
@@ -161,11 +160,11 @@ func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
 	}
 	defer load.Stop()
 	n2.resume()
-	w.eventually("n2 sees that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
-	w.givesWay(policy.JoinTooLong, l.whole)
+	w.eventually("n2 reports that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
+	w.expectRollback(policy.JoinTooLong, l.whole)
 }
 
-// hinder puts faults into all that n2's etcd and n1's say to each other. What n1 sends flows over connections that n2
+// hinder injects faults into all traffic between n2's etcd and n1's. What n1 sends flows over connections that n2
 // opens.
 func (w *world) hinder(f testbed.Faults) {
 	for _, h := range w.hosts[:2] {
@@ -173,7 +172,7 @@ func (w *world) hinder(f testbed.Faults) {
 	}
 }
 
-// unhinder takes all faults back.
+// unhinder removes all faults.
 func (w *world) unhinder() {
 	for _, h := range w.hosts {
 		if h.peerProxy != nil {
@@ -182,7 +181,7 @@ func (w *world) unhinder() {
 	}
 }
 
-// fill writes so many bytes, in entries so few that etcd sends them one by one and not as a snapshot.
+// fill writes that many bytes, in so few entries that etcd sends them one by one and not as a snapshot.
 func (w *world) fill(bytes int) {
 	w.t.Helper()
 	const size = 1 << 20

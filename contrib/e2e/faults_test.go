@@ -24,7 +24,7 @@ import (
 // promptly is how long an agent whose disk hangs may take to answer.
 const promptly = time.Second
 
-// faulty puts a host's disk behind a file system that misbehaves on request.
+// faulty puts a host's disk behind a file system that injects faults on request.
 func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *testbed.Mount {
 	t.Helper()
 	back := filepath.Join(filepath.Dir(o.Dir), o.Name+"-disk")
@@ -37,8 +37,8 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold are five times the limits of production, over windows that are short: the machine is busy, and what lies
-// below it too.
+// fivefold are five times the limits of production, over short windows: the machine is busy, and so is the one below
+// it.
 func fivefold() map[string]string {
 	return map[string]string{
 		"disk.fsyncLeave": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
@@ -46,7 +46,7 @@ func fivefold() map[string]string {
 	}
 }
 
-// hanging are limits for a disk that hangs and is not judged by its speed, on a machine that is busy.
+// hanging are limits for a disk that hangs and whose speed is not judged, on a busy machine.
 func hanging() map[string]string {
 	return map[string]string{
 		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s",
@@ -54,7 +54,7 @@ func hanging() map[string]string {
 	}
 }
 
-// rule gives a rule to the disk.
+// rule adds a rule to the disk.
 func rule(t *testing.T, m *testbed.Mount, text string) {
 	t.Helper()
 	if err := m.Rule(text); err != nil {
@@ -62,7 +62,7 @@ func rule(t *testing.T, m *testbed.Mount, text string) {
 	}
 }
 
-// clear ends all that is wrong with the disk.
+// clearRules removes all faults of the disk.
 func clearRules(t *testing.T, m *testbed.Mount) {
 	t.Helper()
 	if err := m.Clear(); err != nil {
@@ -70,7 +70,7 @@ func clearRules(t *testing.T, m *testbed.Mount) {
 	}
 }
 
-// finds tells whether the host's health names this code.
+// finds reports whether the host's health has this finding.
 func (h *host) finds(state, code string) bool {
 	s, ok := h.status()
 	return ok && s.Health.State == state &&
@@ -95,15 +95,15 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 		s, ok := n2.status()
 		return ok && (s.Health.State != "QUALIFYING" || s.Health.Qualified || s.Loop.Steps > 0) || n2.etcdPID() != 0
 	})
-	told := me().ctl(n2, "explain")
-	told.is(t, "explain", 0, "NOT_QUALIFIED")
+	explained := me().ctl(n2, "explain")
+	explained.is(t, "explain", 0, "NOT_QUALIFIED")
 	found := regexp.MustCompile(
-		`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(told.words())
+		`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(explained.words())
 	if found == nil {
-		t.Fatalf("explain does not give the measured number: %s", told.said)
+		t.Fatalf("explain does not show the measured number: %s", explained.said)
 	}
 	if p99, err := strconv.ParseFloat(found[1], 64); err != nil || p99 < 150 || p99 > 5000 {
-		t.Errorf("explain gives %s ms for an fsync that takes 150 ms and a little", found[1])
+		t.Errorf("explain reports %s ms for an fsync that takes a little over 150 ms", found[1])
 	}
 	t.Log(found[0])
 
@@ -111,8 +111,8 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	w.verify(1, 1)
 }
 
-// TestAVoterWhoseDiskHangs goes through what the others and the voter's own agent make of it, first for a while and
-// then for good.
+// TestAVoterWhoseDiskHangs checks how the other hosts and the voter's own agent react, first to a temporary hang and
+// then to a permanent one.
 func TestAVoterWhoseDiskHangs(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
@@ -158,7 +158,7 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 		n1.metric(`quorumd_health_state{state="FAILED"}`) != 1 {
 		t.Errorf("the metrics show %v s in flight and no failure", age)
 	}
-	w.never(3*time.Second, "somebody takes a step", func() bool {
+	w.never(3*time.Second, "a host takes a step", func() bool {
 		n1.answersPromptly()
 		return w.steps(others...) != steps || w.steps(spare) > 0 || w.held(w.keys().Lock()) || !w.has(3, 0)
 	})
@@ -166,18 +166,18 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 	clearRules(t, disk)
 	w.verify(3, 1) // the voter serves again, so the spare may become the standby
 	if !n1.finds("FAILED", "DISK_FAILED") {
-		t.Error("a disk that was FAILED is trusted again without anybody's word")
+		t.Error("a disk that was FAILED is trusted again without an operator")
 	}
 }
 
-// TestAJoiningHostWhoseDiskHangsForGoodBlocksNobody has it hold the lock at that moment.
-func TestAJoiningHostWhoseDiskHangsForGoodBlocksNobody(t *testing.T) {
+// TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost hangs the disk of the host that holds the lock.
+func TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
 		if i == 2 {
 			disk = faulty(t, o, hanging())
-			o.Set["timing.promoteStable"] = "30s" // it is followed for so long
+			o.Set["timing.promoteStable"] = "30s" // it is watched for so long
 		}
 	})
 	t.Cleanup(func() { clearRules(t, disk) })
@@ -187,7 +187,7 @@ func TestAJoiningHostWhoseDiskHangsForGoodBlocksNobody(t *testing.T) {
 	rule(t, disk, "fsync * hang")
 	began := time.Now()
 	w.start(n3)
-	w.eventually("the join is taken back, and n3 is the standby in place of n2", func() bool {
+	w.eventually("the join is rolled back, and n3 is the standby instead of n2", func() bool {
 		n2.answersPromptly()
 		listed, _ := w.is(n2)
 		return !listed && w.has(1, 1) && w.absent(w.keys().Op()) && w.absent(w.keys().Lock())
@@ -200,7 +200,7 @@ func TestAJoiningHostWhoseDiskHangsForGoodBlocksNobody(t *testing.T) {
 	w.verify(1, 1)
 }
 
-func TestADiskThatFailsWritesIsFAILEDAndOneThatIsFullSaysSo(t *testing.T) {
+func TestADiskThatFailsWritesIsFAILEDAndAFullDiskIsReportedAsFull(t *testing.T) {
 	t.Parallel()
 	var broken, full *testbed.Mount
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
@@ -216,7 +216,7 @@ func TestADiskThatFailsWritesIsFAILEDAndOneThatIsFullSaysSo(t *testing.T) {
 	rule(t, full, "write * err=ENOSPC")
 	w.start(n2, n3)
 	w.eventually("the broken disk is FAILED", func() bool { return n2.finds("FAILED", "DISK_FAILED") })
-	w.eventually("the full disk is not known to be well", func() bool { return n3.finds("UNKNOWN", "DISK_PROBE_DOWN") })
+	w.eventually("the full disk is not found healthy", func() bool { return n3.finds("UNKNOWN", "DISK_PROBE_DOWN") })
 	me().ctl(n2, "health").is(t, "health", 0, "FAILED", "input/output error")
 	me().ctl(n3, "health").is(t, "health", 0, "UNKNOWN", "no space left on device")
 	w.never(2*time.Second, "one of them joins", func() bool { return w.steps(n2, n3) > 0 || !w.has(1, 0) })
@@ -237,7 +237,8 @@ func (h *host) answersPromptly() control.Status {
 	return s
 }
 
-// promptly has a question answered. A busy machine may delay an answer, a disk that hangs would delay every one.
+// promptly checks that a question is answered in time. A busy machine may delay one answer, a hung disk would delay
+// every one.
 func (h *host) promptly(who string, ask func() bool) {
 	h.w.t.Helper()
 	var took [3]time.Duration
@@ -251,7 +252,7 @@ func (h *host) promptly(who string, ask func() bool) {
 	h.w.t.Errorf("%s of %s does not answer within %v: it took %v", who, h.Options.Name, promptly, took)
 }
 
-// metric scrapes the agent and gives one value.
+// metric scrapes the agent and returns one value.
 func (h *host) metric(series string) float64 {
 	h.w.t.Helper()
 	var text string
@@ -269,7 +270,7 @@ func (h *host) metric(series string) float64 {
 	return 0
 }
 
-// steps counts what these agents have done.
+// steps counts the steps that these agents have taken.
 func (w *world) steps(hosts ...*host) uint64 {
 	w.t.Helper()
 	var n uint64
@@ -283,5 +284,5 @@ func (w *world) steps(hosts ...*host) uint64 {
 	return n
 }
 
-// rests tells whether the agent has nothing to do.
+// rests reports whether the agent has nothing to do.
 func (w *world) rests(h *host) bool { return h.waitsFor(policy.AtRest) }

@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestSparesCostEtcdLittle runs as many spares as this machine bears, and counts what real etcd has to do for them:
-// while nothing happens, and while one of them takes the place of a voter that was removed.
+// TestSparesCostEtcdLittle runs as many spares as this machine bears, and counts the work of real etcd: while nothing
+// happens, and while one spare replaces a voter that was removed.
 func TestSparesCostEtcdLittle(t *testing.T) {
 	t.Parallel()
 	const hosts, voters = 20, 3
@@ -31,9 +31,9 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	}})
 	w.start(w.hosts[:voters]...)
 	w.bootstrap()
-	w.eventually("3 voters stand", func() bool { return w.has(voters, 0) })
+	w.eventually("there are 3 voters", func() bool { return w.has(voters, 0) })
 	w.start(w.hosts[voters:]...)
-	w.eventually("the others are fit and told that there is no place", func() bool {
+	w.eventually("the others are qualified and report that there is no place", func() bool {
 		for _, h := range w.hosts[voters:] {
 			if !h.healthy() || !h.waitsFor(policy.TargetMet) {
 				return false
@@ -71,7 +71,7 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 		return w.has(voters, 0) && w.absent(w.keys().Op())
 	})
 	took := time.Since(began)
-	t.Logf("the hand-over took %.1f s and %d writes", took.Seconds(), w.revision()-revision)
+	t.Logf("the replacement took %.1f s and %d writes", took.Seconds(), w.revision()-revision)
 	lines, err := w.history()
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 		t.Errorf("%d hosts began to join for one place", begun)
 	}
 	if written := w.revision() - revision; written > 40 {
-		t.Errorf("the hand-over took %d writes", written)
+		t.Errorf("the replacement took %d writes", written)
 	}
 	spares := 0
 	for _, h := range w.hosts[voters:] {
@@ -99,14 +99,14 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	}
 }
 
-// pass lets time pass.
+// pass waits for that long.
 func (w *world) pass(span time.Duration) {
 	w.t.Helper()
 	end := time.Now().Add(span)
 	w.within(span+bound, "the time is over", func() bool { return time.Now().After(end) })
 }
 
-// revision gives etcd's revision, which every write makes one more.
+// revision returns etcd's revision, which increases by one with every write.
 func (w *world) revision() int64 {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -118,7 +118,7 @@ func (w *world) revision() int64 {
 	return answer.Header.Revision
 }
 
-// removeMember takes a host's member out, as an operator does.
+// removeMember removes a host's member, as an operator does.
 func (w *world) removeMember(h *host) {
 	w.t.Helper()
 	w.eventually("etcd removes the member of "+h.Options.Name, func() bool {
@@ -135,7 +135,7 @@ func (w *world) removeMember(h *host) {
 	})
 }
 
-// handled gives how many requests the members have answered in all: etcd's own count.
+// handled returns how many requests the members have answered in total, by etcd's own count.
 func (w *world) handled() int {
 	w.t.Helper()
 	total := 0.0
@@ -145,7 +145,7 @@ func (w *world) handled() int {
 		}
 		n, err := handled(m.ClientURLs[0])
 		if err != nil {
-			w.t.Logf("not counted: %v", err) // one that has just gone
+			w.t.Logf("not counted: %v", err) // a member that was just removed
 		}
 		total += n
 	}

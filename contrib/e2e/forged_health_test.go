@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestAForgedHostRecordRemovesNoHealthyVoter has an attacker who may write quorumd's keys report of a healthy voter
-// what it does not report itself, for longer than the grace, while a spare is ready to replace it.
+// TestAForgedHostRecordRemovesNoHealthyVoter plays an attacker who may write quorumd's keys. For longer than the grace,
+// the attacker forges the record of a healthy voter, while a spare is ready to replace it.
 func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"SLOW", "STALLED", "FAILED"} {
@@ -25,7 +25,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 			}})
 			w.start(w.hosts[:3]...)
 			w.bootstrap()
-			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+			w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 			n1, n3, n4 := w.hosts[0], w.hosts[2], w.hosts[3]
 			w.start(n4)
 			w.within(2*formation, "n4 is ready", n4.healthy)
@@ -43,7 +43,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 				must(t, err)
 				n1.write(key, string(text))
 			}
-			// That is when the grace is over, and the 90 s that a host has to report that it recovers.
+			// By then the grace is over, and so are the 90 s in which a host may report its recovery.
 			w.within(10*time.Minute, "n1 suspects n3 by the forged record alone", func() bool {
 				forge()
 				return n1.names(policy.VoterSuspect)

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// forged returns a rollout of all hosts as a writer of quorumd's keys may invent it.
+// forged returns a rollout of all hosts as an attacker who may write quorumd's keys could invent it.
 func (w *world) forged(work, command string, resumed int) string {
 	w.t.Helper()
 	r := record.Rollout{
@@ -34,7 +34,7 @@ func (w *world) forged(work, command string, resumed int) string {
 	return string(text)
 }
 
-// decides waits until every agent has seen what etcd holds now, and decided.
+// decides waits until every agent has decided on what etcd holds now.
 func (w *world) decides() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -46,8 +46,8 @@ func (w *world) decides() {
 	}
 }
 
-// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram has an attacker who may write quorumd's keys invent
-// rollouts: as often as an agent looks, with every host as if it waited still.
+// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram plays an attacker who may write quorumd's keys. The
+// attacker invents rollouts as often as an agent looks, with every host as if it were still waiting.
 func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	w := edged(t)
@@ -67,7 +67,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 		w.decides()
 	}
 	if order := w.cycled(); len(order) > 0 {
-		t.Errorf("%v were taken down for what cannot be done", order)
+		t.Errorf("%v were taken down for an impossible command", order)
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a program outside commands.d was run")
@@ -85,7 +85,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 		w.eventually(h.Options.Name+" names the record", func() bool { return h.namesKey(w.keys().Rollout()) })
 	}
 
-	// a rollout that is set back to its beginning again and again
+	// a rollout that is reset to its beginning again and again
 	resumed := 1
 	w.within(3*bound, "hosts were taken down five times", func() bool {
 		resumed++
@@ -98,6 +98,6 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	w.eventually("all vote", func() bool { return w.has(3, 0) })
 	w.rolesAgree()
 	if s := n1.now(); s.Cluster.Error != "" {
-		t.Errorf("the cluster is not well: %s", s.Cluster.Error)
+		t.Errorf("the cluster is not healthy: %s", s.Cluster.Error)
 	}
 }

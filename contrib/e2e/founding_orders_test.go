@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// foundingOrders is how many orders of events are tried: each with three hosts and with five.
+// foundingOrders is how many orders of events are tried, each with three hosts and with five.
 const foundingOrders = 50
 
-func TestTheListedHostsMakeOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *testing.T) {
+func TestListedHostsBootstrapOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *testing.T) {
 	t.Parallel()
 	for seed := range foundingOrders {
 		for _, n := range []int{3, 5} {
@@ -31,12 +31,12 @@ func TestTheListedHostsMakeOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *te
 	}
 }
 
-// foundInOrder has listed hosts boot, lose power and be cut off from each other in an order of that seed, and sees that
-// they are one cluster when all is well again.
+// foundInOrder makes listed hosts boot, lose power and be cut off from each other in an order of that seed, and checks
+// that they form one cluster once all faults are over.
 func foundInOrder(t *testing.T, seed uint64, hosts int) {
 	w := newWorld(t, worldOptions{hosts: hosts, voters: hosts})
 	var list []string
-	var asked []*testbed.Proxy // by these the others ask each host
+	var asked []*testbed.Proxy // the proxies through which the others ask each host
 	for _, h := range w.hosts {
 		listen := "127.0.0.1:" + spare(t)
 		h.set("bootstrap.listen", listen)

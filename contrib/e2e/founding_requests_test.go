@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// requestOn requests a cluster on hosts at the same moment, each until its agent accepts or refuses, and returns on how
-// many it was accepted.
+// requestOn requests a cluster on hosts at the same moment, each until its agent accepts or refuses, and returns how
+// many accepted.
 func (w *world) requestOn(hosts ...*host) (accepted int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
@@ -48,7 +48,7 @@ func (w *world) requestOn(hosts ...*host) (accepted int) {
 	return accepted
 }
 
-// listedWorld makes a world of three hosts that list each other and make a cluster only by a request.
+// listedWorld makes a world of three hosts that list each other and bootstrap only on request.
 func listedWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
@@ -59,7 +59,7 @@ func listedWorld(t *testing.T) *world {
 	return w
 }
 
-func TestOfTwoRequestsAtTheSameMomentOneMakesTheCluster(t *testing.T) {
+func TestTwoSimultaneousRequestsBootstrapOneCluster(t *testing.T) {
 	t.Parallel()
 	w := listedWorld(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -71,7 +71,7 @@ func TestOfTwoRequestsAtTheSameMomentOneMakesTheCluster(t *testing.T) {
 	w.eventually("n2 ends its request", func() bool {
 		return n2.says(policy.FoundingWaits, "bootstrap was requested on n1")
 	})
-	w.never(3*time.Second, "a cluster is made", func() bool {
+	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.etcdPID() != 0 || n2.etcdPID() != 0
 	})
 	w.start(n3)
@@ -79,7 +79,7 @@ func TestOfTwoRequestsAtTheSameMomentOneMakesTheCluster(t *testing.T) {
 	w.verify(3, 0)
 }
 
-func TestOfRequestsOnAllListedHostsOneMakesTheCluster(t *testing.T) {
+func TestRequestsOnAllListedHostsBootstrapOneCluster(t *testing.T) {
 	t.Parallel()
 	w := listedWorld(t)
 	w.start()

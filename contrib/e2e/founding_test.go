@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// expect has all hosts make the cluster by themselves.
+// expect configures all hosts to bootstrap automatically.
 func (w *world) expect() {
 	w.t.Helper()
 	var list []string
@@ -31,7 +31,7 @@ func (w *world) expect() {
 	}
 }
 
-func TestTheListedHostsMakeOneClusterWhenTheLastOfThemAnswersAndNotBefore(t *testing.T) {
+func TestListedHostsBootstrapOnceTheLastOfThemAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
 	w.expect()
@@ -46,15 +46,15 @@ func TestTheListedHostsMakeOneClusterWhenTheLastOfThemAnswersAndNotBefore(t *tes
 	_, err := n2.Client.Bootstrap(ctx, clusterName)
 	if e, is := errors.AsType[*control.Error](err); !is ||
 		!strings.Contains(e.Message, "is committed to the attempt of ") {
-		t.Fatalf("n2 was told to make a cluster of its own, and says %v", err)
+		t.Fatalf("n2 was asked to make a cluster of its own, and answers %v", err)
 	}
-	w.never(3*time.Second, "a cluster is made without n3", func() bool { return n1.role() == control.RoleVoter })
+	w.never(3*time.Second, "n1 bootstraps without n3", func() bool { return n1.role() == control.RoleVoter })
 	w.start(n3)
 	w.eventually("three voters", func() bool { return w.has(3, 0) })
 	w.verify(3, 0)
 }
 
-func TestAFirstHostThatHasLostItsDiskMakesNoSecondCluster(t *testing.T) {
+func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 1})
 	w.expect()
@@ -67,17 +67,17 @@ func TestAFirstHostThatHasLostItsDiskMakesNoSecondCluster(t *testing.T) {
 	n1.running = false
 	must(t, os.RemoveAll(filepath.Join(n1.Options.Dir, "state")))
 	w.start(n1, n3)
-	w.eventually("n1 waits for a person", func() bool {
+	w.eventually("n1 waits for an operator", func() bool {
 		return n1.says(policy.FoundingWaits, "n2 is committed to an earlier attempt")
 	})
-	w.never(3*time.Second, "a cluster is made", func() bool {
+	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
 	})
 }
 
-// A listed host comes back with the data of some cluster: the others do not know whether that lives, and make none
-// until a person has looked.
-func TestAListedHostThatReturnsWithDataKeepsTheOthersFromMakingACluster(t *testing.T) {
+// A listed host returns with the data of some cluster. The others do not know whether that cluster still exists, and
+// make none until an operator has decided.
+func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
 	w.expect()
@@ -93,20 +93,20 @@ func TestAListedHostThatReturnsWithDataKeepsTheOthersFromMakingACluster(t *testi
 	defer cancel()
 	must(t, before.WaitReady(ctx))
 	must(t, before.Terminate())
-	_ = before.Wait(ctx) // it was told to end
+	_ = before.Wait(ctx) // it was stopped
 
 	w.start()
-	w.eventually("n1 says who has data", func() bool {
+	w.eventually("n1 reports which host has data", func() bool {
 		return n1.says(policy.FoundingWaits, "n3 is not new: there is data in its data directory")
 	})
 	w.eventually("n2 is committed to n1's attempt", func() bool {
 		return n2.says(policy.FoundingWaits, "this host is committed to it")
 	})
-	w.never(3*time.Second, "a cluster is made", func() bool {
+	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.etcdPID() != 0
 	})
 	data := filepath.Join(n3.DataDir(), "member")
-	must(t, os.Rename(data, data+".quorumd-kept")) // a person knows that it is of a cluster that is no more
+	must(t, os.Rename(data, data+".quorumd-kept")) // the operator knows that its cluster no longer exists
 	w.eventually("three voters", func() bool { return w.has(3, 0) })
 	w.verify(3, 0)
 }

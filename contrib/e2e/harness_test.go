@@ -30,32 +30,32 @@ const (
 	clusterName = "demo" // as testbed.Host names it
 	// bound is how long something may take that takes seconds on an idle machine.
 	bound = 120 * time.Second
-	// pollEvery is how often a condition is looked at.
+	// pollEvery is how often a condition is checked.
 	pollEvery = 50 * time.Millisecond
-	// callTimeout bounds one question of a test.
+	// callTimeout bounds one call of a test.
 	callTimeout = 2 * time.Second
 )
 
-// worldOptions say what a world is made of.
+// worldOptions describe a world.
 type worldOptions struct {
 	hosts    int // n1, n2, …
-	voters   int // the target; 3 when 0
+	voters   int // the target; 3 if 0
 	standbys int
-	proxied  bool              // a testbed.Proxy stands in front of every client and peer URL
-	fronts   bool              // a front stands in front of every client URL
-	powered  bool              // who is killed as a whole loses what was not synced, too
-	set      map[string]string // of the configuration of every host, "section.key"
+	proxied  bool              // whether a testbed.Proxy is in front of every client and peer URL
+	fronts   bool              // whether a front is in front of every client URL
+	powered  bool              // whether a kill of a whole host loses unsynced writes, too
+	set      map[string]string // for the configuration of every host, "section.key"
 	each     func(i int, o *testbed.HostOptions)
 }
 
-// world is some hosts and what was seen of them.
+// world is a set of hosts, and what was seen of them.
 type world struct {
 	t     *testing.T
 	dir   string
 	hosts []*host // n1, n2, …
-	// killed tells that an agent was killed: it may not have come to write to the history that it began an operation.
+	// whether an agent was killed: it may not have recorded in the history that it began an operation
 	killed bool
-	data   testbed.DataDirs // every one that was ever seen
+	data   testbed.DataDirs // every data directory ever seen
 }
 
 // host is a host of a world.
@@ -63,19 +63,19 @@ type host struct {
 	*testbed.Host
 	w           *world
 	leash       leashed
-	clientProxy *testbed.Proxy // these two when the world is proxied
+	clientProxy *testbed.Proxy // these two if the world is proxied
 	peerProxy   *testbed.Proxy
-	front       *front            // when the world has them
-	etcd        *clientv3.Client  // of this host's etcd alone, past the proxy
-	running     bool              // its agent shall run
-	off         bool              // nothing runs, and nobody answers for it
-	disks       []*testbed.Mount  // when the world is powered
+	front       *front            // if the world has fronts
+	etcd        *clientv3.Client  // a client of this host's etcd alone, past the proxy
+	running     bool              // whether its agent is to run
+	off         bool              // whether nothing runs on it
+	disks       []*testbed.Mount  // if the world is powered
 	real        string            // the etcd that Options.Etcd leads to
-	files       testbed.CertFiles // of its client, where it has some
+	files       testbed.CertFiles // of its client, if it has some
 }
 
-// newWorld makes hosts and starts nothing. Everything is taken away when the test has ended; how it stood is shown if
-// it has failed.
+// newWorld makes hosts and starts nothing. Everything is removed when the test ends; if it has failed, the state of the
+// world is shown.
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q") // other users cannot enter t.TempDir; see strangers
@@ -114,7 +114,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		for _, h := range w.hosts {
 			h.front = newFront(h)
 		}
-		w.hosts[0].openFront() // the others after the bootstrap, which wants to see that nobody else answers
+		w.hosts[0].openFront() // the others after the bootstrap, which requires that no other host answers
 	}
 	t.Cleanup(w.close)
 	return w
@@ -158,14 +158,14 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	return h
 }
 
-// address gives the host and port of a URL.
+// address returns the host and port of a URL.
 func address(url string) string {
 	_, after, _ := strings.Cut(url, "://")
 	return after
 }
 
-// settings are the times of a world with one voter, which etcd lets change at once, on a machine that is busy with
-// other worlds: the disk is judged loosely, because it is not the subject here.
+// settings are the times of a world with one voter, in which etcd accepts changes at once, on a machine that is busy
+// with other worlds. The limits for the disk are loose, because it is not the subject here.
 func settings(o worldOptions) map[string]string {
 	voters := o.voters
 	if voters == 0 {
@@ -175,16 +175,15 @@ func settings(o worldOptions) map[string]string {
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": fmt.Sprint(o.standbys),
 		"disk.qualifySamples": "30", "disk.window": "20",
 		"disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
-		// Many worlds share the machine. They probe it more slowly than in production, and none of them minds a lack of
-		// processor time.
+		// Many worlds share the machine. They probe it less often than in production, and ignore CPU starvation.
 		"disk.directInterval": "5s", "disk.walInterval": "5s", "disk.starved": "100",
 	}
 	maps.Copy(s, o.set)
 	return s
 }
 
-// quickTimes are for worlds with one voter, which has nobody to settle with: etcd wants voters to have been connected
-// for 5 s before the membership changes.
+// quickTimes are for worlds with one voter, in which no other voter has to be connected first: etcd requires voters to
+// have been connected for 5 s before the membership changes.
 func quickTimes() map[string]string {
 	return map[string]string{
 		"timing.interval": "200ms", "timing.callTimeout": "750ms", "timing.lockTTL": "4s", "timing.renewEvery": "500ms",
@@ -196,7 +195,7 @@ func quickTimes() map[string]string {
 	}
 }
 
-// close ends all processes, and shows how the world stood if the test has failed.
+// close ends all processes, and shows the state of the world if the test has failed.
 func (w *world) close() {
 	if w.t.Failed() {
 		w.dump()
@@ -242,7 +241,7 @@ func (w *world) start(hosts ...*host) {
 	}
 }
 
-// answers tells the proxies of a host, if it has them, whether there is anything to connect to behind them.
+// answers sets on the proxies of a host, if it has them, whether anything answers behind them.
 func (h *host) answers(yes bool) {
 	for _, p := range []*testbed.Proxy{h.clientProxy, h.peerProxy} {
 		if p != nil {
@@ -251,7 +250,7 @@ func (h *host) answers(yes bool) {
 	}
 }
 
-// set changes a key of the configuration, "section.key", for when the agent is started next.
+// set changes a key of the configuration, "section.key", from the next start of the agent on.
 func (h *host) set(key, value string) {
 	h.w.t.Helper()
 	h.Options.Set[key] = value
@@ -260,8 +259,8 @@ func (h *host) set(key, value string) {
 	}
 }
 
-// breakEtcd puts a program in the place of etcd that says it is etcd, but does something else: a line of shell. What
-// runs already is left alone.
+// breakEtcd replaces etcd by a program that reports etcd's version, but runs a line of shell. A running etcd is left
+// alone.
 func (h *host) breakEtcd(does string) {
 	h.w.t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo 'etcd Version: 3.6.16'; exit 0;; esac\n%s\n",
@@ -281,14 +280,14 @@ func (h *host) repairEtcd() {
 	}
 }
 
-// bootstrap has n1, whose agent runs, make the cluster.
+// bootstrap makes the running agent of n1 bootstrap the cluster.
 func (w *world) bootstrap() {
 	w.t.Helper()
 	n1 := w.hosts[0]
-	w.refuse(true) // a proxy answers even where no etcd does, which looks like a cluster
+	w.refuse(true) // a proxy answers even if no etcd does, which looks like a cluster
 	defer w.refuse(false)
 	var last error
-	w.eventually("n1 takes the request to bootstrap", func() bool {
+	w.eventually("n1 accepts the request to bootstrap", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
 		_, last = n1.Client.Bootstrap(ctx, clusterName)
@@ -300,7 +299,7 @@ func (w *world) bootstrap() {
 	}
 }
 
-// refuse makes the client URLs of all but n1 refuse connections, if there are proxies.
+// refuse makes the client URLs of all hosts but n1 refuse connections, if there are proxies.
 func (w *world) refuse(yes bool) {
 	for _, h := range w.hosts[1:] {
 		if h.clientProxy != nil {
@@ -315,7 +314,7 @@ func (w *world) eventually(what string, cond func() bool) {
 	w.within(bound, what, cond)
 }
 
-// within waits until cond holds. It keeps an eye on the data directories meanwhile.
+// within waits until cond holds. Meanwhile it records the data directories.
 func (w *world) within(limit time.Duration, what string, cond func() bool) {
 	w.t.Helper()
 	var next time.Time
@@ -331,7 +330,7 @@ func (w *world) within(limit time.Duration, what string, cond func() bool) {
 	})
 }
 
-// checkAgents ends the test when an agent has ended that should run: nothing that is waited for will come.
+// checkAgents ends the test when an agent that should run has ended: nothing that is waited for will come.
 func (w *world) checkAgents() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -346,7 +345,7 @@ func (w *world) checkAgents() {
 	}
 }
 
-// never watches for that long that cond does not hold.
+// never checks for that long that cond does not hold.
 func (w *world) never(span time.Duration, what string, cond func() bool) {
 	w.t.Helper()
 	end := time.Now().Add(span)
@@ -366,7 +365,7 @@ func (h *host) status() (control.Status, bool) {
 	return s, err == nil
 }
 
-// role gives what the agent says the host is.
+// role returns the host's role, as its agent reports it.
 func (h *host) role() control.Role {
 	s, ok := h.status()
 	if !ok {
@@ -375,13 +374,13 @@ func (h *host) role() control.Role {
 	return s.Role
 }
 
-// waitsFor tells whether this is the first of the reasons that the agent gives.
+// waitsFor reports whether this is the first of the agent's reasons.
 func (h *host) waitsFor(code policy.ReasonCode) bool {
 	s, ok := h.status()
 	return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(code)
 }
 
-// names tells whether the agent gives this reason, first or not.
+// names reports whether the agent has this reason, first or not.
 func (h *host) names(code policy.ReasonCode) bool {
 	s, ok := h.status()
 	for _, r := range s.Reasons {
@@ -392,7 +391,7 @@ func (h *host) names(code policy.ReasonCode) bool {
 	return false
 }
 
-// stopAt makes the agent stand still at a point, such as "before promote", when it comes there.
+// stopAt makes the agent stop at a point, such as "before promote", when it gets there.
 func (h *host) stopAt(at string) {
 	h.w.t.Helper()
 	if err := h.leash.remove(stoppedFile); err != nil {
@@ -403,16 +402,16 @@ func (h *host) stopAt(at string) {
 	}
 }
 
-// stopped tells whether the agent stands still where stopAt has told it to.
+// stopped reports whether the agent has stopped where stopAt demands.
 func (h *host) stopped() bool { return h.leash.read(stoppedFile) != "" }
 
-// waitStopped waits until the agent stands still there.
+// waitStopped waits until the agent has stopped there.
 func (h *host) waitStopped() {
 	h.w.t.Helper()
-	h.w.eventually(h.Options.Name+" stands still "+h.leash.read(stopFile), h.stopped)
+	h.w.eventually(h.Options.Name+" has stopped "+h.leash.read(stopFile), h.stopped)
 }
 
-// resume lets the agent go on, or run without a stop when it is started again.
+// resume lets the agent continue, or run without a stop when it is started again.
 func (h *host) resume() {
 	h.w.t.Helper()
 	if err := h.leash.remove(stopFile); err != nil {
@@ -439,7 +438,7 @@ func (h *host) kill() {
 	}
 }
 
-// stop ends the agent in order.
+// stop ends the agent cleanly.
 func (h *host) stop() {
 	h.w.t.Helper()
 	h.running = false
@@ -473,7 +472,7 @@ func (h *host) signalEtcd(signal syscall.Signal) {
 	}
 }
 
-// members asks the first host whose etcd answers a linearizable member list. It gives none when there is none.
+// members asks the first host whose etcd answers for a linearizable member list; nil if none answers.
 func (w *world) members() []*etcdserverpb.Member {
 	for _, h := range w.hosts {
 		if list, err := h.members(); err == nil {
@@ -483,7 +482,7 @@ func (w *world) members() []*etcdserverpb.Member {
 	return nil
 }
 
-// get reads one of quorumd's records; "" when it is not there. It tells whether etcd has answered.
+// get reads one of quorumd's records; "" if it does not exist. It reports whether etcd has answered.
 func (w *world) get(key string) (value string, ok bool) {
 	for _, h := range w.hosts {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -500,13 +499,13 @@ func (w *world) get(key string) (value string, ok bool) {
 	return "", false
 }
 
-// absent tells whether etcd says that a record is not there.
+// absent reports whether etcd has no such record.
 func (w *world) absent(key string) bool {
 	value, ok := w.get(key)
 	return ok && value == ""
 }
 
-// busy tells whether an operation is in flight, as far as etcd answers.
+// busy reports whether an operation is in flight, as far as etcd answers.
 func (w *world) busy() bool {
 	value, ok := w.get(w.keys().Op())
 	return ok && value != ""
@@ -514,7 +513,7 @@ func (w *world) busy() bool {
 
 func (w *world) keys() record.Keys { return record.KeysFor(clusterName) }
 
-// has tells whether etcd has that many voters and learners, each of which has started.
+// has reports whether etcd has that many voters and learners, and all of them have started.
 func (w *world) has(voters, learners int) bool {
 	for _, m := range w.members() {
 		switch {
@@ -529,7 +528,7 @@ func (w *world) has(voters, learners int) bool {
 	return voters == 0 && learners == 0
 }
 
-// is tells what a host is in etcd's member list.
+// is returns what a host is in etcd's member list.
 func (w *world) is(h *host) (listed, learner bool) {
 	for _, m := range w.members() {
 		if m.PeerURLs[0] == h.Options.PeerURL {
@@ -539,13 +538,13 @@ func (w *world) is(h *host) (listed, learner bool) {
 	return false, false
 }
 
-// isVoter tells whether a host is a voter.
+// isVoter reports whether a host is a voter.
 func (w *world) isVoter(h *host) bool {
 	listed, learner := w.is(h)
 	return listed && !learner
 }
 
-// dump shows how the world stands.
+// dump shows the state of the world.
 func (w *world) dump() {
 	for _, m := range w.members() {
 		w.t.Logf("member %x %s learner=%v", m.ID, m.Name, m.IsLearner)
@@ -573,8 +572,7 @@ func tail(path string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// edged makes a world of three voters whose hosts listen to reboot agents and have hooks that write down what they
-// are run for.
+// edged makes a world of three voters whose hosts listen to reboot agents and have hooks that record each run.
 func edged(t *testing.T) *world {
 	t.Helper()
 	ports := testbed.FreePorts(t, 3)
@@ -588,7 +586,7 @@ func edged(t *testing.T) *world {
 	}
 	w.start(w.hosts...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.rolesAgree()
 	return w
 }

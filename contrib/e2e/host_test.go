@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// hook writes a hook of the host, in lines of shell that run in its own directory.
+// hook writes a hook of the host: lines of shell that run in its own directory.
 func (h *host) hook(when, script string) {
 	h.w.t.Helper()
 	dir := filepath.Join(h.Options.Dir, "hooks", when+".d")
@@ -29,13 +29,13 @@ func (h *host) hook(when, script string) {
 	}
 }
 
-// hooked gives what the host's hooks have written.
+// hooked returns what the host's hooks have written.
 func (h *host) hooked() string {
 	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
 	return string(text)
 }
 
-// fetch gives what the host's agent serves at that path of the port for Prometheus.
+// fetch returns what the host's agent serves at that path of the port for Prometheus.
 func (h *host) fetch(path string) (text string, ok bool) {
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
 	answer, err := web.Get("http://" + h.Options.Metrics + path)
@@ -47,7 +47,7 @@ func (h *host) fetch(path string) (text string, ok bool) {
 	return string(all), err == nil && answer.StatusCode == http.StatusOK
 }
 
-// etcdPID gives the process of the host's etcd, or 0.
+// etcdPID returns the process ID of the host's etcd, or 0.
 func (h *host) etcdPID() int {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -59,7 +59,7 @@ func (h *host) etcdPID() int {
 	return pid
 }
 
-// writes tells whether the host's etcd takes a write.
+// writes reports whether the host's etcd accepts a write.
 func (h *host) writes() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -67,7 +67,7 @@ func (h *host) writes() bool {
 	return err == nil
 }
 
-// logHas tells whether the agent's log holds a text.
+// logHas reports whether the agent's log has a text.
 func (h *host) logHas(text string) bool {
 	h.w.t.Helper()
 	log, err := os.ReadFile(h.LogPath())
@@ -77,7 +77,7 @@ func (h *host) logHas(text string) bool {
 	return strings.Contains(string(log), text)
 }
 
-// quiet is how long an agent is watched that must not do anything. It is many rounds of its loop.
+// quiet is how long an agent is watched that must do nothing. It is many rounds of its loop.
 const quiet = 4 * time.Second
 
 // steps counts the steps that the agent has taken.
@@ -90,7 +90,7 @@ func (h *host) steps() uint64 {
 	return s.Loop.Steps
 }
 
-// versions gives the etcd versions to test with, such as "v3.5 v3.6". One that is listed and was not built is a
+// versions returns the etcd versions to test with, such as "v3.5 v3.6". A listed version that was not built is a
 // failure.
 func versions() []string {
 	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// hostile gives values that somebody who can write under quorumd's prefix may leave there.
+// hostile returns values that an attacker who may write under quorumd's prefix could leave there.
 func hostile() map[string]string {
 	return map[string]string{
 		"a zone of +24:00": `{"version":1,"kind":"cycle","host":"x","state":"running","reason":"","by":"","started":"2026-03-01T12:00:00+24:00",` +
@@ -42,7 +42,7 @@ func (h *host) erase(key string) {
 	}
 }
 
-// namesKey tells whether a host names a record that cannot be read.
+// namesKey reports whether a host names a record that cannot be read.
 func (h *host) namesKey(key string) bool {
 	s, ok := h.status()
 	for _, reason := range s.Reasons {
@@ -53,7 +53,7 @@ func (h *host) namesKey(key string) bool {
 	return false
 }
 
-// answers sees that every command which only looks answers on every host, and that none takes the cluster for lost.
+// answers checks that every read-only command answers on every host, and that none reports a lost cluster.
 func (w *world) answers(what string) {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -69,12 +69,12 @@ func (w *world) answers(what string) {
 			}
 		}
 		if s, ok := h.status(); !ok || !s.Cluster.Reachable {
-			w.t.Errorf("%s: %s says that the cluster is not reachable: %s", what, h.Options.Name, s.Cluster.Error)
+			w.t.Errorf("%s: %s reports that the cluster is not reachable: %s", what, h.Options.Name, s.Cluster.Error)
 		}
 	}
 }
 
-// resident gives the memory of the agent of a host in MiB.
+// resident returns the memory of a host's agent in MiB.
 func (h *host) resident() (mib int) {
 	h.w.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.AgentPID()))
@@ -89,7 +89,7 @@ func (h *host) resident() (mib int) {
 	return mib >> 10
 }
 
-func TestHostileRecordsAreNamedOnEveryHostAndHarmNothing(t *testing.T) {
+func TestHostileRecordsAreReportedOnEveryHostAndDoNoHarm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, set: quickTimes()})
 	w.start(w.hosts...)
@@ -101,10 +101,10 @@ func TestHostileRecordsAreNamedOnEveryHostAndHarmNothing(t *testing.T) {
 		untouched = append(untouched, h.untouched())
 	}
 	n1 := w.hosts[0]
-	keys := []string{w.keys().Op(), w.keys().Pause(), w.keys().Rollout(), w.keys().Host("nobody")}
+	keys := []string{w.keys().Op(), w.keys().Pause(), w.keys().Rollout(), w.keys().Host("unknown")}
 	values := hostile()
 	for i, what := range slices.Sorted(maps.Keys(values)) {
-		key := keys[i%len(keys)] // which of them makes no difference to how it is read
+		key := keys[i%len(keys)] // every key is read the same way
 		n1.write(key, values[what])
 		for _, h := range w.hosts {
 			w.eventually(h.Options.Name+" names "+key+": "+what, func() bool { return h.namesKey(key) })
@@ -116,7 +116,7 @@ func TestHostileRecordsAreNamedOnEveryHostAndHarmNothing(t *testing.T) {
 		n1.write(w.keys().Host(fmt.Sprintf("fat-%03d", i)), strings.Repeat("x", 1_400_000))
 		n1.write(w.keys().HistoryLine(int64(i), "fat", i), strings.Repeat("x", 1_400_000))
 	}
-	w.eventually("the last of them is known", func() bool {
+	w.eventually("the last of them is reported", func() bool {
 		s, ok := n1.status()
 		return ok && s.Cluster.Reachable && len(s.Hosts) == 3 && n1.namesKey("fat-")
 	})

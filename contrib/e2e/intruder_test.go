@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// deleteKey deletes a key, as somebody who can write there does.
+// deleteKey deletes a key, as an attacker with write access does.
 func (w *world) deleteKey(key string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -25,7 +25,7 @@ func (w *world) deleteKey(key string) {
 	}
 }
 
-// began gives when an operation began.
+// began returns when an operation began.
 func began(t *testing.T, value string) time.Time {
 	t.Helper()
 	op, err := record.Decode[record.Op]([]byte(value))
@@ -35,18 +35,18 @@ func began(t *testing.T, value string) time.Time {
 	return op.Started
 }
 
-func TestNoSecondHostGoesDownWhenSomebodyDeletesTheOperation(t *testing.T) {
+func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
-	n1.takeTurn()
-	w.eventually("n1 has its turn", func() bool { return n1.maintenance() == control.MaintenanceSafe })
-	n2.takeTurn()
-	w.eventually("n2 waits for its turn", func() bool { return n2.waitsFor(policy.OperationInFlight) })
+	n1.requestRunning()
+	w.eventually("n1's operation is in flight", func() bool { return n1.maintenance() == control.MaintenanceSafe })
+	n2.requestRunning()
+	w.eventually("n2's request waits", func() bool { return n2.waitsFor(policy.OperationInFlight) })
 	first, _ := w.get(w.keys().Op())
 	for range 3 {
 		w.deleteKey(w.keys().Op())
-		w.never(5*time.Second, "n2 had its turn beside n1", func() bool {
+		w.never(5*time.Second, "n2's operation began next to n1's", func() bool {
 			return n2.maintenance() != control.MaintenanceWaiting
 		})
 		w.eventually("the operation is recorded again", func() bool { return !w.absent(w.keys().Op()) })
@@ -54,10 +54,10 @@ func TestNoSecondHostGoesDownWhenSomebodyDeletesTheOperation(t *testing.T) {
 	if again, _ := w.get(w.keys().Op()); !began(t, again).Equal(began(t, first)) {
 		t.Errorf("the operation was %s, and is %s", first, again)
 	}
-	n1.over()
+	n1.endMaintenance()
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
-	w.eventually("n2 has its turn", func() bool { return n2.maintenance() == control.MaintenanceSafe })
-	n2.over()
+	w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+	n2.endMaintenance()
 	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
 	w.verify(3, 0)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// formation bounds how long four hosts may take from their start to the target.
+// formation bounds the time from the start of four hosts to the target.
 const formation = 60 * time.Second
 
 func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
@@ -22,13 +22,13 @@ func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
 	began := time.Now()
 	w.start(first...)
 	w.bootstrap()
-	w.within(formation, "3 voters and a standby stand", func() bool { return w.has(3, 1) })
-	t.Logf("%.1f s until 3 voters and a standby stood", time.Since(began).Seconds())
+	w.within(formation, "there are 3 voters and a standby", func() bool { return w.has(3, 1) })
+	t.Logf("%.1f s until there were 3 voters and a standby", time.Since(began).Seconds())
 	w.verify(3, 1)
 	w.rolesAgree()
 
 	w.start(fifth)
-	w.eventually("the fifth is fit and told that there is no place", func() bool {
+	w.eventually("the fifth is qualified and reports that there is no place", func() bool {
 		return fifth.healthy() && fifth.waitsFor(policy.TargetMet)
 	})
 	w.never(2*time.Second, "the fifth is in the member list, or acts", func() bool {
@@ -41,16 +41,16 @@ func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
 	w.verify(3, 1)
 }
 
-// healthy tells whether the host has passed its qualifying run and nothing is wrong with it.
+// healthy reports whether the host has passed its qualification and has no finding.
 func (h *host) healthy() bool {
 	s, ok := h.status()
 	return ok && s.Health.Qualified && s.Health.State == "OK"
 }
 
-// rolesAgree waits until every agent that runs says of its host what etcd says of it.
+// rolesAgree waits until every running agent reports the role that its host has in etcd.
 func (w *world) rolesAgree() {
 	w.t.Helper()
-	w.eventually("every agent knows its host's role and rests", func() bool {
+	w.eventually("every agent reports its host's role and is idle", func() bool {
 		return !slices.ContainsFunc(w.hosts, func(h *host) bool {
 			if !h.running {
 				return false

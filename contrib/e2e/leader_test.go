@@ -5,7 +5,7 @@ package e2e
 
 import "context"
 
-// id gives the member ID of a host.
+// id returns the member ID of a host.
 func (w *world) id(h *host) uint64 {
 	for _, m := range w.members() {
 		if m.PeerURLs[0] == h.Options.PeerURL {
@@ -15,7 +15,7 @@ func (w *world) id(h *host) uint64 {
 	return 0
 }
 
-// leader gives the member that leads, as this host's etcd knows it; 0 when it knows none.
+// leader returns the member that leads, as this host's etcd knows it; 0 if it knows none.
 func (w *world) leader(h *host) uint64 {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -32,7 +32,7 @@ func (w *world) lead(h *host) {
 	w.eventually(h.Options.Name+" leads", func() bool {
 		for _, other := range w.hosts {
 			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-			_, _ = other.etcd.MoveLeader(ctx, w.id(h)) // only the leader does it
+			_, _ = other.etcd.MoveLeader(ctx, w.id(h)) // only the leader can do it
 			cancel()
 		}
 		return w.leader(h) == w.id(h)

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// checkAnswers sees that the agent answers at once, whatever it waits for itself.
+// checkAnswers checks that the agent answers at once, whatever it waits for itself.
 func (h *host) checkAnswers() {
 	h.w.t.Helper()
 	const asked, limit = 21, time.Second
@@ -38,11 +38,11 @@ func (h *host) checkAnswers() {
 	}
 }
 
-// doNothing watches agents that say that they reach no voter: they take no step.
-func (w *world) doNothing(hosts []*host) {
+// expectNoStep checks that agents which report that they reach no voter take no step.
+func (w *world) expectNoStep(hosts []*host) {
 	w.t.Helper()
 	for _, h := range hosts {
-		w.eventually(h.Options.Name+" says that no voter answers", func() bool { return h.names(policy.NoQuorum) })
+		w.eventually(h.Options.Name+" reports that no voter answers", func() bool { return h.names(policy.NoQuorum) })
 		h.checkAnswers()
 	}
 	before := map[*host]uint64{}
@@ -57,14 +57,14 @@ func (w *world) doNothing(hosts []*host) {
 func TestNoStepIsTakenWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, standbys: 1, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
-		if i > 2 { // etcd wants two voters to have been connected for 5 s
+		if i > 2 { // etcd requires that two voters have been connected for 5 s
 			o.Set["timing.settle"] = "5500ms"
 		}
 	}})
 	n4 := w.hosts[3]
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
-	w.eventually("three voters stand", func() bool { return w.has(3, 0) })
+	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
 	n4.stopAt("after set-phase/added")
 	w.start(n4)
 	n4.waitStopped()
@@ -72,7 +72,7 @@ func TestNoStepIsTakenWithoutAQuorum(t *testing.T) {
 		h.signalEtcd(syscall.SIGSTOP)
 	}
 	n4.resume()
-	w.doNothing(w.hosts)
+	w.expectNoStep(w.hosts)
 	w.checkUnitStopped(n4)
 	for _, h := range w.hosts[:2] {
 		h.signalEtcd(syscall.SIGCONT)
@@ -80,7 +80,7 @@ func TestNoStepIsTakenWithoutAQuorum(t *testing.T) {
 	w.verify(3, 1)
 }
 
-func TestAnAgentThatIsCutOffTakesNoStepAndItsJoinIsTakenBack(t *testing.T) {
+func TestACutOffAgentTakesNoStepAndItsJoinIsRolledBack(t *testing.T) {
 	t.Parallel()
 	w := strikeWorld(t, worldOptions{fronts: true})
 	n2 := w.hosts[1]
@@ -88,19 +88,19 @@ func TestAnAgentThatIsCutOffTakesNoStepAndItsJoinIsTakenBack(t *testing.T) {
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	n2.cutOff(true)
-	w.doNothing([]*host{n2})
-	w.eventually("n1 takes the join back", func() bool { return w.absent(w.keys().Op()) && len(w.members()) == 1 })
-	w.doNothing([]*host{n2})
+	w.expectNoStep([]*host{n2})
+	w.eventually("n1 rolls the join back", func() bool { return w.absent(w.keys().Op()) && len(w.members()) == 1 })
+	w.expectNoStep([]*host{n2})
 	n2.cutOff(false)
 	w.verify(2, 0)
 }
 
-func TestAnAgentThatIsCutOffForAMomentGoesOn(t *testing.T) {
+func TestAnAgentCutOffForAMomentContinuesItsJoin(t *testing.T) {
 	t.Parallel()
 	w := strikeWorld(t, worldOptions{fronts: true})
 	n2 := w.hosts[1]
 	n2.set("timing.promoteStable", watchedFor)
-	n2.set("timing.orphanGrace", "1h") // of n1, which was started before, it stays as it is
+	n2.set("timing.orphanGrace", "1h") // for n2 alone: n1, which was started before, keeps its own
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	n2.cutOff(true)
@@ -120,7 +120,7 @@ func TestAHostWithAWrongClockJoinsOnceItIsRight(t *testing.T) {
 	w.start(n2)
 	for _, offset := range []time.Duration{time.Minute, -time.Minute} {
 		n2.setClock(offset)
-		w.eventually("n2 sees that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
+		w.eventually("n2 detects that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
 		w.never(quiet/2, "a host with a wrong clock takes a step", func() bool {
 			return n2.steps() > 0 || len(w.members()) > 1
 		})
@@ -137,16 +137,16 @@ func TestALearnerWhoseClockGoesWrongIsNotPromoted(t *testing.T) {
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	n2.setClock(time.Minute)
-	w.eventually("n2 sees that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
+	w.eventually("n2 detects that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
 	w.never(quiet/2, "n2 is promoted", func() bool { return w.isVoter(n2) })
 	n2.setClock(0)
 	w.verify(2, 0)
 }
 
-// pause stops all steps, or lets them go on.
+// pause stops all steps, or resumes them.
 func (w *world) pause(yes bool) {
 	w.t.Helper()
-	w.eventually("n1 takes the order", func() bool {
+	w.eventually("n1 accepts the order", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
 		var err error
@@ -159,7 +159,7 @@ func (w *world) pause(yes bool) {
 	})
 }
 
-func TestALoopThatHangsLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
+func TestAHungLoopLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin-join", "add-learner", "promote", "end-operation"} {
 		t.Run(at, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestALoopThatHangsLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
 			n2.waitStopped()
 			hung := time.Now()
 			w.eventually("the lock is gone", func() bool { return w.absent(w.keys().Lock()) })
-			// The lease ends within its time, and etcd looks for leases that have ended twice a second.
+			// The lease expires within its time, and etcd looks for expired leases twice a second.
 			if took := time.Since(hung); took > 12*time.Second {
 				t.Errorf("the lock was lost after %s, its time is 4 s", took)
 			}
@@ -179,7 +179,7 @@ func TestALoopThatHangsLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
 			w.pause(true) // whatever happens from here on is the step that hung
 			before := w.standing()
 			n2.resume()
-			w.eventually("n2 goes on", func() bool { return n2.waitsFor(policy.Paused) })
+			w.eventually("n2 continues", func() bool { return n2.waitsFor(policy.Paused) })
 			w.never(quiet/2, "the step has landed", func() bool { return w.standing() != before })
 			w.pause(false)
 			w.verify(2, 0)
@@ -187,7 +187,7 @@ func TestALoopThatHangsLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
 	}
 }
 
-// standing says in one text what steps change: the members, and the record of the operation.
+// standing returns what steps change as one text: the members, and the record of the operation.
 func (w *world) standing() string {
 	text, _ := w.get(w.keys().Op())
 	for _, m := range w.members() {
@@ -196,7 +196,7 @@ func (w *world) standing() string {
 	return text
 }
 
-// checkUnitStopped sees that nothing runs any more on a host that is no member.
+// checkUnitStopped checks that nothing runs any more on a host without a member.
 func (w *world) checkUnitStopped(h *host) {
 	w.t.Helper()
 	w.eventually("etcd of "+h.Options.Name+" is stopped", func() bool {
@@ -207,7 +207,7 @@ func (w *world) checkUnitStopped(h *host) {
 	})
 }
 
-// ending gives the code with which a host's join has ended, by the history.
+// ending returns the code with which a host's join has ended, by the history.
 func (w *world) ending(h *host) policy.ReasonCode {
 	w.t.Helper()
 	lines, err := w.history()

@@ -25,10 +25,10 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumd/daemon"
 )
 
-// leash names the directory of the files through which a test holds an agent; see leashed.
+// leash is the variable with the directory of the files through which a test controls an agent; see leashed.
 const leash = "QUORUMD_E2E_LEASH"
 
-// worlds is how many tests run at once, unless -parallel says so. They mostly wait for leases and timers to run out, so
+// worlds is how many tests run at once, unless -parallel is set. They mostly wait for leases and timers to expire, so
 // they may be more than there are processors.
 const worlds = 8
 
@@ -89,9 +89,9 @@ func runAgent(args []string) int {
 
 // leashed is a directory with these files, which a test may change while the agent runs:
 //
-//   - stop holds the point at which the agent shall stand still, such as "before promote" or "after set-phase/added":
+//   - stop holds the point at which the agent has to stop, such as "before promote" or "after set-phase/added":
 //     the loop is blocked there until the file is gone or holds something else.
-//   - stopped is written by the agent when it stands still: the point and its process ID.
+//   - stopped is written by the agent when it has stopped: the point and its process ID.
 //   - clock holds by how much the agent's wall clock is off, such as "30s".
 type leashed string
 
@@ -105,12 +105,12 @@ const (
 func (l leashed) read(name string) string {
 	text, err := os.ReadFile(filepath.Join(string(l), name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		panic(err) // the test must not go on without its leash
+		panic(err) // the test must not run on without its leash
 	}
 	return string(text)
 }
 
-// write replaces a file in one step, so that nobody reads half of it.
+// write replaces a file in one step, so that no reader sees half of it.
 func (l leashed) write(name, text string) error {
 	path := filepath.Join(string(l), name)
 	return errors.Join(os.WriteFile(path+".new", []byte(text), 0o644), os.Rename(path+".new", path))
@@ -152,7 +152,7 @@ func (l leashed) stepping(step policy.Step, done bool) {
 	}
 }
 
-// wall is the agent's clock for people.
+// wall is the agent's clock for the times that it shows.
 func (l leashed) wall() time.Time {
 	offset, err := time.ParseDuration(strings.TrimSpace(l.read(clockFile)))
 	if err != nil {

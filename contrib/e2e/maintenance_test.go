@@ -15,13 +15,13 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// three makes a world of three voters that are well, with nothing in flight.
+// three makes a world of three healthy voters, with no operation in flight.
 func three(t *testing.T) *world {
 	t.Helper()
 	return allVoters(t, worldOptions{hosts: 3, voters: 3})
 }
 
-// allVoters makes a world and has all of its hosts become voters.
+// allVoters makes a world in which all hosts become voters.
 func allVoters(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	w := newWorld(t, o)
@@ -32,25 +32,25 @@ func allVoters(t *testing.T, o worldOptions) *world {
 	return w
 }
 
-// ask asks for the host to be taken down.
-func (h *host) ask(work string) {
+// requestWork requests that the host is taken down.
+func (h *host) requestWork(work string) {
 	h.w.t.Helper()
-	h.askFor(control.MaintenanceRequest{Work: work, Reason: "a test"})
+	h.request(control.MaintenanceRequest{Work: work, Reason: "a test"})
 }
 
-// takeTurn asks for the host's turn, in which its etcd runs on.
-func (h *host) takeTurn() {
+// requestRunning requests an operation of the host in which its etcd runs on.
+func (h *host) requestRunning() {
 	h.w.t.Helper()
-	h.askFor(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
+	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
 }
 
-func (h *host) askFor(req control.MaintenanceRequest) {
+func (h *host) request(req control.MaintenanceRequest) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	var err error
-	// One that was told as ended may still be on the disk for a moment, and says that one is to try again.
-	h.w.eventually("the last one has come to its end", func() bool {
+	// A request that was reported as ended may still be on disk for a moment: the agent then asks to try again.
+	h.w.eventually("the last request has ended", func() bool {
 		_, err = h.Client.AskMaintenance(ctx, req)
 		return err == nil || !strings.Contains(err.Error(), "is just ending")
 	})
@@ -59,8 +59,8 @@ func (h *host) askFor(req control.MaintenanceRequest) {
 	}
 }
 
-// over says that the maintenance is over.
-func (h *host) over() {
+// endMaintenance ends the maintenance.
+func (h *host) endMaintenance() {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -69,7 +69,7 @@ func (h *host) over() {
 	}
 }
 
-// maintenance gives how far what was asked of the host is; empty when nothing is asked.
+// maintenance returns the state of the host's request; "" if there is none.
 func (h *host) maintenance() string {
 	s, ok := h.status()
 	switch {
@@ -81,39 +81,39 @@ func (h *host) maintenance() string {
 	return s.Maintenance.State
 }
 
-// ended tells whether nothing is asked of the host any more, and the last thing ended in that way.
+// ended reports whether the host has no request any more, and the last one ended with that code.
 func (h *host) ended(code policy.ReasonCode) bool {
 	s, ok := h.status()
 	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == string(code)
 }
 
-func TestMaintenanceOfTheLeaderHandsOverKeepsTheTurnAndComesBack(t *testing.T) {
+func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.lead(n1)
 	load := w.load()
-	n1.ask(control.WorkMaintenance)
+	n1.requestWork(control.WorkMaintenance)
 	w.eventually("n1 may be touched", func() bool { return n1.maintenance() == control.MaintenanceSafe })
 	if n1.etcdRuns() {
-		t.Error("n1 is said to be safe to touch, and its etcd runs")
+		t.Error("n1 is reported as safe to touch, and its etcd runs")
 	}
-	n2.ask(control.WorkRestart)
+	n2.requestWork(control.WorkRestart)
 	n1.kill()
-	w.never(5*time.Second, "n2 was taken down as well, or n1's etcd was started under someone's hands", func() bool {
+	w.never(5*time.Second, "n2 was taken down as well, or n1's etcd was started during its maintenance", func() bool {
 		return n2.maintenance() != control.MaintenanceWaiting || n1.etcdRuns()
 	})
 	w.start(n1)
-	w.eventually("n1 knows that it is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
+	w.eventually("n1 reports that it is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
 	if n1.etcdRuns() {
 		t.Error("n1's etcd was started before the maintenance was over")
 	}
-	n1.over()
+	n1.endMaintenance()
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
-	w.eventually("n2 had its turn", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
 	report := load.Stop()
 	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
-	if report.Failed > 0 { // how long the gaps are is for a machine that does nothing else: see contrib/lab
+	if report.Failed > 0 { // how long the gaps may be is tested in contrib/lab, on a quieter machine
 		t.Errorf("%d writes failed", report.Failed)
 	}
 	w.rolesAgree()
@@ -126,7 +126,7 @@ func (w *world) load() *testbed.WriteLoad {
 	return w.writes(100)
 }
 
-// writes writes to the cluster that often in a second.
+// writes writes to the cluster that many times a second.
 func (w *world) writes(rate int) *testbed.WriteLoad {
 	w.t.Helper()
 	var endpoints []string
@@ -142,7 +142,7 @@ func (w *world) writes(rate int) *testbed.WriteLoad {
 	return load
 }
 
-// etcdRuns tells whether the host's etcd is a running process.
+// etcdRuns reports whether the host's etcd is a running process.
 func (h *host) etcdRuns() bool {
 	s, ok := h.status()
 	return ok && s.Unit.State == string(policy.UnitActive)
@@ -188,7 +188,7 @@ func (w *world) etcdPIDs() []int {
 	return out
 }
 
-// cycled gives the hosts that were taken down and came back, in that order.
+// cycled returns the hosts that were taken down and came back, in that order.
 func (w *world) cycled() []string {
 	lines, err := w.history()
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// unsafe is the version that is below the floor for membership changes.
+// unsafe is the version below the minimum for membership changes.
 const unsafe = "v3.4"
 
-// withVersions gives each host its etcd, and accepts the unsafe one if it is among them.
+// withVersions sets the etcd of each host, and accepts the unsafe version if it is among them.
 func withVersions(t *testing.T, versions ...string) func(int, *testbed.HostOptions) {
 	return func(i int, o *testbed.HostOptions) {
 		o.Etcd = testbed.Etcd(t, versions[i-1])
@@ -29,7 +29,7 @@ func withVersions(t *testing.T, versions ...string) func(int, *testbed.HostOptio
 	}
 }
 
-// TestMatrix forms clusters of every version and of every pair that there is, those that must not be formed among them.
+// TestMatrix forms clusters of every version and of every pair of versions, including those that must not be formed.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
@@ -39,7 +39,7 @@ func TestMatrix(t *testing.T) {
 				hosts: 4, voters: 3, standbys: 1,
 				each: withVersions(t, version, version, version, version),
 			}
-			if version == unsafe { // join and promotion are what it is supported for
+			if version == unsafe { // only joins and promotions are supported with it
 				o.hosts, o.standbys = 3, 0
 			}
 			w := newWorld(t, o)
@@ -97,7 +97,7 @@ func pairs() []pair {
 	}
 }
 
-// joinsNextTo has two hosts of one version join a voter of another, up to their promotion.
+// joinsNextTo makes two hosts of one version join a voter of another, up to their promotion.
 func joinsNextTo(t *testing.T, cluster, host string) {
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: withVersions(t, cluster, host, host)})
 	w.start()
@@ -110,8 +110,8 @@ func joinsNextTo(t *testing.T, cluster, host string) {
 	}
 }
 
-// staysOut sees that a host says why it does not join, that its etcd is never started nor added, and that the cluster
-// goes on.
+// staysOut checks that a host reports why it does not join, that its etcd is never started nor added, and that the
+// cluster keeps running.
 func staysOut(t *testing.T, cluster, host string) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
@@ -132,7 +132,7 @@ func staysOut(t *testing.T, cluster, host string) {
 	w.verify(1, 0)
 }
 
-// isRefusedUnlessAccepted has two hosts of the unsafe version, only one of which accepts that.
+// isRefusedUnlessAccepted starts two hosts with the unsafe version. Only one of them accepts it.
 func isRefusedUnlessAccepted(t *testing.T) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
@@ -154,10 +154,10 @@ func isRefusedUnlessAccepted(t *testing.T) {
 	s, _ := n2.status()
 	if text := s.Reasons[0].Text + s.Reasons[0].Remedy; !strings.Contains(text, "3.4.") ||
 		!strings.Contains(text, "cluster.allowUnsafeVersion") {
-		t.Errorf("the reason does not say which version and what to do: %s", text)
+		t.Errorf("the reason does not name the version and the remedy: %s", text)
 	}
 	if n1.logHas("allowUnsafeVersion is set") == n2.logHas("allowUnsafeVersion is set") {
-		t.Error("only n1 has something to warn of")
+		t.Error("only n1 warns")
 	}
 
 	n2.stop()
@@ -169,7 +169,7 @@ func isRefusedUnlessAccepted(t *testing.T) {
 	w.verify(1, 1)
 }
 
-// runs tells whether the etcd of the host says that it is of this minor version.
+// runs reports whether the host's etcd reports this minor version.
 func (h *host) runs(version string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -12,26 +12,26 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestEachHostTellsTheOthersWhomItReaches(t *testing.T) {
+func TestEveryHostReportsWhichMembersItReaches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3})
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
 	for _, h := range w.hosts {
-		w.eventually(h.Options.Name+" knows of every host that it reaches the other two", func() bool {
+		w.eventually(h.Options.Name+" reports that every host reaches the other two", func() bool {
 			s, ok := h.status()
 			return ok && len(s.Hosts) == 3 && reaches(s.Hosts, 2)
 		})
 		if s, _ := h.status(); len(s.Health.NotAvailable) > 0 {
 			for _, a := range s.Health.NotAvailable {
-				if a.Component == "network" && a.Check != "link-speed" { // the loopback tells none
+				if a.Component == "network" && a.Check != "link-speed" { // the loopback device has none
 					t.Errorf("%s: %+v", h.Options.Name, a)
 				}
 			}
 		}
 		page, ok := h.fetch("/")
-		for _, want := range []string{">can lose 1<", "<svg", "Who reaches whom", "to " + w.hosts[0].Options.Name} {
+		for _, want := range []string{">can lose 1<", "<svg", "Connectivity", "to " + w.hosts[0].Options.Name} {
 			if !ok || !strings.Contains(page, want) {
 				t.Errorf("the status page of %s lacks %q:\n%s", h.Options.Name, want, page)
 			}
@@ -39,7 +39,7 @@ func TestEachHostTellsTheOthersWhomItReaches(t *testing.T) {
 	}
 }
 
-// reaches tells whether every host has found that both ports of that many members answer.
+// reaches reports whether every host has found that both ports of that many members answer.
 func reaches(hosts []control.HostRecord, members int) bool {
 	for _, h := range hosts {
 		if len(h.Sees) != members {

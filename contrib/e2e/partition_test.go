@@ -18,16 +18,17 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// front stands before the client URL of a host's etcd and tells one agent's connections from another's, which come from
-// the same address here. Those of each agent flow through a proxy of their own, so that an agent can be cut off alone.
+// front is a proxy before the client URL of a host's etcd. It distinguishes the connections of the agents, which all
+// come from the same address here. The connections of each agent flow through a proxy of their own, so that one agent
+// can be cut off alone.
 type front struct {
 	w        *world
 	listener net.Listener
 	running  sync.WaitGroup
-	proxies  map[*host]*testbed.Proxy // nil stands for whoever is no agent
+	proxies  map[*host]*testbed.Proxy // nil is the key for all other clients
 
 	mu   sync.Mutex
-	open map[net.Conn]bool // nil when it has closed
+	open map[net.Conn]bool // nil once it has closed
 }
 
 func newFront(of *host) *front {
@@ -63,7 +64,7 @@ func (f *front) accept() {
 	}
 }
 
-// serve joins one connection with one through the proxy of the agent that has opened it.
+// serve copies between a connection and one through the proxy of the agent that has opened it.
 func (f *front) serve(client net.Conn) {
 	defer f.drop(client)
 	server, err := net.Dial("tcp", f.proxies[f.w.opener(client)].Addr())
@@ -76,7 +77,7 @@ func (f *front) serve(client net.Conn) {
 	}
 	ended := make(chan struct{}, 2)
 	carry := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // however it ends, both end
+		_, _ = io.Copy(to, from) // both end, however one ends
 		ended <- struct{}{}
 	}
 	f.running.Go(func() { carry(server, client) })
@@ -84,7 +85,7 @@ func (f *front) serve(client net.Conn) {
 	<-ended
 }
 
-// keep notes connections to be closed at the end; false when that has come.
+// keep records connections to be closed at the end, and returns false once that has come.
 func (f *front) keep(conns ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +116,7 @@ func (f *front) close() {
 	f.running.Wait()
 }
 
-// opener gives the host whose agent has opened a connection, or nil.
+// opener returns the host whose agent has opened a connection, or nil.
 func (w *world) opener(conn net.Conn) *host {
 	socket, err := socketOf(conn.RemoteAddr().String(), conn.LocalAddr().String())
 	if err != nil {
@@ -135,7 +136,7 @@ func (w *world) opener(conn net.Conn) *host {
 	return nil
 }
 
-// socketOf gives the name that the socket of a connection has among a process's files; see proc_net_tcp(5).
+// socketOf returns the name of a connection's socket among a process's files; see proc_net_tcp(5).
 func socketOf(local, remote string) (string, error) {
 	table, err := os.Open("/proc/net/tcp")
 	if err != nil {
@@ -152,14 +153,14 @@ func socketOf(local, remote string) (string, error) {
 	return "", fmt.Errorf("no connection from %s to %s", local, remote)
 }
 
-// inTable writes an IPv4 address and port as the table has it.
+// inTable formats an IPv4 address and port as the table has it.
 func inTable(address string) string {
 	a := netip.MustParseAddrPort(address)
 	ip := a.Addr().As4()
 	return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port())
 }
 
-// cutOff holds all that this host's agent and the etcds of the other hosts say to each other.
+// cutOff blocks all traffic between this host's agent and the etcds of the other hosts.
 func (h *host) cutOff(yes bool) {
 	faults := testbed.Faults{}
 	if yes {

@@ -43,7 +43,7 @@ func asks(url string, shown tls.Certificate) (string, error) {
 	web := &http.Client{Timeout: callTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{
-			InsecureSkipVerify:   true, // an attacker does not care who answers
+			InsecureSkipVerify:   true, // an attacker does not care which server answers
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown, nil },
 		},
 	}}
@@ -56,11 +56,11 @@ func asks(url string, shown tls.Certificate) (string, error) {
 	return string(text), err
 }
 
-// The peer port takes raft messages and lists members, and etcd's authentication does not guard it.
+// The peer port accepts raft messages and lists members, and etcd's authentication does not guard it.
 func TestThePeerPortRefusesEveryCertificateButAMembers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
-	must(t, pki.Create(dir, time.Now(), "127.0.0.0/8", "n1")) // etcd takes a CA with name constraints
+	must(t, pki.Create(dir, time.Now(), "127.0.0.0/8", "n1")) // etcd accepts a CA with name constraints
 	authority, err := pki.Open(dir, time.Now())
 	must(t, err)
 	w, _ := certified(t, authority, worldOptions{hosts: 1, voters: 1})
@@ -83,13 +83,13 @@ func TestThePeerPortRefusesEveryCertificateButAMembers(t *testing.T) {
 		"quorumd's": client, "a user's of etcd": alice, "etcd's for clients": load("server"),
 	} {
 		if text, err := asks(members, shown); err == nil {
-			t.Errorf("the peer port answers who shows %s certificate: %q", who, text)
+			t.Errorf("the peer port answers a client with %s certificate: %q", who, text)
 		}
 		if _, err := asks(n1.Options.ClientURL+"/version", shown); err != nil {
 			t.Errorf("the client port refuses %s certificate: %v", who, err)
 		}
 	}
 	if _, err := asks(n1.Options.ClientURL+"/version", load("peer")); err == nil {
-		t.Error("the client port answers who shows a member's certificate, as the user of that name")
+		t.Error("the client port answers a client with a member's certificate, as the user of that name")
 	}
 }

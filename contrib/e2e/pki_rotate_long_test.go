@@ -7,7 +7,7 @@ package e2e
 
 import "testing"
 
-func TestFiveVotersChangeToAnotherAuthorityUnderWrites(t *testing.T) {
+func TestFiveVotersRotateTheCAUnderWrites(t *testing.T) {
 	t.Parallel()
 	rotates(t, 5)
 }

@@ -21,16 +21,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rotation is a cluster that changes to another authority under writes.
+// rotation is a cluster that changes to another CA under writes.
 type rotation struct {
 	*world
-	dir     string // of the authority
-	peers   bool   // the CA of the peers alone changes
+	dir     string // of quorumctl pki
+	peers   bool   // whether only the CA of the peers changes
 	load    *testbed.WriteLoad
-	refused int // connections with a certificate that a look made in order to see them refused
+	refused int // connections whose certificate was refused, as the checks intend
 }
 
-// open gives the authority as it is now.
+// open returns the PKI directory as it is now.
 func (r *rotation) open() *pki.Directory {
 	r.t.Helper()
 	a, err := pki.Open(r.dir, time.Now())
@@ -38,7 +38,7 @@ func (r *rotation) open() *pki.Directory {
 	return a
 }
 
-// look looks at every member, by way of the first, and counts the client ports that refused a certificate. Peer ports
+// look checks every member, through the first, and returns how many client ports refused a certificate. Peer ports
 // refuse agents, too: see complaints.
 func (r *rotation) look() (refused int) {
 	r.t.Helper()
@@ -61,15 +61,15 @@ func (r *rotation) look() (refused int) {
 	return refused
 }
 
-// types has a person on the authority's machine take the next step.
+// types takes the next step, as an operator does on the machine with the CA.
 func (r *rotation) types() ended {
 	r.t.Helper()
-	r.refused += 2 * r.look() // the command sees the same ports once more
+	r.refused += 2 * r.look() // the command checks the same ports once more
 	return me().runsCtl(r.t, "pki", "rotate", "next", "--dir", r.dir, "--peers",
 		address(r.hosts[0].Options.PeerURL), "-o", "json")
 }
 
-// early tries to take a step for which something is missing.
+// early tries a step for which something is missing.
 func (r *rotation) early(says string) {
 	r.t.Helper()
 	if done := r.types(); done.code != 78 || !strings.Contains(done.said, says) {
@@ -87,7 +87,7 @@ func (r *rotation) next() (s pki.Rotation) {
 	return s
 }
 
-// trust puts a file of authorities on hosts.
+// trust installs a CA bundle on hosts.
 func (r *rotation) trust(file string, hosts ...*host) {
 	r.t.Helper()
 	for _, h := range hosts {
@@ -97,14 +97,14 @@ func (r *rotation) trust(file string, hosts ...*host) {
 	}
 }
 
-// restart has every etcd restarted, one after another, by a rollout.
+// restart restarts every etcd, one after another, by a rollout.
 func (r *rotation) restart(reason string) {
 	r.t.Helper()
 	before := map[*host]int{}
 	for _, h := range r.hosts {
 		before[h] = h.etcdPID()
 	}
-	r.eventually("all hosts are known with their members", func() bool { // a rollout passes over the others
+	r.eventually("all hosts report their members", func() bool { // a rollout skips hosts without a known member
 		listed := r.hosts[0].now().Hosts
 		return len(listed) == len(r.hosts) &&
 			!slices.ContainsFunc(listed, func(h control.HostRecord) bool { return h.MemberID == "" })
@@ -127,8 +127,8 @@ func (r *rotation) restart(reason string) {
 	r.everyPair()
 }
 
-// everyPair has every host dial the peer port and the client port of every host, with the certificate that is for that
-// port and whom it trusts there.
+// everyPair connects every host to the peer port and the client port of every host, with the certificate for that port
+// and the CAs that it trusts there.
 func (r *rotation) everyPair() {
 	r.t.Helper()
 	for _, from := range r.hosts {
@@ -154,7 +154,7 @@ func (r *rotation) everyPair() {
 	}
 }
 
-// dials returns a client that shows a certificate as etcd does: of whichever CA it is.
+// dials returns a client that shows a certificate as etcd does, whichever CA it is from.
 func dials(t *testing.T, files testbed.CertFiles) *http.Client {
 	t.Helper()
 	config, err := files.ClientConfig()
@@ -167,9 +167,9 @@ func dials(t *testing.T, files testbed.CertFiles) *http.Client {
 	}
 }
 
-// complaints returns the lines of all etcds about a certificate, but those of who was refused at a peer port: an agent
-// is, with the certificate of a client, as often as it looks whether the port is there. A member that is refused by
-// another complains of it itself.
+// complaints returns the lines of all etcds about a certificate, except those about clients that a peer port refused:
+// an agent is refused there, with its client certificate, whenever it checks the port. A member that another one
+// refuses complains itself.
 func (r *rotation) complaints() (all []string) {
 	r.t.Helper()
 	for _, h := range r.hosts {
@@ -188,8 +188,8 @@ func (r *rotation) complaints() (all []string) {
 	return all
 }
 
-// begins starts a cluster of that many voters with the certificates of the directory, and writes to it. The function
-// installs a bundle on a host.
+// begins starts a cluster of that many voters with the certificates of the directory, and writes to it. The returned
+// function installs a bundle on a host.
 func (r *rotation) begins(voters int) (install func(host, bundle string)) {
 	r.world, install = certified(r.t, r.open(), worldOptions{hosts: voters, voters: voters})
 	r.start()
@@ -209,7 +209,7 @@ func (r *rotation) begins(voters int) (install func(host, bundle string)) {
 	return install
 }
 
-// rotates changes a cluster of that many voters to another authority.
+// rotates changes a cluster of that many voters to another CA.
 func rotates(t *testing.T, voters int) {
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki")}
 	must(t, pki.Create(r.dir, time.Now()))
@@ -220,7 +220,7 @@ func rotates(t *testing.T, voters int) {
 	both := filepath.Join(r.dir, "trust-both.tar")
 	r.early("does not trust the new CA")
 	r.trust(both, r.hosts...)
-	r.early("does not trust the new CA") // no etcd has read it
+	r.early("does not trust the new CA") // no etcd has loaded it
 	r.restart("trust both CAs")
 	s := r.next()
 	if s.Step != 2 || len(s.Bundles) != voters {
@@ -249,7 +249,8 @@ func rotates(t *testing.T, voters int) {
 	r.ended(settled, both, install)
 }
 
-// ended looks at a cluster that has changed to the other authority: nothing was refused meanwhile but what was to be.
+// ended checks a cluster that has changed to the other CA: no connection was refused meanwhile except those that had to
+// be.
 func (r *rotation) ended(settled int, both string, install func(host, bundle string)) {
 	r.t.Helper()
 	report := r.load.Stop()
@@ -274,14 +275,14 @@ func (r *rotation) ended(settled int, both string, install func(host, bundle str
 	r.verify(len(r.hosts), 0)
 }
 
-func TestThreeVotersChangeToAnotherAuthorityUnderWrites(t *testing.T) {
+func TestThreeVotersRotateTheCAUnderWrites(t *testing.T) {
 	t.Parallel()
 	rotates(t, 3)
 }
 
-// tells has etcd of a host read another file of CAs for its peers, as the page says: in the configuration, for when it
-// joins again, and in what its unit starts with.
-func (r *rotation) tells(h *host, peers string) {
+// setPeerCA configures another CA file for the peers of a host, as the page says: in the configuration, for when it
+// joins again, and in the environment of its unit.
+func (r *rotation) setPeerCA(h *host, peers string) {
 	r.t.Helper()
 	h.stop()
 	h.configure(map[string]string{"etcd.tls": etcdTLS(filepath.Dir(h.files.CA), peers)})
@@ -299,13 +300,13 @@ func (r *rotation) tells(h *host, peers string) {
 	r.start(h)
 }
 
-// A cluster whose two ports trust one CA is open to the agent's certificate at the peer port. It gets a CA for its
-// peers, turns round half-way, and goes on to the end, under writes.
-func TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites(t *testing.T) {
+// In a cluster whose two ports trust one CA, the agent's certificate opens the peer port, too. The cluster gets a CA
+// for its peers, turns back half-way, and completes the change, under writes.
+func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	t.Parallel()
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki"), peers: true}
 	must(t, pki.Create(r.dir, time.Now()))
-	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as it was made before there was one
+	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as if it was made before there was a peer CA
 		must(t, os.Remove(filepath.Join(r.dir, name)))
 	}
 	install := r.begins(3)
@@ -317,14 +318,14 @@ func TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites(t *testing.T) {
 		return err == nil
 	}
 	if !opens(r.hosts[0]) {
-		t.Error("one CA for both ports does not let the agent's certificate in, so this test shows nothing")
+		t.Error("one CA for both ports refuses the agent's certificate, so this test proves nothing")
 	}
 	settled := len(r.complaints())
 	must(t, r.open().Begin(true, time.Now()))
 	both := filepath.Join(r.dir, "trust-both.tar")
 	r.trust(both, r.hosts...)
 	for _, h := range r.hosts {
-		r.tells(h, filepath.Join(filepath.Dir(h.files.CA), "peer-ca.crt"))
+		r.setPeerCA(h, filepath.Join(filepath.Dir(h.files.CA), "peer-ca.crt"))
 	}
 	r.early("does not trust the new CA")
 	r.restart("trust both CAs")
@@ -356,7 +357,7 @@ func TestThreeVotersWithOneCAGetOneForTheirPeersUnderWrites(t *testing.T) {
 	}
 	for _, h := range r.hosts {
 		if opens(h) {
-			t.Errorf("the peer port of %s lets the agent's certificate in", h.Options.Name)
+			t.Errorf("the peer port of %s accepts the agent's certificate", h.Options.Name)
 		}
 	}
 	r.ended(settled, both, install)

@@ -22,14 +22,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// etcdTLS is the section of a configuration, with the files of that directory and that file of CAs for the peers.
+// etcdTLS is the section etcd.tls of a configuration, with the files of that directory and that CA file for the peers.
 func etcdTLS(dir, peers string) string {
 	return fmt.Sprintf("{ca: %[1]s/ca.crt, cert: %[1]s/server.crt, key: %[1]s/server.key, peerCA: %[2]s, "+
 		"peerCert: %[1]s/peer.crt, peerKey: %[1]s/peer.key}", dir, peers)
 }
 
-// certified is a world in which all certificates are of quorumctl pki, and etcd's variables follow from etcd.tls. The
-// function installs a bundle on a host.
+// certified makes a world in which all certificates are from quorumctl pki, and etcd's variables follow from etcd.tls.
+// The returned function installs a bundle on a host.
 func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, func(host, bundle string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, 
 	return w, install
 }
 
-// shows gives the end of the certificate that etcd shows to who connects now.
+// shows returns the end of the certificate that etcd shows to new connections.
 func (h *host) shows(files testbed.CertFiles) (time.Time, error) {
 	config, err := files.ClientConfig()
 	if err != nil {
@@ -100,7 +100,7 @@ func (h *host) shows(files testbed.CertFiles) (time.Time, error) {
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].NotAfter, nil
 }
 
-func TestThreeHostsFormAClusterWithCertificatesOfPKIAndTakeUpNewOnesUnderWrites(t *testing.T) {
+func TestThreeHostsFormAClusterWithPKICertificatesAndReloadNewOnesUnderWrites(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	if err := pki.Create(dir, time.Now()); err != nil {
@@ -142,7 +142,7 @@ func TestThreeHostsFormAClusterWithCertificatesOfPKIAndTakeUpNewOnesUnderWrites(
 			return err == nil && now.After(before)
 		})
 		acked := load.Report().Acked
-		w.eventually("writes go on", func() bool { return load.Report().Acked > acked+50 })
+		w.eventually("writes continue", func() bool { return load.Report().Acked > acked+50 })
 		untouched("its certificates were renewed")
 	}
 	report := load.Stop()
@@ -151,7 +151,7 @@ func TestThreeHostsFormAClusterWithCertificatesOfPKIAndTakeUpNewOnesUnderWrites(
 	}
 	t.Logf("%d writes, longest gap %s", report.Acked, report.LongestGap)
 	for _, h := range w.hosts {
-		w.eventually("its agent goes on", func() bool { return h.waitsFor(policy.AtRest) })
+		w.eventually("its agent runs", func() bool { return h.waitsFor(policy.AtRest) })
 	}
 	stranger, err := testbed.NewCA(t.TempDir())
 	if err != nil {
@@ -174,6 +174,6 @@ func TestThreeHostsFormAClusterWithCertificatesOfPKIAndTakeUpNewOnesUnderWrites(
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	if _, err := foreign.Get(ctx, "x"); err == nil {
-		t.Error("a client with another authority's certificate was let in")
+		t.Error("a client with another CA's certificate was accepted")
 	}
 }

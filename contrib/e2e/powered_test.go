@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// powered puts the disk of a host's etcd, the one of its log where that lies apart, and the one of its agent's own
-// files on file systems that remember what is not synced. They are several, as in production: a sync of one makes
-// nothing durable on another.
+// powered puts the disks of a host on file systems that remember unsynced writes: that of etcd's data, that of its log
+// if it is separate, and that of the agent's own files. They are several, as in production: a sync of one makes nothing
+// durable on another.
 func (h *host) powered() {
 	h.w.t.Helper()
 	for _, name := range []string{"disk", "wal", "state"} {
@@ -24,7 +24,7 @@ func (h *host) powered() {
 	}
 }
 
-// logApart has a host's etcd write its log on a disk of its own.
+// logApart puts the log of a host's etcd on a disk of its own.
 func logApart(o *testbed.HostOptions) { o.Set["etcd.walDir"] = filepath.Join(o.Dir, "wal", "etcd") }
 
 // syncDisks makes the names on a host's disks durable.
@@ -37,7 +37,7 @@ func (h *host) syncDisks() {
 	}
 }
 
-// cutPower takes away what was not synced of a host on which nothing runs any more, and what a boot forgets.
+// cutPower discards all unsynced writes of a host on which nothing runs any more, and the files that a boot discards.
 func (h *host) cutPower() {
 	h.w.t.Helper()
 	for _, m := range h.disks {

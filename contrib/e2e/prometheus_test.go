@@ -22,16 +22,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// prometheusBinary is the real one, as Debian has it.
+// prometheusBinary is the real one, as Debian packages it.
 const prometheusBinary = "../../.cache/prometheus/usr/bin/prometheus"
 
-// etcdMixin is etcd's own rules, as its repository makes them.
+// etcdMixin is etcd's own rules, as its repository generates them.
 const etcdMixin = "../../.cache/prometheus/etcd-mixin.json"
 
-// hurryEtcd makes etcd's rules wait, and look back, for seconds in place of minutes. A rate needs some scrapes.
+// hurryEtcd turns the minutes that etcd's rules wait and look back into seconds. A rate needs several scrapes.
 func hurryEtcd(t *testing.T, rules string) string {
 	t.Helper()
-	const least, most = 3 * time.Second, 5 * time.Second // of a wait
+	const least, most = 3 * time.Second, 5 * time.Second // the range of a wait
 	shortened := func(text string) time.Duration {
 		long, err := time.ParseDuration(text)
 		if err != nil {
@@ -51,7 +51,7 @@ func hurryEtcd(t *testing.T, rules string) string {
 	})
 }
 
-// hurry makes the rules wait for seconds in place of minutes: what waits longer still does.
+// hurry turns the minutes that the rules wait into seconds, and keeps their order.
 func hurry(rules string) string {
 	for minutes, seconds := range map[int]int{1: 2, 5: 5, 15: 12, 30: 20} {
 		rules = strings.ReplaceAll(rules, fmt.Sprintf("for: %dm\n", minutes), fmt.Sprintf("for: %ds\n", seconds))
@@ -59,8 +59,8 @@ func hurry(rules string) string {
 	return regexp.MustCompile(`(quorumd_voter_(?:dead|sick)_seconds\)) > 60`).ReplaceAllString(rules, "$1 > 5")
 }
 
-// observed is a world with a Prometheus that scrapes its agents and its etcds and has our rules, hurried, and with an
-// Alertmanager that has our configuration.
+// observed is a world with a Prometheus that scrapes its agents and its etcds with our rules, shortened, and an
+// Alertmanager with our configuration.
 type observed struct {
 	*world
 	url   string
@@ -83,9 +83,9 @@ func newObserved(t *testing.T, w *world) *observed {
 		agents = append(agents, fmt.Sprintf("%q", h.Options.Metrics))
 		members = append(members, fmt.Sprintf("%q", address(h.Options.ClientURL)))
 	}
-	members = members[:3] // the voters; a target that is no member yet would be down
+	members = members[:3] // the voters: a target that is not a member yet would be down
 	pager := newPager(t)
-	// The rules keep the label job alone, so the label that both jobs share is made of it.
+	// The rules keep only the label job, so the label that both jobs share is derived from it.
 	config := fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
 rule_files: [%s, %s]
 alerting:
@@ -133,7 +133,7 @@ func runBinary(t *testing.T, path string, args ...string) {
 	})
 }
 
-// ask has a query answered, at this moment, and gives the labels of what is found.
+// ask evaluates a query now, and returns the labels of the results.
 func (o *observed) ask(query string) []map[string]string {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), callTimeout)
@@ -145,7 +145,7 @@ func (o *observed) ask(query string) []map[string]string {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil // not up yet, or busy: it is asked again
+		return nil // not up yet, or busy: the caller asks again
 	}
 	defer answer.Body.Close()
 	var found struct {
@@ -167,7 +167,7 @@ func (o *observed) ask(query string) []map[string]string {
 	return list
 }
 
-// shows has every query of the dashboard answered, and each must show something.
+// shows evaluates every query of the dashboard, and each must return something.
 func (o *observed) shows() {
 	o.t.Helper()
 	text, err := os.ReadFile("../grafana/quorumd.json")
@@ -198,7 +198,7 @@ func (o *observed) shows() {
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
 			if strings.Contains(target.Expr, "_interval_seconds") || strings.HasPrefix(p.Title, "Age of the newest") ||
-				strings.HasPrefix(p.Title, "Age of the last restore") { // empty where no snapshots are configured
+				strings.HasPrefix(p.Title, "Age of the last restore") { // empty unless snapshots are configured
 				continue
 			}
 			look(p.Title, target.Expr)

@@ -36,15 +36,15 @@ const (
 	gapLimit = 100 * time.Millisecond
 	// joinBound is how long a join may take that copies the database.
 	joinBound = 3 * time.Minute
-	// memoryDisk is where the joining hosts' disks lie, and memoryNeed how many bytes of it they take.
+	// memoryDisk is where the disks of the joining hosts are, and memoryNeed how many bytes they need there.
 	memoryDisk = "/dev/shm"
 	memoryNeed = 4 << 30
 )
 
-// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes as a program does that tries until etcd accepts
-// it, so that it is known what there is to see. A bystander, an etcd of its own on the voter's disk, is written to all
-// the time: its gaps are the machine's. The joining hosts' disks are in memory: on one disk with the voter's, the
-// copying would slow the voter's writes down, which it does not where each host has a disk of its own.
+// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes eagerly, as a program does that retries until
+// etcd accepts it, to prove that such a gap can be seen. A bystander, a separate etcd on the voter's disk, is written
+// to all the time: its gaps are caused by the machine. The disks of the joining hosts are in memory: on the voter's
+// disk the copy would slow the voter's writes down, which does not happen if each host has its own disk.
 func TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) { promotedWithoutAGap(t, version) })
@@ -67,7 +67,7 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	n1.fill()
 	bystander := startLoad(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{Version: version}).Endpoints()[0])
 
-	n1.stop() // its etcd goes on; what follows is no business of quorumd
+	n1.stop() // its etcd runs on; the rest does not involve quorumd
 	eager, gap := n1.promoteEagerly(version)
 	if allowed := eager.allowed(bystander); gap <= allowed {
 		t.Errorf("eager promotion cost only %v, and %v are the machine's: this run could not have shown the harm", gap,
@@ -78,7 +78,7 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	load := startLoad(t, n1.Options.ClientURL)
 	joins := n1.watchJoins()
 	w.start(w.hosts[1:]...)
-	w.within(2*joinBound, "3 voters stand", func() bool { return w.has(3, 0) && w.absent(w.keys().Op()) })
+	w.within(2*joinBound, "there are 3 voters", func() bool { return w.has(3, 0) && w.absent(w.keys().Op()) })
 	spans := joins(2)
 	report := load.Stop()
 	w.verify(3, 0)
@@ -103,7 +103,7 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	}
 }
 
-// inMemory gives a directory in memory.
+// inMemory returns a directory in memory.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	var s unix.Statfs_t
@@ -172,7 +172,7 @@ func startLoad(t *testing.T, url string) *testbed.WriteLoad {
 	return load
 }
 
-// span is a time during which the writes are watched.
+// span is a time in which the writes are watched.
 type span struct{ from, to time.Time }
 
 // wait waits for its end.
@@ -181,7 +181,7 @@ func (s span) wait(w *world) {
 	w.within(time.Until(s.to)+bound, "the time is over", func() bool { return time.Now().After(s.to) })
 }
 
-// longestGap gives the longest time in a span during which no write was acknowledged.
+// longestGap returns the longest time in a span without an acknowledged write.
 func (s span) longestGap(r testbed.LoadReport) time.Duration { return r.GapWithin(s.from, s.to) }
 
 // allowed is how long a gap in this span may be on this machine.
@@ -189,8 +189,8 @@ func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {
 	return max(gapLimit, s.longestGap(bystander.Report())*3/2)
 }
 
-// watchJoins notes when operations begin and end. The function that it gives waits until n have, and for a while after
-// the last of them.
+// watchJoins records when operations begin and end. The returned function waits until n of them have ended, and a while
+// longer.
 func (h *host) watchJoins() func(n int) []span {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.w.t.Cleanup(cancel)
@@ -224,8 +224,8 @@ func (h *host) watchJoins() func(n int) []span {
 	}
 }
 
-// promoteEagerly adds a member and promotes it as soon as etcd accepts that, under load. It gives the time that this
-// took and the longest gap in the writes, and removes the member.
+// promoteEagerly adds a member and promotes it as soon as etcd accepts that, under load. It returns how long that took
+// and the longest gap in the writes, and removes the member.
 func (h *host) promoteEagerly(version string) (span, time.Duration) {
 	t := h.w.t
 	t.Helper()

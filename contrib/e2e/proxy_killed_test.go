@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// proxyHosts is so many hosts without a voter, each with a forwarder of its own: what one process may have open
-	// is less on some machines than 10,000 connections take.
+	// proxyHosts is the number of hosts without a voter, each with its own proxy. One process cannot have 10,000
+	// connections open on some machines.
 	proxyHosts = 2
 	busyLinks  = 1000
 	quietLinks = 10_000
@@ -27,9 +27,9 @@ const (
 	kills      = 4
 )
 
-// TestOnlyConnectionsToAVoterThatIsKilledBreak has real etcds behind the forwarders, and clients that keep their
-// connections: those with traffic ask one question after the other.
-func TestOnlyConnectionsToAVoterThatIsKilledBreak(t *testing.T) {
+// TestOnlyConnectionsToAKilledVoterBreak has real etcds behind the proxies, and clients that keep their connections:
+// those with traffic send one request after the other.
+func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 	t.Parallel()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{})
 	var list proxy.List
@@ -83,7 +83,7 @@ func TestOnlyConnectionsToAVoterThatIsKilledBreak(t *testing.T) {
 		reopened += mine
 		t.Logf("%s killed: %d connections to it broke, %d others did", victim.Options.Name, mine, broken)
 		if mine < (busyLinks+quietLinks)/10 {
-			t.Errorf("only %d connections went to %s: this shows nothing", mine, victim.Options.Name)
+			t.Errorf("only %d connections went to %s: this proves nothing", mine, victim.Options.Name)
 		}
 		must(t, victim.Restart(context.WithoutCancel(t.Context())))
 		ctx, cancel = context.WithTimeout(t.Context(), bound)
@@ -94,10 +94,10 @@ func TestOnlyConnectionsToAVoterThatIsKilledBreak(t *testing.T) {
 	for _, p := range clients {
 		answers += p.answers.Load()
 	}
-	t.Logf("%d connections made anew, %d answers over those that stand", reopened, answers)
+	t.Logf("%d connections reopened, %d answers over those that stayed", reopened, answers)
 }
 
-// connectAll connects those clients that are to be, many at a time.
+// connectAll connects the selected clients, many at a time.
 func connectAll(t *testing.T, clients []*proxyClient, proxies []string, which func(i int) bool) {
 	t.Helper()
 	var group errgroup.Group

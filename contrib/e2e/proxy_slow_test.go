@@ -18,10 +18,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell has nothing but the disk of a follower change: its etcd
-// runs on, votes and answers. The probe of its own agent finds the disk slow, the agent of another host tells that
-// host's forwarder, which runs as a process of its own.
-func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) {
+// TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers changes nothing but the disk of a follower: its etcd runs
+// on, votes and answers. The probe of its own agent finds the disk slow, and the agent of another host tells the proxy
+// of that host, which runs as a process of its own.
+func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
 	listen := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
@@ -42,10 +42,10 @@ func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) 
 	n1, n3 := w.hosts[0], w.hosts[2]
 	w.start()
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.rolesAgree()
 	w.lead(n1)
-	w.eventually("n3 is well", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
+	w.eventually("n3 is healthy", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
 	w.eventually("n1 lists three voters", func() bool { return w.listed(n1, 3) })
 	said := proxyProcess(t, n1.ConfigPath(), listen)
 
@@ -55,16 +55,16 @@ func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) 
 	began := time.Now()
 	w.eventually("the probe finds n3's disk slow", func() bool { return n3.finds("SLOW", "DISK_FSYNC_SLOW") })
 	w.eventually("n1 lists it as SLOW, and the others alone to use", func() bool {
-		voters := n1.told()
+		voters := n1.listedVoters()
 		return len(voters) == 3 && !slices.ContainsFunc(voters, func(v proxy.Voter) bool {
 			return v.Use == (v.Name == "n3") || v.Name == "n3" && v.Why != "is SLOW"
 		})
 	})
 	listed := time.Since(began)
-	w.eventually("the forwarder says so", func() bool {
+	w.eventually("the proxy reports it", func() bool {
 		return strings.Contains(said.String(), "n3 is not used: it is SLOW")
 	})
-	for range 9 { // it has the fewest connections: by their number they would go there
+	for range 9 { // it has the fewest connections, so by their number they would go there
 		if got := w.connected(listen); got.member == id {
 			t.Error("a new client goes to the voter that is SLOW")
 		}
@@ -75,7 +75,7 @@ func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) 
 			t.Error("a client that has left goes there again")
 		}
 	}
-	t.Logf("%.1f s after each write to n3's disk took %v longer, n3 was listed as SLOW; after %.1f s nobody was there",
+	t.Logf("%.1f s after each write to n3's disk took %v longer, n3 was listed as SLOW; after %.1f s it had none",
 		listed.Seconds(), slowFsync, time.Since(began).Seconds())
 	for _, p := range slices.Concat(mine, others) {
 		if p.ended() || !p.asks() {
@@ -83,14 +83,14 @@ func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) 
 		}
 	}
 	if !w.isVoter(n3) || n3.etcdPID() != pid || memberID(t, address(n3.Options.ClientURL)) != id || !n3.writes() {
-		t.Error("n3's etcd has not stayed as it was: this shows something else")
+		t.Error("n3's etcd did not stay as it was: this proves something else")
 	}
 
 	clearRules(t, disk)
 	began = time.Now()
 	w.eventually("n1 lists n3 to use again", func() bool { return w.listed(n1, 3) })
 	w.eventually("new clients go to n3 again", func() bool { return w.connected(listen).member == id })
-	t.Logf("%.1f s after n3's disk was well, new clients went there", time.Since(began).Seconds())
+	t.Logf("%.1f s after n3's disk had recovered, new clients went there", time.Since(began).Seconds())
 	if s, ok := n3.status(); !ok || s.Health.State == "SLOW" || s.Health.State == "UNKNOWN" {
 		t.Errorf("n3 is %s meanwhile", s.Health.State)
 	}
@@ -101,7 +101,7 @@ func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) 
 	}
 }
 
-// connected is a new client, whose connection lasts as long as the test, or its voter.
+// connected returns a new client, whose connection lasts as long as the test, or its voter.
 func (w *world) connected(listen string) *proxyClient {
 	w.t.Helper()
 	p, err := connectThrough(listen, false)
@@ -110,7 +110,7 @@ func (w *world) connected(listen string) *proxyClient {
 	return p
 }
 
-// through connects clients until so many are at this member, and gives those, and the others.
+// through connects clients until that many are at this member, and returns those, and the others.
 func (w *world) through(listen, member string, n int) (mine, others []*proxyClient) {
 	w.t.Helper()
 	w.eventually("so many clients are at that voter", func() bool {
@@ -124,8 +124,8 @@ func (w *world) through(listen, member string, n int) (mine, others []*proxyClie
 	return mine, others
 }
 
-// told gives what the host's agent tells its forwarder.
-func (h *host) told() []proxy.Voter {
+// listedVoters returns the voters that the host's agent lists for its proxy.
+func (h *host) listedVoters() []proxy.Voter {
 	h.w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", proxy.FileName))
 	must(h.w.t, err)

@@ -30,9 +30,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent has an agent tell, and a forwarder that runs
-// as a process of its own.
-func TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent(t *testing.T) {
+// TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent has an agent that writes the list, and a proxy that
+// runs as a process of its own.
+func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T) {
 	t.Parallel()
 	listen := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
@@ -44,9 +44,9 @@ func TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent(t *tes
 	said := proxyProcess(t, n1.ConfigPath(), listen) // before there is an etcd, or an agent
 	w.start(w.hosts...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.rolesAgree()
-	w.eventually("the forwarder knows three voters", func() bool {
+	w.eventually("the proxy reports three voters", func() bool {
 		return strings.Contains(said.String(), "n3") && w.listed(n1, 3)
 	})
 
@@ -62,7 +62,7 @@ func TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent(t *tes
 			others = append(others, p)
 		}
 	}
-	n2.ask(control.WorkMaintenance)
+	n2.requestWork(control.WorkMaintenance)
 	w.eventually("n2 may be touched", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 	for _, p := range mine {
 		w.eventually("its connections to have left it", p.ended)
@@ -81,7 +81,7 @@ func TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent(t *tes
 		t.Error("without the agent a client goes to a voter that is down")
 	}
 	w.start(n1)
-	n2.over()
+	n2.endMaintenance()
 	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
 	w.eventually("n2 serves clients again", func() bool {
 		p, err := connectThrough(listen, false)
@@ -93,7 +93,7 @@ func TestClientsLeaveAVoterThatIsTakenDownAndTheForwarderOutlivesTheAgent(t *tes
 	})
 }
 
-// listed tells whether a host's agent lists so many voters for its forwarder, all of them to use.
+// listed reports whether a host's agent lists that many voters for its proxy, all of them to use.
 func (w *world) listed(h *host, voters int) bool {
 	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", proxy.FileName))
 	if err != nil {
@@ -120,7 +120,7 @@ func startProxy(t *testing.T, list proxy.List, endpoints []string) (address stri
 	return address
 }
 
-// proxyProcess starts quorumd proxy, and gives what it says.
+// proxyProcess starts quorumd proxy, and returns its output.
 func proxyProcess(t *testing.T, config, address string) *said {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "proxy", config)
@@ -130,10 +130,10 @@ func proxyProcess(t *testing.T, config, address string) *said {
 	t.Cleanup(func() {
 		must(t, command.Process.Signal(syscall.SIGTERM))
 		if err := command.Wait(); err != nil || t.Failed() {
-			t.Errorf("the forwarder has ended with %v, and said\n%s", err, said)
+			t.Errorf("the proxy has ended with %v; its output:\n%s", err, said)
 		}
 	})
-	testbed.Eventually(t, bound, "the forwarder to answer", func() bool {
+	testbed.Eventually(t, bound, "the proxy to answer", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
@@ -143,7 +143,7 @@ func proxyProcess(t *testing.T, config, address string) *said {
 	return said
 }
 
-// said is what a process has said so far.
+// said is the output of a process so far.
 type said struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -153,12 +153,12 @@ func (s *said) Write(b []byte) (int, error) { s.mu.Lock(); defer s.mu.Unlock(); 
 
 func (s *said) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.text.String() }
 
-// proxyClient is a connection to some voter through a forwarder, which is never made anew.
+// proxyClient is a connection to some voter through a proxy, which is never reopened.
 type proxyClient struct {
 	conn    *net.TCPConn
 	reader  *bufio.Reader
 	busy    bool
-	member  string // that answers over it
+	member  string // the member that answers over it
 	answers atomic.Int64
 	failed  atomic.Pointer[error]
 	stop    chan struct{}
@@ -184,7 +184,7 @@ func connectThrough(address string, busy bool) (*proxyClient, error) {
 	return p, nil
 }
 
-// whoAnswers asks the etcd at the other end who it is.
+// whoAnswers asks the etcd at the other end for its ID.
 func (p *proxyClient) whoAnswers() (string, error) {
 	var answer struct {
 		Header struct {
@@ -193,12 +193,12 @@ func (p *proxyClient) whoAnswers() (string, error) {
 	}
 	err := p.ask("POST /v3/maintenance/status", "{}", &answer)
 	if err == nil && answer.Header.Member == "" {
-		err = errors.New("it does not say who it is")
+		err = errors.New("the answer has no member ID")
 	}
 	return answer.Header.Member, err
 }
 
-// ask sends a question over this very connection.
+// ask sends a request over this very connection.
 func (p *proxyClient) ask(line, body string, into any) error {
 	if err := p.conn.SetDeadline(time.Now().Add(bound)); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (p *proxyClient) ask(line, body string, into any) error {
 	return err
 }
 
-// talk asks once a second, until the connection breaks.
+// talk sends a request once a second, until the connection breaks.
 func (p *proxyClient) talk() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -240,7 +240,7 @@ func (p *proxyClient) talk() {
 	}
 }
 
-// asks tells whether an idle connection still carries a question and its answer.
+// asks reports whether an idle connection still carries a request and its answer.
 func (p *proxyClient) asks() bool {
 	if err := p.ask("GET /version", "", nil); err != nil {
 		p.failed.Store(&err)
@@ -250,13 +250,13 @@ func (p *proxyClient) asks() bool {
 	return true
 }
 
-// ended tells whether the connection has broken, without sending anything over it.
+// ended reports whether the connection has broken, without sending anything over it.
 func (p *proxyClient) ended() bool {
 	if p.failed.Load() != nil {
 		return true
 	}
 	if p.busy {
-		return false // the one that talks says so
+		return false // talk reports a break itself
 	}
 	raw, err := p.conn.SyscallConn()
 	if err != nil {
@@ -287,7 +287,7 @@ func (p *proxyClient) close() {
 	})
 }
 
-// memberID asks an etcd for its ID without a forwarder.
+// memberID asks an etcd for its ID without a proxy.
 func memberID(t *testing.T, address string) string {
 	t.Helper()
 	p, err := connectThrough(address, false)

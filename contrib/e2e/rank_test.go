@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// TestEveryHostGivesTheSamePlacesInTheLine has three spares wait for a place, and asks each host of each.
-func TestEveryHostGivesTheSamePlacesInTheLine(t *testing.T) {
+// TestEveryHostReportsTheSameJoinQueue has three spares wait for a place, and asks every host about each of them.
+func TestEveryHostReportsTheSameJoinQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, voters: 1, set: quickTimes()})
 	w.start()
 	w.bootstrap()
 	ranks := func(by *host) (all string) {
 		for _, h := range w.hosts[1:] {
-			told := me().ctl(by, "explain", h.Options.Name).said
-			for line := range strings.Lines(told) {
+			explained := me().ctl(by, "explain", h.Options.Name).said
+			for line := range strings.Lines(explained) {
 				if strings.HasPrefix(line, "It ") {
 					all += h.Options.Name + ": " + line
 				}
@@ -26,7 +26,7 @@ func TestEveryHostGivesTheSamePlacesInTheLine(t *testing.T) {
 		return all
 	}
 	const first, second, third = "It goes first when", "It is number 2 in the line", "It is number 3 in the line"
-	w.eventually("all give the same three places", func() bool {
+	w.eventually("all report the same three positions", func() bool {
 		want := ranks(w.hosts[0])
 		for _, place := range []string{first, second, third} {
 			if strings.Count(want, place) != 1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// rebootAgent asks the host's quorumd as a reboot agent does, and gives the status and the body of the answer.
+// rebootAgent asks the host's quorumd as a reboot agent does, and returns the status and the body of the answer.
 func (h *host) rebootAgent(path string) (int, string) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
@@ -39,12 +39,12 @@ func (h *host) rebootAgent(path string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-func TestRebootAgentsOfAllHostsAreServedOneByOneAndTheHooksRun(t *testing.T) {
+func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 	t.Parallel()
 	w := edged(t)
 	load := w.load()
 	turns := make(chan *host, 3)
-	for _, h := range w.hosts { // all in the same moment
+	for _, h := range w.hosts { // all at the same moment
 		go func() {
 			if status, text := h.rebootAgent("/v1/pre-reboot"); status != http.StatusOK {
 				t.Errorf("%s may not reboot: %d %s", h.Options.Name, status, text)
@@ -62,16 +62,15 @@ func TestRebootAgentsOfAllHostsAreServedOneByOneAndTheHooksRun(t *testing.T) {
 		}
 		if want := fmt.Sprintf("before reboot of %s by fleetlock: %s\n", h.Options.Name,
 			h.Options.Name); h.hooked() != want {
-			t.Errorf("turn %d: the hooks wrote %q", n, h.hooked())
+			t.Errorf("reboot %d: the hooks wrote %q", n, h.hooked())
 		}
-		// Here the machine would reboot. This one does not, which is for the agent the same as a reboot that was called
-		// off.
+		// Here the machine would reboot. This one does not, which looks to the agent like a reboot that was called off.
 		if status, text := h.rebootAgent("/v1/steady-state"); status != http.StatusOK || !h.etcdRuns() {
 			t.Errorf("%s is not back: %d %s", h.Options.Name, status, text)
 		}
 		if want := fmt.Sprintf("before reboot of %[1]s by fleetlock: %[1]s\nafter reboot of %[1]s by fleetlock: "+
 			"%[1]s\n", h.Options.Name); h.hooked() != want {
-			t.Errorf("turn %d: after it the hooks have written %q", n, h.hooked())
+			t.Errorf("reboot %d: after it the hooks have written %q", n, h.hooked())
 		}
 	}
 	report := load.Stop()
@@ -84,24 +83,24 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	w := edged(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.hook("before", "echo 'cannot drain' >&2; exit 1")
-	n1.ask(control.WorkRestart)
+	n1.requestWork(control.WorkRestart)
 	w.eventually("the failure ends it", func() bool { return n1.ended(policy.HookFailed) })
 	if !n1.etcdRuns() {
-		t.Error("etcd was stopped all the same")
+		t.Error("etcd was stopped anyway")
 	}
 	n1.hook("before", "exec sleep 600")
 	n1.set("maintenance.hookTimeout", "1s")
 	n1.stop()
 	w.start(n1)
-	w.eventually("n1 has looked again", func() bool { s, ok := n1.status(); return ok && s.Loop.Rounds > 0 })
-	n1.ask(control.WorkRestart)
+	w.eventually("n1 has tried again", func() bool { s, ok := n1.status(); return ok && s.Loop.Rounds > 0 })
+	n1.requestWork(control.WorkRestart)
 	w.eventually("the timeout ends it", func() bool {
 		s, ok := n1.status()
 		return ok && s.Maintenance == nil && s.LastMaintenance != nil &&
 			strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
 	})
-	n2.ask(control.WorkRestart)
-	w.eventually("n2 has its turn", func() bool { return n2.ended(policy.Cycled) })
+	n2.requestWork(control.WorkRestart)
+	w.eventually("n2's operation is in flight", func() bool { return n2.ended(policy.Cycled) })
 	by := myName(t)
 	if got := n2.hooked(); got != "before restart of n2 by "+by+"\nafter restart of n2 by "+by+"\n" {
 		t.Errorf("the hooks of n2 wrote %q", got)

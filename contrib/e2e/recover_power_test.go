@@ -7,17 +7,17 @@ package e2e
 
 import "testing"
 
-func TestARecoveryIsBroughtToItsEndThoughTheWholeHostWasKilledAnywhereInIt(t *testing.T) {
+func TestARecoveryCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	survivorStruck(t, all)
 }
 
-func TestASnapshotIsBroughtBackThoughTheWholeHostWasKilledAnywhereInIt(t *testing.T) {
+func TestASnapshotRestoreCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	snapshotStruck(t, all)
 }
 
-func TestAHostLaysItsDataAsideThoughAllOfItWasKilledAnywhereInIt(t *testing.T) {
+func TestMovingDataAsideCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	for _, what := range []victim{agentOnly, all} {
 		for _, side := range sides() {

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// s3Store runs an S3 server and gives what a configuration says of it.
+// s3Store runs an S3 server and returns the configuration of a store on it.
 func s3Store(t *testing.T) string {
 	t.Helper()
 	address, _ := testbed.StartS3(t)
@@ -28,7 +28,7 @@ func s3Store(t *testing.T) string {
 		testbed.S3Bucket, testbed.S3Credentials(t, testbed.S3SecretKey))
 }
 
-func TestAClusterOfWhichEveryDiskIsLostIsBroughtBackFromS3(t *testing.T) {
+func TestAClusterThatLostEveryDiskIsRestoredFromS3(t *testing.T) {
 	t.Parallel()
 	secret := []byte(testbed.S3SecretKey)
 	sawArguments := watchArguments(t, secret)
@@ -38,14 +38,14 @@ func TestAClusterOfWhichEveryDiskIsLostIsBroughtBackFromS3(t *testing.T) {
 	w.nowhereWritten(secret)
 }
 
-// watchArguments looks at the arguments of all processes until its answer is called, which fails the test if a secret
-// was among them, or if no job with snapshots was seen.
+// watchArguments watches the arguments of all processes until the returned function is called, which fails the test if
+// the secret was among them, or if no snapshot job was seen.
 func watchArguments(t *testing.T, secret []byte) (ended func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	var jobs int
-	var told string
+	var found string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -57,7 +57,7 @@ func watchArguments(t *testing.T, secret []byte) (ended func()) {
 					jobs++
 				}
 				if bytes.Contains(line, secret) {
-					told = string(line)
+					found = string(line)
 				}
 			}
 		}
@@ -66,21 +66,20 @@ func watchArguments(t *testing.T, secret []byte) (ended func()) {
 		t.Helper()
 		cancel()
 		<-done
-		if jobs == 0 || told != "" {
-			t.Errorf("jobs were seen %d times, and the secret among %q", jobs, told)
+		if jobs == 0 || found != "" {
+			t.Errorf("jobs were seen %d times, and the secret among %q", jobs, found)
 		}
 	}
 }
 
-// nowhereWritten sees that a secret stands in no file of any host: not in a log, in what is noted on the disk, or in
-// what lies in etcd's database, as the records for others do. Only the file of the operator's has it, which is not
-// there.
+// nowhereWritten checks that no file of any host has the secret: no log, no record on disk, and nothing in etcd's
+// database, as the host records. Only the operator's credentials file has it, which is not there.
 func (w *world) nowhereWritten(secret []byte) {
 	w.t.Helper()
 	read, lines := 0, 0
 	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-			return nil // a file that lives for a moment
+			return nil // a file that existed for a moment
 		}
 		if err != nil {
 			return err

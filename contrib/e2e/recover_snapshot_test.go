@@ -23,7 +23,7 @@ import (
 )
 
 // savedAndLost runs three voters with that store, writes, takes a snapshot, writes more, and loses every disk: etcd's
-// data and all that the agents have noted. It gives the snapshot and what was written before it.
+// data and everything that the agents have recorded. It returns the snapshot and the keys that were written before it.
 func savedAndLost(t *testing.T, store string, powered bool) (*world, control.Snapshot, map[string]string) {
 	t.Helper()
 	w := allVoters(t, worldOptions{
@@ -47,7 +47,7 @@ func savedAndLost(t *testing.T, store string, powered bool) (*world, control.Sna
 	return w, job.Snapshots[0], before
 }
 
-// keptFile is the name of a snapshot that a person has taken.
+// keptFile is the name of a snapshot that the operator has taken.
 const keptFile = "kept.db"
 
 // keep writes a snapshot into a file, as etcdctl snapshot save does.
@@ -62,12 +62,12 @@ func (w *world) keep(h *host) {
 	must(w.t, errors.Join(err, into.Close()))
 }
 
-// loseAll kills everything at once and takes all away that was on the hosts' disks, but their configuration.
+// loseAll kills everything at once and removes all data from the hosts' disks, except their configuration.
 func (w *world) loseAll() {
 	w.t.Helper()
 	w.lose(w.hosts...)
 	for _, h := range w.hosts {
-		for _, dir := range []string{"state", "run"} { // of which the first may be a file system of its own
+		for _, dir := range []string{"state", "run"} { // the first of them may be a file system of its own
 			all, err := filepath.Glob(filepath.Join(h.Options.Dir, dir, "*"))
 			must(w.t, err)
 			for _, path := range all {
@@ -91,7 +91,7 @@ func (w *world) loadKeys(h *host) map[string]string {
 	return all
 }
 
-// factsOf writes the facts of these hosts into files, as a person does, and gives their names.
+// factsOf writes the facts of these hosts into files, as an operator does, and returns their names.
 func (w *world) factsOf(hosts ...*host) []string {
 	w.t.Helper()
 	var files []string
@@ -106,7 +106,7 @@ func (w *world) factsOf(hosts ...*host) []string {
 	return files
 }
 
-func TestAClusterOfWhichEveryDiskIsLostHasEveryKeyOfItsSnapshot(t *testing.T) {
+func TestAClusterThatLostEveryDiskGetsEveryKeyOfItsSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
@@ -114,7 +114,7 @@ func TestAClusterOfWhichEveryDiskIsLostHasEveryKeyOfItsSnapshot(t *testing.T) {
 	w.backFromSnapshot(saved, before)
 }
 
-// backFromSnapshot brings the cluster back by the commands that a person types.
+// backFromSnapshot restores the cluster with the commands that an operator types.
 func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]string) {
 	t := w.t
 	t.Helper()
@@ -124,8 +124,9 @@ func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]strin
 	me().ctl(n1, args...).is(t, "without a snapshot", 70, "no host has a voter's data")
 	me().ctl(n1, append(args, "--from-snapshot", "none")...).is(t, "another snapshot", 64, "snapshot list")
 	args = append(args, "--from-snapshot", "newest", "--out", plan)
-	me().ctl(n1, args...).is(t, "of which no host has a record", 64, "its origin is unproven", "--unproven-origin")
-	args = append(args, "--unproven-origin") // every disk is lost, and with them what the hosts remembered
+	me().ctl(n1, args...).is(t, "a snapshot that no host has a record of", 64, "its origin is unproven",
+		"--unproven-origin")
+	args = append(args, "--unproven-origin") // every disk is lost, and with them what the hosts had recorded
 	shown := me().ctl(n1, args...)
 	shown.is(t, "without the name", 64, "proposed: restores the snapshot", saved.Name, "is lost", "--cluster NAME")
 	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)
@@ -140,20 +141,20 @@ func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]strin
 	if got := w.loadKeys(n1); !maps.Equal(got, before) {
 		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
 	}
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	if got := w.loadKeys(n3); !maps.Equal(got, before) {
 		t.Errorf("n3 has %d keys, and %d were in the snapshot", len(got), len(before))
 	}
 }
 
-// snapshotSteps are those of the host that goes on with a snapshot, in their order.
+// snapshotSteps are the steps of the host that continues with a snapshot, in order.
 func snapshotSteps() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepCopyData, policy.StepPlaceCopy, policy.StepWriteEnv, policy.StepStartUnit, policy.StepEndRecovery,
 	}
 }
 
-func TestASnapshotIsBroughtBackByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
+func TestASnapshotRestoreCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	snapshotStruck(t, agentOnly)
 }
@@ -185,7 +186,7 @@ func snapshotStruck(t *testing.T, what victim) {
 	}
 }
 
-func TestASnapshotThatIsDamagedIsNotUsedUntilTheStoreIsMended(t *testing.T) {
+func TestADamagedSnapshotIsNotUsedUntilTheStoreIsRepaired(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
@@ -199,11 +200,11 @@ func TestASnapshotThatIsDamagedIsNotUsedUntilTheStoreIsMended(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(data, append([]byte{}, text[:len(text)-10]...), 0o600))
 	me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "accepted")
-	w.eventually("the host tells that the snapshot is damaged", func() bool {
+	w.eventually("the host reports that the snapshot is damaged", func() bool {
 		s, ok := n1.status()
 		return ok && s.Recovery != nil && len(s.Reasons) > 0 && strings.Contains(s.Reasons[0].Text, "is damaged")
 	})
-	must(t, os.WriteFile(data, text, 0o600)) // somebody has mended the store
+	must(t, os.WriteFile(data, text, 0o600)) // the operator has repaired the store
 	n1.recovered()
 	if got := w.loadKeys(n1); !maps.Equal(got, before) {
 		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))

@@ -24,11 +24,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// facts asks a host for its facts, as quorumctl recover collect does, by way of the file.
+// facts collects the facts of a host, as quorumctl recover collect does, through a file.
 func (h *host) facts() recovery.Facts {
 	h.w.t.Helper()
 	var text []byte
-	h.w.eventually(h.Options.Name+" tells its facts, and sees no quorum", func() bool {
+	h.w.eventually(h.Options.Name+" reports its facts, and sees no quorum", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		f, err := h.Client.RecoveryFacts(ctx)
@@ -45,7 +45,7 @@ func (h *host) facts() recovery.Facts {
 	return f
 }
 
-// plan makes a plan of the facts of these hosts.
+// plan makes a plan from the facts of these hosts.
 func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 	w.t.Helper()
 	return w.planned(recovery.Choice{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
@@ -62,7 +62,7 @@ func (w *world) planned(wish recovery.Choice, hosts ...*host) recovery.Plan {
 		if _, err := recovery.NewPlan(all, recovery.Choice{
 			Cluster: clusterName, At: time.Now(), ID: wish.ID, New: 1,
 		}); err == nil || !strings.Contains(err.Error(), "--gone "+strings.Join(gone, ",")) {
-			w.t.Errorf("a plan without a word on who is gone: %v", err)
+			w.t.Errorf("a plan that does not name the hosts that are gone: %v", err)
 		}
 	}
 	p, err := recovery.NewPlan(all, wish)
@@ -72,7 +72,7 @@ func (w *world) planned(wish recovery.Choice, hosts ...*host) recovery.Plan {
 	return p
 }
 
-// apply gives why the plan is refused, or nothing.
+// apply applies the plan, and returns why it is refused, or "".
 func (h *host) apply(p recovery.Plan) string {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -82,7 +82,7 @@ func (h *host) apply(p recovery.Plan) string {
 	return ""
 }
 
-// lose kills all that runs on hosts at once, and takes their data away for good.
+// lose kills everything on these hosts at once, and removes their data for good.
 func (w *world) lose(hosts ...*host) {
 	w.t.Helper()
 	for _, h := range hosts {
@@ -102,17 +102,17 @@ func (w *world) lose(hosts ...*host) {
 	}
 }
 
-// recovered waits until a host has done its part.
+// recovered waits until a host has carried out its part of the plan.
 func (h *host) recovered() {
 	h.w.t.Helper()
-	h.w.eventually(h.Options.Name+" has done its part of the plan", func() bool {
+	h.w.eventually(h.Options.Name+" has carried out its part of the plan", func() bool {
 		s, ok := h.status()
 		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(policy.Recovered)
 	})
 }
 
-// readBack sees that every write is there which was acknowledged up to that index of the log, and that whoever watches
-// from an old revision is told.
+// readBack checks that every write acknowledged up to that index of the log is there, and that a watch from an old
+// revision gets its events.
 func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -121,14 +121,14 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	if err != nil {
 		w.t.Error(err)
 	}
-	if err := testbed.ToldToReadAnew(ctx, h.etcd, last); err != nil {
+	if err := testbed.CheckCompacted(ctx, h.etcd, last); err != nil {
 		w.t.Error(err)
 	}
 	w.t.Logf("%d writes were acknowledged, up to revision %d", report.Acked, last)
 }
 
-// loaded has the cluster written to until it stands still.
-func (w *world) loaded(stop func()) testbed.LoadReport {
+// writeUntilStopped writes to the cluster until the function stop has stopped the cluster.
+func (w *world) writeUntilStopped(stop func()) testbed.LoadReport {
 	w.t.Helper()
 	load, err := testbed.StartWriteLoad(context.Background(), testbed.LoadOptions{
 		Endpoints: w.hosts[0].Options.Endpoints, Rate: 100,
@@ -141,9 +141,9 @@ func (w *world) loaded(stop func()) testbed.LoadReport {
 	return load.Stop()
 }
 
-// showsNoneOfTheLost wants no voter that is OK but the survivor itself. The records of the others are in the data that
-// it was made from, with leases that have begun anew.
-func (h *host) showsNoneOfTheLost() {
+// expectOnlySurvivorOK checks that no voter is OK except the survivor itself. The records of the others are in the data
+// that the cluster was rebuilt from, and their leases start again.
+func (h *host) expectOnlySurvivorOK() {
 	h.w.t.Helper()
 	former := 0
 	s, ok := h.status()
@@ -158,16 +158,16 @@ func (h *host) showsNoneOfTheLost() {
 	h.w.t.Logf("%d of %d records are of lost hosts (answered: %t)", former, len(s.Hosts), ok)
 }
 
-func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
+func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	healthy := w.refusedWhileHealthy()
-	report := w.loaded(func() { w.lose(n2, n3) })
+	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	plan := w.plan([]string{"n2", "n3"}, n1)
 	second := w.planned(recovery.Choice{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
 	if text := n1.apply(healthy); !strings.Contains(text, "last log entry") {
-		t.Errorf("a plan of before: %q", text)
+		t.Errorf("an earlier plan: %q", text)
 	}
 	n1.stopAt("before " + string(policy.StepPlaceCopy))
 	for range 2 {
@@ -186,7 +186,7 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 		t.Error("a plan that was edited is obeyed")
 	}
 	n1.recovered()
-	n1.showsNoneOfTheLost()
+	n1.expectOnlySurvivorOK()
 	w.readBack(n1, report)
 	if text := n1.apply(plan); text != "" {
 		t.Errorf("applied after its end: %s", text)
@@ -198,18 +198,18 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 		t.Errorf("the members are %v", w.members())
 	}
 	w.start(n2, n3) // with new disks, and quorumd's own state as it was
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 }
 
-// refusedWhileHealthy sees that no plan is made of a cluster that has a quorum, nor obeyed; it gives one that was made
-// by force.
+// refusedWhileHealthy checks that no plan is made of a cluster that has a quorum, nor applied to it. It returns a plan
+// that was made with forged facts.
 func (w *world) refusedWhileHealthy() recovery.Plan {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	f, err := w.hosts[0].Client.RecoveryFacts(ctx)
 	if err != nil || !f.Quorum {
-		w.t.Fatalf("a host of a healthy cluster tells %+v: %v", f, err)
+		w.t.Fatalf("a host of a healthy cluster reports %+v: %v", f, err)
 	}
 	wish := recovery.Choice{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
 	_, err = recovery.NewPlan([]recovery.Facts{f}, wish)
@@ -222,20 +222,20 @@ func (w *world) refusedWhileHealthy() recovery.Plan {
 		w.t.Fatal(err)
 	}
 	if text := w.hosts[0].apply(p); !strings.Contains(text, "sees a quorum") {
-		w.t.Errorf("a healthy host obeys: %q", text)
+		w.t.Errorf("a healthy host accepts a plan: %q", text)
 	}
 	return p
 }
 
-func TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside(t *testing.T) {
+func TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 5, voters: 5})
 	w.start()
 	w.bootstrap()
-	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.within(3*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.coldStart()
 	n1, n2 := w.hosts[0], w.hosts[1]
-	report := w.loaded(func() { w.lose(w.hosts[2], w.hosts[3], w.hosts[4]) })
+	report := w.writeUntilStopped(func() { w.lose(w.hosts[2], w.hosts[3], w.hosts[4]) })
 	plan := w.plan([]string{"n3", "n4", "n5"}, n1, n2)
 	for _, h := range []*host{n2, n1} {
 		if text := h.apply(plan); text != "" {
@@ -250,11 +250,11 @@ func TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside(t *testing.T) {
 		}
 	}
 	w.start(w.hosts[2:]...)
-	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.within(3*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.checkData()
 }
 
-func TestAHostThatComesBackLateLaysItsDataAsideAndJoins(t *testing.T) {
+func TestAHostThatReturnsLateMovesItsDataAsideAndJoins(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -266,15 +266,15 @@ func TestAHostThatComesBackLateLaysItsDataAsideAndJoins(t *testing.T) {
 	}
 	n1.recovered()
 	w.start(n2)
-	w.eventually("n2 has laid its data aside, and waits for a third host", func() bool {
+	w.eventually("n2 has moved its data aside, and waits for a third host", func() bool {
 		return n2.role() == control.RoleSpare && n2.waitsFor(policy.EvenVoters)
 	})
 	w.start(n3)
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.checkData()
 }
 
-// coldStart cuts the power of all hosts at once and gives it back: nobody recovers anything.
+// coldStart cuts the power of all hosts at once and restores it, without any recovery by an operator.
 func (w *world) coldStart() {
 	w.t.Helper()
 	voters := len(w.members())
@@ -285,7 +285,7 @@ func (w *world) coldStart() {
 	w.within(2*formation, "all voters are back by themselves", func() bool { return w.has(voters, 0) })
 }
 
-func TestAClusterWhoseHostsAllLoseTheirPowerAtOnceIsBackByItselfTenTimes(t *testing.T) {
+func TestAClusterRecoversByItselfFromTenPowerLossesOfAllHosts(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	for i := range 10 {
@@ -305,11 +305,11 @@ func TestAClusterWhoseHostsAllLoseTheirPowerAtOnceIsBackByItselfTenTimes(t *test
 	}
 }
 
-func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
+func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	report := w.loaded(func() { w.lose(n2, n3) })
+	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	n1.facts() // until it sees no quorum
 	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
 	said := me().ctl(n1, "recover", "collect")
@@ -317,7 +317,7 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	if err := os.WriteFile(file, []byte(said.said), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	me().runsCtl(t, "recover", "plan", file).is(t, "nobody is said to be gone", 70, "--gone n2,n3")
+	me().runsCtl(t, "recover", "plan", file).is(t, "no host is named as gone", 70, "--gone n2,n3")
 	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
 	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 continues alone", "--cluster NAME")
 	t.Log("\n" + shown.said)
@@ -333,7 +333,7 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	t.Log("\n" + shown.said)
 	n1.waitStopped()
 	shown = me().ctl(n1, "recover", "status")
-	shown.is(t, "while it goes on", 0, "this host continues alone as cluster")
+	shown.is(t, "while it continues", 0, "this host continues alone as cluster")
 	t.Log("\n" + shown.said)
 	n1.resume()
 	shown = me().ctl(n1, "recover", "status", "--watch")
@@ -344,7 +344,7 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	w.readBack(n1, report)
 }
 
-// recoverySteps are those of the survivor, in their order.
+// recoverySteps are the steps of the survivor, in order.
 func recoverySteps() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepStartUnit,
@@ -352,12 +352,12 @@ func recoverySteps() []policy.StepKind {
 	}
 }
 
-// asideSteps are those of a host that goes on with the survivor's data, in their order.
+// asideSteps are the steps of a host that continues with the survivor's data, in order.
 func asideSteps() []policy.StepKind {
 	return []policy.StepKind{policy.StepStopForRecovery, policy.StepLayAside, policy.StepEndRecovery}
 }
 
-// ofARecovery are the steps that nothing but a recovery has: each of them is struck.
+// ofARecovery are the steps that only recoveries have. Each of them is struck.
 func ofARecovery() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
@@ -365,21 +365,21 @@ func ofARecovery() []policy.StepKind {
 	}
 }
 
-func TestEveryStepOfARecoveryIsStruck(t *testing.T) {
+func TestCrashTestsCoverEveryRecoveryStep(t *testing.T) {
 	t.Parallel()
 	struck := slices.Concat(recoverySteps(), asideSteps(), snapshotSteps())
 	for _, kind := range ofARecovery() {
 		if !slices.Contains(struck, kind) {
-			t.Errorf("%s is a step of a recovery, and nothing is struck before and after it", kind)
+			t.Errorf("%s is a step of a recovery, and no test strikes before and after it", kind)
 		}
 	}
 }
 
-// sides are the two sides of a step, on which a host is struck. What strikes it before a step may take the place of
-// the step, as the end of etcd does; so each side has a recovery of its own.
+// sides are the two sides of a step, on which a host is struck. A strike before a step may replace the step, as the end
+// of etcd does, so each side has a recovery of its own.
 func sides() []string { return []string{"before ", "after "} }
 
-// struckInARecovery has a host obey a plan and strikes it on that side of each of these steps.
+// struckInARecovery applies a plan on a host and strikes it on that side of each of these steps.
 func (h *host) struckInARecovery(what victim, side string, steps []policy.StepKind, apply func()) {
 	h.w.t.Helper()
 	h.stopAt(side + string(steps[0]))
@@ -397,7 +397,7 @@ func (h *host) struckInARecovery(what victim, side string, steps []policy.StepKi
 	h.recovered()
 }
 
-func TestARecoveryIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
+func TestARecoveryCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	survivorStruck(t, agentOnly)
 }
@@ -412,50 +412,50 @@ func survivorStruck(t *testing.T, what victim) {
 			}
 			w := allVoters(t, o)
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-			report := w.loaded(func() { w.lose(n2, n3) })
+			report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 			plan := w.plan([]string{"n2", "n3"}, n1)
-			n1.struckInARecovery(what, side, recoverySteps(), func() { n1.obeys(plan) })
+			n1.struckInARecovery(what, side, recoverySteps(), func() { n1.acceptsPlan(plan) })
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			w.readBack(n1, report)
 			w.start(n2, n3)
-			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+			w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 		})
 	}
 }
 
-// asideStruck strikes the one of two hosts left of five that goes on with the data of the other.
+// asideStruck strikes one of two hosts left of five: the one that continues with the data of the other.
 func asideStruck(t *testing.T, what victim, side string) {
 	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
 	survivor, other := w.hosts[0], w.hosts[1]
-	report := w.loaded(func() { w.lose(w.hosts[2:]...) })
+	report := w.writeUntilStopped(func() { w.lose(w.hosts[2:]...) })
 	plan := w.plan([]string{"n3", "n4", "n5"}, survivor, other)
 	if plan.Survivor != "host-"+survivor.Options.Name {
 		survivor, other = other, survivor
 	}
 	other.struckInARecovery(what, side, asideSteps(), func() {
-		other.obeys(plan)
-		survivor.obeys(plan)
+		other.acceptsPlan(plan)
+		survivor.acceptsPlan(plan)
 	})
 	survivor.recovered()
 	w.readBack(survivor, report)
 	w.start(w.hosts[2:]...)
-	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.within(3*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.checkData()
 }
 
-// obeys has a host accept a plan.
-func (h *host) obeys(p recovery.Plan) {
+// acceptsPlan makes a host accept a plan.
+func (h *host) acceptsPlan(p recovery.Plan) {
 	h.w.t.Helper()
 	if text := h.apply(p); text != "" {
 		h.w.t.Fatal(text)
 	}
 }
 
-func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testing.T) {
+func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	report := w.loaded(func() { w.lose(n2, n3) })
+	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	file := filepath.Join(w.dir, "plan.json")
 	text, err := json.Marshal(w.plan([]string{"n2", "n3"}, n1))
 	must(t, err)
@@ -473,7 +473,7 @@ func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testi
 		return err == nil && pid != 0
 	})
 	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
-	me().ctl(n1, "recover", "collect").is(t, "the plan that was given up is told", 0, `"givenUp": true`)
+	me().ctl(n1, "recover", "collect").is(t, "the plan that was given up is reported", 0, `"givenUp": true`)
 	n1.stopAt("after " + string(policy.StepPlaceCopy))
 	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "continues alone")
 	n1.waitStopped()
@@ -483,7 +483,7 @@ func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testi
 	w.readBack(n1, report)
 }
 
-// eventuallyEnded waits until the last plan of a host has ended like that.
+// eventuallyEnded waits until the last plan of a host has ended with that code.
 func (h *host) eventuallyEnded(code policy.ReasonCode) {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has ended the plan: "+string(code), func() bool {

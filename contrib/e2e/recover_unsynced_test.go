@@ -12,20 +12,20 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// These strike as the loss of power does, on either side of each step: all of a host is killed, and what it has written
-// and not synced is gone, from etcd's disk and from the one of the agent's own files.
+// These tests strike as a power loss does, on either side of each step: everything on a host is killed, and unsynced
+// writes are lost, on etcd's disk and on that of the agent's own files.
 
-func TestARecoveryIsBroughtToItsEndThoughUnsyncedWritesWereLostAnywhereInIt(t *testing.T) {
+func TestARecoveryCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
 	survivorStruck(t, power)
 }
 
-func TestASnapshotIsBroughtBackThoughUnsyncedWritesWereLostAnywhereInIt(t *testing.T) {
+func TestASnapshotRestoreCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
 	snapshotStruck(t, power)
 }
 
-func TestAHostLaysItsDataAsideThoughUnsyncedWritesWereLostAnywhereInIt(t *testing.T) {
+func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
 	for _, side := range sides() {
 		t.Run(side+"each step", func(t *testing.T) {
@@ -35,9 +35,9 @@ func TestAHostLaysItsDataAsideThoughUnsyncedWritesWereLostAnywhereInIt(t *testin
 	}
 }
 
-// TestALostDiskStaysSoThoughUnsyncedWritesWereLost sees that a host whose disks are lost has new ones then, on which a
-// loss of its power brings nothing back.
-func TestALostDiskStaysSoThoughUnsyncedWritesWereLost(t *testing.T) {
+// TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost replaces the disks of a host that lost them, and checks that a
+// power loss does not bring old data back.
+func TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{
 		hosts: 1, voters: 1, powered: true, each: func(_ int, o *testbed.HostOptions) { logApart(o) },

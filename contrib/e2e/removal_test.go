@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// remove asks a host to remove the member of another one, and gives why it is refused, or nothing.
+// remove asks a host to remove the member of another one, and returns why it is refused, or "".
 func (h *host) remove(other *host, live bool) string {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
@@ -36,16 +36,16 @@ func (w *world) removed(by *host) {
 	})
 }
 
-func TestAVoterThatIsGoneForGoodIsRemovedAndOneThatIsNeededIsNot(t *testing.T) {
+func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	if got := n1.remove(n3, false); !strings.Contains(got, "voter n3 answers") {
 		t.Errorf("a live voter: %q", got)
 	}
-	n1.mournFor(n3)
+	n1.endForGood(n3)
 	if got := n1.remove(n2, true); !strings.Contains(got, "voter n2 answers, and is needed") {
-		t.Errorf("a live voter beside one that is down: %q", got)
+		t.Errorf("a live voter while another is down: %q", got)
 	}
 	if got := n1.remove(n1, true); !strings.Contains(got, "this host's own member") {
 		t.Errorf("its own member: %q", got)
@@ -69,14 +69,14 @@ func TestAVoterThatIsGoneForGoodIsRemovedAndOneThatIsNeededIsNot(t *testing.T) {
 	w.verify(2, 0)
 }
 
-func TestALiveLeaderThatIsRemovedHandsOverFirstAndStopsAndMayJoinAgain(t *testing.T) {
+func TestARemovedLiveLeaderTransfersLeadershipFirstStopsAndMayRejoin(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, n3 := w.hosts[0], w.hosts[2]
 	w.lead(n3)
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	w.eventually("the removal is taken on", func() bool { return n1.remove(n3, true) == "" })
+	w.eventually("the removal begins", func() bool { return n1.remove(n3, true) == "" })
 	w.removed(n1)
 	lines, err := n1.Client.History(ctx, control.MaxHistory)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestALiveLeaderThatIsRemovedHandsOverFirstAndStopsAndMayJoinAgain(t *testin
 	w.verify(3, 0)
 }
 
-// silent tells whether a host sees that another one's member does not answer.
+// silent reports whether a host sees that another one's member does not answer.
 func (h *host) silent(other *host) bool {
 	s, ok := h.status()
 	if !ok {
@@ -110,7 +110,7 @@ func (h *host) silent(other *host) bool {
 	return false
 }
 
-func TestARemovalIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
+func TestARemovalCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{
 		"after take-lock", "after begin-removal", "after set-phase/removing",
@@ -120,7 +120,7 @@ func TestARemovalIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.
 			t.Parallel()
 			w := cycleWorld(t, nil)
 			n1, n3 := w.hosts[0], w.hosts[2]
-			n1.mournFor(n3)
+			n1.endForGood(n3)
 			n1.stopAt(at)
 			if got := n1.remove(n3, false); got != "" {
 				t.Fatal(got)
@@ -135,11 +135,11 @@ func TestARemovalIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.
 	}
 }
 
-func TestARemovalThatAnotherAgentHasEndedIsNotBegunAgainUnlessAPersonAsksAgain(t *testing.T) {
+func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) {
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n3 := w.hosts[0], w.hosts[2]
-	n1.mournFor(n3)
+	n1.endForGood(n3)
 	n1.stopAt("after begin-removal")
 	if got := n1.remove(n3, false); got != "" {
 		t.Fatal(got)
@@ -152,7 +152,7 @@ func TestARemovalThatAnotherAgentHasEndedIsNotBegunAgainUnlessAPersonAsksAgain(t
 	}
 	n1.resume()
 	w.start(n1)
-	w.eventually("n1 says that its removal was withdrawn", func() bool {
+	w.eventually("n1 reports that its removal was cancelled", func() bool {
 		s, ok := n1.status()
 		return ok && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Withdrawn)
 	})
@@ -160,13 +160,13 @@ func TestARemovalThatAnotherAgentHasEndedIsNotBegunAgainUnlessAPersonAsksAgain(t
 		t.Errorf("the members are %v", w.members())
 	}
 	w.eventually("n1 sees that n3 does not answer", func() bool { return n1.silent(n3) })
-	w.eventually("the removal is taken on", func() bool { return n1.remove(n3, false) == "" })
+	w.eventually("the removal begins", func() bool { return n1.remove(n3, false) == "" })
 	w.removed(n1)
 	w.verify(2, 0)
 }
 
-// mournFor ends another host for good, and waits until this one takes its member for gone.
-func (h *host) mournFor(other *host) {
+// endForGood ends another host for good, and waits until this one reports its member as down.
+func (h *host) endForGood(other *host) {
 	h.w.t.Helper()
 	if err := other.end(); err != nil {
 		h.w.t.Fatal(err)

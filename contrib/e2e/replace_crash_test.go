@@ -13,15 +13,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack has one further host struck at each step, where a
-// spare takes the place and where the standby does. All that clients read and write meanwhile has an order, and nothing
-// is left over.
-func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing.T) {
+// TestFullStrengthReturnsWhateverFailsDuringAReplacement strikes one more host at each step, with a spare and with a
+// standby as the replacement. All that clients read and write meanwhile must be linearizable, and nothing may be left
+// over.
+func TestFullStrengthReturnsWhateverFailsDuringAReplacement(t *testing.T) {
 	t.Parallel()
-	back := further{"the dead one comes back", func(w *world) { w.start(w.hosts[2]) }, func(*world) {}}
+	back := otherFault{"the dead one comes back", func(w *world) { w.start(w.hosts[2]) }, func(*world) {}}
 	for standbys, steps := range replaceSteps() {
 		for _, step := range steps {
-			for _, also := range furthers(back) {
+			for _, also := range otherFaults(back) {
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
 					t.Parallel()
 					replacedWhile(t, standbys, "after "+step, also)
@@ -31,7 +31,7 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 	}
 }
 
-func replacedWhile(t *testing.T, standbys int, at string, also further) {
+func replacedWhile(t *testing.T, standbys int, at string, also otherFault) {
 	t.Helper()
 	w := repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys, proxied: true})
 	n3, n4 := w.hosts[2], w.hosts[3]
@@ -40,13 +40,13 @@ func replacedWhile(t *testing.T, standbys int, at string, also further) {
 	defer registers.Close()
 	n4.stopAt(at)
 	n3.die()
-	w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
+	w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
 	also.during(w)
 	began := time.Now()
-	w.within(3*(grace+bound), "three vote and answer again", w.full) // its time may begin anew
-	t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
+	w.within(3*(grace+bound), "three vote and answer again", w.full) // its grace may begin again
+	t.Logf("full strength %v after all repairs", time.Since(began).Round(100*time.Millisecond))
 	if w.expelled(w.hosts[:2]) {
-		t.Error("a host that works was removed")
+		t.Error("a working host was removed")
 	}
 	if !n3.running {
 		w.start(n3)

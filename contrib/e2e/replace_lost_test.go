@@ -13,10 +13,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhoeverIsLostForGoodWhileItTakesAPlaceLeavesItToAnother has the machine of the host that takes a dead voter's
-// place die at each step of that, and stay dead: a voter's agent ends what it has begun, and another host comes in its
-// place. Nobody does anything by hand until full strength is there.
-func TestWhoeverIsLostForGoodWhileItTakesAPlaceLeavesItToAnother(t *testing.T) {
+// TestIfTheReplacementHostIsLostForGoodAnotherTakesOver kills the machine of the replacing host for good at each step
+// of the replacement. A voter's agent ends the operation, and another host replaces the dead voter. No operator acts
+// until full strength is reached.
+func TestIfTheReplacementHostIsLostForGoodAnotherTakesOver(t *testing.T) {
 	t.Parallel()
 	for standbys, steps := range replaceSteps() {
 		for _, step := range steps {
@@ -37,7 +37,7 @@ func lostWhile(t *testing.T, standbys int, at string) {
 	defer registers.Close()
 	n4.stopAt(at)
 	n3.die()
-	w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
+	w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
 	n4.losesPower()
 	n4.resume()
 	began := time.Now()
@@ -49,7 +49,7 @@ func lostWhile(t *testing.T, standbys int, at string) {
 	})
 	t.Logf("full strength %v after n4 was lost as well", time.Since(began).Round(100*time.Millisecond))
 	if w.expelled(w.hosts[:2]) {
-		t.Error("a host that works was removed")
+		t.Error("a working host was removed")
 	}
 	w.start(n3, n4)
 	w.rolesAgree()

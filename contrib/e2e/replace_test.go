@@ -16,10 +16,10 @@ import (
 // grace is the shortest that the configuration allows.
 const grace = 30 * time.Second
 
-// cleanFor is for how long a host that was replaced must be well before it joins again.
+// cleanFor is how long a host that was replaced must be healthy before it joins again.
 const cleanFor = 5 * time.Second
 
-// repairWorld is three voters, which n1 leads, and n4, a standby or a spare, that replace whoever is dead.
+// repairWorld makes three voters, led by n1, that replace dead hosts, and n4 as a standby or a spare.
 func repairWorld(t *testing.T, standbys int) *world {
 	t.Helper()
 	return repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys})
@@ -31,9 +31,9 @@ func repairWorldWith(t *testing.T, o worldOptions) *world {
 	w := newWorld(t, o)
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(w.hosts[3])
-	w.within(2*formation, "n4 stands ready", func() bool { return w.has(3, o.standbys) })
+	w.within(2*formation, "n4 is ready", func() bool { return w.has(3, o.standbys) })
 	w.rolesAgree()
 	w.lead(w.hosts[0])
 	return w
@@ -43,14 +43,14 @@ func repairWorldWith(t *testing.T, o worldOptions) *world {
 func (w *world) replaced(dead *host) {
 	w.t.Helper()
 	began := time.Now()
-	w.within(grace+bound, "another takes the place of "+dead.Options.Name, func() bool {
+	w.within(grace+bound, "another host replaces "+dead.Options.Name, func() bool {
 		listed, _ := w.is(dead)
 		return !listed && w.has(3, 0)
 	})
 	w.t.Logf("full strength %s later, of a grace of %s", time.Since(began).Round(100*time.Millisecond), grace)
 }
 
-// repairOf gives the text with which the last replacement by a host has ended.
+// repairOf returns the text with which the last replacement by a host has ended.
 func (w *world) repairOf(h *host) string {
 	w.t.Helper()
 	lines, err := w.history()
@@ -65,7 +65,7 @@ func (w *world) repairOf(h *host) string {
 	return ""
 }
 
-func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T) {
+func TestTheStandbyReplacesADeadFollowerWhichReturnsAsTheStandby(t *testing.T) {
 	t.Parallel()
 	w := repairWorld(t, 1)
 	n3, n4 := w.hosts[2], w.hosts[3]
@@ -73,18 +73,18 @@ func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T)
 	w.replaced(n3)
 	w.verify(3, 0)
 	if got := w.repairOf(n4); !strings.Contains(got, "JOINED: ") || !strings.Contains(got, "in place of n3") {
-		t.Errorf("history tells %q", got)
+		t.Errorf("the history has %q", got)
 	}
 	w.start(n3)
-	w.eventually("n3 says that it was taken out, and that it must be well for a while first", func() bool {
+	w.eventually("n3 reports that it was ejected, and that it must be healthy for a while first", func() bool {
 		return n3.names(policy.Ejected)
 	})
 	seen := time.Now()
 	w.within(2*formation, "n3 is back as a standby", func() bool { return w.has(3, 1) })
-	t.Logf("n3 was a standby %s after it had said so", time.Since(seen).Round(100*time.Millisecond))
+	t.Logf("n3 was a standby %s after it had reported that", time.Since(seen).Round(100*time.Millisecond))
 	w.verify(3, 1)
 	for _, h := range w.hosts {
-		w.eventually(h.Options.Name+" tells the whole repair, in its order", func() bool {
+		w.eventually(h.Options.Name+" has the whole repair, in order", func() bool {
 			return inOrder(me().ctl(h, "history", "-n", "100").words(),
 				"n4 step begin-replace recording that this host replaces a voter as voter: in place of n3",
 				"n4 step remove-member removing a member for good: in place of n3",
@@ -97,7 +97,7 @@ func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T)
 	}
 }
 
-// inOrder tells whether a text holds these, each behind the one before.
+// inOrder reports whether a text has these parts, in this order.
 func inOrder(text string, parts ...string) bool {
 	for _, part := range parts {
 		_, rest, found := strings.Cut(text, part)
@@ -109,7 +109,7 @@ func inOrder(text string, parts ...string) bool {
 	return true
 }
 
-func TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne(t *testing.T) {
+func TestASpareReplacesADeadLeaderWhichReturnsAsASpare(t *testing.T) {
 	t.Parallel()
 	w := repairWorld(t, 0)
 	n1 := w.hosts[0]
@@ -134,12 +134,12 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 			before := w.id(n3)
 			n4.stopAt(at)
 			n3.die()
-			w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
+			w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
 			w.start(n3)
 			w.eventually("n3 answers", func() bool { return w.leader(n3) != 0 })
 			if at == "after begin-replace" {
 				n4.resume()
-			} else { // its last look was before; what it does next is looked at once more
+			} else { // it decided before n3 was back: after a restart it decides again
 				n4.strike(at, agentOnly)
 				n4.resume()
 				w.start(n4)
@@ -149,7 +149,7 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 				t.Errorf("n3 was removed: %v", w.members())
 			}
 			if got := w.repairOf(n4); at == "after begin-replace" && !strings.Contains(got, string(policy.MemberLive)) {
-				t.Errorf("history tells %q", got)
+				t.Errorf("the history has %q", got)
 			}
 		})
 	}

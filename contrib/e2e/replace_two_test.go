@@ -13,22 +13,22 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain has two of five voters, which stand in one rack, lose
-// their power at once. One further host is struck at each step of the first replacement, or one of the two comes back.
-func TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain(t *testing.T) {
+// TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced cuts the power of two of five voters at once, which share
+// a failure domain. It strikes one more host at each step of the first replacement, or brings one of the two back.
+func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 	t.Parallel()
 	type strike struct {
-		what         string
-		strike, mend func(w *world, by *host)
+		what           string
+		strike, repair func(w *world, by *host)
 	}
 	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member", "promote"} {
 		for _, also := range []strike{
 			{
-				"the agent that takes the place dies", func(_ *world, by *host) { by.kill() },
+				"the replacing agent dies", func(_ *world, by *host) { by.kill() },
 				func(w *world, by *host) { w.start(by) },
 			},
 			{
-				"the machine that takes the place dies", func(_ *world, by *host) { by.losesPower() },
+				"the replacing machine dies", func(_ *world, by *host) { by.losesPower() },
 				func(w *world, by *host) { w.start(by) },
 			},
 			{
@@ -50,7 +50,7 @@ func TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain(t *testing.T) 
 				for _, h := range dead {
 					h.die()
 				}
-				w.within(grace+bound, "one stands still after "+step, func() bool {
+				w.within(grace+bound, "one has stopped after "+step, func() bool {
 					return slices.ContainsFunc(ready, (*host).stopped)
 				})
 				by := ready[slices.IndexFunc(ready, (*host).stopped)]
@@ -58,13 +58,13 @@ func TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain(t *testing.T) 
 				for _, h := range ready {
 					h.resume()
 				}
-				w.never(struckFor, "a host that works is removed", func() bool { return w.expelled(w.hosts[:3]) })
-				also.mend(w, by)
+				w.never(struckFor, "a working host is removed", func() bool { return w.expelled(w.hosts[:3]) })
+				also.repair(w, by)
 				began := time.Now()
 				w.within(4*(grace+bound), "five vote and answer again", func() bool { return w.serve(5) })
-				t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
+				t.Logf("full strength %v after all repairs", time.Since(began).Round(100*time.Millisecond))
 				if w.expelled(w.hosts[:3]) {
-					t.Error("a host that works was removed")
+					t.Error("a working host was removed")
 				}
 				for _, h := range dead {
 					if !h.running {
@@ -80,7 +80,7 @@ func TestWhateverHappensWhileTwoOfOneRackAreReplacedFiveVoteAgain(t *testing.T) 
 	}
 }
 
-// rackWorld is five voters, which n1 leads and of which n4 and n5 stand in one rack, and two spares.
+// rackWorld makes five voters, led by n1, and two spares. n4 and n5 share a failure domain.
 func rackWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{
@@ -94,9 +94,9 @@ func rackWorld(t *testing.T) *world {
 	})
 	w.start(w.hosts[:5]...)
 	w.bootstrap()
-	w.within(4*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.within(4*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.start(w.hosts[5:]...)
-	w.eventually("the spares stand ready", func() bool { return w.hosts[5].healthy() && w.hosts[6].healthy() })
+	w.eventually("the spares are ready", func() bool { return w.hosts[5].healthy() && w.hosts[6].healthy() })
 	w.rolesAgree()
 	w.lead(w.hosts[0])
 	return w

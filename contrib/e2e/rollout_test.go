@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestAHostThatDoesNotComeBackKeepsARolloutFromTheOthersUntilAPersonReleasesIt(t *testing.T) {
+func TestAHostThatDoesNotComeBackBlocksARolloutUntilItIsReleased(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	w.lead(w.hosts[0])
@@ -34,7 +34,7 @@ func TestAHostThatDoesNotComeBackKeepsARolloutFromTheOthersUntilAPersonReleasesI
 		return ok && s.Unit.State == string(policy.UnitFailed)
 	})
 	before := next.etcdPID()
-	w.never(5*time.Second, "another host has its turn", func() bool {
+	w.never(5*time.Second, "another host's operation begins", func() bool {
 		s, ok := next.status()
 		return ok && (s.Op == nil || s.Op.HostName != "n2" || s.Rollout == nil ||
 			s.Rollout.State != control.RolloutRunning)

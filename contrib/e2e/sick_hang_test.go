@@ -14,19 +14,19 @@ import (
 )
 
 // A voter whose disk hangs or fails answers no linearizable read: it is removed first, as a dead one is. Its agent
-// answers, so that it is never dead, and repair.dead, which is off here, has no part in it.
+// answers, so it is never dead, and repair.dead, which is off here, has no effect on it.
 
 const (
-	// neverForSlow is a grace that no test lasts: who gives way sooner does so because its disk hangs or has failed.
+	// neverForSlow is a grace longer than any test: a voter replaced sooner has a disk that hangs or has failed.
 	neverForSlow = "1h"
-	// hangsFor is how long a disk must have hung by the verdict until its voter gives way.
+	// hangsFor is how long a disk must have hung, by the voter's health state, until the voter is replaced.
 	hangsFor = time.Minute
 	// gapBound is how long clients may have no write acknowledged, on a busy machine.
 	gapBound = 10 * time.Second
 )
 
-// removedFirst waits until n4 votes in n3's place, which was removed before that. A standby votes so soon after it that
-// nobody may see the two voters between.
+// removedFirst waits until n4 votes and n3, which was removed before, does not. A standby votes so soon after the
+// removal that the two voters in between may not be seen.
 func (s *sickWorld) removedFirst() {
 	s.t.Helper()
 	n3 := s.hosts[2]
@@ -44,9 +44,9 @@ func (s *sickWorld) removedFirst() {
 	s.ordered(policy.StepBeginReplace, policy.StepRemoveMember, policy.StepPromote)
 }
 
-// mended ends what is wrong with n3's disk, and checks that nothing is left over and that clients could write all the
-// while.
-func (s *sickWorld) mended() {
+// recovered ends the fault of n3's disk, and checks that nothing is left over and that clients could write all the
+// time.
+func (s *sickWorld) recovered() {
 	s.t.Helper()
 	clearRules(s.t, s.disk)
 	s.eventually("n3's etcd is stopped", func() bool { return s.hosts[2].etcdPID() == 0 })
@@ -57,7 +57,7 @@ func (s *sickWorld) mended() {
 	s.verify(3, 0)
 }
 
-func TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute(t *testing.T) {
+func TestASpareReplacesAFollowerWithAHungDiskAfterAMinute(t *testing.T) {
 	t.Parallel()
 	s := newSickWorldWith(t, worldOptions{set: map[string]string{"repair.sick": neverForSlow, "disk.fail": "1h"}})
 	n3 := s.hosts[2]
@@ -65,19 +65,19 @@ func TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute(t *testing.T) 
 	s.watched()
 	began := time.Now()
 	rule(t, s.disk, "fsync * hang")
-	s.called("STALLED", "it answers no linearizable read")
+	s.reportedUnhealthy("STALLED", "it answers no linearizable read")
 	s.within(hangsFor+bound, "n3 is removed", func() bool { listed, _ := s.is(n3); return s.has(2, 0) && !listed })
 	took := time.Since(began)
 	if t.Logf("n3 was removed after %.1f s", took.Seconds()); took < hangsFor {
 		t.Errorf("n3 was removed when its disk had hung for %v", took)
 	}
 	s.removedFirst()
-	s.mended()
+	s.recovered()
 }
 
-// TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce has etcd end, as it does when it cannot write its log,
-// and end again whenever it is started.
-func TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce(t *testing.T) {
+// TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce has etcd end because it cannot write its log, and end again at
+// every start.
+func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 	t.Parallel()
 	for what, leads := range map[string]int{"a follower": 0, "the leader": 2} {
 		t.Run(what, func(t *testing.T) {
@@ -87,18 +87,18 @@ func TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce(t *testing.T) {
 			s.watched()
 			began := time.Now()
 			rule(t, s.disk, "fsync * err=EIO")
-			s.called("FAILED", "it answers no linearizable read")
+			s.reportedUnhealthy("FAILED", "it answers no linearizable read")
 			s.removedFirst()
 			t.Logf("full strength %.1f s after the disk began to fail", time.Since(began).Seconds())
-			s.mended()
-			s.never(quiet, "n3 is trusted again without anybody's word", func() bool { return !s.has(3, 0) })
+			s.recovered()
+			s.never(quiet, "n3 is trusted again without an operator", func() bool { return !s.has(3, 0) })
 		})
 	}
 }
 
-// TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays has its etcd come back. By its verdict the disk has failed still,
-// and nothing else says so any more.
-func TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays(t *testing.T) {
+// TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays has n3's etcd come back. Its health state still says that the disk
+// has failed, but no other evidence does.
+func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"after begin-replace", "before remove-member"} {
 		t.Run(at, func(t *testing.T) {
@@ -110,12 +110,12 @@ func TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays(t *testing.T) {
 			s.watched()
 			n4.stopAt(at)
 			rule(t, s.disk, "fsync * err=EIO")
-			s.eventually(n4.Options.Name+" stands still "+at, n4.stopped)
+			s.eventually(n4.Options.Name+" has stopped "+at, n4.stopped)
 			clearRules(t, s.disk)
 			s.eventually("n3 answers", func() bool { return s.leader(n3) != 0 })
 			if at == "after begin-replace" {
 				n4.resume()
-			} else { // its last look was before; what it does next is looked at once more
+			} else { // it decided before n3 was back: after a restart it decides again
 				n4.kill()
 				n4.resume()
 				s.start(n4)

@@ -15,11 +15,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// strayFor is for how long a standby must have been sick until it is let go.
+// strayFor is how long a standby must have been unhealthy until it is removed.
 const strayFor = 30 * time.Second
 
-// TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace has clients read and write meanwhile.
-func TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace(t *testing.T) {
+// TestASpareReplacesAStandbyWithAnUnhealthyDisk has clients read and write meanwhile.
+func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 	t.Parallel()
 	for what, fault := range map[string]string{
 		"it is slow": "fsync * delay=" + sickFsync.String(), "it hangs": "fsync * hang", "it fails": "fsync * err=EIO",
@@ -43,26 +43,26 @@ func TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace(t *testing.T) {
 			n1, n4, n5 := w.hosts[0], w.hosts[3], w.hosts[4]
 			w.start(w.hosts[:3]...)
 			w.bootstrap()
-			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+			w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 			w.start(n4)
 			w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
 			w.start(n5)
-			w.eventually("n5 stands ready", n5.healthy)
+			w.eventually("n5 is ready", n5.healthy)
 			w.rolesAgree()
 			registers, err := testbed.StartRegisters(t.Context(), w.listening())
 			must(t, err)
 			defer registers.Close()
 			began := time.Now()
 			rule(t, disk, fault)
-			w.eventually("n1 says what becomes of the standby", func() bool { return n1.names(policy.StandbyLost) })
+			w.eventually("n1 reports what becomes of the standby", func() bool { return n1.names(policy.StandbyLost) })
 			t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").said)
-			w.within(strayFor+2*bound, "n5 is the standby in the place of n4", func() bool {
+			w.within(strayFor+2*bound, "n5 is the standby instead of n4", func() bool {
 				n4.answersPromptly()
 				_, learner := w.is(n5)
 				return learner && w.has(3, 1) && !w.busy()
 			})
 			t.Logf("%.1f s until then", time.Since(began).Seconds())
-			w.eventually("the history tells why", func() bool {
+			w.eventually("the history has the reason", func() bool {
 				lines, err := w.history()
 				return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 					return l.Kind == "op" && l.Code == string(policy.StandbyLost)

@@ -25,16 +25,17 @@ import (
 const (
 	// sickGrace is the shortest that the configuration allows.
 	sickGrace = 30 * time.Second
-	// stillSlow is for how much longer a voter must have been slow: one whose writes are fast again says so within it.
+	// stillSlow is for how much longer a voter must have been slow: one whose writes are fast again reports it within
+	// that time.
 	stillSlow = 90 * time.Second
-	// sickFsync is what a sync takes then. etcd counts in buckets: all of them took more than 512 ms for sure.
+	// sickFsync is how long each sync takes then. etcd counts in buckets: all of them certainly took more than 512 ms.
 	sickFsync = 600 * time.Millisecond
-	// cleanly bounds how long a disk must have been well before its host joins again, and the join.
+	// cleanly bounds how long a disk must have been healthy before its host joins again, plus the join.
 	cleanly = 6 * time.Minute
 )
 
-// sickWorld is three voters, n1, n2 and n3, of which n3's disk can be made slow, and n4, a standby or a spare. All that
-// is written is remembered, and who was a member when.
+// sickWorld is three voters, n1, n2 and n3, and n4 as a standby or a spare. n3's disk can be made slow. All writes are
+// recorded, and all changes of the members.
 type sickWorld struct {
 	*world
 	disk      *testbed.Mount
@@ -54,7 +55,7 @@ func newSickWorldWith(t *testing.T, o worldOptions) *sickWorld {
 		"repair.sick": sickGrace.String(), "repair.cleanFor": "5s",
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.giveWay": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
-		// by its own limit the host that decides reads what n3's etcd counts
+		// so by its own limit the deciding host goes by what n3's etcd counts
 		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "350ms", "disk.fsyncSlow": "400ms",
 	}
 	maps.Copy(set, o.set)
@@ -70,14 +71,14 @@ func newSickWorldWith(t *testing.T, o worldOptions) *sickWorld {
 	t.Cleanup(func() { clearRules(t, s.disk) })
 	s.start(s.hosts[:3]...)
 	s.bootstrap()
-	s.within(2*formation, "3 voters stand", func() bool { return s.has(3, 0) })
+	s.within(2*formation, "there are 3 voters", func() bool { return s.has(3, 0) })
 	s.start(s.hosts[3])
-	s.within(2*formation, "n4 stands ready", func() bool { return s.has(3, o.standbys) && s.hosts[3].healthy() })
+	s.within(2*formation, "n4 is ready", func() bool { return s.has(3, o.standbys) && s.hosts[3].healthy() })
 	s.rolesAgree()
 	return s
 }
 
-// watched puts clients to work, and remembers all that they see and who is a member.
+// watched starts clients, and records all that they see and which hosts are members.
 func (s *sickWorld) watched() {
 	s.t.Helper()
 	s.load = s.writes(20)
@@ -95,30 +96,30 @@ func (s *sickWorld) sicken() {
 	s.t.Helper()
 	s.watched()
 	rule(s.t, s.disk, "fsync * delay="+sickFsync.String())
-	s.called("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+	s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 }
 
-// called waits until n1 calls n3 sick by its verdict and by a witness.
-func (s *sickWorld) called(verdict, witness string) {
+// reportedUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that confirmation.
+func (s *sickWorld) reportedUnhealthy(state, witness string) {
 	s.t.Helper()
-	s.eventually("n1 calls n3 sick: it is "+verdict+", and "+witness, func() bool {
+	s.eventually("n1 reports n3 as unhealthy: it is "+state+", and "+witness, func() bool {
 		now, ok := s.hosts[0].status()
 		return ok && slices.ContainsFunc(now.Reasons, func(r control.Reason) bool {
-			return r.Code == string(policy.VoterSick) && strings.Contains(r.Text, verdict) &&
+			return r.Code == string(policy.VoterSick) && strings.Contains(r.Text, state) &&
 				strings.Contains(r.Text, witness)
 		})
 	})
 	s.show("status")
 }
 
-// show logs what people see of it.
+// show logs the output of quorumctl.
 func (s *sickWorld) show(args ...string) {
 	s.t.Helper()
 	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).said)
 }
 
-// givesWay waits until n4 votes in n3's place, and checks in which order that came.
-func (s *sickWorld) givesWay(members ...string) {
+// expectReplaced waits until n4 votes in n3's place, and checks the order of the changes.
+func (s *sickWorld) expectReplaced(members ...string) {
 	s.t.Helper()
 	began := time.Now()
 	n3 := s.hosts[2]
@@ -126,7 +127,7 @@ func (s *sickWorld) givesWay(members ...string) {
 		listed, _ := s.is(n3)
 		return !listed && s.has(3, 0) && !s.busy()
 	})
-	s.t.Logf("n3 was gone %.1f s after it had been called sick, of a grace of %v", time.Since(began).Seconds(),
+	s.t.Logf("n3 was gone %.1f s after it was reported as unhealthy, of a grace of %v", time.Since(began).Seconds(),
 		sickGrace)
 	s.eventually("n3's etcd is stopped", func() bool { return n3.etcdPID() == 0 })
 	s.show("status")
@@ -137,17 +138,17 @@ func (s *sickWorld) givesWay(members ...string) {
 	s.ordered(policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 }
 
-// ordered checks that these steps were taken, in this order, and that the replacement has ended well.
+// ordered checks that these steps were taken, in this order, and that the replacement has ended successfully.
 func (s *sickWorld) ordered(want ...policy.StepKind) {
 	s.t.Helper()
 	lines, err := s.history()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var told []string
+	var steps []string
 	ended := ""
 	for _, l := range lines {
-		if told = append(told, l.Code); l.Kind == "op" && strings.HasPrefix(l.Text, "replace of n4 ") {
+		if steps = append(steps, l.Code); l.Kind == "op" && strings.HasPrefix(l.Text, "replace of n4 ") {
 			ended = l.Code + ": " + l.Text
 		}
 		if len(want) > 0 && l.Code == string(want[0]) && l.Outcome == record.StepOK {
@@ -155,15 +156,15 @@ func (s *sickWorld) ordered(want ...policy.StepKind) {
 		}
 	}
 	if len(want) > 0 {
-		s.t.Errorf("there was no %s in its order: %q", want[0], told)
+		s.t.Errorf("%s is missing or out of order: %q", want[0], steps)
 	}
 	if !strings.Contains(ended, "JOINED: ") || !strings.Contains(ended, "in place of n3") {
-		s.t.Errorf("history tells %q", ended)
+		s.t.Errorf("the history has %q", ended)
 	}
 }
 
-// keepsWrites checks that every write that was acknowledged is there, and that all that clients saw has an order. It
-// gives the longest time in which none was.
+// keepsWrites checks that every acknowledged write is there, and that all that clients saw is linearizable. It returns
+// the longest time without an acknowledged write.
 func (s *sickWorld) keepsWrites() (gap time.Duration) {
 	s.t.Helper()
 	report := s.load.Stop()
@@ -187,12 +188,12 @@ func (s *sickWorld) keepsWrites() (gap time.Duration) {
 	return report.LongestGap
 }
 
-// watch remembers who was a member, from one change to the next.
+// watch records which hosts were members, from one change to the next.
 type watch struct {
 	cancel  context.CancelFunc
 	stopped chan struct{}
-	seen    []string // such as "n1 n2 n3 (n4)", where n4 is a learner
-	led     bool     // n3 led when it was seen to be a member last
+	seen    []string // such as "n1 n2 n3 (n4)", with learners in parentheses
+	led     bool     // whether n3 led when it was last seen as a member
 }
 
 // watchMembers asks one host's etcd all the time.
@@ -252,12 +253,12 @@ func (w *world) words(list []*etcdserverpb.Member) string {
 	return strings.Join(names, " ")
 }
 
-func TestAFollowerWhoseDiskIsSlowGivesItsPlaceToTheStandbyAndIsItsStandbyLater(t *testing.T) {
+func TestTheStandbyReplacesAFollowerWithASlowDiskWhichReturnsAsTheStandby(t *testing.T) {
 	t.Parallel()
 	s := newSickWorld(t, 1)
 	s.lead(s.hosts[0])
 	s.sicken()
-	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.never(quiet, "n3 comes back while its disk is slow", func() bool { return !s.has(3, 0) })
 	clearRules(t, s.disk)
 	s.within(cleanly, "n3 is back as the standby", func() bool { return s.has(3, 1) })
@@ -266,26 +267,26 @@ func TestAFollowerWhoseDiskIsSlowGivesItsPlaceToTheStandbyAndIsItsStandbyLater(t
 	s.verify(3, 1)
 }
 
-func TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare(t *testing.T) {
+func TestASpareReplacesAFollowerWithASlowDisk(t *testing.T) {
 	t.Parallel()
 	s := newSickWorld(t, 0)
 	s.lead(s.hosts[0])
 	s.sicken()
-	s.givesWay("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.expectReplaced("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	clearRules(t, s.disk)
 	s.keepsWrites()
 	s.verify(3, 0)
 }
 
-// TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsReplaced has a leader that is slow: nobody takes its place before it has
-// given way.
-func TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsReplaced(t *testing.T) {
+// TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced has a slow leader: no host replaces it before it has
+// transferred the leadership.
+func TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSickWorld(t, 1)
 	n3 := s.hosts[2]
 	s.lead(n3)
 	s.sicken()
-	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.ordered(policy.StepGiveWay, policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 	clearRules(t, s.disk)
 	s.keepsWrites()

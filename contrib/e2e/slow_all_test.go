@@ -14,8 +14,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestNobodyGivesWayWhileTheDisksOfAllVotersAreSlow: what they share is the cause, and another leader would be as slow.
-func TestNobodyGivesWayWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
+// TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow shows that a shared cause moves no leadership: another leader
+// would be as slow.
+func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	t.Parallel()
 	var disks []*testbed.Mount
 	set := map[string]string{
@@ -35,23 +36,23 @@ func TestNobodyGivesWayWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.verify(3, 0)
-	// Less than what has etcd elect another leader by itself.
+	// Too little for etcd to elect another leader by itself.
 	for _, disk := range disks {
 		rule(t, disk, "fsync * delay=300ms")
 	}
-	w.eventually("the leader says that all are slow", func() bool {
+	w.eventually("the leader reports that all are slow", func() bool {
 		return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.names(policy.CommonCause) })
 	})
 	t.Logf("n1# quorumctl status\n%s", me().ctl(w.hosts[0], "status").said)
-	// One that was seen to be slow a little before the others may have handed over until then.
+	// A leader that was found slow a little before the others may have transferred its leadership by now.
 	before := 0
-	w.eventually("etcd tells what was done", func() (told bool) {
-		before, told = w.gaveWay()
-		return told
+	w.eventually("etcd returns the history", func() (ok bool) {
+		before, ok = w.transfers()
+		return ok
 	})
-	w.never(20*time.Second, "the leadership is handed over, or anything else begins", func() bool {
-		n, told := w.gaveWay()
-		return told && n > before || w.busy()
+	w.never(20*time.Second, "the leadership is transferred, or an operation begins", func() bool {
+		n, ok := w.transfers()
+		return ok && n > before || w.busy()
 	})
 	for _, disk := range disks {
 		clearRules(t, disk)
@@ -59,8 +60,8 @@ func TestNobodyGivesWayWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// gaveWay gives how often a leader has given way; told is false where etcd does not answer.
-func (w *world) gaveWay() (n int, told bool) {
+// transfers returns how often quorumd has transferred the leadership; false if etcd does not answer.
+func (w *world) transfers() (n int, ok bool) {
 	lines, err := w.history()
 	for _, l := range lines {
 		if l.Code == string(policy.StepGiveWay) {

@@ -16,12 +16,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// slowFsync is what a write to the leader's disk takes then: too little for etcd to vote it out.
+// slowFsync is how long a write to the leader's disk takes then: too short for etcd to vote the leader out.
 const slowFsync = 500 * time.Millisecond
 
-// TestALeaderWhoseDiskIsSlowGivesWay shows first, while the leader's agent is down, that etcd leaves it the leadership,
-// and what its clients pay for it; and then what becomes of both when the agent runs.
-func TestALeaderWhoseDiskIsSlowGivesWay(t *testing.T) {
+// TestALeaderWithASlowDiskTransfersLeadership first shows, while the leader's agent is down, that etcd leaves it the
+// leadership and what that costs its clients. Then the agent runs, and both must improve.
+func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
 	set := map[string]string{
@@ -41,7 +41,7 @@ func TestALeaderWhoseDiskIsSlowGivesWay(t *testing.T) {
 	w.bootstrap()
 	w.verify(3, 0)
 	w.lead(n1)
-	w.eventually("n1 is well", func() bool { s, ok := n1.status(); return ok && s.Health.State == "OK" })
+	w.eventually("n1 is healthy", func() bool { s, ok := n1.status(); return ok && s.Health.State == "OK" })
 
 	n1.running = false
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
@@ -63,18 +63,18 @@ func TestALeaderWhoseDiskIsSlowGivesWay(t *testing.T) {
 	})
 	took := time.Since(began)
 	after := n2.writeTimes(30)
-	t.Logf("%.1f s after its start the agent had handed over; a write took %v before and %v after (medians)",
+	t.Logf("%.1f s after its start the agent had transferred leadership; a write took %v before and %v after (medians)",
 		took.Seconds(), slow, after)
 	if slow < slowFsync || after > slowFsync/2 {
 		t.Errorf("a write took %v with the slow leader and takes %v without it", slow, after)
 	}
-	w.eventually("the history tells of it", func() bool {
+	w.eventually("the history has it", func() bool {
 		lines, err := w.history()
 		return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 			return l.Code == string(policy.StepGiveWay) && l.Outcome == record.StepOK && l.Name == n1.Options.Name
 		})
 	})
-	for _, args := range [][]string{{"status"}, {"history"}} { // as people see it, for contrib/docs
+	for _, args := range [][]string{{"status"}, {"history"}} { // as an operator sees it, for contrib/docs
 		t.Logf("n1# quorumctl %s\n%s", args[0], me().ctl(n1, args...).said)
 	}
 	w.never(10*time.Second, "the leadership comes back to the slow disk", func() bool {
@@ -84,7 +84,7 @@ func TestALeaderWhoseDiskIsSlowGivesWay(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// writeTimes gives the median time of so many writes through this host's etcd.
+// writeTimes returns the median time of that many writes through this host's etcd.
 func (h *host) writeTimes(n int) time.Duration {
 	h.w.t.Helper()
 	took := make([]time.Duration, n)

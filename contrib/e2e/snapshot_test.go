@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// withStore makes a directory for snapshots that all hosts use.
+// withStore makes a snapshot directory that all hosts use.
 func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -32,12 +32,12 @@ func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
 	return dir, set
 }
 
-// snapshot does a job with snapshots to its end.
+// snapshot runs a snapshot job until it ends.
 //
-// It asks again, as an operator would, if etcd did not answer in time on a busy machine, or another host runs such a job.
+// It tries again, as an operator would, if etcd did not answer in time or another host runs a snapshot job.
 func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 	h.w.t.Helper()
-	h.w.eventually("a job with snapshots ends to which etcd has answered", func() bool {
+	h.w.eventually("a snapshot job ends that etcd has answered", func() bool {
 		began, err := h.Client.StartSnapshot(h.w.t.Context(), req)
 		if err != nil && strings.Contains(err.Error(), "wait until it has ended") {
 			return false
@@ -45,7 +45,7 @@ func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 		if err != nil {
 			h.w.t.Fatal(err)
 		}
-		h.w.eventually("the job with snapshots has ended", func() bool {
+		h.w.eventually("the snapshot job has ended", func() bool {
 			job, err = h.Client.SnapshotJob(h.w.t.Context())
 			return err == nil && job.Number == began.Number && job.Ended != nil
 		})
@@ -54,7 +54,7 @@ func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 	return job
 }
 
-// learner gives the ID of the one learner.
+// learner returns the ID of the one learner.
 func (w *world) learner() string {
 	w.t.Helper()
 	for _, m := range w.members() {
@@ -73,15 +73,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T) {
+func TestSnapshotsAreTakenFromTheStandbyListedVerifiedAndPruned(t *testing.T) {
 	t.Parallel()
 	dir, set := withStore(t, "{count: 1, age: 0s}")
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: set})
 	w.start()
 	w.bootstrap()
-	w.eventually("a voter and a standby stand", func() bool { return w.has(1, 1) })
+	w.eventually("there are a voter and a standby", func() bool { return w.has(1, 1) })
 	n1, n2 := w.hosts[0], w.hosts[1]
-	w.eventually("the standby is known as one, to the voter too", func() bool {
+	w.eventually("both hosts report the standby", func() bool {
 		for _, h := range n1.now().Hosts {
 			if h.Role == control.RoleStandby {
 				return n2.role() == control.RoleStandby
@@ -120,9 +120,9 @@ func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T)
 	}
 	pruned := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotPrune})
 	if len(pruned.Snapshots) != 1 || pruned.Snapshots[0].Name != saved[1].Name {
-		t.Errorf("pruned were %+v, and neither the newest nor the one that is verified should be", pruned)
+		t.Errorf("pruned were %+v; the newest and the one being verified must stay", pruned)
 	}
-	w.eventually("the cluster knows of the last one", func() bool {
+	w.eventually("the cluster has a record of the last one", func() bool {
 		found, err := n1.etcd.Get(t.Context(), w.keys().Backup())
 		if err != nil || len(found.Kvs) != 1 {
 			return false
@@ -133,13 +133,13 @@ func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T)
 	must(t, os.Chmod(dir, 0o777))
 	refused := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
 	if !strings.Contains(refused.Error, "chmod go-w") {
-		t.Errorf("into a directory of everybody: %q", refused.Error)
+		t.Errorf("into a world-writable directory: %q", refused.Error)
 	}
-	w.eventually("nobody is taking one", func() bool { return w.absent(w.keys().Saving()) })
+	w.eventually("no snapshot is being taken", func() bool { return w.absent(w.keys().Saving()) })
 	w.oneSavesAtATime()
 }
 
-// oneSavesAtATime has a host beside these take a snapshot, and sees that none of these does so meanwhile.
+// oneSavesAtATime has another host take a snapshot, and checks that none of these takes one meanwhile.
 func (w *world) oneSavesAtATime() {
 	w.t.Helper()
 	saving, err := record.Encode(record.Saving{Host: "n9", Since: time.Now()})
@@ -156,7 +156,7 @@ func (w *world) oneSavesAtATime() {
 	}
 }
 
-// backup gives the record of how the last snapshots went.
+// backup returns the record of the last snapshots.
 func (w *world) backup() (b record.Backup) {
 	w.t.Helper()
 	found, err := w.hosts[0].etcd.Get(w.t.Context(), w.keys().Backup())
@@ -167,7 +167,7 @@ func (w *world) backup() (b record.Backup) {
 	return b
 }
 
-func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t *testing.T) {
+func TestTheStandbyTakesDueSnapshotsAndEveryHostReportsAFailedOne(t *testing.T) {
 	t.Parallel()
 	dir, set := withStore(t, "{count: 1, age: 0s}")
 	set["backup.every"] = "1m"
@@ -178,7 +178,7 @@ func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t 
 	w.eventually("the only voter has taken the first", func() bool { return w.backup().Host == "n1" })
 	w.start(w.hosts[1:]...)
 	var standby *host
-	w.eventually("a standby stands", func() bool {
+	w.eventually("there is a standby", func() bool {
 		for _, h := range w.hosts[1:] {
 			if h.role() == control.RoleStandby {
 				standby = h
@@ -200,7 +200,7 @@ func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t 
 	must(t, os.Chmod(dir, 0o777))
 	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())
 	must(t, err)
-	w.eventually("every host tells that none was saved", func() bool {
+	w.eventually("every host reports that none was saved", func() bool {
 		for _, h := range w.hosts {
 			s, ok := h.status()
 			if !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
@@ -216,14 +216,14 @@ func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t 
 	if job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.eventually("nobody tells it any more", func() bool {
+	w.eventually("no host reports it any more", func() bool {
 		s, ok := standby.status()
 		return ok && s.Backup != nil && s.Backup.Failed == nil && s.Backup.Host == "n1" &&
 			strings.HasSuffix(s.Backup.Next, ", by "+standby.Options.Name)
 	})
 }
 
-func TestASnapshotIsSavedWhileEtcdIsFullBecauseAPersonAsks(t *testing.T) {
+func TestASnapshotCanBeRequestedWhileEtcdIsFull(t *testing.T) {
 	t.Parallel()
 	_, set := withStore(t, "{count: 1, age: 0s}")
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: set})

@@ -14,30 +14,29 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhateverHappensWhileAStandbyIsLetGoThereIsOneAgain has one further host struck at each step, or the standby come
-// back.
-func TestWhateverHappensWhileAStandbyIsLetGoThereIsOneAgain(t *testing.T) {
+// TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval strikes one more host at each step, or brings the standby back.
+func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 	t.Parallel()
 	type strike struct {
-		what         string
-		strike, mend func(w *world, by, leader *host)
+		what           string
+		strike, repair func(w *world, by, leader *host)
 	}
 	back := func(h *host) { h.w.start(h) }
 	for _, step := range []string{"take-lock", "roll-back", "remove-learner"} {
 		for _, also := range []strike{
 			{
-				"the agent that lets it go dies", func(_ *world, by, _ *host) { by.kill() },
+				"the removing agent dies", func(_ *world, by, _ *host) { by.kill() },
 				func(_ *world, by, _ *host) { back(by) },
 			},
-			{ // another voter's ends what it has begun; nobody is let go while a voter's host has no word in it
-				"the agent that lets it go stays away", func(_ *world, by, _ *host) { by.kill() },
+			{ // another voter's agent ends the operation; a removal needs every voter's host to confirm the death
+				"the removing agent stays down", func(_ *world, by, _ *host) { by.kill() },
 				func(w *world, by, _ *host) {
 					w.eventually("no operation is left", func() bool { return w.absent(w.keys().Op()) })
 					back(by)
 				},
 			},
 			{
-				"the machine that lets it go dies", func(_ *world, by, _ *host) { by.losesPower() },
+				"the removing machine dies", func(_ *world, by, _ *host) { by.losesPower() },
 				func(_ *world, by, _ *host) { back(by) },
 			},
 			{
@@ -60,11 +59,11 @@ func TestWhateverHappensWhileAStandbyIsLetGoThereIsOneAgain(t *testing.T) {
 				w.lead(leader)
 				by.stopAt("after " + step)
 				w.hosts[3].die()
-				w.within(2*bound, by.Options.Name+" stands still after "+step, by.stopped)
+				w.within(2*bound, by.Options.Name+" has stopped after "+step, by.stopped)
 				also.strike(w, by, leader)
 				by.resume()
 				w.never(struckFor, "a voter is removed", func() bool { return w.expelled(w.hosts[:3]) })
-				also.mend(w, by, leader)
+				also.repair(w, by, leader)
 				w.within(3*bound, "three vote, and a standby whose host runs follows", func() bool {
 					return w.full() && w.has(3, 1) && slices.ContainsFunc(w.hosts, func(h *host) bool {
 						_, learner := w.is(h)
@@ -85,8 +84,7 @@ func TestWhateverHappensWhileAStandbyIsLetGoThereIsOneAgain(t *testing.T) {
 	}
 }
 
-// firstVoter gives the host whose member is the first of the voters, in the order of their IDs: it is the first to do
-// what any voter may.
+// firstVoter returns the host of the voter with the lowest member ID: it is the first to do what any voter may do.
 func (w *world) firstVoter() *host {
 	w.t.Helper()
 	var first *etcdserverpb.Member

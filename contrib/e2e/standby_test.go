@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace has clients read and write meanwhile.
-func TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace(t *testing.T) {
+// TestASpareReplacesAStandbyOnADeadMachine has clients read and write meanwhile.
+func TestASpareReplacesAStandbyOnADeadMachine(t *testing.T) {
 	t.Parallel()
 	w := standbyWorld(t)
 	n4, n5 := w.hosts[3], w.hosts[4]
@@ -20,7 +20,7 @@ func TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace(t *testing.T) {
 	must(t, err)
 	defer registers.Close()
 	n4.die()
-	w.within(2*bound, "n5 is the standby in the place of n4", func() bool {
+	w.within(2*bound, "n5 is the standby instead of n4", func() bool {
 		_, learner := w.is(n5)
 		return learner && w.has(3, 1)
 	})
@@ -33,13 +33,13 @@ func TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace(t *testing.T) {
 	w.linearizable(registers)
 }
 
-// standbyWorld is three voters, n4, which is the standby, and n5, a spare.
+// standbyWorld makes three voters, n4 as the standby, and n5 as a spare.
 func standbyWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 5, standbys: 1})
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(w.hosts[3])
 	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
 	w.start(w.hosts[4])

@@ -19,11 +19,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// struckFor is how long that lasts: less than what would make one more a dead voter.
+// struckFor is how long a strike lasts: too short for one more voter to count as dead.
 const struckFor = 5 * time.Second
 
-// replaceSteps are the steps by which a spare takes the place of a voter that does not answer, and those by which the
-// standby does.
+// replaceSteps are the steps by which a spare, and those by which the standby, replaces a voter that does not answer.
 func replaceSteps() [][]string {
 	return [][]string{
 		{"begin-replace", "set-phase/removing", "remove-member", "add-learner", "promote"},
@@ -31,42 +30,41 @@ func replaceSteps() [][]string {
 	}
 }
 
-// further is what happens to one more host in the midst of a replacement of n3, which is dead or sick, by n4, and is
-// mended when that goes on.
-type further struct {
-	what         string
-	strike, mend func(w *world)
+// otherFault is a fault of one more host while n4 replaces n3, which is dead or unhealthy. repair ends the fault.
+type otherFault struct {
+	what           string
+	strike, repair func(w *world)
 }
 
-// furthers are what may happen beside, and to n3 itself.
-func furthers(n3 further) []further {
-	dies := func(what string, i int) further {
-		return further{what, func(w *world) { w.hosts[i].losesPower() }, func(w *world) { w.start(w.hosts[i]) }}
+// otherFaults are the possible faults of other hosts, and one of n3 itself.
+func otherFaults(n3 otherFault) []otherFault {
+	dies := func(what string, i int) otherFault {
+		return otherFault{what, func(w *world) { w.hosts[i].losesPower() }, func(w *world) { w.start(w.hosts[i]) }}
 	}
-	refuses := func(what string, i int) further {
+	refuses := func(what string, i int) otherFault {
 		set := func(refused bool) func(w *world) {
 			return func(w *world) {
 				w.hosts[i].peerProxy.Set(testbed.Faults{Refuse: refused})
 				w.hosts[i].peerProxy.Reset()
 			}
 		}
-		return further{what, set(true), set(false)}
+		return otherFault{what, set(true), set(false)}
 	}
-	return []further{
+	return []otherFault{
 		{
-			"the agent that takes the place dies", func(w *world) { w.hosts[3].kill() },
+			"the replacing agent dies", func(w *world) { w.hosts[3].kill() },
 			func(w *world) { w.start(w.hosts[3]) },
 		},
-		dies("the machine that takes the place dies", 3),
-		refuses("nobody can connect to the peer port that takes the place", 3),
+		dies("the replacing machine dies", 3),
+		refuses("the replacing host's peer port refuses connections", 3),
 		dies("a follower's machine dies", 1),
 		dies("the leader's machine dies", 0),
-		refuses("nobody can connect to the leader's peer port", 0),
+		refuses("the leader's peer port refuses connections", 0),
 		n3,
 	}
 }
 
-// losesPower kills all that runs on a host, whatever that is, until it is started again.
+// losesPower kills everything on a host, whatever runs, until it is started again.
 func (h *host) losesPower() {
 	h.w.t.Helper()
 	h.kill()
@@ -75,16 +73,16 @@ func (h *host) losesPower() {
 	h.answers(false)
 }
 
-// during has that happen while n4's agent goes on, which stands still, and mends it. No host that works is removed.
-func (f further) during(w *world) {
+// during injects the fault while n4's agent, which was stopped, continues, and ends it. No working host may be removed.
+func (f otherFault) during(w *world) {
 	w.t.Helper()
 	f.strike(w)
 	w.hosts[3].resume()
-	w.never(struckFor, "a host that works is removed", func() bool { return w.expelled(w.hosts[:2]) })
-	f.mend(w)
+	w.never(struckFor, "a working host is removed", func() bool { return w.expelled(w.hosts[:2]) })
+	f.repair(w)
 }
 
-// checkHeld sees that etcd is held back where it has no member, and nowhere else.
+// checkHeld checks that the start guard holds etcd back on hosts without a member, and on no other.
 func (w *world) checkHeld() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -99,21 +97,20 @@ func (w *world) checkHeld() {
 	}
 }
 
-// linearizable ends the clients, and checks that there is an order of all that they have read and written.
+// linearizable stops the clients, and checks that all that they have read and written is linearizable.
 func (w *world) linearizable(registers *testbed.Registers) {
 	w.t.Helper()
 	seen, err := registers.Stop()
-	w.t.Logf("%d accesses, of which %d of unknown outcome", len(seen), unknown(seen))
+	w.t.Logf("%d accesses, %d with unknown outcome", len(seen), unknown(seen))
 	if err = errors.Join(err, testbed.Linearizable(seen)); err != nil {
 		w.t.Error(err)
 	}
 }
 
-// full tells whether three members vote, each of which answers, beside a standby at most, and no operation is in
-// flight.
+// full reports whether three members vote and answer, with at most one standby, and no operation is in flight.
 func (w *world) full() bool { return w.serve(3) }
 
-// serve tells the same of that many.
+// serve reports the same for that many voters.
 func (w *world) serve(want int) bool {
 	voters := 0
 	for _, h := range w.hosts {
@@ -124,7 +121,7 @@ func (w *world) serve(want int) bool {
 	return voters == want && (w.has(want, 0) || w.has(want, 1)) && !w.busy()
 }
 
-// expelled tells whether one of these hosts is none of the members, as far as etcd answers.
+// expelled reports whether one of these hosts is not a member, as far as etcd answers.
 func (w *world) expelled(hosts []*host) bool {
 	list := w.members()
 	return list != nil && slices.ContainsFunc(hosts, func(h *host) bool {

@@ -13,30 +13,30 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote has the host struck that removes it, or the dead one
-// come back: before its removal that one stays, and four vote until a person takes one out.
-func TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote(t *testing.T) {
+// TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved strikes the removing host, or brings the dead one back. If
+// it is back before its removal, it stays, and four vote until an operator removes one.
+func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 	t.Parallel()
 	type strike struct {
-		what         string
-		strike, mend func(by, dead *host)
+		what           string
+		strike, repair func(by, dead *host)
 	}
 	none := func(*host, *host) {}
 	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member"} {
 		for _, also := range []strike{
 			{
-				"the agent that removes it dies", func(by, _ *host) { by.kill() },
+				"the removing agent dies", func(by, _ *host) { by.kill() },
 				func(by, _ *host) { by.w.start(by) },
 			},
-			{ // another voter's ends what it has begun; nobody is dead while a voter's host has no word in it
-				"the agent that removes it stays away", func(by, _ *host) { by.kill() },
+			{ // another voter's agent ends the operation; no voter is dead while a voter's host cannot confirm it
+				"the removing agent stays down", func(by, _ *host) { by.kill() },
 				func(by, _ *host) {
 					by.w.eventually("no operation is left", func() bool { return by.w.absent(by.w.keys().Op()) })
 					by.w.start(by)
 				},
 			},
 			{
-				"the machine of that one dies", func(by, _ *host) { by.losesPower() },
+				"the removing machine dies", func(by, _ *host) { by.losesPower() },
 				func(by, _ *host) { by.w.start(by) },
 			},
 			{"the dead one comes back", func(_, dead *host) { dead.w.start(dead) }, none},
@@ -52,7 +52,7 @@ func TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote(t *testing.T) {
 					h.stopAt("after " + step)
 				}
 				dead.die()
-				w.within(grace+bound, "one stands still after "+step, func() bool {
+				w.within(grace+bound, "one has stopped after "+step, func() bool {
 					return slices.ContainsFunc(live, (*host).stopped)
 				})
 				by := live[slices.IndexFunc(live, (*host).stopped)]
@@ -60,19 +60,19 @@ func TestWhateverHappensWhileADeadVoterTooManyIsRemovedThreeVote(t *testing.T) {
 				for _, h := range live {
 					h.resume()
 				}
-				w.never(struckFor, "a host that works is removed", func() bool { return w.expelled(live) })
-				also.mend(by, dead)
+				w.never(struckFor, "a working host is removed", func() bool { return w.expelled(live) })
+				also.repair(by, dead)
 				want := 3
 				if dead.running && step != "remove-member" {
 					want = 4
 				}
 				began := time.Now()
 				w.within(3*(grace+bound), "that is over", func() bool { return w.serve(want) })
-				t.Logf("%d vote %v after all was mended", want, time.Since(began).Round(100*time.Millisecond))
+				t.Logf("%d vote %v after all repairs", want, time.Since(began).Round(100*time.Millisecond))
 				w.verify(want, 0)
 				w.checkHeld()
 				if w.expelled(live) {
-					t.Error("a host that works was removed")
+					t.Error("a working host was removed")
 				}
 				w.linearizable(registers)
 			})

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// fourVoters makes a world of four voters where three are wanted, as a replacement leaves it that was not brought to
-// its end, and gives them: n1 leads. Five were wanted, and the fifth has gone before it could join.
+// fourVoters makes a world of four voters although three are the target, as an unfinished replacement leaves it, and
+// returns them. n1 leads. The target was five, and the fifth host was gone before it could join.
 func fourVoters(t *testing.T) (w *world, voters []*host) {
 	t.Helper()
 	w = newWorld(t, worldOptions{
@@ -36,15 +36,15 @@ func fourVoters(t *testing.T) (w *world, voters []*host) {
 	}
 	w.start(voters...)
 	for _, h := range voters {
-		w.eventually(h.Options.Name+" tells that one votes too many", func() bool {
+		w.eventually(h.Options.Name+" reports one voter too many", func() bool {
 			return h.waitsFor(policy.VotersSurplus)
 		})
 	}
 	return w, voters
 }
 
-// TestADeadVoterThatIsOneTooManyIsRemovedByAnotherVotersHost has nobody stand ready to take its place.
-func TestADeadVoterThatIsOneTooManyIsRemovedByAnotherVotersHost(t *testing.T) {
+// TestADeadSurplusVoterIsRemovedByAnotherVotersHost has no host that could replace it.
+func TestADeadSurplusVoterIsRemovedByAnotherVotersHost(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"the leader", "a follower"} {
 		t.Run(who, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestADeadVoterThatIsOneTooManyIsRemovedByAnotherVotersHost(t *testing.T) {
 			if !slices.ContainsFunc(lines, func(l record.Line) bool {
 				return l.Kind == "op" && l.Code == string(policy.Removed) && l.Name != dead.Options.Name
 			}) {
-				t.Errorf("history tells of no removal by another host: %+v", lines)
+				t.Errorf("the history has no removal by another host: %+v", lines)
 			}
 		})
 	}

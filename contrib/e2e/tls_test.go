@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// authority issues the certificates of a world.
+// authority is the CA that issues the certificates of a world.
 type authority struct {
 	t *testing.T
 	*testbed.CA
@@ -44,7 +44,7 @@ func (a authority) issue(name string) testbed.CertFiles {
 	return files
 }
 
-// stranger issues a certificate of an authority that nobody trusts.
+// stranger issues a certificate of an untrusted CA.
 func (a authority) stranger(name string) testbed.CertFiles {
 	a.t.Helper()
 	files, err := a.WrongCA(name)
@@ -65,14 +65,13 @@ func put(t *testing.T, place, with testbed.CertFiles) {
 	}
 }
 
-// place names the files of a host's agent. They are the host's own, so that they can be replaced one by one.
+// place names the files of a host's agent. Each host has its own, so that they can be replaced separately.
 func place(o *testbed.HostOptions) testbed.CertFiles {
 	in := func(name string) string { return filepath.Join(filepath.Dir(o.Dir), o.Name+"-"+name) }
 	return testbed.CertFiles{CA: in("ca.crt"), Cert: in("agent.crt"), Key: in("agent.key")}
 }
 
-// securedWorld is one in which everybody shows a certificate to everybody: agents to etcd, and etcd to agents and
-// peers.
+// securedWorld is a world with mutual TLS: agents show certificates to etcd, and etcd shows them to agents and peers.
 func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i int) testbed.CertFiles) *world {
 	t.Helper()
 	o.each = func(i int, h *testbed.HostOptions) {
@@ -116,13 +115,13 @@ func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i 
 
 func https(url string) string { return strings.Replace(url, "http:", "https:", 1) }
 
-// says tells whether the first reason has this code and its text holds that.
+// says reports whether the first reason has this code and its text holds that text.
 func (h *host) says(code policy.ReasonCode, text string) bool {
 	s, ok := h.status()
 	return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(code) && strings.Contains(s.Reasons[0].Text, text)
 }
 
-func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
+func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 	t.Parallel()
 	a, other := newAuthority(t), newAuthority(t)
 	const (
@@ -143,10 +142,10 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 	n1, n3, n4 := w.hosts[0], w.hosts[2], w.hosts[3]
 	w.start()
 	w.bootstrap()
-	w.eventually("the host with a stranger's certificate is told", func() bool {
+	w.eventually("the host with an untrusted certificate reports it", func() bool {
 		return n3.says(policy.ClusterUnreachable, refused)
 	})
-	w.eventually("the host that trusts a stranger is told", func() bool {
+	w.eventually("the host that trusts another CA reports it", func() bool {
 		return n4.says(policy.ClusterUnreachable, untrusted)
 	})
 	me().ctl(n3, "explain").is(t, "explain", 0, "CLUSTER_UNREACHABLE", refused, "cluster.tls.cert")
@@ -174,7 +173,7 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 		t.Error("the files in use were given up for damaged ones")
 	}
 	untouched("certificates were replaced")
-	w.eventually("its etcd tells of itself, and shows until when its certificate is valid", func() bool {
+	w.eventually("its etcd reports its state, and until when its certificate is valid", func() bool {
 		s, ok := n1.status()
 		return ok && !slices.ContainsFunc(s.Health.NotAvailable, func(a control.Absence) bool {
 			return a.Check == "etcd-quota" || a.Check == "etcd-leaders" || a.Check == "certificates"

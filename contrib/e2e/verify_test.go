@@ -26,11 +26,11 @@ func (h *host) members() ([]*etcdserverpb.Member, error) {
 	return answer.Members, nil
 }
 
-// verify waits until the cluster has that many voters and learners and is at rest, and checks what must hold of every
+// verify waits until the cluster has that many voters and learners and is idle, and checks what must hold in every
 // world, whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
 func (w *world) verify(voters, learners int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d voters and %d learners stand", voters, learners), func() bool {
+	w.eventually(fmt.Sprintf("there are %d voters and %d learners", voters, learners), func() bool {
 		return w.has(voters, learners)
 	})
 	w.eventually("no operation is left", func() bool { return w.absent(w.keys().Op()) })
@@ -43,7 +43,7 @@ func (w *world) verify(voters, learners int) {
 	w.checkData()
 }
 
-// checkRecords sees that no two operations overlapped, and no two holders of the lock.
+// checkRecords checks that no two operations overlapped, nor two holders of the lock.
 func (w *world) checkRecords() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -59,7 +59,7 @@ func (w *world) checkRecords() {
 	w.none(testbed.CheckChanges(events, w.keys()))
 }
 
-// none fails the test with what is wrong.
+// none fails the test with these errors, if any.
 func (w *world) none(wrong []error) {
 	w.t.Helper()
 	for _, err := range wrong {
@@ -67,7 +67,7 @@ func (w *world) none(wrong []error) {
 	}
 }
 
-// client gives a client of a voter that answers.
+// client returns a client of a voter that answers.
 func (w *world) client(ctx context.Context) (*clientv3.Client, error) {
 	var errs []error
 	for _, h := range w.hosts {
@@ -82,7 +82,7 @@ func (w *world) client(ctx context.Context) (*clientv3.Client, error) {
 	return nil, fmt.Errorf("no voter answers: %w", errors.Join(errs...))
 }
 
-// history gives all lines, oldest first.
+// history returns all lines, oldest first.
 func (w *world) history() ([]record.Line, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -93,7 +93,7 @@ func (w *world) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, w.keys())
 }
 
-// checkHistory sees that what people are shown tells of one operation after the other.
+// checkHistory checks that the history shows one operation after the other.
 func (w *world) checkHistory() {
 	w.t.Helper()
 	lines, err := w.history()
@@ -103,7 +103,7 @@ func (w *world) checkHistory() {
 	w.none(testbed.CheckHistory(lines, w.killed))
 }
 
-// noteData remembers every directory with data that there is.
+// noteData records every directory that has data.
 func (w *world) noteData() { w.data.Note(w.dataDirs()) }
 
 func (w *world) dataDirs() testbed.DataDirs {
@@ -118,7 +118,7 @@ func (h *host) dataDirs() testbed.DataDirs {
 	return testbed.FindDataDirs(h.Options.Name, h.DataDir())
 }
 
-// checkData sees that every directory that was ever seen is still there.
+// checkData checks that every directory that was ever seen is still there.
 func (w *world) checkData() {
 	w.t.Helper()
 	w.none(w.data.Missing(w.dataDirs()))

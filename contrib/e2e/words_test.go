@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// now gives the status, which must not be waited for.
+// now returns the status, which must be available without waiting.
 func (h *host) now() control.Status {
 	h.w.t.Helper()
 	s, ok := h.status()
@@ -27,10 +27,10 @@ func (h *host) now() control.Status {
 	return s
 }
 
-func TestWhatACommandHasChangedIsWhatTheNextCommandShows(t *testing.T) {
+func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes(), each: func(_ int, o *testbed.HostOptions) {
-		// nobody sees it by luck
+		// the times are long, so that no change shows by luck
 		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.presenceTTL"] = "1s", "1s", "4s"
 	}})
 	w.start()
@@ -64,7 +64,7 @@ func TestWhatACommandHasChangedIsWhatTheNextCommandShows(t *testing.T) {
 		}
 		try(n1.Client.EndMaintenance(ctx))
 		if s := n1.now(); s.Maintenance != nil {
-			t.Errorf("what was withdrawn is asked for: %+v", s.Maintenance)
+			t.Errorf("a cancelled request is shown: %+v", s.Maintenance)
 		}
 	}
 }
@@ -73,26 +73,26 @@ func TestWhatACommandHasChangedIsWhatTheNextCommandShows(t *testing.T) {
 func formed(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
-		if i > 2 { // etcd wants two voters to have been connected for 5 s
+		if i > 2 { // etcd requires that two voters have been connected for 5 s
 			o.Set["timing.settle"] = "5500ms"
 		}
 	}})
 	w.start()
 	w.bootstrap()
-	w.eventually("three voters stand", func() bool { return w.has(3, 0) })
+	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
 	w.eventually("all rest", func() bool {
 		return !slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.waitsFor(policy.AtRest) })
 	})
 	return w
 }
 
-// lose ends the host's etcd for good: what is started in its place ends at once.
+// lose ends the host's etcd for good: every replacement process ends at once.
 func (h *host) lose() {
 	h.breakEtcd(`echo "no disk" >&2; exit 1`)
 	h.killEtcd()
 }
 
-func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
+func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 	t.Parallel()
 	w := formed(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -101,7 +101,7 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 	me().ctl(n2, "rollout", "status").is(t, "and after it", 0, "rollout restart: done, 3 of 3 hosts")
 	n3.lose()
 	for _, h := range []*host{n1, n2} {
-		w.eventually(h.Options.Name+" says that n3 is down", func() bool {
+		w.eventually(h.Options.Name+" reports that n3 is down", func() bool {
 			return h.says(policy.VoterNotLive, "voter n3 has not answered for ")
 		})
 		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
@@ -112,7 +112,7 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 		}
 	}
 
-	n3.stop() // and it is installed anew
+	n3.stop() // and it is installed again
 	w.noteData()
 	for _, dir := range []string{filepath.Join(n3.DataDir(), "member"), filepath.Join(n3.Options.Dir, "state")} {
 		if err := os.Rename(dir, dir+".quorumd-lost"); err != nil {
@@ -120,14 +120,14 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 		}
 	}
 	w.start(n3)
-	w.eventually("n3 says that its member is lost", func() bool {
+	w.eventually("n3 reports that its member is lost", func() bool {
 		return n3.says(policy.MemberLost, "this host is listed as voter n3 (") &&
 			n3.says(policy.MemberLost, "its data directory is empty")
 	})
 	me().ctl(n3, "explain").is(t, "explain", 0, "on another host: quorumctl member remove n3 --reason '<why>'")
 
 	n2.lose()
-	w.eventually("n1 says who answers", func() bool {
+	w.eventually("n1 reports which members answer", func() bool {
 		return n1.says(policy.NoQuorum, "n1 answers; n2 (connection refused) and n3 (")
 	})
 	s := n1.now()
@@ -137,7 +137,7 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 		}
 	}
 	me().ctl(n1, "status").is(t, "status", 0, "voters 3/3, 2 down", "no quorum", "n2", "voter, down")
-	w.eventually("n3 knows the cluster", func() bool { return n3.names(policy.NoQuorum) })
+	w.eventually("n3 reports the cluster", func() bool { return n3.names(policy.NoQuorum) })
 	for end := time.Now().Add(quiet); time.Now().Before(end); {
 		for _, h := range []*host{n1, n3} {
 			for _, command := range []string{"status", "explain"} {
@@ -147,7 +147,7 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 					"is stuck",
 				} {
 					if strings.Contains(said, wrong) {
-						t.Fatalf("%s of %s says %q: %s", command, h.Options.Name, wrong, said)
+						t.Fatalf("%s of %s prints %q: %s", command, h.Options.Name, wrong, said)
 					}
 				}
 			}

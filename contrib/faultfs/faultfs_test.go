@@ -47,7 +47,7 @@ func faultfs(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start mounts a faultfs on temporary directories and takes it away after the test. It needs /dev/fuse, and root or
+// start mounts a faultfs on temporary directories and removes it after the test. It needs /dev/fuse, and root or
 // fusermount3.
 func start(t *testing.T, more ...string) *mounted {
 	t.Helper()
@@ -77,13 +77,13 @@ func start(t *testing.T, more ...string) *mounted {
 	if line != "mounted\n" {
 		<-m.exited
 		m.exited <- errors.New("never mounted")
-		t.Fatalf("faultfs said %q and %q", line, stderr.String())
+		t.Fatalf("faultfs printed %q and %q", line, stderr.String())
 	}
 	return m
 }
 
 func (m *mounted) stop(t *testing.T) {
-	_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have gone in the test itself
+	_ = m.cmd.Process.Signal(syscall.SIGTERM) // the test itself may have ended it
 	select {
 	case err := <-m.exited:
 		m.exited <- err
@@ -323,8 +323,8 @@ func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
 	}
 }
 
-// As quorumd has its snapshots' databases on the disk.
-func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
+// This is how quorumd keeps the databases of snapshots on the disk.
+func TestAFileWithoutANameIsOpenedThroughItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {
 		m := start(t, flags...)
@@ -344,7 +344,7 @@ func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
 	}
 }
 
-func TestSIGTERMUnmountsThoughAFileIsOpenAndAnOperationHangs(t *testing.T) {
+func TestSIGTERMUnmountsDespiteAnOpenFileAndAHungOperation(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	f := m.open(t, "f", 0)
@@ -367,7 +367,7 @@ func TestSIGTERMUnmountsThoughAFileIsOpenAndAnOperationHangs(t *testing.T) {
 	}
 }
 
-func TestACommandItCannotUnderstandIsRefusedWithTheUsage(t *testing.T) {
+func TestAnUnknownCommandIsRefusedWithTheUsage(t *testing.T) {
 	t.Parallel()
 	rules := &ruleTable{}
 	for _, line := range []string{
@@ -397,7 +397,7 @@ func TestAWrongCommandExitsWithAnError(t *testing.T) {
 	}
 }
 
-func TestDelaysAddUpAndATailComesOnTop(t *testing.T) {
+func TestDelaysAddUpAndATailIsAdded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rules := &ruleTable{}

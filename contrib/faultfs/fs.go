@@ -16,9 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFlags are taken out of an open before it reaches the backing file; towards the program it keeps them. O_DIRECT:
-// requests reach us in buffers without the alignment a direct write needs. O_SYNC, O_DSYNC: the kernel sends an fsync
-// after each such write, and that one makes it durable; with the flag on the backing file it would be synced twice.
+// ownFlags are removed from an open before it reaches the backing file; towards the program it keeps them. O_DIRECT:
+// requests arrive in buffers without the alignment that a direct write needs. O_SYNC, O_DSYNC: the kernel sends an
+// fsync after each such write, and that one makes it durable; with the flag on the backing file it would be synced
+// twice.
 const ownFlags = unix.O_DIRECT | unix.O_SYNC | unix.O_DSYNC
 
 // openFlags keeps close, and so every fork and exec of a program with the file open, from waiting for an fsync that is
@@ -38,12 +39,12 @@ func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedd
 	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
 }
 
-// at is where the data of a node lie, or those of one that is or will be in it.
+// at is the path of the data of a node, or of one that is or will be in it.
 func (n *node) at(name string) string {
 	return filepath.Join(n.LoopbackNode.RootData.Path, n.Path(n.Root()), name)
 }
 
-// apply uses the name the file has now: etcd renames its log files while they are open.
+// apply uses the current name of the file: etcd renames its log files while they are open.
 func (n *node) apply(op string) syscall.Errno { return n.rules.apply(op, n.Path(n.Root())) }
 
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
@@ -109,7 +110,7 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 	if err != nil {
 		return errno(err)
 	}
-	defer f.Close()                                                // it was only looked at
+	defer f.Close()                                                // it was only opened
 	return n.power.write(int(f.Fd()), int64(size), wholeFile, set) //nolint:gosec // as above
 }
 
@@ -121,7 +122,7 @@ func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, 
 	return &dir{fh.(dirHandle), n}, fuseFlags, 0
 }
 
-// dirHandle is what go-fuse asks of an open directory.
+// dirHandle is the interface that go-fuse needs of an open directory.
 type dirHandle interface {
 	fs.FileReaddirenter
 	fs.FileSeekdirer
@@ -143,13 +144,13 @@ func (d *dir) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 	})
 }
 
-// file is an open file. The methods it does not have here are LoopbackFile's.
+// file is an open file. The other methods are LoopbackFile's.
 type file struct {
 	*fs.LoopbackFile
 	node *node
 }
 
-// PassthroughFd keeps the kernel from going past us to the backing file.
+// PassthroughFd keeps the kernel from bypassing this file system.
 func (f *file) PassthroughFd() (int, bool) { return -1, false }
 
 func (f *file) Read(ctx context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {

@@ -7,7 +7,7 @@
 //	faultfs -sock PATH -c "rule fsync * delay=20ms"   every fsync takes 20 ms longer
 //	faultfs -sock PATH -c "rule any *.wal hang"       nothing moves on these files until clear
 //	faultfs -sock PATH -c clear                       or stats: how often each rule was applied
-//	faultfs -sock PATH -c cut                         what was not synced is lost (if mounted with -power, once)
+//	faultfs -sock PATH -c cut                         lose unsynced writes (if mounted with -power, once)
 //
 // fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate
 // and truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else. It
@@ -15,8 +15,8 @@
 // returns, and that an fsync is answered only after the backing file was synced. One thing differs from a disk: while
 // an fsync is held, the kernel holds back writes to the same file too.
 //
-// With -power it remembers what was not synced, and cut takes all of that away: power.go says what that is. Nothing
-// works from then on; mount it anew, as a host does that boots.
+// With -power it tracks unsynced data, and cut discards all of it; power.go defines that. Nothing works from then on:
+// mount it again, as a host does that boots.
 package main
 
 import (
@@ -66,7 +66,7 @@ func main() {
 	}
 }
 
-// serve returns once the mount is gone: by a signal, or because someone unmounted it.
+// serve returns once the mount is gone: by a signal, or because it was unmounted.
 func serve(back, mnt, sock string, remember bool) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -133,7 +133,7 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 	return server, nil
 }
 
-// unmount takes the mount away even when files are open; their owners get ENOTCONN once we have exited.
+// unmount removes the mount even if files are open; their owners get ENOTCONN once this process has exited.
 func unmount(mnt string) error {
 	if os.Geteuid() == 0 {
 		return os.NewSyscallError("umount", syscall.Unmount(mnt, syscall.MNT_DETACH))

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What changes the names in a directory passes through, and can be undone. No rule is for it.
+// The operations that change the names in a directory pass through, and can be undone. No rule applies to them.
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (
 	made *fs.Inode, errno syscall.Errno,
@@ -62,7 +62,7 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	return n.power.remove(n.at(name), func() syscall.Errno { return n.LoopbackNode.Unlink(ctx, name) })
 }
 
-// outlive opens a file whose name is about to go: who has it open may open it anew by way of /proc.
+// outlive opens a file whose name is about to go: a program that has it open may open it again through /proc.
 func (n *node) outlive(path string) {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -77,7 +77,7 @@ func (n *node) outlive(path string) {
 	}
 }
 
-// OnForget ends that once nobody has it open.
+// OnForget closes that once no program has it open.
 func (n *node) OnForget() {
 	if file := n.nameless.Swap(nil); file != nil {
 		file.Close()
@@ -107,7 +107,7 @@ func (n *node) Rename(ctx context.Context, name string, into fs.InodeEmbedder, n
 ) syscall.Errno {
 	to, ours := into.(*node)
 	if !ours || n.power != nil && flags&^unix.RENAME_NOREPLACE != 0 {
-		return syscall.EINVAL // an exchange is not among what can be undone
+		return syscall.EINVAL // an exchange cannot be undone
 	}
 	return n.power.rename(n.at(name), to.at(newName), func() syscall.Errno {
 		return n.LoopbackNode.Rename(ctx, name, into, newName, flags)

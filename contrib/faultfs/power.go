@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// power remembers how to undo what was done since it was last synced, and undoes all of it when the power is cut: the
-// worst that a file system may do that writes a journal in order, as XFS does.
+// power records how to undo what was done since the last sync, and undoes all of it when the power is cut. That is the
+// worst that a file system with an ordered journal, such as XFS, may do:
 //
 //   - The bytes and the length of a file are those of its last sync.
-//   - What was made, renamed and removed is undone from the end on, up to the last change of what was synced since: a
-//     sync of a file makes its name durable, and that of a directory the names in it, with all that was done before
-//     in the whole file system.
+//   - Creations, renames and removals are undone from the last one backwards, up to the last change of what was synced
+//     since: a sync of a file makes its name durable, and that of a directory the names in it, with everything that was
+//     done before in the whole file system.
 //
-// Owners, modes, times and attributes stay as they were set. A nil power remembers nothing.
+// Owners, modes, times and attributes stay as they were set. A nil power records nothing.
 type power struct {
 	mu    sync.Mutex
-	keep  string // holds, by another name, what was removed; on the file system of the data
+	keep  string // holds removed files by another name, on the file system of the data
 	kept  int
-	names []change // of directories, in their order
+	names []change // in directories, in order
 	files map[uint64]*unsynced
 	off   bool
 }
@@ -37,11 +37,11 @@ type power struct {
 // change is one change of names.
 type change struct {
 	touched []uint64     // inodes, whose sync makes it durable
-	undo    func() error // puts things back as they were before it
+	undo    func() error // restores the state before it
 	forget  func() error // is called when it is durable; may be nil
 }
 
-// unsynced is a file and what it held before each write since its last sync.
+// unsynced is a file with what it held before each write since its last sync.
 type unsynced struct {
 	file *os.File
 	old  []extent
@@ -50,7 +50,7 @@ type unsynced struct {
 // wholeFile is longer than any file.
 const wholeFile = 1 << 62
 
-// extent is what lay there, and how long the file was.
+// extent is the previous content of a range, and the previous length of the file.
 type extent struct {
 	at   int64
 	data []byte
@@ -69,7 +69,7 @@ func (p *power) close() error {
 	return os.RemoveAll(p.keep)
 }
 
-// on carries out what is prepared before, with nothing else in between. It fails once the power is off.
+// on runs prepare and then act, with nothing else in between. It fails once the power is off.
 func (p *power) on(prepare func() error, act func() syscall.Errno) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *power) on(prepare func() error, act func() syscall.Errno) syscall.Errno
 	return act()
 }
 
-// do carries out what changes names, and remembers how it is undone.
+// do runs an operation that changes names, and records how to undo it.
 func (p *power) do(prepare func() (change, error), act func() syscall.Errno) syscall.Errno {
 	if p == nil {
 		return act()
@@ -96,13 +96,13 @@ func (p *power) do(prepare func() (change, error), act func() syscall.Errno) sys
 		if done == 0 {
 			p.names = append(p.names, c)
 		} else if c.forget != nil {
-			_ = c.forget() // nothing came of it
+			_ = c.forget() // the operation has failed
 		}
 		return done
 	})
 }
 
-// make is for what gives a path to something new.
+// make is for operations that give a path to something new.
 func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
 	if _, err := os.Lstat(path); p == nil || err == nil {
 		return act() // it is opened, or refused
@@ -114,18 +114,18 @@ func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
 	}, func() syscall.Errno {
 		done := act()
 		if done == 0 {
-			touched[1], _ = inode(path) // it is there: it was just made
+			touched[1], _ = inode(path) // it exists: it was just made
 		}
 		return done
 	})
 }
 
-// remove is for what takes a path away.
+// remove is for operations that remove a path.
 func (p *power) remove(path string, act func() syscall.Errno) syscall.Errno {
 	return p.do(func() (change, error) { return p.put(path) }, act)
 }
 
-// put keeps what has that path, so that it can be brought back.
+// put keeps the file at that path, so that it can be restored.
 func (p *power) put(path string) (change, error) {
 	above, err := inode(filepath.Dir(path))
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *power) put(path string) (change, error) {
 	return c, os.Link(path, kept)
 }
 
-// rename is for a new name, in the place of what has it now.
+// rename is for a new name, which may replace a file.
 func (p *power) rename(from, to string, act func() syscall.Errno) syscall.Errno {
 	return p.do(func() (change, error) {
 		own, err := inode(from)
@@ -171,7 +171,7 @@ func (p *power) rename(from, to string, act func() syscall.Errno) syscall.Errno 
 	}, act)
 }
 
-// write is for what changes length bytes of a file from there on, or its length.
+// write is for operations that change length bytes of a file from there on, or its length.
 func (p *power) write(fd int, at, length int64, act func() syscall.Errno) syscall.Errno {
 	if p == nil {
 		return act()
@@ -186,7 +186,7 @@ func (p *power) remember(fd int, at, length int64) error {
 	}
 	of := p.files[stat.Ino]
 	if of == nil {
-		file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDWR, 0) // it stays, whoever closes fd
+		file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDWR, 0) // it outlives fd
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (p *power) remember(fd int, at, length int64) error {
 	return nil
 }
 
-// sync is for what makes a file or directory durable.
+// sync is for operations that make a file or directory durable.
 func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) syscall.Errno {
 	if p == nil {
 		return act()
@@ -242,7 +242,7 @@ func (p *power) durable(synced uint64) (err error) {
 	return err
 }
 
-// cut undoes all that was not synced, and fails whatever comes after it. It gives what to print.
+// cut undoes everything that was not synced, and makes all later operations fail. It returns what to print.
 func (p *power) cut() (string, error) {
 	if p == nil {
 		return "", errors.New("cannot simulate a power loss: not mounted with -power")
@@ -272,7 +272,7 @@ func inode(path string) (uint64, error) {
 	return stat.Ino, err
 }
 
-// errno returns what a program is told.
+// errno returns the error number for a program.
 func errno(err error) syscall.Errno {
 	var known syscall.Errno
 	switch {

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// tree is what lies in a directory: each name below it, and what the file holds; a directory's ends in a slash.
+// tree returns the content of a directory: each name below it with the content of the file; a directory's name ends in
+// a slash.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -64,21 +65,21 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begun is what is on the disk before each story.
+// begun is on the disk before each case.
 func begun() map[string]string {
 	return map[string]string{"d/": "", "e/": "", "empty/": "", "d/f": "0123456789", "e/g": "ggg", "l": "d/f"}
 }
 
-func TestWhatWasNotSyncedIsGoneWhenThePowerIsCut(t *testing.T) {
+func TestUnsyncedDataIsLostWhenThePowerIsCut(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		do   func(in func(string) string) error
-		left map[string]string // in the place of what was there; "-" for what is gone
+		left map[string]string // the differences from that; "-" for what is gone
 	}{
 		"nothing is done": {func(func(string) string) error { return nil }, nil},
 		"a file is written over, longer, shorter and over again": {func(in func(string) string) error {
 			return errors.Join(put(in("d/f"), "abc", 0, false), put(in("d/f"), "more", os.O_APPEND, false),
-				os.Truncate(in("d/f"), 5), put(in("d/f"), "anew", os.O_TRUNC, false))
+				os.Truncate(in("d/f"), 5), put(in("d/f"), "again", os.O_TRUNC, false))
 		}, nil},
 		"a file is written and synced, and written again": {func(in func(string) string) error {
 			return errors.Join(put(in("d/f"), "abc", 0, true), put(in("d/f"), "xyz", 0, false))
@@ -121,7 +122,7 @@ func TestWhatWasNotSyncedIsGoneWhenThePowerIsCut(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			m := start(t, "-power")
-			for name, text := range begun() { // below it, so that it is durable
+			for name, text := range begun() { // written below faultfs, so that it is durable
 				switch path := filepath.Join(m.back, name); {
 				case strings.HasSuffix(name, "/"):
 					must(t, os.MkdirAll(path, 0o750))
@@ -151,7 +152,7 @@ func TestWhatWasNotSyncedIsGoneWhenThePowerIsCut(t *testing.T) {
 	}
 }
 
-func TestThePowerIsCutOnlyWhereItWasMountedForIt(t *testing.T) {
+func TestCutNeedsAMountWithPower(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	if _, err := send(m.sock, "cut"); err == nil || !strings.Contains(err.Error(), "-power") {

@@ -29,18 +29,18 @@ type rule struct {
 	hang     bool
 	errno    syscall.Errno
 	cleared  chan struct{} // closed by clear; ends every wait of this rule
-	hits     atomic.Int64  // operations the rule was applied to
-	waiting  atomic.Int64  // operations it holds now
+	hits     atomic.Int64  // operations that the rule was applied to
+	waiting  atomic.Int64  // operations that it holds now
 }
 
-// ruleTable holds the rules in force, in the order they were given.
+// ruleTable holds the rules in force, in the order in which they were added.
 type ruleTable struct {
 	mu    sync.Mutex
 	rules []*rule // replaced, never changed in place
 }
 
-// apply holds the operation as long as the matching rules say and gives the error they end it with, 0 for none.
-// It does not end early when the caller is killed: neither does an operation on a real disk.
+// apply holds the operation as long as the matching rules say and returns their error, 0 for none. It does not end
+// early if the caller is killed: neither does an operation on a real disk.
 func (t *ruleTable) apply(op, name string) syscall.Errno {
 	t.mu.Lock()
 	rules := t.rules
@@ -60,8 +60,8 @@ func (t *ruleTable) apply(op, name string) syscall.Errno {
 	return 0
 }
 
-// matches compares the glob, checked when the rule was given, with the path below the mount point and with its last
-// element.
+// matches compares the glob, which was checked when the rule was added, with the path below the mount point and with
+// its last element.
 func (r *rule) matches(op, name string) bool {
 	whole, _ := path.Match(r.glob, name)
 	base, _ := path.Match(r.glob, path.Base(name))
@@ -86,7 +86,7 @@ func (r *rule) wait() {
 	}
 }
 
-// command carries out one line of the control socket and gives what to print.
+// command carries out one line of the control socket and returns what to print.
 func (t *ruleTable) command(line string) (string, error) {
 	verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	t.mu.Lock()

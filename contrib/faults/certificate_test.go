@@ -20,7 +20,7 @@ const pki = "/srv"
 
 func inPKI(file string) string { return filepath.Join(pki, filepath.Base(file)) }
 
-// TestHostFaultsAreFoundInTime gives a host a certificate that expires soon.
+// TestHostFaultsAreFoundInTime uses a host with a certificate that expires soon.
 func TestHostFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "host")

@@ -102,13 +102,13 @@ func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
 	if f.early {
 		now := untilItGates(t, h)
 		made.note(t, i, row, time.Since(began), now, now.Findings[0].Code)
-		row.Fault = "the same, until the health state is " + f.wants.verdict
-		if now.State == f.wants.verdict {
+		row.Fault = "the same, until the health state is " + f.wants.state
+		if now.State == f.wants.state {
 			return
 		}
 	}
 	if f.wants.code != "" {
-		until(t, h, f.wants.within, f.wants.verdict, f.wants.code)
+		until(t, h, f.wants.within, f.wants.state, f.wants.code)
 		made.add(t, i, row, time.Since(began), h, f.wants.code)
 	}
 	if f.quiet == 0 {
@@ -151,14 +151,14 @@ func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
 // rests waits until the probe has slowed down to its normal rate. It writes much faster during the qualifying run.
 func rests(t *testing.T, h *testbed.Host) {
 	t.Helper()
-	const span, seldom = 5 * time.Second, 8
+	const span, idle = 5 * time.Second, 8
 	since, before := time.Now(), asked(h).Disk.Samples
 	testbed.Eventually(t, readyBound, "the probe rests", func() bool {
 		if time.Since(since) < span {
 			return false
 		}
 		now := asked(h).Disk.Samples
-		rare := now <= before+seldom && now <= mostInAMinute
+		rare := now <= before+idle && now <= mostInAMinute
 		since, before = time.Now(), now
 		return rare
 	})

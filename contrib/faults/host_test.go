@@ -37,8 +37,8 @@ const (
 
 // seen is an expected health state with its code, and how long it may take to appear.
 type seen struct {
-	verdict, code string
-	within        time.Duration
+	state, code string
+	within      time.Duration
 }
 
 // shipped restores quorumd's default limits where testbed changes them, except for a shorter qualifying run. Many hosts
@@ -136,7 +136,7 @@ func finding(h control.Health, code string) (control.Finding, bool) {
 }
 
 // until waits for a health state and, if code is not empty, for that finding. It polls every pollEvery.
-func until(t *testing.T, h *testbed.Host, bound time.Duration, verdict, code string) {
+func until(t *testing.T, h *testbed.Host, bound time.Duration, state, code string) {
 	t.Helper()
 	var next time.Time
 	var last control.Health
@@ -145,14 +145,14 @@ func until(t *testing.T, h *testbed.Host, bound time.Duration, verdict, code str
 			t.Logf("last seen: %s: %s; %+v", last.State, last.Text, last.Findings)
 		}
 	}()
-	testbed.Eventually(t, bound, fmt.Sprintf("the health state is %s for %q", verdict, code), func() bool {
+	testbed.Eventually(t, bound, fmt.Sprintf("the health state is %s for %q", state, code), func() bool {
 		if time.Now().Before(next) {
 			return false
 		}
 		next = time.Now().Add(pollEvery)
 		last = asked(h)
 		_, found := finding(last, code)
-		return last.State == verdict && (found || code == "")
+		return last.State == state && (found || code == "")
 	})
 }
 
@@ -191,7 +191,7 @@ func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.H
 // note is like add, for output that was already read.
 func (b *table) note(t *testing.T, i int, r Row, took time.Duration, now control.Health, code string) {
 	t.Helper()
-	r.Seconds, r.Verdict, r.Text = math.Round(10*took.Seconds())/10, now.State, cmp.Or(r.Text, now.Text)
+	r.Seconds, r.State, r.Text = math.Round(10*took.Seconds())/10, now.State, cmp.Or(r.Text, now.Text)
 	if code != "" {
 		f, found := finding(now, code)
 		if !found {

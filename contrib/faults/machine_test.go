@@ -160,18 +160,19 @@ func (m *machine) run(line string) string {
 // set changes a property of a device, as its firmware would.
 func (m *machine) set(device, property string, value int) {
 	m.t.Helper()
-	m.tell(fmt.Sprintf(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/%s","property":%q,"value":%d}}`,
+	m.sendQMP(fmt.Sprintf(
+		`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/%s","property":%q,"value":%d}}`,
 		device, property, value))
 }
 
 // plug plugs in or pulls the cable of an interface of the bond.
 func (m *machine) plug(leg string, in bool) {
 	m.t.Helper()
-	m.tell(fmt.Sprintf(`{"execute":"set_link","arguments":{"name":%q,"up":%t}}`, leg, in))
+	m.sendQMP(fmt.Sprintf(`{"execute":"set_link","arguments":{"name":%q,"up":%t}}`, leg, in))
 }
 
-// tell sends a QMP command to the machine's hardware.
-func (m *machine) tell(command string) {
+// sendQMP sends a QMP command to the machine's hardware.
+func (m *machine) sendQMP(command string) {
 	m.t.Helper()
 	conn, err := net.Dial("unix", m.qmp)
 	if err != nil {
@@ -239,7 +240,7 @@ func (m *machine) until(name string, wants seen, cause, text string) control.Hea
 	for end := time.Now().Add(wants.within); ; {
 		last = m.shown(name)
 		f, found := finding(last, wants.code)
-		if last.State == wants.verdict && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
+		if last.State == wants.state && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
 			strings.Contains(f.Text, text) {
 			return last
 		}

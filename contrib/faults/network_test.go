@@ -154,7 +154,7 @@ func (s *site) add(dir string, i int, endpoints []string) {
 // form waits until all hosts are voters and every connection works.
 func (s *site) form() {
 	s.t.Helper()
-	testbed.Eventually(s.t, 2*time.Minute, "n1 takes the request to bootstrap", func() bool {
+	testbed.Eventually(s.t, 2*time.Minute, "n1 accepts the request to bootstrap", func() bool {
 		ctx, cancel := context.WithTimeout(s.t.Context(), callTimeout)
 		defer cancel()
 		_, err := s.hosts[0].Client.Bootstrap(ctx, "demo")

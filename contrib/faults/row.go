@@ -22,8 +22,8 @@ type Row struct {
 	Recorded bool `json:"recorded,omitempty"`
 	// Seconds is the time from the fault until quorumctl shows it or, without a Code, how long the test watched.
 	Seconds float64 `json:"seconds"`
-	// Verdict is the machine's health state, and Finding the state that this finding alone would cause.
-	Verdict string `json:"verdict"`
+	// State is the machine's health state, and Finding the state that this finding alone would cause.
+	State   string `json:"state"`
 	Finding string `json:"finding,omitempty"`
 	Code    string `json:"code,omitempty"` // empty if no finding was expected
 	Text    string `json:"text"`
@@ -120,12 +120,12 @@ func unseen(c health.Check, rows []Row) (codes []string) {
 }
 
 func (r Row) line() string {
-	verdict, code, text, how := r.Verdict, "*nothing*", r.Text, r.How
+	state, code, text, how := r.State, "*nothing*", r.Text, r.How
 	if r.Code != "" {
 		code = r.Code
 	}
-	if r.Finding != "" && r.Finding != r.Verdict {
-		verdict += ", advises " + r.Finding
+	if r.Finding != "" && r.Finding != r.State {
+		state += ", advises " + r.Finding
 	}
 	if r.Cause != "" {
 		text += "; likely cause: " + r.Cause
@@ -133,7 +133,7 @@ func (r Row) line() string {
 	if r.Recorded {
 		how = "recorded: " + how
 	}
-	cells := []string{r.Fault, how, fmt.Sprintf("%.1f s", r.Seconds), verdict, code, text}
+	cells := []string{r.Fault, how, fmt.Sprintf("%.1f s", r.Seconds), state, code, text}
 	for i := range cells {
 		cells[i] = strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(cells[i])
 	}

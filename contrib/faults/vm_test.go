@@ -86,52 +86,52 @@ func (m *machine) says(what string) {
 		"mount --bind /run/smartctl /usr/sbin/smartctl")
 }
 
-// seldom is longer than the interval of the slowest check.
-const seldom = 3 * time.Minute
+// allChecks is longer than the interval of the slowest check.
+const allChecks = 3 * time.Minute
 
 func machineFaults() []machineFault {
 	return []machineFault{
 		{
 			name: "a member device of a RAID 1 fails", how: "`mdadm --fail`", disk: onRAID,
-			begins: "mdadm --quiet /dev/md0 --fail /dev/nvme2n1", wants: seen{"OK", "RAID_DEGRADED", seldom},
+			begins: "mdadm --quiet /dev/md0 --fail /dev/nvme2n1", wants: seen{"OK", "RAID_DEGRADED", allChecks},
 		},
 		{
 			name:   "an NVMe drive is hotter than its own limit",
 			how:    "its limit set below its temperature, in the drive (`temp1_max` of its hwmon)",
 			begins: "limit=$(echo /sys/class/nvme/nvme0/hwmon*/temp1_max); echo 20000 >$limit",
-			wants:  seen{"OK", "DRIVE_HOT", 2 * seldom},
+			wants:  seen{"OK", "DRIVE_HOT", 2 * allChecks},
 		},
 		{
 			name: "a drive is worn out", how: "smartctl output of a drive with 103 % of its life used",
-			says: recordedDrive(72, 103, 12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
+			says: recordedDrive(72, 103, 12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", allChecks},
 		},
 		{
 			name: "then it counts media errors", how: "the same with 3 more errors",
-			says: recordedDrive(72, 103, 15), begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", seldom},
+			says: recordedDrive(72, 103, 15), begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", allChecks},
 		},
 		{
 			name: "a drive has few spare blocks left", how: "smartctl output of a drive with 4 % " +
 				"of them, and a threshold of 10 %",
-			says: recordedDrive(4, 60, 15), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
+			says: recordedDrive(4, 60, 15), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", allChecks},
 			text: "spare blocks",
 		},
 		{
 			name: "an NVMe drive warns that it is unreliable and read-only",
 			how:  "critical warning 0x0c, set in the drive; read at once, not half-hourly", warns: 0x0c,
-			begins: askDrives, wants: seen{"OK", "DRIVE_FAILING", seldom},
+			begins: askDrives, wants: seen{"OK", "DRIVE_FAILING", allChecks},
 		},
 		{
 			name:      "an interface of a bond loses its link",
 			how:       "the cable of a virtual network card is pulled (`set_link`)",
-			unplugged: "leg1", wants: seen{"OK", "LINK_DOWN", seldom},
+			unplugged: "leg1", wants: seen{"OK", "LINK_DOWN", allChecks},
 		},
 		{
 			name: "the OOM killer kills a process", how: "`tail /dev/zero`",
-			begins: "tail /dev/zero || true", wants: seen{"OK", "PROCESSES_KILLED", seldom},
+			begins: "tail /dev/zero || true", wants: seen{"OK", "PROCESSES_KILLED", allChecks},
 		},
 		{
 			name: "all processes wait for memory", how: "a process that needs more than `memory.high` of its cgroup",
-			begins: hog, ends: endOfHog, wants: seen{"OK", "MEMORY_PRESSURE", seldom},
+			begins: hog, ends: endOfHog, wants: seen{"OK", "MEMORY_PRESSURE", allChecks},
 		},
 		{
 			name: "a block outside etcd's data is unreadable",
@@ -141,32 +141,32 @@ func machineFaults() []machineFault {
 				`printf '0 %d linear /dev/nvme0n1 0\n%d 2048 error\n' $end $end | dmsetup load sick; ` +
 				`dmsetup resume sick; dd if=/dev/mapper/sick of=/dev/null bs=512 count=1 skip=$((end + 1024)) || true; ` +
 				readLog,
-			wants: seen{"OK", "KERNEL_LOG_ERRORS", seldom},
+			wants: seen{"OK", "KERNEL_LOG_ERRORS", allChecks},
 		},
 		{
 			name: "every flush of the drive takes 300 ms",
 			how:  "`fsync * delay=300ms` of contrib/faultfs under the virtual drive", disk: onMapper,
-			slow: "fsync * delay=300ms", wants: seen{"WARM", "DISK_FSYNC_WARM", seldom}, cause: "device",
+			slow: "fsync * delay=300ms", wants: seen{"WARM", "DISK_FSYNC_WARM", allChecks}, cause: "device",
 		},
 		{
 			name: "then the device stops answering", how: "`dmsetup suspend`",
 			begins: "dmsetup suspend --nolockfs sick",
-			wants:  seen{"STALLED", "DISK_STALLED", seldom}, cause: "device",
+			wants:  seen{"STALLED", "DISK_STALLED", allChecks}, cause: "device",
 		},
 		{
 			name: "then the device fails", how: "`dmsetup load … error`", begins: remap + "error" + resumed,
-			wants: seen{"FAILED", "DISK_FAILED", seldom},
+			wants: seen{"FAILED", "DISK_FAILED", allChecks},
 		},
 		{
 			name: "the file system is full", how: "`fallocate`", disk: onDrive,
 			begins: "fallocate -l $(df --output=avail -B1 /data | tail -n 1) /data/much",
-			wants:  seen{"WARM", "DISK_SPACE_LOW", seldom},
+			wants:  seen{"WARM", "DISK_SPACE_LOW", allChecks},
 		},
 		{
 			name: "the clock is stepped", how: "`date --set`, a minute forward", disk: onDrive,
 			// Wait ten minutes: a host without an RTC battery always sets its clock soon after boot.
 			first:  "while [ $(cut -d. -f1 /proc/uptime) -lt 630 ]; do sleep 1; done",
-			begins: "date --set=@$(($(date +%s) + 60))", wants: seen{"OK", "CLOCK_STEPPED", seldom},
+			begins: "date --set=@$(($(date +%s) + 60))", wants: seen{"OK", "CLOCK_STEPPED", allChecks},
 		},
 	}
 }

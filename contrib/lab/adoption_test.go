@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// byHand is what an operator writes who puts a cluster together from the distribution's documentation.
+// byHand is the environment that an operator writes who builds a cluster from the distribution's documentation.
 const byHand = `ETCD_INITIAL_CLUSTER="%s"
 ETCD_INITIAL_CLUSTER_STATE="new"
 ETCD_INITIAL_CLUSTER_TOKEN="by-hand"
@@ -26,7 +26,7 @@ ETCD_ADVERTISE_CLIENT_URLS="%[3]s"
 ETCD_LISTEN_CLIENT_URLS="%[3]s,http://127.0.0.1:2379"
 `
 
-func TestAClusterPutTogetherByHandIsAdoptedWithoutARestart(t *testing.T) {
+func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 4})
 	voters, spare := f.Hosts[:3], f.Hosts[3]
 	f.formByHand(voters)
@@ -37,19 +37,19 @@ func TestAClusterPutTogetherByHandIsAdoptedWithoutARestart(t *testing.T) {
 		t.Errorf("the package changed the processes of etcd: they were %v, and are %v", pids, now)
 	}
 	f.runAll("observe")
-	f.eventually("those who watch see three voters and a spare", func() bool {
+	f.eventually("the observing agents see three voters and a spare", func() bool {
 		return len(f.role(control.RoleVoter)) == 3 && f.is(spare, control.RoleSpare)
 	})
 	for _, h := range voters {
-		f.checkPicture(h)
+		f.checkView(h)
 	}
 	t.Logf("quorumctl status on n1, mode observe:\n%s", f.shell(voters[0], "quorumctl status"))
 	if steps := f.steps(); len(steps) > 0 {
-		t.Errorf("those who only watch took steps: %v", steps)
+		t.Errorf("the observing agents took steps: %v", steps)
 	}
 
 	f.runAll("manage")
-	f.eventually("nothing is to do for the voters", func() bool {
+	f.eventually("the voters are idle", func() bool {
 		for _, h := range voters {
 			if !f.names(h, "AT_REST") {
 				return false
@@ -57,9 +57,9 @@ func TestAClusterPutTogetherByHandIsAdoptedWithoutARestart(t *testing.T) {
 		}
 		return f.names(spare, "TARGET_MET")
 	})
-	f.never(10*time.Second, "somebody does something", func() bool { return !f.atRest() })
+	f.never(10*time.Second, "a host acts", func() bool { return !f.atRest() })
 	if steps := f.steps(); len(steps) > 0 {
-		t.Errorf("they took steps, though everything fits: %v", steps)
+		t.Errorf("they took steps, although the target is met: %v", steps)
 	}
 	if now := f.etcdPIDs(); !maps.Equal(pids, now) {
 		t.Errorf("the processes of etcd were %v, and are %v", pids, now)
@@ -95,10 +95,10 @@ func (f *fleet) formByHand(hosts []*lab.Host) {
 		_, err := h.Run(f.t.Context(), "systemctl", "enable", "--now", "etcd")
 		return err
 	}))
-	f.eventually("a cluster stands that was put together by hand", func() bool { return f.has(len(hosts), 0) })
+	f.eventually("there is a cluster that was built by hand", func() bool { return f.has(len(hosts), 0) })
 }
 
-// runAll has quorumd run on all hosts in a mode, for a target that is met.
+// runAll runs quorumd on all hosts in a mode, for a target that is met.
 func (f *fleet) runAll(mode string) {
 	f.t.Helper()
 	f.check(f.Each(func(h *lab.Host) error {
@@ -112,8 +112,8 @@ func (f *fleet) runAll(mode string) {
 	}))
 }
 
-// checkPicture sees that a host's agent shows the cluster as it is.
-func (f *fleet) checkPicture(h *lab.Host) {
+// checkView checks that a host's agent shows the cluster as it is.
+func (f *fleet) checkView(h *lab.Host) {
 	f.t.Helper()
 	f.eventually(h.Name+" sees all others", func() bool {
 		s, ok := f.status(h)
@@ -123,7 +123,7 @@ func (f *fleet) checkPicture(h *lab.Host) {
 	leads := 0
 	for _, m := range s.Cluster.Members {
 		if m.Role != control.RoleVoter || !m.Live || m.Version == "" {
-			f.t.Errorf("%s shows %+v, which is a voter that lives", h.Name, m)
+			f.t.Errorf("%s shows %+v, which is a live voter", h.Name, m)
 		}
 		if m.Leader {
 			leads++

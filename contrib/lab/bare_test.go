@@ -30,24 +30,23 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-const newcomersPage = "first-cluster.md"
+const firstClusterPage = "first-cluster.md"
 
-// bareFleet is hosts on which an operator makes a cluster with TLS as contrib/docs says, and the operator's own
-// machine.
+// bareFleet is a set of hosts, on which an operator makes a cluster with TLS as contrib/docs says, and the operator's
+// own machine.
 type bareFleet struct {
 	*fleet
 	you  string   // the directory in which the operator types
-	each []string // what is typed on each host beside what the page for newcomers says, before quorumd starts
-	once []string // and on the first, when its etcd runs
-	// named gives a host's quorumd a client certificate with another name than that of its bundle; nil: it keeps that.
+	each []string // the commands for each host in addition to those of the page, before quorumd starts
+	once []string // and on the first host, once its etcd runs
+	// named changes the name in the client certificate of a host's quorumd from that of its bundle; nil: it stays.
 	named func(h *lab.Host) error
-	login string // before a command of etcdctl, where its certificate names no user of etcd
-	// shipped has quorumd wait as long as it does where nothing is set. How fast the disk is does not count even so:
-	// all hosts share one.
+	login string // before a command of etcdctl, if its certificate names no user of etcd
+	// shipped has quorumd wait as long as by default. The speed of the disk is ignored even so: all hosts share one.
 	shipped bool
 }
 
-// bare boots hosts without the distribution's etcd, with quorumd's packages at hand.
+// bare boots hosts without the distribution's etcd, with quorumd's packages in reach.
 func bare(t *testing.T, hosts int) *bareFleet {
 	t.Helper()
 	return bareOf(t, lab.Debian12, hosts)
@@ -91,16 +90,15 @@ func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	return f
 }
 
-// makeCluster types what the page for newcomers says, with more names where there are more hosts, and waits until all
-// are voters.
+// makeCluster types the commands of the page, with more names if there are more hosts, and waits until all are voters.
 func (f *bareFleet) makeCluster() {
 	f.t.Helper()
-	commands := documented(f.t, newcomersPage, "n1#")
+	commands := documented(f.t, firstClusterPage, "n1#")
 	if len(commands) != 6 || !strings.HasPrefix(commands[4], "quorumctl bootstrap") {
 		f.t.Fatalf("the page has %d commands for a host, where five and a look at the members are expected: %q",
 			len(commands), commands)
 	}
-	more, own := "", documented(f.t, newcomersPage, "you$")
+	more, own := "", documented(f.t, firstClusterPage, "you$")
 	for _, h := range f.Hosts[3:] {
 		own = append(own, fmt.Sprintf("quorumctl pki host %s %s", h.Name, h.Address))
 		more += fmt.Sprintf(",%s=%s", h.Name, h.Address)
@@ -144,7 +142,7 @@ func (f *bareFleet) makeCluster() {
 		}
 		return nil
 	}))
-	f.within(f.limit(), "the bootstrap is taken", func() bool {
+	f.within(f.limit(), "the bootstrap is accepted", func() bool {
 		_, err := f.Hosts[0].Shell(f.t.Context(), commands[4])
 		return err == nil
 	})
@@ -157,10 +155,10 @@ func (f *bareFleet) makeCluster() {
 	}
 }
 
-// unbundled is a directory of the operator's with what the bundle of the first host holds.
+// unbundled is a directory of the operator's with the content of the first host's bundle.
 func (f *bareFleet) unbundled() string { return filepath.Join(f.you, "unbundled") }
 
-// issues returns a host's quorumd a client certificate that the operator's authority has issued to that name.
+// issues installs a client certificate for a host's quorumd, which the operator's CA has issued to that name.
 func (f *bareFleet) issues(h *lab.Host, name string) error {
 	pki := filepath.Join(f.you, "quorumd-pki")
 	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
@@ -184,7 +182,7 @@ func (f *bareFleet) issues(h *lab.Host, name string) error {
 		return err
 	}
 	dir := filepath.Join(h.Root(), "etc/quorumd/tls")
-	for file, block := range map[string]*pem.Block{ // both are there, and keep who may read them
+	for file, block := range map[string]*pem.Block{ // both exist, and keep their owner and mode
 		"client.crt": {Type: "CERTIFICATE", Bytes: der}, "client.key": {Type: "PRIVATE KEY", Bytes: secret},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
@@ -194,7 +192,7 @@ func (f *bareFleet) issues(h *lab.Host, name string) error {
 	return nil
 }
 
-// carry carries a file from the operator's machine to a host.
+// carry copies a file from the operator's machine to a host.
 func (f *bareFleet) carry(h *lab.Host, file string) error {
 	return h.Copy(filepath.Join(f.you, file), "/root/"+filepath.Base(file))
 }
@@ -207,12 +205,12 @@ func (f *bareFleet) limit() time.Duration {
 	return bound
 }
 
-// script is what somebody types who stops at the first mistake.
+// script joins commands so that the first failure ends them.
 func script(lines []string) string {
 	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
-// tls names the files with which a client enters the cluster: those of quorumd on the first host, or, where they name
+// tls names the files with which a client connects to the cluster: those of quorumd on the first host or, if they name
 // no user of etcd, those of its bundle, which do.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
@@ -224,12 +222,12 @@ func (f *bareFleet) tls() *testbed.CertFiles {
 	}
 }
 
-// url is where a host's etcd serves with TLS.
+// url is the TLS endpoint of a host's etcd.
 func (f *bareFleet) url(h *lab.Host) string {
 	return strings.Replace(h.ClientURL(), "http:", "https:", 1)
 }
 
-// connect gives the fleet a client of each etcd.
+// connect makes a client of each etcd.
 func (f *bareFleet) connect() {
 	f.t.Helper()
 	trusted, err := f.tls().ClientConfig()
@@ -242,7 +240,7 @@ func (f *bareFleet) connect() {
 	}
 }
 
-// types types a command on the operator's own machine, from where ssh leads to the hosts, and gives what it prints.
+// types runs a command on the operator's own machine, from which ssh reaches the hosts, and returns what it prints.
 func (f *bareFleet) types(command string) string {
 	f.t.Helper()
 	checkout, err := testbed.Root()

@@ -18,14 +18,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-func TestHostsThatAreAllShutDownInTheSameSecondAndStartedAtOnceAreACluster(t *testing.T) {
+func TestAClusterSurvivesASimultaneousShutdownAndStartOfAllHosts(t *testing.T) {
 	coldStarts(t, 1)
 }
 
-func TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster(t *testing.T) { coldStarts(t, 10) }
+func TestAClusterSurvivesTenShutdownsAndStartsOfAllHosts(t *testing.T) { coldStarts(t, 10) }
 
-// coldStarts has a person type "poweroff" on all hosts in the same second, and switch all on at once. What was a
-// cluster is one again by itself: with the same members, the same data, and all that was ever written.
+// coldStarts types "poweroff" on all hosts in the same second, and switches all on at once. The cluster must come back
+// by itself, with the same members, the same data, and everything that was ever written.
 func coldStarts(t *testing.T, times int) {
 	t.Helper()
 	f := standingFleet(t)
@@ -45,7 +45,7 @@ func coldStarts(t *testing.T, times int) {
 		off := time.Now()
 		f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
 		f.verify(3, 1)
-		t.Logf("time %d: all were off after %.0f s, and a cluster %.0f s later", i+1, off.Sub(began).Seconds(),
+		t.Logf("round %d: all were off after %.0f s, and a cluster %.0f s later", i+1, off.Sub(began).Seconds(),
 			time.Since(off).Seconds())
 		if after := f.roles(); !maps.Equal(before, after) {
 			t.Fatalf("the members were %v, and are %v", before, after)
@@ -63,7 +63,7 @@ func coldStarts(t *testing.T, times int) {
 	}
 }
 
-// nothingIsLost sees that what was written before each of so many cold starts is there.
+// nothingIsLost checks that what was written before each of that many cold starts is there.
 func (f *fleet) nothingIsLost(starts int) {
 	f.t.Helper()
 	client, err := f.client()
@@ -77,7 +77,7 @@ func (f *fleet) nothingIsLost(starts int) {
 	}
 }
 
-// allAside returns what all hosts have moved out of the way.
+// allAside returns all data that any host has moved aside.
 func (f *fleet) allAside() []string {
 	f.t.Helper()
 	var all []string

@@ -20,17 +20,17 @@ import (
 
 // The sizes of a host's disks. Their images are sparse.
 const (
-	diskSize  = 6 << 30 // a database of 1 GB and its log, and before it is copied to a host twice its size
+	diskSize  = 6 << 30 // a database of 1 GB and its log, and twice its size before it is copied to a host
 	stateSize = 32 << 20
 )
 
-// Disk is a disk of a host, a real ext4 on a loop device. What does not lie on one of its disks lies on the machine's
-// own, which keeps its power.
+// Disk is a disk of a host, a real ext4 on a loop device. Files outside a host's disks are on the machine's own, which
+// keeps its power.
 type Disk struct {
-	dir    string // all that is the disk's own
-	holds  string // the directory of the host that lies on it
+	dir    string // the directory of this disk's own files
+	holds  string // the directory of the host that is on it
 	size   int64
-	mount  *testbed.Mount // under the image, when the lab was made with faults
+	mount  *testbed.Mount // under the image, if the lab was made with faults
 	device string         // such as loop3, while mounted
 }
 
@@ -42,7 +42,7 @@ func (d *Disk) Path() string { return filepath.Join(d.dir, "mounted") }
 // source is the directory on the disk that the host sees.
 func (d *Disk) source() string { return filepath.Join(d.Path(), filepath.Base(d.holds)) }
 
-// make makes the file system, or copies the image of an earlier one. With the program faultfs below it, it can be made
+// make makes the file system, or copies the image of an earlier one. With the program faultfs under it, it can be made
 // slow.
 func (d *Disk) make(ctx context.Context, faultfs, from string) error {
 	image, back := filepath.Dir(d.image()), filepath.Join(d.dir, "back")
@@ -70,7 +70,7 @@ func (d *Disk) make(ctx context.Context, faultfs, from string) error {
 	return err
 }
 
-// attach mounts the disk, with what a journal has to recover.
+// attach mounts the disk, and so replays its journal.
 func (d *Disk) attach(ctx context.Context) error {
 	if d.device != "" {
 		return nil
@@ -111,7 +111,7 @@ func (d *Disk) detach(ctx context.Context) error {
 	return err
 }
 
-// cutPower makes the file system forget what was not flushed: it ends at this moment, its journal as it is on the disk.
+// cutPower discards what was not flushed: the file system ends at this moment, with its journal as it is on the disk.
 func (d *Disk) cutPower() error {
 	const (
 		goingDown  = 0x8004587d // EXT4_IOC_SHUTDOWN
@@ -143,7 +143,7 @@ func (d *Disk) Fill() error {
 	}
 	defer file.Close()
 	size := int64(0)
-	for chunk := int64(64 << 20); chunk >= 4096; { // the largest pieces that go in
+	for chunk := int64(64 << 20); chunk >= 4096; { // fill with the largest chunks that still fit
 		switch err := unix.Fallocate(int(file.Fd()), 0, size, chunk); {
 		case err == nil:
 			size += chunk
@@ -156,24 +156,24 @@ func (d *Disk) Fill() error {
 	return nil
 }
 
-// Empty takes away what Fill has put there.
+// Empty removes the file of Fill.
 func (d *Disk) Empty() error { return os.Remove(filepath.Join(d.Path(), fillName)) }
 
 // Slow makes every flush of the device take that much longer. The lab must have been made with faults.
 func (d *Disk) Slow(by time.Duration) error { return d.rule("fsync * delay=" + by.String()) }
 
-// Hang makes every flush of the device wait until Mend. The lab must have been made with faults.
+// Hang makes every flush of the device wait until Repair. The lab must have been made with faults.
 func (d *Disk) Hang() error { return d.rule("fsync * hang") }
 
-// Mend ends Slow and Hang.
-func (d *Disk) Mend() error {
+// Repair ends Slow and Hang.
+func (d *Disk) Repair() error {
 	if d.mount == nil {
 		return errNoFaults
 	}
 	return d.mount.Clear()
 }
 
-// release ends what may hold the host's processes.
+// release ends whatever may block the host's processes.
 func (d *Disk) release() error {
 	if d.mount == nil {
 		return nil
@@ -181,7 +181,7 @@ func (d *Disk) release() error {
 	return d.mount.Clear()
 }
 
-// discard ends the disk of a host that is off.
+// discard removes the disk of a host that is off.
 func (d *Disk) discard(ctx context.Context) error {
 	err := d.detach(ctx)
 	if d.mount != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended takes the file system with etcd's data out of a host
-// that is in maintenance. As long as none is mounted there the host waits; with an empty one its member is given up.
-// The standby and the spare move up, and the host is the spare, unless it has come before one of them.
+// in maintenance. Until another is mounted there, the host waits; with an empty one its member is given up. The standby
+// and the spare move up, and the host becomes the spare, unless it is back before one of them.
 func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T) {
 	f := standingFleet(t)
 	h := f.follower(nil)
@@ -25,7 +25,7 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 	f.down(h)
 	f.shell(h, "umount --lazy /var/lib/etcd")
 	f.shell(h, "quorumctl maintenance off --no-wait")
-	f.eventually("it says that the file system is not mounted", func() bool { return f.names(h, "DATA_UNKNOWN") })
+	f.eventually("it reports that the file system is not mounted", func() bool { return f.names(h, "DATA_UNKNOWN") })
 	f.never(5*time.Second, "a member whose disk is not mounted is given up", func() bool {
 		return f.memberID(h) != before || !f.names(h, "DATA_UNKNOWN")
 	})
@@ -35,7 +35,7 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 		s, ok := f.status(h)
 		return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == "MEMBER_LOST"
 	})
-	f.within(3*bound, "the target stands, and the host is one of it or its spare", func() bool {
+	f.within(3*bound, "the target is met, and the host is a member or the spare", func() bool {
 		id := f.memberID(h)
 		if !f.has(3, 1) || !f.atRest() || id == before {
 			return false
@@ -49,7 +49,7 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 	f.verify(3, 1)
 }
 
-// memberID is the member of a host in etcd's list; 0 when there is none.
+// memberID is the member ID of a host in etcd's list; 0 if it has none.
 func (f *fleet) memberID(h *lab.Host) uint64 {
 	for _, m := range f.members() {
 		if m.Name == h.Name {

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts of which one is slow. It tells why it does not join,
-// in its status and in its journal, and joins when the disk is well.
+// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts, one of them slow. The slow one reports why it does
+// not join, in its status and in its journal, and joins when its disk is healthy.
 func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	faultfs, err := testbed.FaultfsBinary()
 	if err != nil {
@@ -26,7 +26,7 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	slow := f.Hosts[3]
 	f.check(slow.Disk.Slow(300 * time.Millisecond))
 	f.check(f.Each(func(h *lab.Host) error {
-		if h == slow { // the others are judged loosely, because all share a machine
+		if h == slow { // the others have loose limits, because all share a machine
 			return f.manageWith(h, func(s lab.Settings) {
 				s["disk"]["qualifySamples"], s["disk"]["window"] = 20, 20
 				s["disk"]["fsyncWarm"], s["disk"]["fsyncLeave"] = "250ms", "200ms"
@@ -35,9 +35,9 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 		return f.manage(h)
 	}))
 	f.bootstrap(f.Hosts[0])
-	f.within(2*bound, "three voters stand", func() bool { return f.has(3, 0) && f.atRest() })
+	f.within(2*bound, "there are three voters", func() bool { return f.has(3, 0) && f.atRest() })
 
-	f.within(2*bound, "the host with the slow disk says that the disk is unfit", func() bool {
+	f.within(2*bound, "the host with the slow disk reports that the disk is unfit", func() bool {
 		s, ok := f.status(slow)
 		return ok && f.is(slow, control.RoleSpare) && f.names(slow, "NOT_QUALIFIED") && len(s.Health.Findings) > 0 &&
 			s.Health.Findings[0].Code == "DISK_UNFIT"
@@ -50,12 +50,12 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 		"What to do: use a disk that makes writes durable at this speed",
 	} {
 		if !strings.Contains(said, text) {
-			t.Errorf("the journal does not say %q", text)
+			t.Errorf("the journal lacks %q", text)
 		}
 	}
 	f.never(3*time.Second, "the host joins", func() bool { return !f.has(3, 0) || f.op() != nil })
 
-	f.check(slow.Disk.Mend())
+	f.check(slow.Disk.Repair())
 	f.eventually("it joins when its disk is fast", func() bool { return f.is(slow, control.RoleStandby) })
 	f.verify(3, 1)
 }

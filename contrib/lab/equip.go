@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ClusterName is that of the cluster which the hosts belong to.
+// ClusterName is the cluster that the hosts belong to.
 const ClusterName = "lab"
 
 // Etcd's ports.
@@ -21,17 +21,17 @@ const (
 	peerPort   = 2380
 )
 
-// etcdPath is where a pinned etcd lies on a host.
+// etcdPath is the path of a pinned etcd on a host.
 const etcdPath = "/usr/local/bin/etcd"
 
-// etcdDropIn puts a pinned etcd behind the distribution's unit.
+// etcdDropIn makes the distribution's unit run a pinned etcd.
 const etcdDropIn = `[Service]
 ExecStart=
 ExecStart=` + etcdPath + ` $DAEMON_ARGS
 `
 
-// bootDropIn shows quorumd the boot of its host. systemd-nspawn puts the host's own boot ID over the machine's in
-// /proc, and a service with one of these protections gets a /proc without that: each boot would look like the one
+// bootDropIn shows quorumd the boot of its host. systemd-nspawn mounts the host's own boot ID over the machine's in
+// /proc, and a service with one of these protections gets a /proc without that mount: each boot would look like the one
 // before.
 const bootDropIn = `[Service]
 ProtectProc=default
@@ -39,13 +39,13 @@ ProtectControlGroups=no
 ProtectKernelTunables=no
 `
 
-// ClientURL is where the host's etcd serves.
+// ClientURL is the client URL of the host's etcd.
 func (h *Host) ClientURL() string { return fmt.Sprintf("http://%s:%d", h.Address, clientPort) }
 
-// PeerURL is where the host's etcd meets its peers.
+// PeerURL is the peer URL of the host's etcd.
 func (h *Host) PeerURL() string { return fmt.Sprintf("http://%s:%d", h.Address, peerPort) }
 
-// ClientURLs are those of all hosts.
+// ClientURLs are the client URLs of all hosts.
 func (l *Lab) ClientURLs() []string {
 	var urls []string
 	for _, h := range l.Hosts {
@@ -54,14 +54,13 @@ func (l *Lab) ClientURLs() []string {
 	return urls
 }
 
-// UseEtcd puts another etcd than the distribution's behind the distribution's unit, as an operator would.
+// UseEtcd makes the distribution's unit run another etcd than the distribution's, as an operator would.
 func (h *Host) UseEtcd(binary string) error {
 	return errors.Join(h.Copy(binary, etcdPath), h.Write("/etc/systemd/system/etcd.service.d/version.conf", etcdDropIn,
 		0o644))
 }
 
-// Install installs a package of quorumd as an operator does, and lets it reboot the machine. Nothing is started by
-// that.
+// Install installs a package of quorumd as an operator does, and allows it to reboot the machine. It starts nothing.
 func (h *Host) Install(ctx context.Context, deb string) error {
 	path := "/var/cache/apt/archives/" + filepath.Base(deb)
 	if err := h.Write("/etc/systemd/system/quorumd.service.d/boot.conf", bootDropIn, 0o644); err != nil {
@@ -77,9 +76,8 @@ func (h *Host) Install(ctx context.Context, deb string) error {
 	return err
 }
 
-// Settings are a section of the configuration each: what a host of the lab is told that differs from the default.
-// Everything that a cautious operator waits a minute for takes seconds, and the disk is judged loosely, because all
-// hosts share one.
+// Settings are the settings of a lab's host that differ from the defaults, by section of the configuration. Waits of a
+// minute take seconds, and the limits for the disk are loose, because all hosts share one.
 type Settings map[string]map[string]any
 
 // Settings returns those of the host.
@@ -103,7 +101,7 @@ func (h *Host) Settings() Settings {
 	}
 }
 
-// Configure writes the configuration in place of the one that the package brought.
+// Configure replaces the configuration that the package brought.
 func (h *Host) Configure(mode string, s Settings) error {
 	all := map[string]any{"mode": mode}
 	for section, keys := range s {

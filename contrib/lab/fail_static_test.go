@@ -15,19 +15,19 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// ailment is what may befall quorumd on a host whose etcd votes.
-type ailment struct {
+// failure is a failure of quorumd on a host whose etcd votes.
+type failure struct {
 	name   string
 	strike string // a line of shell
-	// unit and cli are what "systemctl status quorumd" and "quorumctl status" say then; one of the texts is enough.
+	// unit and cli are what "systemctl status quorumd" and "quorumctl status" print then; one of the texts is enough.
 	unit, cli []string
-	heals     bool   // quorumd is back by itself
+	heals     bool   // whether quorumd recovers by itself
 	cure      string // a line of shell, otherwise
 }
 
-func ailments() []ailment {
+func failures() []failure {
 	const unreachable = "cannot reach quorumd"
-	return []ailment{
+	return []failure{
 		{
 			name: "stopped", strike: "systemctl disable --now quorumd",
 			unit: []string{"inactive (dead)"}, cli: []string{unreachable}, cure: "systemctl enable --now quorumd",
@@ -66,24 +66,24 @@ func ailments() []ailment {
 	}
 }
 
-func TestEtcdServesWhateverBefallsQuorumd(t *testing.T) {
+func TestEtcdServesWhateverFailsInQuorumd(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	h := f.follower(nil)
 	// The unit allows a minute; the watchdog that ends a hung agent is the same.
 	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' "+
 		">/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
-	f.eventually("the agent is at rest", func() bool { return f.names(h, "AT_REST") })
-	for _, a := range ailments() {
+	f.eventually("the agent is idle", func() bool { return f.names(h, "AT_REST") })
+	for _, a := range failures() {
 		began := time.Now()
-		f.suffer(h, a)
+		f.failAndRepair(h, a)
 		t.Logf("%-28s survived with a reboot in %.1f s", a.name, time.Since(began).Seconds())
 	}
 	f.verify(3, 1)
 }
 
-// suffer has quorumd on a host suffer an ailment, reboots the host, and cures it.
-func (f *fleet) suffer(h *lab.Host, a ailment) {
+// failAndRepair makes quorumd on a host fail, reboots the host, and repairs it.
+func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 	f.t.Helper()
 	pid, err := h.MainPID(f.t.Context(), "etcd")
 	f.check(err)
@@ -103,10 +103,10 @@ func (f *fleet) suffer(h *lab.Host, a ailment) {
 	if a.cure != "" {
 		f.shell(h, a.cure)
 	}
-	f.eventually("the agent is at rest again", func() bool { return f.names(h, "AT_REST") })
+	f.eventually("the agent is idle again", func() bool { return f.names(h, "AT_REST") })
 }
 
-// says waits until a command on the host says one of these texts, whatever its exit code.
+// says waits until a command on the host prints one of these texts, whatever its exit code.
 func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
 	f.t.Helper()
 	var said string
@@ -118,7 +118,7 @@ func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
 	f.eventually("quorumd "+state+": "+strings.Fields(command)[0]+" says "+strings.Join(texts, " or "), func() bool {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 		defer cancel()
-		said, _ = h.Shell(ctx, command+" 2>&1") // fails as it should for a service that is down
+		said, _ = h.Shell(ctx, command+" 2>&1") // for a service that is down the command fails, as it should
 		for _, text := range texts {
 			if strings.Contains(said, text) {
 				return true
@@ -128,7 +128,7 @@ func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
 	})
 }
 
-// unwrap puts a text that was wrapped for a terminal into one line.
+// unwrap joins a text that was wrapped for a terminal into one line.
 func unwrap(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // put writes through a host's own etcd.
@@ -141,9 +141,9 @@ func (f *fleet) put(h *lab.Host) {
 	}
 }
 
-// TestAJoinThatCannotBeDoneSaysWhy has ways in which a host lacks what it needs to start etcd. It says so, and joins
-// when it is there.
-func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
+// TestAnImpossibleJoinReportsItsReason takes away what a host needs to start etcd. The host reports what is missing,
+// and joins once that is back.
+func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	const config, full = "/etc/quorumd/quorumd.yaml", "/var/lib/quorumd-etcd"
@@ -153,9 +153,9 @@ func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
 			"systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket",
 		},
 		{"others than root can write the configuration", "chmod g+w " + config, "chmod g-w " + config, "chmod go-w"},
-		// An agent that has just started writes the environment anew; one that has written the same before does not.
+		// An agent that has just started writes the environment again; one that has written the same before does not.
 		{
-			"the disk is full on which the environment lies",
+			"the disk of the environment is full",
 			"mount -t tmpfs -o size=8k,mode=0755 full " + full + "; head -c 64k /dev/zero >" + full +
 				"/full; systemctl restart quorumd; true",
 			"umount " + full, "no space left",
@@ -169,7 +169,7 @@ func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
 			_, _ = h.Shell(t.Context(), c.strike) // it fails when the disk is full, as it should
 		}
 		f.removeStandby()
-		f.eventually("a host that would join tells in its status and in that of its unit that "+c.name, func() bool {
+		f.eventually("a host that would join reports in its status and in that of its unit that "+c.name, func() bool {
 			for _, h := range hosts {
 				cli, _ := h.Shell(t.Context(), "quorumctl explain 2>&1")
 				unit, _ := h.Shell(t.Context(), "systemctl status --no-pager --lines=0 quorumd 2>&1")

@@ -28,25 +28,25 @@ import (
 const (
 	// bound is how long something may take that takes seconds on an idle machine.
 	bound = 120 * time.Second
-	// callTimeout bounds one question of a test.
+	// callTimeout bounds one call of a test.
 	callTimeout = 2 * time.Second
-	// lookEvery is how often a condition is looked at.
+	// lookEvery is how often a condition is checked.
 	lookEvery = 100 * time.Millisecond
 )
 
-// fleet is hosts of the lab with quorumd, and what was seen of them.
+// fleet is a set of hosts of the lab with quorumd, and what was seen of them.
 type fleet struct {
 	*lab.Lab
 	t     *testing.T
 	deb   string                         // the package of quorumd that is installed on the hosts
 	etcds map[*lab.Host]*clientv3.Client // of each host's etcd alone
-	// killed tells that an agent was killed: it may not have come to write to the history that it began an operation.
+	// whether an agent was killed: it may not have recorded in the history that it began an operation
 	killed  bool
 	removed int64            // the revision when a member was last removed by hand
-	data    testbed.DataDirs // every one that was ever seen
+	data    testbed.DataDirs // every data directory ever seen
 }
 
-// newFleet boots hosts with the distribution's etcd, the pinned one behind its unit, and nothing running.
+// newFleet boots hosts with the distribution's unit, the pinned etcd behind it, and nothing running.
 func newFleet(t *testing.T, o lab.Options) *fleet {
 	t.Helper()
 	etcd := testbed.Etcd(t, testbed.DefaultVersion)
@@ -65,8 +65,8 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 	return f
 }
 
-// standingFleet gives five hosts on which three voters, a standby and a spare stand. They were put together once for
-// all tests; since then they were off, and have come back by themselves.
+// standingFleet returns five hosts: three voters, a standby and a spare. They were built once for all tests; since then
+// they were off, and have come back by themselves.
 func standingFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t)})
@@ -74,7 +74,7 @@ func standingFleet(t *testing.T) *fleet {
 	return f
 }
 
-// formedFleet returns the directory of the fleet that was put together once.
+// formedFleet returns the directory of the fleet that was built once.
 func formedFleet(t *testing.T) string {
 	t.Helper()
 	dir, done, err := standingDir()
@@ -90,7 +90,7 @@ func formedFleet(t *testing.T) string {
 	return dir
 }
 
-// save ends a fleet that stands, and keeps it for standingFleet.
+// save ends a running fleet, and keeps it for standingFleet.
 func (f *fleet) save(dir string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -99,7 +99,7 @@ func (f *fleet) save(dir string) {
 	f.check(os.Rename(dir+".new", dir))
 }
 
-// packageFile returns the package that "make lab" has built: the one that is there now, or the next.
+// packageFile returns the package that "make lab" has built: the current one, or the next.
 func packageFile(t *testing.T, dir string) string {
 	t.Helper()
 	checkout, err := testbed.Root()
@@ -113,8 +113,8 @@ func packageFile(t *testing.T, dir string) string {
 	return found[0]
 }
 
-// manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: it starts at boot
-// without quorumd.
+// manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: without quorumd
+// it would start at boot.
 func (f *fleet) manage(h *lab.Host) error { return f.manageWith(h, func(lab.Settings) {}) }
 
 // manageWith is manage with other settings than usual.
@@ -132,11 +132,13 @@ func (f *fleet) manageWith(h *lab.Host, change func(lab.Settings)) error {
 	return err
 }
 
-// form brings bare hosts to a cluster of three voters and a standby.
+// form turns bare hosts into a cluster of three voters and a standby.
 func (f *fleet) form() {
 	f.t.Helper()
 	f.check(f.Each(f.manage))
-	f.eventually("nobody makes a cluster unasked", func() bool { return f.names(f.Hosts[4], "CLUSTER_UNREACHABLE") })
+	f.eventually("no host bootstraps without a request", func() bool {
+		return f.names(f.Hosts[4], "CLUSTER_UNREACHABLE")
+	})
 	// A bare host that reboots before there is a cluster must not make one of its own.
 	f.eventually("etcd is held back on a bare host", func() bool {
 		_, err := f.Hosts[4].Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
@@ -144,10 +146,10 @@ func (f *fleet) form() {
 	})
 	f.check(f.Hosts[4].Reboot(f.t.Context()))
 	f.bootstrap(f.Hosts[0])
-	f.within(2*bound, "three voters and a standby stand", func() bool { return f.has(3, 1) && f.atRest() })
+	f.within(2*bound, "there are three voters and a standby", func() bool { return f.has(3, 1) && f.atRest() })
 }
 
-// bootstrap has a host make the cluster, by its own command line.
+// bootstrap makes the cluster on a host, by its own command line.
 func (f *fleet) bootstrap(h *lab.Host) {
 	f.t.Helper()
 	f.eventually(h.Name+" makes the cluster", func() bool {
@@ -163,7 +165,7 @@ func (f *fleet) check(err error) {
 	}
 }
 
-// shell runs a line of shell on a host and gives what it printed.
+// shell runs a line of shell on a host and returns what it prints.
 func (f *fleet) shell(h *lab.Host, line string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -179,7 +181,7 @@ func (f *fleet) eventually(what string, cond func() bool) {
 	f.within(bound, what, cond)
 }
 
-// within waits until cond holds. It keeps an eye on the data directories meanwhile.
+// within waits until cond holds. Meanwhile it records the data directories.
 func (f *fleet) within(limit time.Duration, what string, cond func() bool) {
 	f.t.Helper()
 	var next time.Time
@@ -196,7 +198,7 @@ func (f *fleet) within(limit time.Duration, what string, cond func() bool) {
 	f.t.Logf("%6.1f s: %s", time.Since(began).Seconds(), what)
 }
 
-// never watches for that long that cond does not hold.
+// never checks for that long that cond does not hold.
 func (f *fleet) never(span time.Duration, what string, cond func() bool) {
 	f.t.Helper()
 	end := time.Now().Add(span)
@@ -219,13 +221,13 @@ func (f *fleet) status(h *lab.Host) (control.Status, bool) {
 	return s, err == nil
 }
 
-// is reports whether a host's agent says that it has that role.
+// is reports whether a host has that role, by its agent.
 func (f *fleet) is(h *lab.Host, role control.Role) bool {
 	s, ok := f.status(h)
 	return ok && s.Role == role
 }
 
-// names reports whether a host's agent gives this reason, first or not.
+// names reports whether a host's agent has this reason, first or not.
 func (f *fleet) names(h *lab.Host, code string) bool {
 	s, ok := f.status(h)
 	for _, r := range s.Reasons {
@@ -236,7 +238,7 @@ func (f *fleet) names(h *lab.Host, code string) bool {
 	return false
 }
 
-// members asks the first host whose etcd answers a linearizable member list. It gives none when there is none.
+// members asks the first host whose etcd answers for a linearizable member list; nil if none answers.
 func (f *fleet) members() []*etcdserverpb.Member {
 	client, err := f.client()
 	if err != nil {
@@ -279,7 +281,7 @@ func (f *fleet) client() (*clientv3.Client, error) {
 
 func (f *fleet) keys() record.Keys { return record.KeysFor(lab.ClusterName) }
 
-// absent reports whether etcd says that a record is not there.
+// absent reports whether etcd has no such record.
 func (f *fleet) absent(key string) bool {
 	client, err := f.client()
 	if err != nil {
@@ -310,10 +312,10 @@ func (f *fleet) op() *record.Op {
 	return &op
 }
 
-// atRest tells that no operation is in flight and nobody holds the lock.
+// atRest reports whether no operation is in flight and the lock is free.
 func (f *fleet) atRest() bool { return f.absent(f.keys().Op()) && f.absent(f.keys().Lock()) }
 
-// has reports whether etcd has that many voters and learners, each of which has started.
+// has reports whether etcd has that many voters and learners, and all of them have started.
 func (f *fleet) has(voters, learners int) bool {
 	for _, m := range f.members() {
 		switch {
@@ -328,7 +330,7 @@ func (f *fleet) has(voters, learners int) bool {
 	return voters == 0 && learners == 0
 }
 
-// serves reports whether a host's own etcd answers, be it a voter or a learner.
+// serves reports whether a host's own etcd answers, as a voter or a learner.
 func (f *fleet) serves(h *lab.Host) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -340,7 +342,7 @@ func (f *fleet) serves(h *lab.Host) bool {
 func (f *fleet) leader() *lab.Host {
 	f.t.Helper()
 	var leader *lab.Host
-	f.eventually("a leader is there", func() bool {
+	f.eventually("there is a leader", func() bool {
 		for _, h := range f.Hosts {
 			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 			s, err := f.etcds[h].Status(ctx, f.etcds[h].Endpoints()[0])
@@ -355,7 +357,7 @@ func (f *fleet) leader() *lab.Host {
 	return leader
 }
 
-// role returns the hosts with a role, as their agents say.
+// role returns the hosts with a role, by their agents.
 func (f *fleet) role(role control.Role) []*lab.Host {
 	var found []*lab.Host
 	for _, h := range f.Hosts {
@@ -380,7 +382,7 @@ func (f *fleet) etcdPIDs() map[string]string {
 	return pids
 }
 
-// dump shows how the hosts stand, if the test has failed.
+// dump shows the state of the hosts if the test has failed.
 func (f *fleet) dump() {
 	if !f.t.Failed() || f.Closed() {
 		return

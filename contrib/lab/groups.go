@@ -15,7 +15,7 @@ import (
 )
 
 // groupRoots returns where a host gets control groups of its own: in systemd's tree and in the unified one, or in the
-// only one there is. Hosts that shared one would fight over it.
+// only one that exists. Hosts that shared one would fight over it.
 func groupRoots() []string {
 	const top = "/sys/fs/cgroup"
 	var roots []string
@@ -30,7 +30,7 @@ func groupRoots() []string {
 	return roots
 }
 
-// makeGroups makes the control groups of a host and gives their directories.
+// makeGroups makes the control groups of a host and returns their directories.
 func makeGroups(lab, host string) ([]string, error) {
 	var dirs []string
 	for _, root := range groupRoots() {
@@ -45,7 +45,7 @@ func makeGroups(lab, host string) ([]string, error) {
 
 func groupName(lab string) string { return "quorumd-lab-" + lab }
 
-// removeGroups removes the control groups of a lab, whose processes are at their end.
+// removeGroups removes the control groups of a lab whose processes have ended.
 func removeGroups(lab string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -64,7 +64,7 @@ func removeTree(top string) error {
 		if err == nil && e.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // what is gone already is fine
+		return nil // it may be gone already
 	})
 	for _, dir := range slices.Backward(dirs) {
 		if removeErr := os.Remove(dir); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {

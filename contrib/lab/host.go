@@ -31,20 +31,20 @@ type Host struct {
 
 	mu         sync.Mutex
 	supervisor int           // the process of systemd-nspawn
-	poweredOff bool          // no reboot any more
+	poweredOff bool          // it does not reboot again
 	ended      chan struct{} // closed when it stays off; nil before the first start
 }
 
 const consoleName = "console.log"
 
-// rebootCode is what systemd-nspawn ends with when the host wants to boot again.
+// rebootCode is the exit code of systemd-nspawn if the host reboots.
 const rebootCode = 133
 
-// Root is the host's root file system as the machine sees it, also while the host is off. It does not show what the
-// host itself has mounted, such as /run.
+// Root is the host's root file system as the machine sees it, also while the host is off. It lacks what the host itself
+// has mounted, such as /run.
 func (h *Host) Root() string { return filepath.Join(h.dir, "root") }
 
-// Path is a file of a running host as the machine sees it.
+// Path is the path on the machine of a file of a running host.
 func (h *Host) Path(path string) string {
 	pid, _ := h.PID()
 	return fmt.Sprintf("/proc/%d/root%s", pid, path)
@@ -76,7 +76,7 @@ func (h *Host) prepare(ctx context.Context) error {
 			h.lab.options.Root, err)
 	}
 	if h.lab.options.From != "" {
-		return nil // it knows who it is
+		return nil // the host has its identity already
 	}
 	id, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
@@ -97,8 +97,8 @@ func (h *Host) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ShutdownDelay is how long logind of a host waits at most for those who want to do something before it goes down. It
-// is twice what is usual: hosts that share two cores are slower than a machine of their own.
+// ShutdownDelay is how long a host's logind waits for inhibitors before a shutdown. It is twice the usual time: hosts
+// that share two cores are slower than a machine of their own.
 const ShutdownDelay = 10 * time.Second
 
 // What is saved of a host.
@@ -131,7 +131,7 @@ func (h *Host) save(ctx context.Context, dir string) error {
 	)
 }
 
-// disks are all of the host; none before it was prepared.
+// disks are all disks of the host; none before it was prepared.
 func (h *Host) disks() []*Disk {
 	if h.State == nil {
 		return nil
@@ -155,7 +155,7 @@ func (h *Host) furnish(d *Disk) error {
 	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
 }
 
-// Renew returns a host that is off two new disks, which are empty. A lab that was made with Options.Faultfs has none.
+// Renew replaces the two disks of a host that is off by new, empty ones. It fails in a lab with Options.Faultfs.
 func (h *Host) Renew(ctx context.Context) error {
 	if h.on() {
 		return fmt.Errorf("cannot renew the disks of %s: it is on", h.Name)
@@ -202,9 +202,9 @@ func (h *Host) PowerOn(ctx context.Context) error {
 	return nil
 }
 
-// supervise boots the host, again and again while it wants to reboot.
+// supervise boots the host, again and again while it reboots.
 func (h *Host) supervise(groups []string, console *os.File) {
-	runtime.LockOSThread() // the signal of our death is that of this thread
+	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()
 	defer close(h.ended)
 	defer console.Close()
@@ -225,7 +225,7 @@ func (h *Host) supervise(groups []string, console *os.File) {
 			fmt.Fprintf(console, "lab: cannot boot: %v\n", err)
 			return
 		}
-		_ = cmd.Wait() // the state says it
+		_ = cmd.Wait() // ProcessState has the result
 		fmt.Fprintf(console, "lab: %s ended: %v\n", h.Name, cmd.ProcessState)
 		h.mu.Lock()
 		h.supervisor = 0
@@ -298,13 +298,13 @@ func (h *Host) Booted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()
 	return until(ctx, h.Name+" has booted", func() bool {
-		state, _ := h.Run(ctx, "systemctl", "is-system-running") // fails when some service has
+		state, _ := h.Run(ctx, "systemctl", "is-system-running") // fails if any service has
 		state = strings.TrimSpace(state)
 		return state == "running" || state == "degraded"
 	})
 }
 
-// Run runs a command on the host as root, and gives what it printed. The error shows what it said.
+// Run runs a command on the host as root, and returns what it prints. The error has its standard error.
 func (h *Host) Run(ctx context.Context, argv ...string) (string, error) {
 	cmd, err := h.Command(ctx, argv...)
 	if err != nil {
@@ -336,7 +336,7 @@ func EnterArgs(pid int, argv ...string) []string {
 	}, argv...)
 }
 
-// PowerLoss takes the host's power: its network is gone without a word, what was not flushed to its disk is lost, and
+// PowerLoss cuts the host's power: its network is gone without a packet, unflushed writes to its disk are lost, and
 // every process ends at once.
 func (h *Host) PowerLoss(ctx context.Context) error {
 	pid, err := h.PID()
@@ -359,7 +359,7 @@ func (h *Host) PowerLoss(ctx context.Context) error {
 	return h.settle(ctx)
 }
 
-// kill ends a process, and with the first one of a host all of them. One that has ended is fine.
+// kill ends a process, and with the first one of a host all of them. It ignores one that has ended.
 func kill(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -367,7 +367,7 @@ func kill(pid int) error {
 	return nil
 }
 
-// ShutDown ends the host in order.
+// ShutDown ends the host cleanly.
 func (h *Host) ShutDown(ctx context.Context) error {
 	if _, err := h.Run(ctx, "systemctl", "poweroff"); err != nil && h.on() {
 		return err
@@ -387,7 +387,7 @@ func (h *Host) settle(ctx context.Context) error {
 	return errors.Join(h.unplug(ctx), h.Disk.detach(ctx), h.State.detach(ctx))
 }
 
-// discard takes away the files of a host that is off.
+// discard removes the files of a host that is off.
 func (h *Host) discard(ctx context.Context) error {
 	var err error
 	for _, d := range h.disks() {
@@ -402,7 +402,7 @@ func (h *Host) discard(ctx context.Context) error {
 	return os.RemoveAll(h.dir)
 }
 
-// Reboot boots the host again, in order, and waits until it is up.
+// Reboot reboots the host cleanly, and waits until it is up.
 func (h *Host) Reboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()
@@ -413,7 +413,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 	if _, err := h.Run(ctx, "reboot"); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return err
 	}
-	// It is looked at from outside: a command on a host that goes down, which is not systemd's child, keeps it waiting.
+	// This checks from outside: a command on a host that goes down, which is not systemd's child, would delay it.
 	err = until(ctx, h.Name+" reboots", func() bool {
 		now, err := h.PID()
 		return err == nil && now != before
@@ -424,18 +424,18 @@ func (h *Host) Reboot(ctx context.Context) error {
 	return h.Booted(ctx)
 }
 
-// BootID returns the name of this boot.
+// BootID returns the ID of this boot.
 func (h *Host) BootID(ctx context.Context) (string, error) {
 	return h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
 }
 
-// Console returns what was written to the host's console since it was first started.
+// Console returns what was written to the host's console since its first start.
 func (h *Host) Console() string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, consoleName)) // none before the first start
 	return string(text)
 }
 
-// Write puts a file onto the host, with its directories.
+// Write writes a file on the host, and makes its directories.
 func (h *Host) Write(path, text string, mode os.FileMode) error {
 	full := filepath.Join(h.Root(), path)
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -444,7 +444,7 @@ func (h *Host) Write(path, text string, mode os.FileMode) error {
 	return os.WriteFile(full, []byte(text), mode)
 }
 
-// Copy puts a file of the machine onto the host, with its directories.
+// Copy copies a file of the machine to the host, and makes its directories.
 func (h *Host) Copy(source, path string) error {
 	text, err := os.ReadFile(source)
 	if err != nil {
@@ -463,7 +463,7 @@ func (h *Host) Signal(ctx context.Context, unit, signal string) error {
 	return err
 }
 
-// MainPID returns the main process of a unit, as the host sees it; 0 when there is none.
+// MainPID returns the main process of a unit, as the host sees it; 0 if there is none.
 func (h *Host) MainPID(ctx context.Context, unit string) (int, error) {
 	text, err := h.Property(ctx, unit, "MainPID")
 	if err != nil {

@@ -38,7 +38,7 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 	for _, h := range f.Hosts {
 		boot, err := h.BootID(t.Context())
 		f.check(err)
-		// In a container the start of process 1 follows it.
+		// In a container it is followed by the start time of process 1.
 		if s, _ := f.status(h); !strings.HasPrefix(s.Host.BootID, strings.TrimSpace(boot)) {
 			t.Errorf("the agent on %s is of boot %q, the host of %q", h.Name, s.Host.BootID, boot)
 		}
@@ -55,7 +55,7 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 	}
 }
 
-// checkDriven sees that etcd was started by a job of systemd in the distribution's unit, and never by a signal.
+// checkDriven checks that etcd was started by a job of systemd in the distribution's unit, and never by a signal.
 func (f *fleet) checkDriven(h *lab.Host) {
 	f.t.Helper()
 	fragment, err := h.Property(f.t.Context(), "etcd", "FragmentPath")
@@ -71,7 +71,7 @@ func (f *fleet) checkDriven(h *lab.Host) {
 			Result  string `json:"JOB_RESULT"`
 		}
 		f.check(json.Unmarshal([]byte(line), &entry))
-		// one that is skipped is done, too
+		// a skipped one is done, too
 		if entry.Type == "start" && entry.Result == "done" && strings.HasPrefix(entry.Message, "Started ") {
 			jobs++
 		}
@@ -80,12 +80,12 @@ func (f *fleet) checkDriven(h *lab.Host) {
 		}
 	}
 	if jobs != 1 || kills != 0 {
-		f.t.Errorf("%s: systemd tells of %d start jobs that were done and of %d kills, want one and none", h.Name, jobs,
+		f.t.Errorf("%s: systemd logged %d start jobs that were done and %d kills, want one and none", h.Name, jobs,
 			kills)
 	}
 }
 
-// checkNeverRan sees that a spare's etcd was left alone. At a boot systemd skips it, and says so.
+// checkNeverRan checks that a spare's etcd was left alone. At a boot systemd skips it, and logs that.
 func (f *fleet) checkNeverRan(h *lab.Host) {
 	f.t.Helper()
 	for line := range strings.Lines(f.shell(h,

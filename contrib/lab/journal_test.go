@@ -18,11 +18,11 @@ import (
 type entry struct {
 	at       time.Time
 	from     string // the program
-	priority string // "0" is told to everybody who is logged in
+	priority string // "0" is sent to all logged-in users
 	text     string
 }
 
-// bootLog is what a host's journal has of one boot, oldest first.
+// bootLog is the journal of a host for one boot, oldest first.
 type bootLog struct {
 	f       *fleet
 	host    string
@@ -34,7 +34,7 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 	f.t.Helper()
 	log := bootLog{f: f, host: h.Name}
 	for line := range strings.Lines(f.shell(h, "journalctl --no-pager --boot=-1 --output=json")) {
-		var fields map[string]any // what is no text is left out below
+		var fields map[string]any // fields that are not text are ignored below
 		f.check(json.Unmarshal([]byte(line), &fields))
 		field := func(name string) string {
 			text, _ := fields[name].(string)
@@ -50,8 +50,8 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 	return log
 }
 
-// said gives when a line was said: when etcd says so itself, and else when the journal received it. What a process says
-// as it ends is received a few milliseconds later, after systemd has told that it ended.
+// said returns when a line was written: by etcd's own timestamp, or else when the journal received it. The last lines
+// of a process are received a few milliseconds later, after systemd has logged its end.
 func said(message string, received time.Time) time.Time {
 	var line struct {
 		At time.Time `json:"ts"`
@@ -72,7 +72,7 @@ func (l bootLog) find(from, text string) (entry, bool) {
 	return entry{}, false
 }
 
-// must returns the first line of a program with that text, which has to be there.
+// must returns the first line of a program with that text, which must exist.
 func (l bootLog) must(from, text string) entry {
 	l.f.t.Helper()
 	e, found := l.find(from, text)
@@ -82,7 +82,7 @@ func (l bootLog) must(from, text string) entry {
 	return e
 }
 
-// inOrder sees that these lines are there, one after the other. Each is a program and a text.
+// inOrder checks that these lines exist, in this order. Each is a program and a text.
 func (l bootLog) inOrder(lines ...[2]string) {
 	l.f.t.Helper()
 	var before entry
@@ -96,7 +96,7 @@ func (l bootLog) inOrder(lines ...[2]string) {
 	}
 }
 
-// tail shows what quorumd said, and how etcd and the machine ended.
+// tail shows what quorumd logged, and how etcd and the machine ended.
 func (l bootLog) tail(since time.Time) string {
 	var b strings.Builder
 	for _, e := range l.entries {

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// Options say what a lab is made of.
+// Options describe a lab.
 type Options struct {
-	Dir   string // all that the lab writes lies here: what Enter gave
-	Root  string // the hosts' root file system, of Root
+	Dir   string // the directory for all that the lab writes, from Enter
+	Root  string // the hosts' root file system, from Root
 	Hosts int    // n1, n2, …
 	// Faultfs is the program of contrib/faultfs, under every host's disk, for Disk.Slow and Disk.Hang. Empty: without.
 	Faultfs string
@@ -60,7 +60,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	})
 }
 
-// Save ends the lab in order and keeps what its hosts have written in a directory on the same file system as
+// Save ends the lab cleanly and keeps what its hosts have written, in a directory on the same file system as
 // Options.Dir, for Options.From.
 func (l *Lab) Save(ctx context.Context, dir string) error {
 	err := l.Each(func(h *Host) error {
@@ -72,7 +72,7 @@ func (l *Lab) Save(ctx context.Context, dir string) error {
 	return errors.Join(err, l.Close(ctx))
 }
 
-// Close ends all hosts at once, and takes away what the lab has made. It ends early, with an error, when ctx does.
+// Close ends all hosts at once, and removes what the lab has made. It ends early, with an error, if ctx does.
 func (l *Lab) Close(ctx context.Context) error {
 	if l.closed {
 		return nil
@@ -96,10 +96,10 @@ func (l *Lab) Close(ctx context.Context) error {
 // Closed reports whether the lab has ended.
 func (l *Lab) Closed() bool { return l.closed }
 
-// name is that of the directory which Enter made: it names the lab's control groups.
+// name is the name of the directory which Enter made, and of the lab's control groups.
 func (l *Lab) name() string { return filepath.Base(l.options.Dir) }
 
-// Each does something on all hosts at once.
+// Each calls do for all hosts at once.
 func (l *Lab) Each(do func(h *Host) error) error {
 	errs := make([]error, len(l.Hosts))
 	var all sync.WaitGroup

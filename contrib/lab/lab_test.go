@@ -83,13 +83,13 @@ func TestADiskIsSlowHangsAndBreaks(t *testing.T) {
 	if took, err := flush(bound); err != nil || took < 300*time.Millisecond {
 		t.Errorf("a flush of a slow disk took %v: %v", took, err)
 	}
-	if err := errors.Join(h.Disk.Mend(), h.Disk.Hang()); err != nil {
+	if err := errors.Join(h.Disk.Repair(), h.Disk.Hang()); err != nil {
 		t.Fatal(err)
 	}
 	if took, err := flush(time.Second); err == nil {
 		t.Errorf("a flush of a disk that hangs took %v", took)
 	}
-	if err := errors.Join(h.Disk.Mend(), h.Disk.Break()); err != nil {
+	if err := errors.Join(h.Disk.Repair(), h.Disk.Break()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := flush(bound); err == nil {

@@ -24,32 +24,32 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// lanes is how many tests run side by side, each in a lab of its own. They wait most of the time.
-var lanes = flag.Int("lab.lanes", 2, "how many tests run side by side")
+// lanes is how many tests run in parallel, each in a lab of its own. They wait most of the time.
+var lanes = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 
-// standingVariable names the directory with the fleet that all tests share; see standingFleet.
+// standingVariable is the variable with the directory of the fleet that all tests share; see standingFleet.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
-// early are the tests that begin before all others: the first, because it leaves a fleet for the rest; then some that
+// early are the tests that begin before all others: the first one, which leaves a fleet for the rest; then some that
 // need none; then those that take longest.
 var early = []string{
 	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
-	"TestAClusterPutTogetherByHandIsAdoptedWithoutARestart",
+	"TestAManuallyBuiltClusterIsAdoptedWithoutARestart",
 	"TestAHostLosesPowerNetworkAndDisk",
 	"TestADiskIsSlowHangsAndBreaks",
-	"TestAJoinerThatIsCutOffHoldsNobodyUpForGood",
+	"TestACutOffJoinerBlocksNoOtherHostForGood",
 	"TestAHostLosesPowerAtEveryPhaseOfAJoin",
-	"TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt",
-	"TestAPlainRebootHandsLeadershipOverFirst",
-	"TestEtcdServesWhateverBefallsQuorumd",
+	"TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased",
+	"TestAPlainRebootTransfersLeadershipFirst",
+	"TestEtcdServesWhateverFailsInQuorumd",
 }
 
-// inLanes runs every test in a process of its own, some side by side, and gives the exit code for all.
+// inLanes runs every test in a process of its own, some in parallel, and returns the exit code for all.
 func inLanes(cache string) int {
 	names, err := testNames()
 	var shared *os.File
 	if err == nil {
-		shared, err = lab.Claim(cache) // the next lab sweeps it if this process is killed
+		shared, err = lab.Claim(cache) // if this process is killed, the next lab removes it
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -63,7 +63,7 @@ func inLanes(cache string) int {
 	}
 	close(queue)
 	var all sync.WaitGroup
-	var mu sync.Mutex // of the output and of what has failed
+	var mu sync.Mutex // guards the output and the list of failures
 	var failed []string
 	for range *lanes {
 		all.Go(func() {
@@ -83,8 +83,8 @@ func inLanes(cache string) int {
 	return again(failed, shared.Name())
 }
 
-// again runs what has failed beside other tests once more by itself: ten hosts on two cores are slower than any that
-// people run. More than four that fail are no matter of time, nor is what fails with the machine to itself.
+// again runs failed tests once more, one at a time: ten hosts on two cores are slower than any real deployment. More
+// than four failures are not caused by time, nor is a failure with the machine to itself.
 func again(failed []string, shared string) (code int) {
 	if len(failed) > 4 || *lanes < 2 {
 		return min(len(failed), 1)
@@ -97,12 +97,12 @@ func again(failed []string, shared string) (code int) {
 			code = 1
 			continue
 		}
-		fmt.Printf("%s HAS FAILED BESIDE OTHER TESTS, see above; by itself it has passed\n", name)
+		fmt.Printf("%s FAILED IN PARALLEL WITH OTHER TESTS, see above; alone it has passed\n", name)
 	}
 	return code
 }
 
-// testNames returns the tests that were asked for, in the order in which they begin.
+// testNames returns the selected tests, in the order in which they begin.
 func testNames() ([]string, error) {
 	wanted := flag.Lookup("test.run").Value.String()
 	if wanted == "" {
@@ -113,10 +113,10 @@ func testNames() ([]string, error) {
 		return nil, fmt.Errorf("cannot list the tests: %w", err)
 	}
 	names := strings.Fields(string(list))
-	if skip := flag.Lookup("test.skip").Value.String(); skip != "" { // -test.list does not look at it
+	if skip := flag.Lookup("test.skip").Value.String(); skip != "" { // -test.list ignores it
 		pattern, err := regexp.Compile("^(" + skip + ")$")
 		if err != nil {
-			return nil, fmt.Errorf("cannot tell what to skip: %w", err)
+			return nil, fmt.Errorf("cannot parse what to skip: %w", err)
 		}
 		names = slices.DeleteFunc(names, pattern.MatchString)
 	}
@@ -130,9 +130,9 @@ func testNames() ([]string, error) {
 	return names, nil
 }
 
-// runAlone runs one test, and gives what it said.
+// runAlone runs one test, and returns its output.
 func runAlone(name, shared string) ([]byte, error) {
-	runtime.LockOSThread() // the signal of our death is that of this thread
+	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()
 	args := []string{
 		"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", fmt.Sprintf("-lab.rounds=%d", *rounds),
@@ -146,12 +146,12 @@ func runAlone(name, shared string) ([]byte, error) {
 	err := cmd.Run()
 	text := said.Bytes()
 	if err == nil {
-		text = bytes.TrimSuffix(text, []byte("PASS\n")) // that is for all to say
+		text = bytes.TrimSuffix(text, []byte("PASS\n")) // PASS is printed once, for all tests
 	}
 	return text, err
 }
 
-// standingDir gives the directory that holds the fleet that stands, or will, while nobody else uses it.
+// standingDir returns the directory of the shared fleet, and locks it: the fleet exists, or the caller makes it.
 func standingDir() (dir string, done func(), err error) {
 	dir = os.Getenv(standingVariable)
 	if dir == "" {
@@ -161,7 +161,7 @@ func standingDir() (dir string, done func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	// held as long as another test takes to make the fleet
+	// another test may hold it until it has made the fleet
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return "", nil, fmt.Errorf("cannot wait for the fleet: %w", err)
 	}

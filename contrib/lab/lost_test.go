@@ -20,9 +20,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt has a voter in maintenance lose power, come back
-// with a broken disk, and then go for good. Another kernel cannot be tried: the hosts of a lab share the machine's.
-func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *testing.T) {
+// TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, come back with a
+// broken disk, and then go for good. Another kernel cannot be tried: the hosts of a lab share the machine's.
+func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	h := f.follower(nil)
@@ -34,7 +34,7 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 		f.never(2*time.Second, "another host goes down "+what, func() bool {
 			return !f.serves(next) || !f.serves(other)
 		})
-		f.eventually("the next host says whom it waits for", func() bool {
+		f.eventually("the next host reports which host it waits for", func() bool {
 			return f.waitsFor(next, "OPERATION_IN_FLIGHT", "cycle of "+h.Name)
 		})
 	}
@@ -43,33 +43,33 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 	f.check(h.PowerOn(t.Context()))
 	f.check(h.Booted(t.Context()))
 	f.check(h.Disk.Break())
-	f.eventually("the host tells that its disk is broken", func() bool {
+	f.eventually("the host reports that its disk is broken", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Health.State == "FAILED"
 	})
 	waits("while the first has a broken disk")
-	f.eventually("it tells that it is overdue", func() bool {
+	f.eventually("it reports that it is overdue", func() bool {
 		return f.names(h, "MAINTENANCE_OVERDUE") && f.metric(h, "quorumd_maintenance_overdue") == 1
 	})
 	f.shell(h, "quorumctl maintenance off --no-wait")
-	f.eventually("it tells that it cannot come back", func() bool { return f.names(h, "DATA_UNUSABLE") })
+	f.eventually("it reports that it cannot come back", func() bool { return f.names(h, "DATA_UNUSABLE") })
 	t.Logf("quorumctl status on %s, whose disk is broken:\n%s", h.Name, f.shell(h, "quorumctl status || :"))
 
-	f.check(h.PowerLoss(t.Context())) // and nobody will ever switch it on again
-	f.eventually("nothing is heard of it any more", func() bool {
+	f.check(h.PowerLoss(t.Context())) // for good
+	f.eventually("its host record has expired", func() bool {
 		s, ok := f.status(other)
 		return ok && !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool { return r.Name == h.Name })
 	})
 	waits("when the first is gone")
 	for _, o := range f.Hosts {
 		if o != h && f.metric(o, "quorumd_operation_overdue") != 1 {
-			t.Errorf("the metrics of %s do not tell that the operation is overdue", o.Name)
+			t.Errorf("the metrics of %s do not show that the operation is overdue", o.Name)
 		}
 	}
 	status := ""
-	// which it knows when the lock is gone, too
-	f.eventually("another host says that it is overdue, and what to do", func() bool {
-		status = f.shell(other, "quorumctl status; quorumctl operation show")
+	// the others know it once the lock is gone, too
+	f.eventually("another host reports that it is overdue, and what to do", func() bool {
+		status = f.shell(other, "quorumctl status; quorumctl op show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
 			func(text string) bool {
 				return !strings.Contains(status, text)
@@ -77,12 +77,12 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 	})
 	t.Logf("quorumctl status and operation show on %s:\n%s", other.Name, status)
 
-	f.releases(other, h)
+	f.releaseOperation(other, h)
 	f.eventually("the next one does not go down while the lost one is a voter", func() bool {
 		return f.waitsFor(next, "QUORUM_AT_RISK", h.Name)
 	})
-	f.remove(h) // the standby takes its place
-	f.eventually("then it is the next one's turn", func() bool {
+	f.remove(h) // the standby replaces it
+	f.eventually("then the next operation begins", func() bool {
 		s, ok := f.status(next)
 		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
 			s.LastMaintenance.Reason == "new flags"
@@ -90,8 +90,9 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 	f.returnsHarmlessly(h)
 }
 
-// releases has a person on a host release the operation of another, and sees that it is recorded who that was, and why.
-func (f *fleet) releases(by, of *lab.Host) {
+// releaseOperation has an operator on a host release the operation of another, and checks that the history records who
+// did that, and why.
+func (f *fleet) releaseOperation(by, of *lab.Host) {
 	f.t.Helper()
 	f.t.Logf("quorumctl operation release on %s:\n%s", by.Name,
 		f.shell(by, "quorumctl operation release --force --reason 'it was stolen'"))
@@ -99,24 +100,24 @@ func (f *fleet) releases(by, of *lab.Host) {
 	f.check(err)
 	i := slices.IndexFunc(lines, func(l record.Line) bool { return l.Code == "RELEASED" })
 	if i < 0 {
-		f.t.Fatal("the history does not tell that the operation was released")
+		f.t.Fatal("the history does not record that the operation was released")
 	}
 	l := lines[i]
 	f.t.Logf("history: %s %s: %s", l.Name, l.Code, l.Text)
 	for _, text := range []string{"cycle of " + of.Name, "root", "it was stolen"} {
 		if !strings.Contains(l.Text, text) {
-			f.t.Errorf("the history does not tell %q", text)
+			f.t.Errorf("the history lacks %q", text)
 		}
 	}
 	if l.Name != by.Name {
-		f.t.Errorf("the history tells that it was released on %s, want %s", l.Name, by.Name)
+		f.t.Errorf("the history records a release on %s, want %s", l.Name, by.Name)
 	}
 }
 
 // returnsHarmlessly switches a host on whose member was removed meanwhile.
 func (f *fleet) returnsHarmlessly(h *lab.Host) {
 	f.t.Helper()
-	f.eventually("3 voters and a standby stand without it", func() bool { return f.has(3, 1) && f.atRest() })
+	f.eventually("there are 3 voters and a standby without it", func() bool { return f.has(3, 1) && f.atRest() })
 	before, past := f.roles(), len(f.steps())
 	f.check(h.PowerOn(f.t.Context()))
 	f.check(h.Booted(f.t.Context()))
@@ -136,7 +137,7 @@ func (f *fleet) returnsHarmlessly(h *lab.Host) {
 	}
 }
 
-// waitsFor reports whether a host's agent gives this reason, with that text.
+// waitsFor reports whether a host's agent has this reason, with that text.
 func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
 	s, ok := f.status(h)
 	return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
@@ -144,7 +145,7 @@ func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
 	})
 }
 
-// metric returns a value that a host's agent tells Prometheus; -1 when it does not.
+// metric returns a value that a host's agent exports to Prometheus; -1 if it does not.
 func (f *fleet) metric(h *lab.Host, name string) float64 {
 	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
 	defer cancel()

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// pollEvery is how often a condition of the machine is looked at; all of them take milliseconds to seconds.
+// pollEvery is how often a condition of the machine is checked; all of them take milliseconds to seconds.
 const pollEvery = 20 * time.Millisecond
 
-// machine runs a command on the machine itself and gives what it printed.
+// machine runs a command on the machine itself and returns what it prints.
 func machine(ctx context.Context, stdin string, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(stdin)
 	return output(cmd)
 }
 
-// output runs cmd and gives its standard output. An error shows the command and what it said.
+// output runs cmd and returns its standard output. An error has the command and its standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -38,7 +38,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return stdout.String(), fmt.Errorf("cannot run %q: %w: %s", strings.Join(cmd.Args, " "), err, said)
 }
 
-// until asks until cond holds or ctx ends; what says what was waited for.
+// until polls until cond holds or ctx ends; what describes the condition.
 func until(ctx context.Context, what string, cond func() bool) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

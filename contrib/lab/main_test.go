@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// What TestMain has made ready for all tests.
+// What TestMain has prepared for all tests.
 var (
 	runDir string // of the lab, from lab.Enter
 	rootFS string // of the hosts
@@ -57,7 +57,7 @@ func enter(m *testing.M) int {
 	})
 }
 
-// makeReady installs what is missing, and has this process end with the one that has started it.
+// makeReady installs what is missing, and makes this process end with its parent.
 func makeReady(cache string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0); err != nil {
 		return err
@@ -68,7 +68,7 @@ func makeReady(cache string) error {
 	if _, err := lab.Debian12.Root(context.Background(), cache); err != nil {
 		return err
 	}
-	for release, test := range ofOtherReleases() { // in the namespaces of the tests there is no network
+	for release, test := range ofOtherReleases() { // the namespaces of the tests have no network
 		if !played(test) {
 			continue
 		}
@@ -79,7 +79,7 @@ func makeReady(cache string) error {
 	return nil
 }
 
-// played reports whether a test is among those that were asked for.
+// played reports whether a test is selected.
 func played(test string) bool {
 	run, _, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	skip := flag.Lookup("test.skip").Value.String()

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestWhileAHostIsInMaintenanceNobodyElseGoesDown has a host in maintenance be upgraded, lose power and come back. The
-// next one, which has asked too, waits all the while.
-func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
+// TestNoOtherHostGoesDownDuringMaintenance has a host in maintenance be upgraded, lose power and come back. The next
+// host, which has a request as well, waits all the time.
+func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	members := f.roles()
@@ -27,13 +27,13 @@ func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 	waits := func(what string) {
 		t.Helper()
 		f.never(3*time.Second, "the next host goes down "+what, func() bool { return !f.serves(next) })
-		f.eventually("the next host says whom it waits for", func() bool {
+		f.eventually("the next host reports which host it waits for", func() bool {
 			return f.names(next, "OPERATION_IN_FLIGHT")
 		})
 	}
 	waits("while the first is in maintenance")
 	f.check(h.Install(t.Context(), packageFile(t, "next")))
-	f.eventually("its agent was upgraded, and it is in maintenance still", func() bool {
+	f.eventually("its agent was upgraded, and it is still in maintenance", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
 	})
@@ -53,7 +53,7 @@ func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 
 	t.Logf("quorumctl maintenance off:\n%s", f.shell(h, "quorumctl maintenance off --wait=2m"))
 	f.eventually("the first serves again", func() bool { return f.serves(h) })
-	f.eventually("then it is the next one's turn", func() bool {
+	f.eventually("then the next operation begins", func() bool {
 		s, ok := f.status(next)
 		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
 			s.LastMaintenance.Reason == "new flags"
@@ -64,7 +64,7 @@ func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 	}
 }
 
-// down sees that a host's etcd is stopped, and that its agent says so.
+// down checks that a host's etcd is stopped, and that its agent reports the maintenance.
 func (f *fleet) down(h *lab.Host) {
 	f.t.Helper()
 	if state, _ := h.Property(f.t.Context(), "etcd", "ActiveState"); state != "inactive" {

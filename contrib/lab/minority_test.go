@@ -15,10 +15,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAMinorityWithOldWordsOfADeadVoterRemovesNobody has a follower lose power, and all call it dead. Before its time
-// is over the other follower, the standby and the spare are cut off from the leader: in their etcds those words stay.
-// The dead one comes back on the leader's side, where the same is said of the other follower until the cut heals.
-func TestAMinorityWithOldWordsOfADeadVoterRemovesNobody(t *testing.T) {
+// TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter has a follower lose power, and all hosts report it as dead.
+// Before its grace is over, the other follower, the standby and the spare are cut off from the leader: their etcds keep
+// those reports. The dead host comes back on the leader's side, where the other follower is reported as dead until the
+// cut heals.
+func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(lab.Settings) {})
 	f.rest()
@@ -32,18 +33,18 @@ func TestAMinorityWithOldWordsOfADeadVoterRemovesNobody(t *testing.T) {
 	})
 	told := time.Now()
 	if op := f.op(); op != nil {
-		t.Fatalf("its time is over already: %+v", op)
+		t.Fatalf("its grace is over already: %+v", op)
 	}
 	f.check(f.all(minority, func(h *lab.Host) error {
 		return errors.Join(f.Cut(ctx, h, leader), f.Cut(ctx, leader, h), f.Cut(ctx, h, dead), f.Cut(ctx, dead, h))
 	}))
 	tried := f.tried(minority)
 	f.check(dead.PowerOn(ctx))
-	f.eventually("the leader and "+dead.Name+", which is back, take writes", f.writes)
+	f.eventually("the leader and "+dead.Name+", which is back, accept writes", f.writes)
 	f.eventually("they call "+other.Name+" dead now", func() bool {
 		return f.names(leader, "VOTER_DEAD") && f.names(dead, "VOTER_DEAD")
 	})
-	f.never(time.Until(told.Add(2*grace+promptly)), "somebody acts", func() bool {
+	f.never(time.Until(told.Add(2*grace+promptly)), "a host acts", func() bool {
 		return f.op() != nil || !maps.Equal(tried, f.tried(minority))
 	})
 	f.check(f.Heal(ctx))
@@ -57,7 +58,7 @@ func TestAMinorityWithOldWordsOfADeadVoterRemovesNobody(t *testing.T) {
 	}
 }
 
-// tried counts the steps that the agents of hosts have taken or tried.
+// tried counts the steps that the agents of hosts have taken or attempted.
 func (f *fleet) tried(hosts []*lab.Host) map[string]uint64 {
 	f.t.Helper()
 	n := map[string]uint64{}

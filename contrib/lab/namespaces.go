@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The program starts itself twice: as the first process of the lab's namespaces, and below that as what it is for.
+// The program starts itself twice: as the first process of the lab's namespaces, and from there as the actual program.
 const (
 	stageVariable = "QUORUMD_LAB_STAGE"
 	runVariable   = "QUORUMD_LAB_RUN"
@@ -28,11 +28,11 @@ const (
 // Inside reports whether this process is one that Enter has started.
 func Inside() bool { return os.Getenv(stageVariable) != "" }
 
-// Enter runs the program again inside of new namespaces, where it calls inside with a directory for what the lab
-// writes, and gives the exit code. dir is where all labs of a checkout keep their files. Call it first thing in main,
-// or in TestMain.
+// Enter runs the program again inside new namespaces. There it calls inside with a directory for what the lab writes,
+// and returns the exit code. dir is the directory for all labs of a checkout. Call it first thing in main, or in
+// TestMain.
 //
-// When this process ends, by whatever signal, the kernel ends all that runs in the lab.
+// When this process ends, by whatever signal, the kernel ends everything that runs in the lab.
 func Enter(dir string, inside func(run string) int) int {
 	var err error
 	switch os.Getenv(stageVariable) {
@@ -50,7 +50,7 @@ func Enter(dir string, inside func(run string) int) int {
 	return 1
 }
 
-// outside makes the namespaces, waits for the end, and sweeps.
+// outside makes the namespaces, waits for the end, and cleans up.
 func outside(dir string) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("cannot make hosts: be root")
@@ -69,7 +69,7 @@ func outside(dir string) (code int, err error) {
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	runtime.LockOSThread() // the signal of our death is that of this thread
+	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -86,14 +86,14 @@ func outside(dir string) (code int, err error) {
 			_ = cmd.Process.Kill() // it has ended if this fails
 		}
 	}()
-	_ = cmd.Wait() // the state says it
+	_ = cmd.Wait() // ProcessState has the result
 	if code = cmd.ProcessState.ExitCode(); code < 0 {
 		code = 128 + int(syscall.SIGTERM)
 	}
 	return code, nil
 }
 
-// first is the first process of the namespaces: it sets them up, starts what they are for, and takes up orphans.
+// first is the first process of the namespaces: it sets them up, starts the actual program, and reaps orphans.
 func first() error {
 	if err := setUp(); err != nil {
 		return err
@@ -121,8 +121,8 @@ func first() error {
 	}
 }
 
-// setUp makes what is mounted from here on stay inside, and what is unmounted here be so for the hosts' supervisors
-// too: or a file system would live on in their copies.
+// setUp keeps mounts from here on inside, and makes unmounts here visible to the hosts' supervisors too: otherwise a
+// file system would live on in their copies.
 func setUp() error {
 	mounts := []struct {
 		source, target, kind string
@@ -144,9 +144,9 @@ func setUp() error {
 // pidName is the file in a lab's directory that holds the first process of its namespaces, as seen from outside.
 const pidName = "pid"
 
-// Claim takes away what labs left below dir that were killed, and makes a directory for a new one, which is the
-// caller's as long as the file is open. One lab begins at a time: or it would take the directory of another, which has
-// not claimed it yet, for such a leftover.
+// Claim removes what killed labs left below dir, and makes a directory for a new lab, which is the caller's as long as
+// the file is open. One lab begins at a time: otherwise it would take the directory of another one, which has not
+// claimed it yet, for a leftover.
 func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
@@ -178,11 +178,11 @@ func claim(dir string) (*os.File, error) {
 	return file, errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB), os.Chmod(path, 0o755))
 }
 
-// Running returns the directories of the labs below dir that run.
+// Running returns the directories of the running labs below dir.
 func Running(dir string) ([]string, error) { return labs(dir, true) }
 
-// First returns the first process of the namespaces of a lab that runs: nsenter(1) leads into them by it, and all ends
-// with it.
+// First returns the first process of the namespaces of a running lab: nsenter(1) uses it to enter them, and everything
+// ends with it.
 func First(run string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(run, pidName))
 	if err != nil {
@@ -191,7 +191,7 @@ func First(run string) (int, error) {
 	return strconv.Atoi(string(text))
 }
 
-// sweepAll takes away what labs left that were killed.
+// sweepAll removes what killed labs left.
 func sweepAll(dir string) error {
 	left, err := labs(dir, false)
 	for _, run := range left {
@@ -206,7 +206,7 @@ func labs(dir string, running bool) ([]string, error) {
 	for _, path := range all {
 		file, openErr := os.Open(path)
 		if openErr != nil {
-			continue // it goes away at this moment
+			continue // it was just removed
 		}
 		taken := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
 		file.Close()
@@ -217,7 +217,7 @@ func labs(dir string, running bool) ([]string, error) {
 	return found, err
 }
 
-// sweep takes away what the lab in that directory has outside of its namespaces.
+// sweep removes what the lab in that directory has outside of its namespaces.
 func sweep(run string) error {
 	return errors.Join(removeGroups(filepath.Base(run)), os.RemoveAll(run))
 }

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// The network is a bridge in the lab's own namespace. Whoever runs the lab has a port there too, so that a partition
-// between hosts never keeps it from looking.
+// The network is a bridge in the lab's own namespace. The program that runs the lab has a port there too, so that a
+// partition between hosts never hides them from it.
 const (
 	bridge  = "br0"
 	subnet  = "10.77.0."
-	console = subnet + "254" // the address of who runs the lab
+	console = subnet + "254" // the address of the program that runs the lab
 )
 
-// rules drop what goes from one port to another, for the pairs in the set.
+// rules drop traffic from one port to another, for the pairs in the set.
 const rules = `table bridge lab {
 	set cut { type ifname . ifname; }
 	chain forward { type filter hook forward priority 0; iifname . oifname @cut drop; }
@@ -61,27 +61,27 @@ func (h *Host) plug(ctx context.Context) error {
 	return err
 }
 
-// unplug takes the host's network away with all connections: the others hear nothing of it. The namespace goes later,
-// by itself.
+// unplug removes the host's network with all connections: the others receive no packet of that. The namespace goes
+// later, by itself.
 func (h *Host) unplug(ctx context.Context) error {
 	_, err := machine(ctx, "", "ip", "link", "del", h.port())
 	_, nsErr := machine(ctx, "", "ip", "netns", "del", h.Name)
 	return errors.Join(err, nsErr)
 }
 
-// Cut drops all that goes from one host to another, in this direction only.
+// Cut drops all traffic from one host to another, in this direction only.
 func (l *Lab) Cut(ctx context.Context, from, to *Host) error {
 	_, err := machine(ctx, "", "nft", "add", "element", "bridge", "lab", "cut",
 		fmt.Sprintf("{ %s . %s }", from.port(), to.port()))
 	return err
 }
 
-// Mute cuts what a host sends to all others; it still hears them.
+// Mute cuts what a host sends to all others; it still receives from them.
 func (l *Lab) Mute(ctx context.Context, h *Host) error {
 	return l.others(h, func(o *Host) error { return l.Cut(ctx, h, o) })
 }
 
-// Deafen cuts what all others send to a host; they still hear it.
+// Deafen cuts what all others send to a host; they still receive from it.
 func (l *Lab) Deafen(ctx context.Context, h *Host) error {
 	return l.others(h, func(o *Host) error { return l.Cut(ctx, o, h) })
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// cut is a way to part a host from the others. Who runs the lab still reaches it.
+// cut is a way to cut a host off from the others. The test still reaches it.
 type cut struct {
 	name string
 	do   func(ctx context.Context, h *lab.Host) error
 }
 
 func (f *fleet) cuts() []cut {
-	return []cut{{"is not heard", f.Mute}, {"hears nothing", f.Deafen}, {"is cut off", f.Isolate}}
+	return []cut{{"cannot send", f.Mute}, {"cannot receive", f.Deafen}, {"is cut off", f.Isolate}}
 }
 
-// TestNobodyActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes go on without the host,
-// nobody takes a step, and all is as before when it is back.
-func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
+// TestNoHostActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes continue without the host, no
+// host takes a step, and everything is as before when it is back.
+func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 	f := standingFleet(t)
 	members := f.roles()
 	steps := len(f.acts())
@@ -37,10 +37,10 @@ func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
 				h = f.follower(nil)
 			}
 			f.check(c.do(t.Context(), h))
-			f.eventually("writes go on while "+h.Name+", the "+role+", "+c.name, f.writes)
-			f.never(4*time.Second, "somebody acts", func() bool { return f.op() != nil })
+			f.eventually("writes continue while "+h.Name+", the "+role+", "+c.name, f.writes)
+			f.never(4*time.Second, "a host acts", func() bool { return f.op() != nil })
 			f.check(f.Heal(t.Context()))
-			f.eventually("all are at rest again", func() bool {
+			f.eventually("all are idle again", func() bool {
 				for _, h := range f.Hosts {
 					if !f.names(h, "AT_REST") && !f.names(h, "TARGET_MET") {
 						return false
@@ -59,12 +59,12 @@ func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
 	}
 }
 
-// TestAJoinerThatIsCutOff plays every cut on the host that joins: it is the one that holds the lock. It loses it, and
-// nobody else begins; when it is back it ends what it began. If it stays away, the others take its learner out, and it
-// begins anew.
-func TestAJoinerThatIsCutOffHoldsNobodyUpForGood(t *testing.T) {
+// TestACutOffJoinerBlocksNoOtherHostForGood plays every cut on the joining host, which holds the lock. It loses the
+// lock, and no other operation begins; when it is back it completes its join. If it stays away, the others remove its
+// learner, and it joins again.
+func TestACutOffJoinerBlocksNoOtherHostForGood(t *testing.T) {
 	f := standingFleet(t)
-	f.killed = true // who is cut off may not come to write that it has begun
+	f.killed = true // the cut host may be unable to record that it has begun
 	for _, c := range f.cuts() {
 		f.removeStandby()
 		joiner := f.waitForPhase(policy.PhaseStarted)
@@ -86,7 +86,7 @@ func TestAJoinerThatIsCutOffHoldsNobodyUpForGood(t *testing.T) {
 	}
 }
 
-// writes reports whether the cluster takes a write.
+// writes reports whether the cluster accepts a write.
 func (f *fleet) writes() bool {
 	client, err := f.client()
 	if err != nil {

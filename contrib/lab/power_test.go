@@ -37,7 +37,7 @@ func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
 	}
 	for _, p := range phases {
 		if p.phase == policy.PhasePromoted {
-			f.remove(f.follower(nil)) // the standby takes its place
+			f.remove(f.follower(nil)) // the standby replaces it
 		} else {
 			f.removeStandby()
 		}
@@ -51,7 +51,7 @@ func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
 		}
 		f.check(victim.PowerLoss(t.Context()))
 		t.Logf("%s, the %s, has lost power when the join of %s was %s", victim.Name, p.victim, joiner.Name, p.phase)
-		f.never(3*time.Second, "an operation begins beside the first", func() bool {
+		f.never(3*time.Second, "an operation begins next to the first", func() bool {
 			op := f.op()
 			return op != nil && op.HostName != joiner.Name
 		})
@@ -83,7 +83,7 @@ func TestAllHostsLosePowerAtOnce(t *testing.T) {
 	})
 }
 
-// roles returns what every member is, by its ID.
+// roles returns the role of every member, by its ID.
 func (f *fleet) roles() map[uint64]string {
 	f.t.Helper()
 	roles := map[uint64]string{}
@@ -96,7 +96,7 @@ func (f *fleet) roles() map[uint64]string {
 	return roles
 }
 
-// removeStandby takes the standby out of the cluster by hand, so that some host joins.
+// removeStandby removes the standby's member by hand, so that some host joins.
 func (f *fleet) removeStandby() {
 	f.t.Helper()
 	for _, m := range f.members() {
@@ -108,7 +108,7 @@ func (f *fleet) removeStandby() {
 	f.t.Fatal("there is no standby")
 }
 
-// remove takes a host out of the cluster by hand.
+// remove removes a host's member by hand.
 func (f *fleet) remove(h *lab.Host) {
 	f.t.Helper()
 	for _, m := range f.members() {
@@ -140,7 +140,7 @@ func (f *fleet) removeMember(id uint64) {
 }
 
 // waitForPhase waits until an operation that began after the last removal is in that phase, however short that is, and
-// gives its host.
+// returns its host.
 func (f *fleet) waitForPhase(phase policy.OpPhase) *lab.Host {
 	f.t.Helper()
 	client, err := f.client()
@@ -178,12 +178,12 @@ func (f *fleet) host(name string) *lab.Host {
 	return nil
 }
 
-// follower returns a voter that neither leads nor is the one to be spared.
-func (f *fleet) follower(spared *lab.Host) *lab.Host {
+// follower returns a voter that neither leads nor is the excepted host.
+func (f *fleet) follower(except *lab.Host) *lab.Host {
 	f.t.Helper()
 	leader := f.leader()
 	for _, h := range f.role(control.RoleVoter) {
-		if h != leader && h != spared {
+		if h != leader && h != except {
 			return h
 		}
 	}

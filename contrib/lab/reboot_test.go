@@ -18,9 +18,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAPlainRebootHandsLeadershipOverFirst types "reboot" on the leader while a client writes, then on a follower, and
-// then on all hosts in the same second. Nobody has asked quorumd: it hears of it from logind, whose delay it has.
-func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
+// TestAPlainRebootTransfersLeadershipFirst types "reboot" on the leader while a client writes, then on a follower, and
+// then on all hosts in the same second. quorumd gets no request: it learns of the reboot from logind, whose shutdown it
+// delays.
+func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	members := f.roles()
@@ -28,9 +29,9 @@ func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 		h := f.leader()
 		if role == "follower" {
 			h = f.follower(nil)
-			f.justBusy(h)
+			f.setCooldown(h)
 		}
-		f.well()
+		f.waitHealthy()
 		report := f.under(func([]*lab.Host) { f.check(h.Reboot(t.Context())) })
 		t.Logf("%s, the %s, rebooted: %d writes acknowledged, %d failed, longest gap %v", h.Name, role, report.Acked,
 			report.Failed, report.LongestGap)
@@ -38,13 +39,13 @@ func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 			t.Errorf("%d writes failed", report.Failed)
 		}
 		if report.LongestGap > 3*time.Second { // an election takes less
-			t.Errorf("nothing was written for %v", report.LongestGap)
+			t.Errorf("no write was acknowledged for %v", report.LongestGap)
 		}
-		f.wentDownInTurn(h, role == "leader")
+		f.wentDownWithPermission(h, role == "leader")
 		f.rest()
 	}
 
-	f.well()
+	f.waitHealthy()
 	boots, voters := f.boots(), f.role(control.RoleVoter)
 	for _, h := range voters {
 		f.logIn(h)
@@ -63,9 +64,9 @@ func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 	}
 }
 
-// justBusy has a host rest for the usual minute after whatever happened before, and not for the second of the lab: its
-// agent has just started, and does not know what did.
-func (f *fleet) justBusy(h *lab.Host) {
+// setCooldown sets the cooldown to the usual minute instead of the lab's second, so that the host waits: its agent has
+// just started, and does not know what happened before.
+func (f *fleet) setCooldown(h *lab.Host) {
 	f.t.Helper()
 	const settings = "/etc/quorumd/quorumd.yaml"
 	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+
@@ -73,10 +74,11 @@ func (f *fleet) justBusy(h *lab.Host) {
 	f.eventually(h.Name+" is content", func() bool { return f.names(h, "AT_REST") })
 }
 
-// well waits until every host that is a member has been found well since it booted: else it is not spared.
-func (f *fleet) well() {
+// waitHealthy waits until every member's host has been found healthy since it booted: otherwise its absence is not
+// allowed.
+func (f *fleet) waitHealthy() {
 	f.t.Helper()
-	f.eventually("all are well", func() bool {
+	f.eventually("all are healthy", func() bool {
 		for _, h := range f.Hosts {
 			if s, ok := f.status(h); !ok || s.Health.State != "OK" && s.Role != control.RoleSpare {
 				return false
@@ -86,9 +88,9 @@ func (f *fleet) well() {
 	})
 }
 
-// What the journal of a host has that goes down.
+// The lines in the journal of a host that goes down.
 var (
-	toldToGoDown = [2]string{"systemd-logind", "The system will reboot now!"}
+	rebootBegins = [2]string{"systemd-logind", "The system will reboot now!"}
 	noticed      = [2]string{"quorumd", "machine is shutting down max_delay=10s"}
 	moved        = [2]string{"etcd", "leadership transfer finished"}
 	signalled    = [2]string{"etcd", "received signal; shutting down"}
@@ -99,31 +101,31 @@ var (
 	goesDown     = [2]string{"systemd", "Shutting down."}
 )
 
-// wentDownInTurn sees in the journal of a host that has rebooted that quorumd had heard of it, handed the leadership
-// over if it was there, and stopped etcd in order before the machine went down.
-func (f *fleet) wentDownInTurn(h *lab.Host, led bool) {
+// wentDownWithPermission checks in the journal of a rebooted host that quorumd noticed the reboot, transferred the
+// leadership if the host led, and stopped etcd cleanly before the machine went down.
+func (f *fleet) wentDownWithPermission(h *lab.Host, led bool) {
 	f.t.Helper()
 	log := f.lastBoot(h)
-	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.must(toldToGoDown[0], toldToGoDown[1]).at))
+	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.must(rebootBegins[0], rebootBegins[1]).at))
 	if led {
 		log.inOrder(noticed, moved, signalled)
 	}
-	log.inOrder(toldToGoDown, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
+	log.inOrder(rebootBegins, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
 }
 
-// wentDownTogether sees in the journals of all hosts, which were told to reboot in the same second, that one had its
-// turn, and that the others waited for theirs as long as logind lets them. Those whose vote was lost have told
-// everybody who was logged in.
+// wentDownTogether checks in the journals of all hosts, which rebooted in the same second, that one was allowed to, and
+// that the others waited for that as long as logind allows. Those whose vote was lost must have warned all logged-in
+// users.
 func (f *fleet) wentDownTogether(voters []*lab.Host) {
 	f.t.Helper()
-	var told []time.Time
+	var begun []time.Time
 	var turns []string
 	for _, h := range f.Hosts {
 		log := f.lastBoot(h)
-		begins := log.must(toldToGoDown[0], toldToGoDown[1]).at
-		told = append(told, begins)
+		begins := log.must(rebootBegins[0], rebootBegins[1]).at
+		begun = append(begun, begins)
 		f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(begins))
-		log.inOrder(toldToGoDown, noticed, goesOn, goesDown)
+		log.inOrder(rebootBegins, noticed, goesOn, goesDown)
 		if !f.is(h, control.RoleSpare) {
 			log.inOrder(noticed, signalled, etcdEnds, etcdEnded, goesDown)
 		}
@@ -134,7 +136,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 		}
 		// half a second is left to logind
 		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
-			f.t.Errorf("%s went down after %v without its turn", h.Name, waited)
+			f.t.Errorf("%s went down after %v without permission", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
 			log.must("quorumd", "shutting down without permission; no vote is lost")
@@ -147,32 +149,32 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 			f.t.Errorf("who was logged in on %s saw\n%s", h.Name, screen)
 		}
 	}
-	if len(turns) == 0 { // a spare is back so soon that another host may have its turn after it
-		f.t.Error("no host had its turn")
+	if len(turns) == 0 { // a spare is back so soon that another host may be allowed after it
+		f.t.Error("no host was allowed to reboot")
 	}
-	f.t.Logf("%v had their turn", turns)
-	if span := slices.MaxFunc(told, time.Time.Compare).Sub(slices.MinFunc(told,
+	f.t.Logf("%v were allowed to reboot", turns)
+	if span := slices.MaxFunc(begun, time.Time.Compare).Sub(slices.MinFunc(begun,
 		time.Time.Compare)); span > lab.ShutdownDelay/2 {
-		f.t.Errorf("the hosts were told to reboot within %v", span)
+		f.t.Errorf("the reboots of the hosts began within %v", span)
 	}
 }
 
-// alarm is what quorumd says when the cluster cannot afford that the machine goes down.
+// alarm is quorumd's warning if the cluster cannot afford the shutdown of the machine.
 const alarm = "THIS MACHINE IS GOING DOWN AND "
 
-// screenPath is what the person sees that logIn stands for.
+// screenPath is the recorded terminal of the user of logIn.
 const screenPath = "/root/screen"
 
-// logIn has somebody logged in at a terminal of a host.
+// logIn logs a user in at a terminal of a host.
 func (f *fleet) logIn(h *lab.Host) {
 	f.t.Helper()
 	f.shell(h, "systemd-run --quiet --unit=person sh -c 'sleep 600 | script --quiet --flush --command \"login -f "+
 		"root\" "+screenPath+"'")
-	f.eventually("somebody is logged in on "+h.Name, func() bool { return f.shell(h, "who") != "" })
+	f.eventually("a user is logged in on "+h.Name, func() bool { return f.shell(h, "who") != "" })
 }
 
-// under does something to the voters while a client writes, and waits until all of them are back. It gives what became
-// of the writes.
+// under calls do with the voters while a client writes, and waits until all of them are back. It returns the result of
+// the writes.
 func (f *fleet) under(do func(voters []*lab.Host)) testbed.LoadReport {
 	f.t.Helper()
 	voters := f.role(control.RoleVoter)
@@ -200,10 +202,10 @@ func (f *fleet) allServe(hosts []*lab.Host) bool {
 	return !slices.Contains(serve, false)
 }
 
-// rest waits until nothing is in flight and every agent is content.
+// rest waits until no operation is in flight and every agent is idle.
 func (f *fleet) rest() {
 	f.t.Helper()
-	f.eventually("all are at rest", func() bool {
+	f.eventually("all are idle", func() bool {
 		for _, h := range f.Hosts {
 			if !f.names(h, "AT_REST") && !f.names(h, "TARGET_MET") {
 				return false
@@ -213,7 +215,7 @@ func (f *fleet) rest() {
 	})
 }
 
-// boots returns the boot of every host.
+// boots returns the boot ID of every host.
 func (f *fleet) boots() map[string]string {
 	f.t.Helper()
 	boots := map[string]string{}

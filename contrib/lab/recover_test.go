@@ -22,8 +22,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// loseUnderWrites takes the power of hosts while clients write by way of the first, which is left: whatever was
-// acknowledged it has applied itself, so that all of it has to be there in the end.
+// loseUnderWrites cuts the power of hosts while clients write through the first, which survives: it has applied
+// whatever it acknowledged, so all of it has to be there in the end.
 func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -49,18 +49,18 @@ func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
 	return report
 }
 
-// planned types the first two of the three commands of contrib/docs/disaster-recovery.md, and gives the third.
+// planned types the first two of the three commands of contrib/docs/disaster-recovery.md, and returns the third.
 func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	f.t.Helper()
 	commands := documented(f.t, "disaster-recovery.md", "you$")
 	if len(commands) != 3 {
-		f.t.Fatalf("the page has %d commands for who has ssh, want three: %q", len(commands), commands)
+		f.t.Fatalf("the page has %d commands for operators with ssh, want three: %q", len(commands), commands)
 	}
-	f.check(os.RemoveAll(filepath.Join(f.you, "plan.json"))) // of the round before: no plan is overwritten
+	f.check(os.RemoveAll(filepath.Join(f.you, "plan.json"))) // of an earlier round: no plan is overwritten
 	var names, files, others []string
 	for _, h := range left {
 		names, files = append(names, h.Name), append(files, h.Name+".json")
-		f.eventually(h.Name+" sees no quorum, and says so in its facts", func() bool {
+		f.eventually(h.Name+" sees no quorum, and reports that in its facts", func() bool {
 			return f.names(h, string(policy.NoQuorum)) && !f.seesQuorum(h)
 		})
 	}
@@ -78,7 +78,7 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	return commands[2]
 }
 
-// seesQuorum reports whether a host's facts say so, as they may for some seconds after the loss.
+// seesQuorum reports whether a host's facts have a quorum, as they may for some seconds after the loss.
 func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
@@ -86,25 +86,25 @@ func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	return err != nil || facts.Quorum
 }
 
-// recovered waits until a host has done its part of a plan that was made since then.
+// recovered waits until a host has carried out its part of a plan that was made since then.
 func (f *bareFleet) recovered(h *lab.Host, since time.Time) {
 	f.t.Helper()
-	f.eventually(h.Name+" has done its part of the plan", func() bool {
+	f.eventually(h.Name+" has carried out its part of the plan", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Ended.After(since) &&
 			s.LastRecovery.Code == string(policy.Recovered)
 	})
 }
 
-// readsBack sees that all that was acknowledged is there, and that watchers are told to read anew.
+// readsBack checks that everything acknowledged is there, and that watchers must read again.
 func (f *bareFleet) readsBack(h *lab.Host, report testbed.LoadReport) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
 	last, err := report.AllThere(ctx, f.etcds[h], "load/")
 	f.check(err)
-	f.check(testbed.ToldToReadAnew(ctx, f.etcds[h], last))
-	f.t.Logf("all %d writes are there, and who watches since revision %d is told to read anew", report.Acked, last)
+	f.check(testbed.CheckCompacted(ctx, f.etcds[h], last))
+	f.t.Logf("all %d writes are there, and a watch from revision %d has to read again", report.Acked, last)
 }
 
 // comesBackEmpty switches hosts on whose disks were replaced by new ones.
@@ -123,8 +123,8 @@ func (f *fleet) setAside(h *lab.Host) []string {
 	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
 }
 
-// With more rounds than one the cluster that came back loses its majority again.
-func TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands(t *testing.T) {
+// With several rounds the recovered cluster loses its majority again.
+func TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands(t *testing.T) {
 	f := bare(t, 3)
 	f.makeCluster()
 	for range *rounds {
@@ -149,21 +149,21 @@ func (f *bareFleet) losesTwoOfThree() {
 	}
 	t.Logf("you$ %s\n%s", apply, f.types(apply)) // once more: it is done already
 
-	f.check(n3.PowerOn(t.Context())) // a survivor of whom nobody knew, with its old data
+	f.check(n3.PowerOn(t.Context())) // a survivor that was not known, with its old data
 	f.check(n3.Booted(t.Context()))
-	f.eventually("n3 lays its data aside, and waits for a third host", func() bool {
+	f.eventually("n3 moves its data aside, and waits for a third host", func() bool {
 		s, ok := f.status(n3)
 		return ok && s.Role == control.RoleSpare && f.names(n3, string(policy.EvenVoters))
 	})
 	if aside := f.setAside(n3); len(aside) == 0 {
-		t.Error("n3 has no old data set aside")
+		t.Error("n3 has not moved its old data aside")
 	}
 	f.comesBackEmpty(n2)
-	f.within(2*bound, "3 voters stand", func() bool { return f.has(3, 0) })
+	f.within(2*bound, "there are 3 voters", func() bool { return f.has(3, 0) })
 	f.readsBack(n3, report)
 }
 
-func TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands(t *testing.T) {
+func TestQuorumLossOfFiveIsRecoveredByTheThreeDocumentedCommands(t *testing.T) {
 	f := bare(t, 5)
 	f.makeCluster()
 	for range *rounds {
@@ -187,7 +187,7 @@ func (f *bareFleet) losesThreeOfFive() {
 		case ok && s.LastRecovery != nil && s.LastRecovery.Alone && survivor == nil:
 			survivor = h
 		case len(f.setAside(h)) == 0:
-			t.Errorf("%s does not go on alone, and has no old data set aside", h.Name)
+			t.Errorf("%s does not continue alone, and has not moved its old data aside", h.Name)
 		}
 	}
 	if survivor == nil {
@@ -199,15 +199,15 @@ func (f *bareFleet) losesThreeOfFive() {
 		t.Errorf("the members are %v", f.roles())
 	}
 	f.comesBackEmpty(gone...)
-	f.within(4*bound, "5 voters stand", func() bool { return f.has(5, 0) })
+	f.within(4*bound, "there are 5 voters", func() bool { return f.has(5, 0) })
 	for _, h := range f.Hosts {
 		f.readsBack(h, report)
 	}
 }
 
-// TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan switches it off at each step that can be told from
-// outside. Nobody types anything again.
-func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T) {
+// TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses switches it off at each step that is visible from outside. The
+// operator types nothing again.
+func TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses(t *testing.T) {
 	f := bare(t, 3)
 	f.makeCluster()
 	n1, gone := f.Hosts[0], f.Hosts[1:]
@@ -219,10 +219,10 @@ func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T)
 		what string
 		now  func() bool
 	}{
-		{"it has taken the plan", func() bool { return true }},
+		{"it has accepted the plan", func() bool { return true }},
 		{"its etcd is stopped", func() bool { s, ok := f.status(n1); return ok && s.Unit.State == "inactive" }},
-		{"the copy is begun", func() bool { return f.isThere(n1, data+"quorumd-recover-*") }},
-		{"its old data are aside", func() bool { return f.isThere(n1, data+"member.quorumd-*") }},
+		{"the copy has begun", func() bool { return f.isThere(n1, data+"quorumd-recover-*") }},
+		{"its old data was moved aside", func() bool { return f.isThere(n1, data+"member.quorumd-*") }},
 		{"its etcd serves", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 			defer cancel()
@@ -239,14 +239,14 @@ func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T)
 	f.recovered(n1, began)
 	f.readsBack(n1, report)
 	if aside := f.setAside(n1); len(aside) != 1 {
-		t.Errorf("old data are set aside as %v, want once", aside)
+		t.Errorf("old data was moved aside as %v, want once", aside)
 	}
 	f.comesBackEmpty(gone...)
-	f.within(2*bound, "3 voters stand", func() bool { return f.has(3, 0) })
+	f.within(2*bound, "there are 3 voters", func() bool { return f.has(3, 0) })
 	f.readsBack(gone[0], report)
 }
 
-// isThere reports whether a host has a file of such a name.
+// isThere reports whether a host has a file that matches.
 func (f *bareFleet) isThere(h *lab.Host, pattern string) bool {
 	found, err := filepath.Glob(h.Path(pattern))
 	return err == nil && len(found) > 0

@@ -23,9 +23,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere has seven hosts, of which two stand in one
-// rack; two others stand where nobody knows, and in two racks after that.
-func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *testing.T) {
+// TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain has seven hosts, two of them in one failure domain. Two
+// others are in an unknown one first, and in two different ones after that.
+func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 7})
 	f.killed = true
 	five := func(s lab.Settings) {
@@ -42,7 +42,7 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 	}
 	start(f.Hosts[:5])
 	f.bootstrap(f.Hosts[0])
-	f.within(3*bound, "five voters stand", func() bool { return f.has(5, 0) && f.atRest() })
+	f.within(3*bound, "there are five voters", func() bool { return f.has(5, 0) && f.atRest() })
 	start(f.Hosts[5:])
 	f.rest()
 	before := f.roles()
@@ -53,7 +53,7 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 			f.moves(h, domains[i], five)
 		}
 		f.check(f.powerLoss(apart))
-		f.within(grace+bound, fmt.Sprintf("nobody takes the place of two in %q, as is told", domains), func() bool {
+		f.within(grace+bound, fmt.Sprintf("no host replaces two in %q, and reports why", domains), func() bool {
 			return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 voters look unhealthy or dead together")
 		})
 		t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
@@ -79,7 +79,7 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 	t.Logf("full strength %.1f s after two of five lost power, the grace being %v", time.Since(began).Seconds(), grace)
 	f.eventually("the second replacement has ended", f.atRest)
 	for _, h := range together {
-		f.tellsOfRepair(h)
+		f.checkRepairHistory(h)
 	}
 	f.check(f.powerOn(together))
 	f.eventually("the two are spares when they are back", func() bool {
@@ -89,8 +89,8 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 	f.checkHeld()
 }
 
-// moves restarts the agent of a host that stands in another failure domain from now on, or in none that is known, and
-// waits until all are told.
+// moves restarts the agent of a host with another failure domain, or with an unknown one, and waits until all hosts
+// report it.
 func (f *fleet) moves(h *lab.Host, domain string, change func(lab.Settings)) {
 	f.t.Helper()
 	s := h.Settings()
@@ -98,7 +98,7 @@ func (f *fleet) moves(h *lab.Host, domain string, change func(lab.Settings)) {
 	s["host"]["domain"] = domain
 	f.check(h.Configure("manage", s))
 	f.shell(h, "systemctl restart quorumd")
-	f.eventually(fmt.Sprintf("all know that %s stands in %q", h.Name, domain), func() bool {
+	f.eventually(fmt.Sprintf("all report that %s is in %q", h.Name, domain), func() bool {
 		return !slices.ContainsFunc(f.Hosts, func(o *lab.Host) bool {
 			s, ok := f.status(o)
 			return !ok || !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool {
@@ -125,9 +125,9 @@ func (f *fleet) all(hosts []*lab.Host, do func(h *lab.Host) error) error {
 	return group.Wait()
 }
 
-// TestAVoterThatSomebodyReachesIsNeverReplaced cuts a follower off from the leader alone, each way, and then all voters
-// from each other, each for longer than the grace. No agent runs on the follower: it cannot speak for itself.
-func TestAVoterThatSomebodyReachesIsNeverReplaced(t *testing.T) {
+// TestAVoterThatAnyHostReachesIsNeverReplaced cuts a follower off from the leader alone, each way, and then all voters
+// from each other, each for longer than the grace. No agent runs on the follower, so it cannot report its own state.
+func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(lab.Settings) {})
 	f.rest()
@@ -154,7 +154,7 @@ func TestAVoterThatSomebodyReachesIsNeverReplaced(t *testing.T) {
 		f.check(c.do(leader))
 		f.never(grace+promptly, "an operation begins while "+c.name, func() bool { return f.op() != nil })
 		f.check(f.Heal(ctx))
-		f.eventually("writes go on", f.writes)
+		f.eventually("writes continue", f.writes)
 	}
 	f.shell(h, "systemctl start quorumd")
 	f.rest()
@@ -164,8 +164,8 @@ func TestAVoterThatSomebodyReachesIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing fills the database first.
-func TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing(t *testing.T) {
+// TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne fills the database first.
+func TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(lab.Settings) {})
 	f.fill(11_000, 91_000)
@@ -178,7 +178,7 @@ func TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing(t *test
 	})
 }
 
-// fill writes so many values of a size.
+// fill writes that many values of a size.
 func (f *fleet) fill(writes int64, size int) {
 	f.t.Helper()
 	client, err := f.client()

@@ -23,13 +23,13 @@ import (
 const (
 	// grace is the shortest after which a dead voter may be replaced.
 	grace = 30 * time.Second
-	// promptly is how much longer than the grace it takes on a machine that does nothing else until a standby votes in
-	// the place of a host that has lost power.
+	// promptly is how much longer than the grace it takes, on an otherwise idle machine, until a standby votes in the
+	// place of a host that has lost power.
 	promptly = 15 * time.Second
 )
 
-// TestADeadLeadersPlaceIsTakenByTheStandbyAndItComesBackAsOne has the host that leads lose power under writes.
-func TestADeadLeadersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T) {
+// TestTheStandbyReplacesADeadLeaderWhichReturnsHarmlessly cuts the leader's power under writes.
+func TestTheStandbyReplacesADeadLeaderWhichReturnsHarmlessly(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(lab.Settings) {})
 	standby, dead := f.role(control.RoleStandby)[0], f.leader()
@@ -40,8 +40,9 @@ func TestADeadLeadersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T) {
 	f.checkHeld()
 }
 
-// TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders does without a standby: the second is the last of the day.
-func TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders(t *testing.T) {
+// TestASpareReplacesADeadFollowerAndThenADeadLeader has no standby. The second replacement is the last that the daily
+// limit allows.
+func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(s lab.Settings) { s["cluster"]["standbys"] = 0 })
 	f.removeStandby()
@@ -55,10 +56,10 @@ func TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders(t *testing.T) {
 	f.eventually(follower.Name+" is a spare when it is back", func() bool { return f.is(follower, control.RoleSpare) })
 	third := f.follower(nil)
 	f.check(third.PowerLoss(t.Context()))
-	f.eventually("a third is not replaced without a person, and that is told", func() bool {
+	f.eventually("a third is not replaced without an operator, and the host reports why", func() bool {
 		return f.waitsFor(follower, "REPAIRS_SPENT", "2 voters were replaced in the last 24 hours, the limit is 2")
 	})
-	f.never(5*time.Second, "it is replaced all the same", func() bool { return f.fullWithout(third) })
+	f.never(5*time.Second, "it is replaced anyway", func() bool { return f.fullWithout(third) })
 	f.check(third.PowerOn(t.Context()))
 	f.check(leader.PowerOn(t.Context()))
 	f.verify(3, 0)
@@ -68,10 +69,10 @@ func TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders(t *testing.T) {
 	f.checkHeld()
 }
 
-// repair restarts all agents, which from now on replace a dead voter.
+// repair restarts all agents, which replace dead voters from now on.
 func (f *fleet) repair(change func(lab.Settings)) {
 	f.t.Helper()
-	f.killed = true // who loses power may not come to write that it has begun
+	f.killed = true // a host that loses power may be unable to record that it has begun
 	f.check(f.Each(func(h *lab.Host) error {
 		s := h.Settings()
 		s["repair"] = map[string]any{"dead": grace.String(), "cleanFor": "0s"}
@@ -88,16 +89,16 @@ func (f *fleet) repair(change func(lab.Settings)) {
 	})
 }
 
-// repairs has a voter lose power under writes, and waits until another one votes in its place.
+// repairs cuts a voter's power under writes, and waits until another host votes in its place.
 func (f *fleet) repairs(dead *lab.Host) {
 	f.t.Helper()
 	load := f.load(dead)
 	defer load.Stop()
 	f.check(dead.PowerLoss(f.t.Context()))
 	began := time.Now()
-	told := map[string]string{}
-	f.within(grace+bound, "another host votes in the place of "+dead.Name, func() bool {
-		f.notes(told, began)
+	last := map[string]string{}
+	f.within(grace+bound, "another host replaces "+dead.Name, func() bool {
+		f.notes(last, began)
 		return f.fullWithout(dead)
 	})
 	took := time.Since(began)
@@ -114,14 +115,14 @@ func (f *fleet) repairs(dead *lab.Host) {
 	if took > grace+promptly && *rounds >= roundsToJudge {
 		f.t.Errorf("%s was replaced after %v, want %v at most", dead.Name, took, grace+promptly)
 	}
-	f.kept(report)
-	f.tellsOfRepair(dead)
+	f.checkWrites(report)
+	f.checkRepairHistory(dead)
 }
 
-// tellsOfRepair sees that people are told who took whose place.
-func (f *fleet) tellsOfRepair(dead *lab.Host) {
+// checkRepairHistory checks that the history records which host replaced which.
+func (f *fleet) checkRepairHistory(dead *lab.Host) {
 	f.t.Helper()
-	f.eventually("the history tells that "+dead.Name+" was replaced", func() bool {
+	f.eventually("the history records that "+dead.Name+" was replaced", func() bool {
 		lines, err := f.history()
 		if err != nil {
 			return false
@@ -154,8 +155,8 @@ func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
 	return load
 }
 
-// kept sees that no write has failed, and that every one that was acknowledged is still there.
-func (f *fleet) kept(report testbed.LoadReport) {
+// checkWrites checks that no write has failed, and that every acknowledged one is still there.
+func (f *fleet) checkWrites(report testbed.LoadReport) {
 	f.t.Helper()
 	if report.Failed > 0 || report.Acked == 0 {
 		f.t.Errorf("%d writes failed, and %d were acknowledged", report.Failed, report.Acked)
@@ -177,7 +178,7 @@ func (f *fleet) kept(report testbed.LoadReport) {
 	}
 }
 
-// checkHeld sees that etcd is held back where it has no member, and nowhere else.
+// checkHeld checks that the start guard holds etcd back on hosts without a member, and on no other.
 func (f *fleet) checkHeld() {
 	f.t.Helper()
 	for _, h := range f.Hosts {
@@ -189,7 +190,7 @@ func (f *fleet) checkHeld() {
 	}
 }
 
-// fullWithout reports whether three members vote, all of which have started, and a host is none of the members.
+// fullWithout reports whether three members vote, all of them have started, and a host is not a member.
 func (f *fleet) fullWithout(dead *lab.Host) bool {
 	voters := 0
 	for _, m := range f.members() {
@@ -203,8 +204,8 @@ func (f *fleet) fullWithout(dead *lab.Host) bool {
 	return voters == 3
 }
 
-// notes writes down when what a host says of those that do not answer has changed, but for the seconds in it.
-func (f *fleet) notes(told map[string]string, began time.Time) {
+// notes logs when a host's report of members that do not answer has changed, except for its seconds.
+func (f *fleet) notes(last map[string]string, began time.Time) {
 	for _, h := range f.Hosts {
 		s, ok := f.status(h)
 		if !ok || len(s.Reasons) == 0 {
@@ -217,8 +218,8 @@ func (f *fleet) notes(told map[string]string, began time.Time) {
 			}
 			return r
 		}, text)
-		if told[h.Name] != bare {
-			told[h.Name] = bare
+		if last[h.Name] != bare {
+			last[h.Name] = bare
 			f.t.Logf("%6.1f s: %s: %s", time.Since(began).Seconds(), h.Name, text)
 		}
 	}

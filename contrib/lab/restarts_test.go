@@ -20,17 +20,19 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is how often all members are restarted, or rebooted, by a rollout, or a majority is lost. The other manners
-// are there to compare, and take a few rounds only.
+// rounds is how often all members are restarted or rebooted by a rollout, or the quorum is lost. The other manners are
+// there to compare, and take a few rounds only.
 var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted, or a majority is lost")
 
 const (
-	// roundsToCompare is how many rounds tell how the other manners do.
+	// roundsToCompare is how many rounds the other manners run.
 	roundsToCompare = 5
-	// roundsToJudge is from how many rounds on the gaps are judged: one that ran beside other tests says little.
+	// roundsToJudge is the number of rounds from which the gaps are judged: fewer, in parallel with other tests, show
+	// little.
 	roundsToJudge = 10
 	// usualGap is the longest that the client of a database should wait while its members are restarted, in nine of ten
-	// rounds; longestGap is what no round may exceed. An election without a word of the old leader takes 1 s and more.
+	// rounds; longestGap is what no round may exceed. An election without a transfer by the old leader takes 1 s and
+	// more.
 	usualGap   = 150 * time.Millisecond
 	longestGap = 500 * time.Millisecond
 	// syncEvery is how often voters are asked whether they are in sync, and syncWithin how soon they answer then.
@@ -45,7 +47,7 @@ type manner struct {
 	restart func(f *fleet, voters []*lab.Host)
 }
 
-// manners are those that operators have without quorumd, and quorumd's.
+// manners are the ways that operators have without quorumd, and quorumd's.
 func manners() []manner {
 	each := func(line string) func(f *fleet, voters []*lab.Host) {
 		return func(f *fleet, voters []*lab.Host) {
@@ -67,12 +69,12 @@ func manners() []manner {
 	}
 }
 
-// outcome is what one round of restarts did to the writes, and to the voters.
+// outcome is the effect of one round of restarts on the writes, and on the voters.
 type outcome struct {
 	acked, failed int
-	retried       int           // of those acknowledged, sent more than once
-	gap           time.Duration // the longest without an acknowledged write
-	slowest       time.Duration // how long a write took that was acknowledged
+	retried       int           // acknowledged writes that were sent more than once
+	gap           time.Duration // the longest time without an acknowledged write
+	slowest       time.Duration // the longest time that an acknowledged write took
 	fewer         time.Duration // for how long fewer than all voters were in sync
 }
 
@@ -81,7 +83,7 @@ func (o *outcome) note(r testbed.LoadReport) {
 }
 
 // TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5
-// s. The figures of all stand side by side; quorumd's must fail no write.
+// s. It prints the figures of all; quorumd's rollout must fail no write.
 func TestARolloutOfRestartsFailsNoWrite(t *testing.T) {
 	f := standingFleet(t)
 	f.compareManners()
@@ -99,12 +101,12 @@ func TestARolloutOverFiveVotersFailsNoWrite(t *testing.T) {
 		_, err := h.Shell(t.Context(), "systemctl restart quorumd")
 		return err
 	}))
-	f.within(2*bound, "five voters stand", func() bool { return f.has(5, 0) && f.atRest() })
+	f.within(2*bound, "there are five voters", func() bool { return f.has(5, 0) && f.atRest() })
 	f.rest()
 	f.compareManners()
 }
 
-// compareManners restarts all voters in every manner, in turns, so that all of them meet the same machine.
+// compareManners restarts all voters in every manner, in alternation, so that all of them meet the same machine.
 func (f *fleet) compareManners() {
 	f.t.Helper()
 	seen := map[string][]outcome{}
@@ -128,7 +130,7 @@ func (f *fleet) compareManners() {
 	f.t.Logf("writes while all members are restarted:\n%s", outcomeTable(names, seen))
 }
 
-// restartAll restarts all voters in a manner, under writes, and waits until all are at rest again.
+// restartAll restarts all voters in a manner, under writes, and waits until all are idle again.
 func (f *fleet) restartAll(m manner) outcome {
 	f.t.Helper()
 	before := f.etcdPIDs()
@@ -150,7 +152,7 @@ func (f *fleet) restartAll(m manner) outcome {
 	return got
 }
 
-// judge holds the rounds of a rollout against what is promised of them.
+// judge compares the rounds of a rollout with what is promised.
 func judge(t *testing.T, name string, all []outcome) {
 	t.Helper()
 	long := 0
@@ -162,11 +164,11 @@ func judge(t *testing.T, name string, all []outcome) {
 			long++
 		}
 		if len(all) >= roundsToJudge && o.gap > longestGap {
-			t.Errorf("%s, round %d: nothing was written for %v", name, i+1, o.gap)
+			t.Errorf("%s, round %d: no write was acknowledged for %v", name, i+1, o.gap)
 		}
 	}
 	if len(all) >= roundsToJudge && long*10 > len(all) {
-		t.Errorf("%s: in %d of %d rounds nothing was written for more than %v", name, long, len(all), usualGap)
+		t.Errorf("%s: in %d of %d rounds no write was acknowledged for more than %v", name, long, len(all), usualGap)
 	}
 }
 
@@ -190,7 +192,7 @@ func outcomeTable(names []string, seen map[string][]outcome) string {
 	return table.String()
 }
 
-// watchSync looks at the voters until it is stopped, and gives for how long fewer than all of them were in sync.
+// watchSync polls the voters until it is stopped, and returns for how long fewer than all of them were in sync.
 func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	fewer := make(chan time.Duration, 1)

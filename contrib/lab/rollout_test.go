@@ -40,7 +40,7 @@ func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	t.Logf("quorumctl rollout status:\n%s", f.shell(f.Hosts[0], "quorumctl rollout status"))
 }
 
-// rebootAll reboots all hosts by a rollout, under writes, and waits until all are at rest again.
+// rebootAll reboots all hosts by a rollout, under writes, and waits until all are idle again.
 func (f *fleet) rebootAll() outcome {
 	f.t.Helper()
 	boots, began := f.boots(), time.Now()
@@ -61,8 +61,8 @@ func (f *fleet) rebootAll() outcome {
 	return got
 }
 
-// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown has a program run on all voters, as root in the unit
-// that the package brings, under writes.
+// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown runs a program on all voters, as root in the unit that
+// the package brings, under writes.
 func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) {
 	f := standingFleet(t)
 	const script = `printf '#!/bin/sh\necho "$(id -un) $(systemctl show -P ActiveState etcd) $QUORUMD_COMMAND $QUORUMD_REASON" >>/var/log/commanded\n' ` +
@@ -90,7 +90,7 @@ func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) 
 	f.rest()
 }
 
-// reason is what every rollout of the lab is asked for.
+// reason is the reason of every rollout of the lab.
 const reason = "the lab wants it"
 
 func names(hosts []*lab.Host) []string {
@@ -111,7 +111,7 @@ func (f *fleet) rollOut(request control.RolloutRequest) {
 	f.check(err)
 	began := time.Now()
 	f.within(5*bound, "the rollout is done", func() bool {
-		for _, h := range f.Hosts { // the one that was asked may be the one that reboots
+		for _, h := range f.Hosts { // the host that was asked may be the one that reboots
 			s, ok := f.status(h)
 			if !ok || s.Rollout == nil || s.Rollout.ID != r.ID {
 				continue
@@ -126,13 +126,13 @@ func (f *fleet) rollOut(request control.RolloutRequest) {
 	f.t.Logf("%6.1f s: a rollout, %s, over %d hosts", time.Since(began).Seconds(), request.Work, len(r.Hosts))
 }
 
-// absence is a time in which a host's etcd did not run, as its systemd has it.
+// absence is a time in which a host's etcd did not run, by its systemd.
 type absence struct {
 	host     string
 	from, to time.Time
 }
 
-// oneDownAtATime sees in the hosts' journals that no two members were down at the same time since then.
+// oneDownAtATime checks in the hosts' journals that no two members were down at the same time since then.
 func (f *fleet) oneDownAtATime(since time.Time) {
 	f.t.Helper()
 	var all []absence

@@ -56,15 +56,15 @@ func Tools(ctx context.Context) error {
 // Release is a Debian release that hosts can have.
 type Release string
 
-// The releases. Hosts have Debian 12 where nothing else is said: the oldest that quorumd's packages are for. In Debian
-// 11 polkit is too old for the rules of quorumd's package, and all else has to work.
+// The releases. The default is Debian 12, the oldest that quorumd's packages support fully. In Debian 11 polkit is too
+// old for the rules of quorumd's package, and everything else has to work.
 const (
 	Debian11 Release = "bullseye"
 	Debian12 Release = "bookworm"
 	Debian13 Release = "trixie"
 )
 
-// packages are on every host: what a minimal server has, and the distribution's etcd.
+// packages are installed on every host: those of a minimal server, and the distribution's etcd.
 func (r Release) packages() string {
 	polkit := "polkitd"
 	if r == Debian11 {
@@ -73,9 +73,8 @@ func (r Release) packages() string {
 	return "systemd,systemd-sysv,dbus," + polkit + ",etcd-server,etcd-client,iproute2,procps,less"
 }
 
-// customize makes the root file system fit for many hosts: each gets an identity of its own at its first boot, nothing
-// is fetched or tidied up in the background, and the journal outlives a boot. etcd is installed, and is not started
-// until someone says so.
+// customize prepares the root file system for many hosts: each gets an identity of its own at its first boot, nothing
+// is fetched or cleaned up in the background, and the journal outlives a boot. etcd is installed, and not started.
 const customize = `set -e; cd "$1"
 rm -f etc/machine-id var/lib/dbus/machine-id etc/hostname etc/resolv.conf
 : >etc/machine-id
@@ -86,8 +85,8 @@ for unit in getty@.service console-getty.service apt-daily.timer apt-daily-upgra
   ln -sf /dev/null "etc/systemd/system/$unit"
 done`
 
-// Root returns the read-only root file system of all hosts of a release. It is made when it is not in the cache yet:
-// that takes half a minute.
+// Root returns the read-only root file system of all hosts of a release. If it is not in the cache, it is made, which
+// takes half a minute.
 func (r Release) Root(ctx context.Context, cache string) (string, error) {
 	sum := sha256.Sum256([]byte(string(r) + "\n" + r.packages() + "\n" + customize))
 	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", r, sum[:4]))

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// slowFlush is how much longer each flush of the slow disk takes. A sync of a file takes about three of them. What
-	// etcd counts is told apart at 256 ms, and one whose syncs take a second loses the leadership by itself.
+	// slowFlush is how much longer each flush of the slow disk takes. A sync of a file takes about three of them.
+	// etcd's counters have a boundary at 256 ms, and a leader whose syncs take a second loses the leadership by itself.
 	slowFlush = 120 * time.Millisecond
 	// givesWay is how long a leader may be slow until another one leads, on a busy machine.
 	givesWay = 60 * time.Second
 )
 
-// TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby slows the leader's disk under writes: the leadership
-// leaves it, and then the standby votes in its place. When the disk is well it comes back as a spare.
-func TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby(t *testing.T) {
+// TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby slows the leader's disk under writes: the
+// leadership leaves it, and then the standby votes in its place. When the disk is healthy it comes back as a spare.
+func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *testing.T) {
 	faultfs, err := testbed.FaultfsBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby(t *testing.T)
 	f.repair(func(s lab.Settings) {
 		s["repair"] = map[string]any{"sick": grace.String(), "cleanFor": "0s"}
 		s["timing"]["giveWay"] = "5500ms"
-		if s["host"]["name"] == slow.Name { // the others are judged loosely, because all share a machine
+		if s["host"]["name"] == slow.Name { // the others have loose limits, because all share a machine
 			s["disk"]["fsyncLeave"], s["disk"]["fsyncWarm"], s["disk"]["fsyncSlow"] = "150ms", "200ms", "250ms"
 		}
 	})
@@ -53,13 +53,13 @@ func TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby(t *testing.T)
 	f.within(givesWay, "another voter leads", func() bool { return f.leader() != slow })
 	t.Logf("%s led for %.1f s with a disk whose flushes take %v longer", slow.Name, time.Since(began).Seconds(),
 		slowFlush)
-	f.eventually("the history tells that it gave way", func() bool {
+	f.eventually("the history records the leadership transfer", func() bool {
 		lines, err := f.history()
 		return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 			return l.Code == string(policy.StepGiveWay) && l.Outcome == record.StepOK && l.Name == slow.Name
 		})
 	})
-	f.eventually("all hosts name it", func() bool {
+	f.eventually("all hosts report it", func() bool {
 		return !slices.ContainsFunc(f.Hosts, func(h *lab.Host) bool { return !f.names(h, string(policy.VoterSick)) })
 	})
 	t.Logf("quorumctl status on %s:\n%s", standby.Name, f.shell(standby, "quorumctl status"))
@@ -67,9 +67,9 @@ func TestALeaderWhoseDiskIsSlowGivesWayAndThenItsPlaceToTheStandby(t *testing.T)
 	t.Logf("full strength without it %.1f s after its disk became slow, the grace being %v",
 		time.Since(began).Seconds(), grace)
 	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.atRest() })
-	f.kept(load.Stop())
-	f.tellsOfRepair(slow)
-	f.check(slow.Disk.Mend())
+	f.checkWrites(load.Stop())
+	f.checkRepairHistory(slow)
+	f.check(slow.Disk.Repair())
 	f.eventually(slow.Name+" is a spare", func() bool { return f.is(slow, control.RoleSpare) })
 	f.verify(3, 1)
 	f.checkHeld()

@@ -16,11 +16,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// verify waits until the cluster has that many voters and learners and is at rest, and checks what must hold of every
+// verify waits until the cluster has that many voters and learners and is idle, and checks what must hold in every
 // fleet, whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
 func (f *fleet) verify(voters, learners int) {
 	f.t.Helper()
-	f.eventually(fmt.Sprintf("%d voters and %d learners stand, and nothing is in flight", voters, learners),
+	f.eventually(fmt.Sprintf("there are %d voters and %d learners, and nothing is in flight", voters, learners),
 		func() bool {
 			return f.has(voters, learners) && f.atRest()
 		})
@@ -29,7 +29,7 @@ func (f *fleet) verify(voters, learners int) {
 	f.checkData()
 }
 
-// checkRecords sees that no two operations overlapped, and no two holders of the lock.
+// checkRecords checks that no two operations overlapped, nor two holders of the lock.
 func (f *fleet) checkRecords() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -41,7 +41,7 @@ func (f *fleet) checkRecords() {
 	f.none(testbed.CheckChanges(events, f.keys()))
 }
 
-// none fails the test with what is wrong.
+// none fails the test with these errors, if any.
 func (f *fleet) none(wrong []error) {
 	f.t.Helper()
 	for _, err := range wrong {
@@ -60,7 +60,7 @@ func (f *fleet) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, f.keys())
 }
 
-// steps returns all that was done, as people are shown it, without what was refused and without some kinds.
+// steps returns all steps that were taken, as the history shows them, without refused ones and without some kinds.
 func (f *fleet) steps(but ...policy.StepKind) []string {
 	f.t.Helper()
 	lines, err := f.history()
@@ -74,14 +74,14 @@ func (f *fleet) steps(but ...policy.StepKind) []string {
 	return steps
 }
 
-// acts returns those that change something. A host that gives the lock back just when it is cut off tells that it could
-// not: it held it, and did nothing under it.
+// acts returns the steps that change something. A host that releases the lock just when it is cut off records that it
+// failed: it held the lock, and did nothing under it.
 func (f *fleet) acts() []string {
 	f.t.Helper()
 	return f.steps(policy.StepTakeLock, policy.StepReleaseLock)
 }
 
-// checkHistory sees that what people are shown tells of one operation after the other.
+// checkHistory checks that the history shows one operation after the other.
 func (f *fleet) checkHistory() {
 	f.t.Helper()
 	lines, err := f.history()
@@ -89,11 +89,11 @@ func (f *fleet) checkHistory() {
 	f.none(testbed.CheckHistory(lines, f.killed))
 }
 
-// noteData remembers every directory with data that there is.
+// noteData records every directory that has data.
 func (f *fleet) noteData() { f.data.Note(f.dataDirs()) }
 
-// dataDirs returns the directories with data. A host's disk that is not mounted at this moment has those that were seen
-// on it.
+// dataDirs returns the directories with data. For a host's disk that is not mounted at this moment it returns those
+// that were seen on it.
 func (f *fleet) dataDirs() testbed.DataDirs {
 	found := testbed.DataDirs{}
 	for _, h := range f.Hosts {
@@ -102,7 +102,7 @@ func (f *fleet) dataDirs() testbed.DataDirs {
 	return found
 }
 
-// checkData sees that every directory that was ever seen is still there.
+// checkData checks that every directory that was ever seen is still there.
 func (f *fleet) checkData() {
 	f.t.Helper()
 	f.none(f.data.Missing(f.dataDirs()))

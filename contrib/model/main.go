@@ -1,10 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command model explores the policy exhaustively in the model of package agent/policy/model, and
-// then looks whether every seeded mistake is found. It exits with 1 when a promise breaks, with
-// the shortest story in which it does, when a mistake is not found, or when an exploration that
-// shall come to its fixpoint does not.
+// Command model explores the policy exhaustively in the model of package agent/policy/model, and then checks that every
+// seeded mistake is found. It exits with 1 if a promise breaks, with the shortest story in which it does, if a mistake
+// is not found, or if an exploration that must reach its fixpoint does not.
 package main
 
 import (
@@ -85,7 +84,7 @@ func rolls(deep, short bool) []model.Roll {
 // mostWalked bounds the memory: all of these states stay in it, unpacked.
 const mostWalked = 4_000_000
 
-// walk explores small worlds of one kind, and gives whether all is as it should be.
+// walk explores small worlds of one type, and reports whether all promises hold.
 func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	explore func(ctx context.Context, sc S, most int) model.Result, most int,
 ) bool {
@@ -102,7 +101,7 @@ func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	return ok
 }
 
-// run explores and tells, and gives whether all is as it should be.
+// run explores and prints the results, and reports whether all promises hold.
 func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool, most, workers int) bool {
 	ok := true
 	for _, sc := range scopes {
@@ -118,7 +117,7 @@ func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool,
 	return ok
 }
 
-// mistakes tells for every seeded mistake how it was found.
+// mistakes prints for every seeded mistake how it was found.
 func mistakes(ctx context.Context, out io.Writer) bool {
 	ok := true
 	for _, m := range model.Mistakes() {
@@ -133,7 +132,7 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 	return ok
 }
 
-// mistake tells how one was found, and gives whether it was.
+// mistake prints how one was found, and reports whether it was.
 func mistake(out io.Writer, name, promise string, r model.Result) bool {
 	if r.Breach == nil || r.Breach.Promise != promise {
 		fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", name, promise)

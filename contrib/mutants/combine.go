@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// A test binary for each mutant takes seconds to link, its tests take milliseconds. So one binary holds them all: each
-// function has a copy of itself for each of its mutants, and goes there if the environment names it.
+// Linking a test binary for each mutant would take seconds, and its tests take milliseconds. So one binary holds them
+// all: each function has a copy for each of its mutants, and calls it if the environment names it.
 
-// chosenBy is the variable of the environment that names the mutant by its number.
+// chosenBy is the environment variable with the number of the mutant.
 const chosenBy = "QUORUMD_MUTANT"
 
-// chooser is the file that reads it, in the package that is changed.
+// chooser is the file that reads it, in the changed package.
 func chooser(pkg string) []byte {
 	return fmt.Appendf(nil, `package %s
 
@@ -35,14 +35,14 @@ var chosenMutant = func() int {
 `, pkg, chosenBy)
 }
 
-// numbered is a mutant with the number that the environment names it by.
+// numbered is a mutant with its number.
 type numbered struct {
 	mutant
 	number int
 }
 
-// combine returns one file of source that holds all these mutants of it, the name of its package, and those that cannot
-// be held: what lies outside of functions, or in one whose parameters have no names to hand on.
+// combine returns one source file that holds all these mutants of it, the name of its package, and the mutants that it
+// cannot hold: those outside of functions, or in one whose parameters have no names to pass on.
 func combine(name string, source []byte, of []numbered) (whole []byte, pkg string, outside []int, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
@@ -71,7 +71,7 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 		for _, m := range inside {
 			held[m.number] = true
 			fmt.Fprintf(&out, " case %d: %s;", m.number, fmt.Sprintf(call, m.number))
-			// what does not compile is told of by the name of this file that there is none of
+			// the compiler reports errors under the name of this file, which does not exist
 			at := offset(f.Name.End())
 			fmt.Fprintf(&copies, "\n//line mutant%d.go:1\n", m.number)
 			copies.Write(source[begin:at])
@@ -93,7 +93,7 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 	return out.Bytes(), tree.Name.Name, outside, nil
 }
 
-// callOf returns the statement with which a function hands its parameters on to its copy: %d stands for the number.
+// callOf returns the statement by which a function passes its parameters to its copy: %d is the number.
 func callOf(f *ast.FuncDecl) (string, bool) {
 	text := f.Name.Name + "_mutant%d("
 	if f.Recv != nil {

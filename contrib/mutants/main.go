@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// mostLiving is the part of the mutants, those known to do the same left out, that may live.
+// mostLiving is the share of mutants that may survive, without those known to be equivalent.
 const mostLiving = 1.0 / 20
 
 func main() {
@@ -54,7 +54,7 @@ type options struct {
 	list                    bool
 }
 
-// run tries all mutants and tells of each that lives; it fails if too many do.
+// run tries all mutants and prints each survivor; it fails if there are too many.
 func run(ctx context.Context, out io.Writer, o options) error {
 	all, sources, err := collect(o)
 	if err != nil {
@@ -85,10 +85,10 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return tally.tell(out)
+	return tally.print(out)
 }
 
-// collect lists the mutants of all files of the package but its tests.
+// collect lists the mutants of all files of the package except its tests.
 func collect(o options) ([]mutant, map[string][]byte, error) {
 	paths, err := filepath.Glob(filepath.Join(o.dir, "*.go"))
 	if err != nil {
@@ -153,10 +153,10 @@ func readKnown(path string) (map[string]string, error) {
 	return known, nil
 }
 
-// tally counts what became of the mutants.
+// tally counts the outcomes of the mutants.
 type tally struct {
 	tried, broken, killed, same int
-	endless                     int // of the killed: whose tests did not end in time
+	endless                     int // of the killed: those whose tests did not end in time
 	living                      []mutant
 }
 
@@ -211,8 +211,8 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 	}
 }
 
-// tell prints the sum, and fails if too many live.
-func (s *tally) tell(out io.Writer) error {
+// print prints the sum, and fails if too many survive.
+func (s *tally) print(out io.Writer) error {
 	real := s.tried - s.same
 	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by timeout, %d equivalent, %d survived; "+
 		"%d more do not compile\n", s.tried, s.killed, s.endless, s.same, len(s.living), s.broken)

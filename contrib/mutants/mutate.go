@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// mutant is one small change of a source file: what stands between two offsets becomes something else.
+// mutant is one small change of a source file: it replaces the text between two offsets.
 type mutant struct {
 	file     string // its base name
-	function string // in which it lies; "" outside of any
+	function string // the function that it is in; "" if it is in none
 	line     int
 	from, to int    // byte offsets in the file
-	was, now string // the text of before, and the one it becomes
+	was, now string // the old text and the new one
 	context  string // the line of source, without its indentation
 }
 
-// String names a mutant so that the name survives changes elsewhere in the file: no line number, but the function
-// and the source line.
+// String names a mutant by its function and its source line instead of a line number, so that the name survives changes
+// elsewhere in the file.
 func (m mutant) String() string {
 	now := m.now
 	if now == "" {
@@ -39,7 +39,7 @@ func (m mutant) apply(source []byte) []byte {
 	return append(out, source[m.to:]...)
 }
 
-// swapped is what each operator becomes. Comparisons move by their border, the others turn around.
+// swapped returns what each operator becomes. Comparisons change at their boundary, the others are reversed.
 func swapped(op token.Token) (token.Token, bool) {
 	to, ok := map[token.Token]token.Token{
 		token.EQL: token.NEQ, token.NEQ: token.EQL,
@@ -50,7 +50,7 @@ func swapped(op token.Token) (token.Token, bool) {
 	return to, ok
 }
 
-// mutants lists every single change of one source file. Some do not compile; only a compiler can tell.
+// mutants lists every single change of one source file. Some do not compile, which only a compiler can find out.
 func mutants(name string, source []byte) ([]mutant, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
@@ -110,15 +110,15 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes an if that never and one that always applies. The condition is still evaluated, so that what it
-// declares is used.
+// condition makes an if that never applies and one that always does. The condition is still evaluated, so that the
+// variables it declares are used.
 func (c *collector) condition(n *ast.IfStmt) {
 	text := string(c.source[c.set.Offset(n.Cond.Pos()):c.set.Offset(n.Cond.End())])
 	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") && false")
 	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") || true")
 }
 
-// rows leaves one element out of a list: a row of a table, a field that a record sets.
+// rows leaves one element out of a list: a row of a table, a field of a composite literal.
 func (c *collector) rows(n *ast.CompositeLit) {
 	for i, e := range n.Elts {
 		end := n.Rbrace
@@ -129,7 +129,7 @@ func (c *collector) rows(n *ast.CompositeLit) {
 	}
 }
 
-// statements leaves out a statement that only does something: a call, an assignment to what exists already.
+// statements leaves out a statement that has only side effects: a call, an assignment to an existing variable.
 func (c *collector) statements(n *ast.BlockStmt) {
 	for _, s := range n.List {
 		switch s := s.(type) {

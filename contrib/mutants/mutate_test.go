@@ -66,20 +66,20 @@ func TestAChangedSourceIsStillGo(t *testing.T) {
 	}
 }
 
-func TestAMutantNobodyNoticesIsToldOfAndANoticedOneIsNot(t *testing.T) {
+func TestASurvivingMutantIsReportedAndAKilledOneIsNot(t *testing.T) {
 	t.Parallel()
 	dir := module(t, "if !f(0, 1, false) { t.Fatal() }")
 	var out bytes.Buffer
 	err := run(t.Context(), &out, options{dir: dir, tests: "./" + dir, workers: 2, limit: 60e9, only: "a < b"})
 	if err == nil || !strings.Contains(out.String(), "survived: ") {
-		t.Errorf("a condition whose second half no test looks at is not told of: %v\n%s", err, &out)
+		t.Errorf("a condition whose second half no test covers is not reported: %v\n%s", err, &out)
 	}
 	if strings.Contains(out.String(), "survived: line 6: p.go f: a < b && !ok → (a < b && !ok) && false") {
 		t.Errorf("a condition that never applies was not noticed:\n%s", &out)
 	}
 }
 
-func TestAMutantWhoseTestsDoNotEndIsToldApartFromOneThatTheyNotice(t *testing.T) {
+func TestAMutantWhoseTestsDoNotEndIsDistinguishedFromAKilledOne(t *testing.T) {
 	t.Parallel()
 	dir := module(t, "for !f(0, 1, false) {\n\t}")
 	var out bytes.Buffer
@@ -91,7 +91,7 @@ func TestAMutantWhoseTestsDoNotEndIsToldApartFromOneThatTheyNotice(t *testing.T)
 	}
 }
 
-func TestAMutantThatIsKnownToDoTheSameNeedsAReason(t *testing.T) {
+func TestAnEquivalentMutantNeedsAReason(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "known.txt")
 	if err := os.WriteFile(path, []byte("p.go f: < → <= in: if a < b\n"), 0o600); err != nil {
@@ -102,7 +102,7 @@ func TestAMutantThatIsKnownToDoTheSameNeedsAReason(t *testing.T) {
 	}
 }
 
-func TestWhatIsListedAsDoingTheSameIsAMutantStill(t *testing.T) {
+func TestEveryListedEquivalentMutantStillExists(t *testing.T) {
 	t.Parallel()
 	known, err := readKnown("equivalent.txt")
 	if err != nil || len(known) == 0 {
@@ -116,12 +116,12 @@ func TestWhatIsListedAsDoingTheSameIsAMutantStill(t *testing.T) {
 		delete(known, m.String())
 	}
 	for name := range known {
-		t.Errorf("there is no such mutant any more, take it off the list: %s", name)
+		t.Errorf("there is no such mutant any more, remove it from the list: %s", name)
 	}
 }
 
-// module makes a package with one test below the directory of this package, where the module's go.mod is found, and
-// gives its directory. The name begins with "testdata", so that no other command takes it for a package of quorumd.
+// module makes a package with one test below the directory of this package, so that it belongs to the module, and
+// returns its directory. The name begins with "testdata", so that no other command treats it as a package of quorumd.
 func module(t *testing.T, body string) string {
 	t.Helper()
 	if err := os.MkdirAll("testdata", 0o755); err != nil {

@@ -27,15 +27,15 @@ const (
 	notCompiled
 )
 
-// trial runs tests on changed sources, which lie in a directory of its own.
+// trial runs tests on changed sources, which are in a directory of its own.
 type trial struct {
 	o       options
 	sources map[string][]byte
 	dir     string
-	root    string // of the package, absolute: overlays are by full path
+	root    string // of the package, absolute: overlays need full paths
 
-	numbers map[mutant]int // of those that the binaries hold
-	broken  map[int]bool   // those that do not compile
+	numbers map[mutant]int // of the mutants that the binaries hold
+	broken  map[int]bool   // the mutants that do not compile
 	tests   []binary
 }
 
@@ -95,10 +95,10 @@ func (t *trial) build(ctx context.Context, all []mutant) error {
 	return nil
 }
 
-// blamed finds the mutant in what a compiler says.
+// blamed finds the mutant in the compiler's output.
 var blamed = regexp.MustCompile(`\bmutant(\d+)\.go:\d`)
 
-// writeAll writes the sources with all mutants that are not known not to compile.
+// writeAll writes the sources with all mutants except those known not to compile.
 func (t *trial) writeAll(overlay string, byFile map[string][]numbered) error {
 	replaced := map[string]string{}
 	name := ""
@@ -146,11 +146,11 @@ func writeOverlay(path string, replaced map[string]string) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// unchangedLimit is how long the tests of a package may take on the source as it is.
+// unchangedLimit is how long the tests of a package may take on the unchanged source.
 const unchangedLimit = 30 * time.Minute
 
-// unchanged runs all tests on the source as it is: mutants tell nothing where these fail. What they take bounds what
-// they may take on a mutant.
+// unchanged runs all tests on the unchanged source: if they fail, mutants prove nothing. The time that they take
+// determines the limit for a mutant.
 func (t *trial) unchanged(ctx context.Context) error {
 	for i := range t.tests {
 		tests, began := &t.tests[i], time.Now()
@@ -162,7 +162,7 @@ func (t *trial) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// try returns what becomes of one mutant. The tests run one package after another until one notices.
+// try returns the outcome of one mutant. The tests run one package after another until one notices.
 func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	number, held := t.numbers[m]
 	switch {
@@ -179,7 +179,7 @@ func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	return lives, ctx.Err()
 }
 
-// choose runs the tests of one package on one mutant of those that the binary holds, or on none: 0.
+// choose runs the tests of one package on one of the mutants in the binary, or on none: 0.
 func (t *trial) choose(ctx context.Context, tests binary, number int) (string, error) {
 	cmd := exec.CommandContext(ctx, tests.path, "-test.failfast", "-test.timeout", tests.limit.String())
 	cmd.Dir = tests.dir
@@ -187,7 +187,7 @@ func (t *trial) choose(ctx context.Context, tests binary, number int) (string, e
 	return outputOf(cmd)
 }
 
-// alone tries a mutant that lies outside of functions, with a binary of its own.
+// alone tries a mutant outside of functions, with a binary of its own.
 func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
@@ -215,7 +215,7 @@ func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 	return lives, ctx.Err()
 }
 
-// ended tells how tests that failed did.
+// ended returns how failed tests have ended.
 func ended(text string) outcome {
 	if strings.Contains(text, "panic: test timed out after") {
 		return endless
@@ -223,7 +223,7 @@ func ended(text string) outcome {
 	return killed
 }
 
-// outputOf runs tests. Its error is that they failed, or took too long.
+// outputOf runs tests. It returns an error if they failed, or took too long.
 func outputOf(cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

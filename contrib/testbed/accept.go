@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// AcceptYes accepts connections as systemd does for a socket unit with Accept=yes, until the test ends: for one after
-// the other it runs the test's own program with these arguments and the connection as its standard input. It gives the
-// path of the socket, of which the directory is its own.
+// AcceptYes accepts connections as systemd does for a socket unit with Accept=yes, until the test ends: for each of
+// them in turn it runs the test's own program with these arguments and the connection as its standard input. It returns
+// the path of the socket, which has a directory of its own.
 func AcceptYes(t *testing.T, args ...string) string {
 	t.Helper()
 	socket := filepath.Join(tempdir.New(t), "socket")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// modulePath tells this module's go.mod from those of the nested modules below it.
+// modulePath distinguishes this module's go.mod from those of the nested modules below it.
 const modulePath = "github.com/quorumd/quorumd"
 
 // Root returns the top directory of the checkout: the nearest one, from the working directory upwards, that holds this
@@ -37,7 +37,8 @@ func Root() (string, error) {
 	}
 }
 
-// Binary returns the path of the etcd of one minor version, such as "v3.6". The error ends with how to build it.
+// Binary returns the path of the etcd of one minor version, such as "v3.6". The error ends with the command that builds
+// it.
 func Binary(version string) (string, error) {
 	remedy := "make etcd-all"
 	switch version {
@@ -49,14 +50,14 @@ func Binary(version string) (string, error) {
 	return built(filepath.Join("etcd", version, "etcd"), "etcd "+version, remedy)
 }
 
-// DefaultVersion is the etcd that quorumd is tested with most, as it is released.
+// DefaultVersion is the version that quorumd is tested with most, as released.
 const DefaultVersion = "v3.6"
 
-// Small is that etcd with a write-ahead log in smaller segments, of which a member takes 10 MB of disk instead of 128.
-// Tests use it when they do not say otherwise.
+// Small is the same etcd with smaller segments of its write-ahead log: a member takes 10 MB of disk instead of 128. It
+// is the default for tests.
 const Small = DefaultVersion + "/small"
 
-// Etcd is Binary for tests: it fails the test when there is none.
+// Etcd is Binary for tests: it fails the test if there is none.
 func Etcd(t testing.TB, version string) string {
 	t.Helper()
 	path, err := Binary(version)
@@ -66,10 +67,10 @@ func Etcd(t testing.TB, version string) string {
 	return path
 }
 
-// FaultfsBinary returns the path of the fault-injecting file system. The error ends with how to build it.
+// FaultfsBinary returns the path of the fault-injecting file system. The error ends with the command that builds it.
 func FaultfsBinary() (string, error) { return built("faultfs", "faultfs", "make faultfs") }
 
-// built looks below .cache of the checkout.
+// built returns the path of a program below .cache of the checkout.
 func built(path, what, remedy string) (string, error) {
 	root, err := Root()
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 	"time"
 )
 
-// CertFiles names the files of one party. The certificate is good for a server and a client alike, as etcd's peers
-// need.
+// CertFiles names the files of one party. The certificate is valid for a server and a client alike, as etcd's peers
+// require.
 type CertFiles struct {
-	CA   string // who this party trusts
+	CA   string // the CA that this party trusts
 	Cert string
 	Key  string
 }
 
-// ClientConfig reads the files into what a client uses.
+// ClientConfig returns the TLS configuration of a client with these files.
 func (f CertFiles) ClientConfig() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
@@ -45,8 +45,8 @@ func (f CertFiles) ClientConfig() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// LiveConfig is for a client that reads the files anew for each connection, as one does that shall live through a
-// change of its certificate and of whom it trusts.
+// LiveConfig is for a client that reads the files again for each connection, so that it survives a change of its
+// certificate or of its trusted CA.
 func (f CertFiles) LiveConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -57,7 +57,7 @@ func (f CertFiles) LiveConfig() *tls.Config {
 			}
 			return &now.Certificates[0], nil
 		},
-		InsecureSkipVerify: true, // VerifyConnection does, with the authorities of the moment
+		InsecureSkipVerify: true, // VerifyConnection verifies, with the CAs of the moment
 		VerifyConnection: func(s tls.ConnectionState) error {
 			now, err := f.ClientConfig()
 			if err != nil {
@@ -75,14 +75,14 @@ func (f CertFiles) LiveConfig() *tls.Config {
 	}
 }
 
-// CertOptions departs from a good certificate. The zero value is one: 127.0.0.1 to 127.0.0.9 and localhost, from an
-// hour ago until tomorrow.
+// CertOptions describe how a certificate differs from a good one. The zero value is a good one: for 127.0.0.1 to
+// 127.0.0.9 and localhost, from an hour ago until tomorrow.
 type CertOptions struct {
 	IPs      []net.IP // replaces the addresses and localhost
 	NotAfter time.Time
 }
 
-// CA is a certificate authority in memory; what it issues lies in files.
+// CA is a certificate authority in memory; the certificates that it issues are files.
 type CA struct {
 	File string // its own certificate
 	dir  string
@@ -90,7 +90,7 @@ type CA struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewCA makes an authority that writes to dir, and its own certificate to ca.crt there.
+// NewCA makes a CA that writes to dir, with its own certificate in ca.crt there.
 func NewCA(dir string) (*CA, error) {
 	ca := &CA{File: filepath.Join(dir, "ca.crt"), dir: dir}
 	template, err := newTemplate("testbed CA", time.Now().Add(24*time.Hour))
@@ -111,7 +111,7 @@ func NewCA(dir string) (*CA, error) {
 	return ca, writePEM(ca.File, "CERTIFICATE", der)
 }
 
-// Issue writes NAME.crt and NAME.key, replacing what is there; so issuing twice is a renewal.
+// Issue writes NAME.crt and NAME.key, and replaces existing files; so a second call is a renewal.
 func (ca *CA) Issue(name string, o CertOptions) (CertFiles, error) {
 	files := CertFiles{CA: ca.File, Cert: filepath.Join(ca.dir, name+".crt"), Key: filepath.Join(ca.dir, name+".key")}
 	if o.NotAfter.IsZero() {
@@ -150,12 +150,12 @@ func (ca *CA) Expired(name string) (CertFiles, error) {
 	return ca.Issue(name, CertOptions{NotAfter: time.Now().Add(-time.Minute)})
 }
 
-// WrongSAN issues a certificate for an address nobody here has.
+// WrongSAN issues a certificate for an address that is not in use.
 func (ca *CA) WrongSAN(name string) (CertFiles, error) {
 	return ca.Issue(name, CertOptions{IPs: []net.IP{net.IPv4(192, 0, 2, 1)}}) // RFC 5737, for documentation
 }
 
-// WrongCA returns a certificate signed by an authority nobody trusts, to a party that itself trusts this one.
+// WrongCA returns a certificate of an untrusted CA, for a party that itself trusts this one.
 func (ca *CA) WrongCA(name string) (CertFiles, error) {
 	dir := filepath.Join(ca.dir, name+"-authority")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -30,7 +30,7 @@ func issue(t *testing.T, ca *testbed.CA, name string) testbed.CertFiles {
 	return files
 }
 
-// handshake lets a client meet a server that wants its certificate, and gives what each of them says.
+// handshake connects a client to a server that requires its certificate, and returns the result of each side.
 func handshake(t *testing.T, client, server testbed.CertFiles) (clientErr, serverErr error) {
 	t.Helper()
 	serverConfig, err := server.ClientConfig()
@@ -64,14 +64,14 @@ func handshake(t *testing.T, client, server testbed.CertFiles) (clientErr, serve
 	return clientErr, <-done
 }
 
-func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFault(t *testing.T) {
+func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFaults(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	good := issue(t, ca, "good")
 	for _, c := range []struct {
 		fault string
 		make  func(string) (testbed.CertFiles, error)
-		says  string // as a server's certificate
+		says  string // used as a server's certificate
 	}{
 		{"expired", ca.Expired, "certificate has expired"},
 		{"wrong-san", ca.WrongSAN, "not 127.0.0.1"},
@@ -82,12 +82,12 @@ func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFault(t *testing.T)
 			t.Fatal(err)
 		}
 		if clientErr, _ := handshake(t, good, bad); clientErr == nil || !strings.Contains(clientErr.Error(), c.says) {
-			t.Errorf("server with %s: the client says %v, want %q", c.fault, clientErr, c.says)
+			t.Errorf("server with %s: the client returns %v, want %q", c.fault, clientErr, c.says)
 		}
 		_, serverErr := handshake(t, bad, good)
-		// nobody compares a client's addresses by default
+		// by default no server compares a client's addresses
 		if refused := serverErr != nil; refused != (c.fault != "wrong-san") {
-			t.Errorf("client with %s: the server says %v", c.fault, serverErr)
+			t.Errorf("client with %s: the server returns %v", c.fault, serverErr)
 		}
 	}
 	if clientErr, serverErr := handshake(t, good, good); clientErr != nil || serverErr != nil {

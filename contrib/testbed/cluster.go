@@ -20,12 +20,12 @@ import (
 // machine.
 const clusterBound = 60 * time.Second
 
-// ClusterOptions says how to run a static cluster.
+// ClusterOptions describe a static cluster.
 type ClusterOptions struct {
-	Version   string        // Small when empty
-	Heartbeat time.Duration // etcd's own, 100 ms, when 0
-	Election  time.Duration // etcd's own, 1 s, when 0
-	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; plain when nil
+	Version   string        // Small if empty
+	Heartbeat time.Duration // etcd's own, 100 ms, if 0
+	Election  time.Duration // etcd's own, 1 s, if 0
+	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; plain if nil
 	Extra     []string      // further flags of every member
 }
 
@@ -35,7 +35,7 @@ type Cluster struct {
 }
 
 // StartCluster runs n members, n1 to nN, on 127.0.0.1 and returns when each answers a linearizable read. They are
-// killed when the test has ended, and the ends of their logs shown if it failed.
+// killed when the test ends, and the ends of their logs are shown if it failed.
 func StartCluster(t testing.TB, n int, o ClusterOptions) *Cluster {
 	t.Helper()
 	if o.Version == "" {
@@ -97,7 +97,7 @@ func (c *Cluster) Endpoints() []string {
 	return urls
 }
 
-// Client returns a client of all members, closed when the test has ended.
+// Client returns a client of all members, which is closed when the test ends.
 func (c *Cluster) Client(t testing.TB) *clientv3.Client {
 	t.Helper()
 	client, err := newClient(c.Endpoints(), c.Members[0].Options.TLS)
@@ -108,7 +108,7 @@ func (c *Cluster) Client(t testing.TB) *clientv3.Client {
 	return client
 }
 
-// Leader returns the member that says of itself that it leads. Members that do not answer in a second are passed over.
+// Leader returns the member that reports itself as the leader. Members that do not answer within a second are skipped.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	var failed []error
 	for _, m := range c.Members {

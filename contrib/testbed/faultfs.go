@@ -24,16 +24,16 @@ import (
 // faultfsBound is how long a mount or a command may take; both take milliseconds.
 const faultfsBound = 10 * time.Second
 
-// Mount is a directory shown again through contrib/faultfs, whose disk misbehaves on request.
+// Mount is a directory that contrib/faultfs shows again, with faults on request.
 type Mount struct {
-	Back string // where the data really are
-	Dir  string // where they are shown, slow or broken as the rules say
+	Back string // where the data really is
+	Dir  string // where it is shown, with the faults of the rules
 	sock string
 	proc *process
-	args []string // how it is started
+	args []string // the arguments of its start
 }
 
-// FaultfsUsable returns why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or
+// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can: it needs /dev/fuse, and root or
 // fusermount3.
 func FaultfsUsable() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -61,8 +61,8 @@ func MountFaultfs(t testing.TB, back string) *Mount {
 	return m
 }
 
-// MountPowered shows back in dir, both of which exist, until the test ends, and remembers what is not synced: CutPower
-// takes it away.
+// MountPowered shows the directory back in dir until the test ends, and tracks unsynced writes: CutPower discards them.
+// Both directories must exist.
 func MountPowered(t testing.TB, back, dir string) *Mount {
 	t.Helper()
 	binary, err := FaultfsBinary()
@@ -85,8 +85,8 @@ func (m *Mount) unmountAfter(t testing.TB) {
 	})
 }
 
-// StartFaultfs shows back in dir, both of which exist, and returns when it is mounted. It is unmounted by Unmount, or
-// when we die.
+// StartFaultfs shows the directory back in dir, and returns when it is mounted. Both must exist. It is unmounted by
+// Unmount, or when this process dies.
 func StartFaultfs(binary, back, dir string) (*Mount, error) { return startFaultfs(binary, back, dir) }
 
 func startFaultfs(binary, back, dir string, more ...string) (*Mount, error) {
@@ -137,7 +137,7 @@ func (m *Mount) Rule(rule string) error {
 	return err
 }
 
-// Clear removes all rules and lets go what they hold.
+// Clear removes all rules and releases what they hold.
 func (m *Mount) Clear() error {
 	_, err := m.command("clear")
 	return err
@@ -146,8 +146,8 @@ func (m *Mount) Clear() error {
 // Stats returns a line for each rule: "hits=3 waiting=1 rule fsync * hang".
 func (m *Mount) Stats() (string, error) { return m.command("stats") }
 
-// CutPower takes away what was not synced, and shows the rest anew, as after a boot. Nothing may have a file open
-// there. It gives how much that was.
+// CutPower discards unsynced writes, and mounts the rest again, as after a boot. No process may have a file open there.
+// It returns how much that was.
 func (m *Mount) CutPower() (string, error) {
 	lost, err := m.command("cut")
 	if err != nil {
@@ -159,14 +159,14 @@ func (m *Mount) CutPower() (string, error) {
 	return strings.TrimSpace(lost), m.start()
 }
 
-// command speaks to the socket itself. Running the program for it could hang: a fork waits for files that hang.
+// command uses the socket itself. Running the program for it could hang: a fork waits for files that hang.
 func (m *Mount) command(line string) (string, error) {
 	conn, err := net.DialTimeout("unix", m.sock, faultfsBound)
 	if err != nil {
 		return "", fmt.Errorf("cannot reach faultfs: %w", err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(faultfsBound)) // fails only on a closed connection, which the write will tell
+	_ = conn.SetDeadline(time.Now().Add(faultfsBound)) // fails only on a closed connection, which the write reports
 	_, err = fmt.Fprintln(conn, line)
 	reply, readErr := io.ReadAll(conn)
 	if err := errors.Join(err, readErr); err != nil {
@@ -178,7 +178,7 @@ func (m *Mount) command(line string) (string, error) {
 	return string(reply), nil
 }
 
-// Unmount clears the rules and takes the mount away, even when files are open there. It may be called again.
+// Unmount clears the rules and unmounts, even if files are open there. It may be called again.
 func (m *Mount) Unmount() error {
 	defer os.RemoveAll(filepath.Dir(m.sock))
 	return m.terminate()

@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestADiskIsSlowAsToldOrTheMachineSaysWhyItCannot proves one or the other: FUSE is not everywhere.
-func TestADiskIsSlowAsToldOrTheMachineSaysWhyItCannot(t *testing.T) {
+// TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot accepts either: FUSE is not available everywhere.
+func TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot(t *testing.T) {
 	t.Parallel()
 	binary, err := testbed.FaultfsBinary()
 	if err != nil {
@@ -92,7 +92,7 @@ func expectEtcdFeels(t *testing.T, m *testbed.Mount) {
 	expectSignal(t, etcd, syscall.SIGKILL)
 }
 
-func TestAFaultfsThatCannotMountSaysWhy(t *testing.T) {
+func TestAFaultfsThatCannotMountReportsWhy(t *testing.T) {
 	t.Parallel()
 	binary, err := testbed.FaultfsBinary()
 	if err != nil {

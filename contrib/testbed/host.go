@@ -24,24 +24,24 @@ import (
 // HostOptions describe a host: an agent and its etcd as plain processes on this machine.
 type HostOptions struct {
 	Name  string
-	Dir   string   // all that is the host's own lies here
+	Dir   string   // the directory for all of the host's own files
 	Agent []string // starts the agent; "--config FILE" is added
 	Env   []string // added to the agent's environment
 	Etcd  string   // the etcd binary
 
 	ClientURL, PeerURL             string // as others reach them
-	ListenClientURL, ListenPeerURL string // where they listen, if that is elsewhere: behind a Proxy
+	ListenClientURL, ListenPeerURL string // where they listen, if that differs: behind a Proxy
 	Metrics                        string // host:port
 	Endpoints                      []string
-	// Disk is where the data directory and the probe lie; empty for a directory in Dir.
+	// Disk is the directory for the data directory and the probe; empty for a directory in Dir.
 	Disk string
 	// Set changes keys of the configuration, given as "section.key".
 	Set map[string]string
-	// Shipped leaves the times to quorumd's own defaults, instead of those that suit tests.
+	// Shipped keeps quorumd's default times, instead of those that suit tests.
 	Shipped bool
 }
 
-// Host is a host that is being run.
+// Host is a host with its processes.
 type Host struct {
 	Options HostOptions
 	Client  *control.Client
@@ -49,9 +49,8 @@ type Host struct {
 	ended   chan struct{} // closed when the agent has ended
 }
 
-// settings are the configuration of a host, with times that suit tests and demonstrations:
-// everything that a cautious operator waits a minute for takes seconds. The settle time is what
-// etcd itself insists on.
+// settings are the configuration of a host, with times that suit tests and demonstrations: waits of a minute take
+// seconds. The settle time is what etcd itself requires.
 func (o HostOptions) settings() map[string]string {
 	s := map[string]string{
 		"mode":      "manage",
@@ -113,7 +112,7 @@ const configTemplate = `{{range $key, $value := .}}{{if not (isSection $value)}}
 {{range $k, $v := $value}}  {{$k}}: {{$v}}
 {{end}}{{end}}{{end}}`
 
-// WriteConfig writes the configuration anew, after Options.Set was changed.
+// WriteConfig writes the configuration again, after Options.Set was changed.
 func (h *Host) WriteConfig() error {
 	tree := map[string]any{}
 	for key, value := range h.Options.settings() {
@@ -137,10 +136,10 @@ func (h *Host) WriteConfig() error {
 	return errors.Join(err, file.Close())
 }
 
-// ConfigPath is where the configuration lies.
+// ConfigPath is the path of the configuration.
 func (h *Host) ConfigPath() string { return h.Options.path("quorumd.yaml") }
 
-// LogPath is where the agent's log lies. Every start adds to it.
+// LogPath is the path of the agent's log. Every start appends to it.
 func (h *Host) LogPath() string { return h.Options.path("quorumd.log") }
 
 // DataDir is etcd's data directory.
@@ -157,7 +156,7 @@ func (h *Host) Start() error {
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Env = append(os.Environ(), h.Options.Env...)
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the starter, which ends it in order
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the starter, which ends the agent cleanly
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("cannot start the agent of %s: %w", h.Options.Name, err)
 	}
@@ -178,7 +177,7 @@ func (h *Host) AgentPID() int {
 // Ended is closed when the agent has ended.
 func (h *Host) Ended() <-chan struct{} { return h.ended }
 
-// Signal sends a signal to the agent. One that has ended is fine.
+// Signal sends a signal to the agent. It ignores one that has ended.
 func (h *Host) Signal(signal syscall.Signal) error {
 	if h.agent == nil {
 		return nil
@@ -193,7 +192,7 @@ func (h *Host) Signal(signal syscall.Signal) error {
 // KillAgent kills the agent at once and waits for its end.
 func (h *Host) KillAgent(ctx context.Context) error { return h.endAgent(ctx, syscall.SIGKILL) }
 
-// StopAgent ends the agent in order.
+// StopAgent ends the agent cleanly.
 func (h *Host) StopAgent(ctx context.Context) error { return h.endAgent(ctx, syscall.SIGTERM) }
 
 func (h *Host) endAgent(ctx context.Context, signal syscall.Signal) error {
@@ -229,12 +228,12 @@ func (h *Host) EtcdPID(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unit.Close() // it was only looked at
+	defer unit.Close() // it was only opened
 	status, err := unit.Status(ctx)
 	return status.PID, err
 }
 
-// KillEtcd kills etcd behind the agent's back. It tells whether there was one.
+// KillEtcd kills etcd without the agent, and reports whether it ran.
 func (h *Host) KillEtcd(ctx context.Context) (bool, error) {
 	pid, err := h.EtcdPID(ctx)
 	if err != nil || pid == 0 {

@@ -14,18 +14,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// LoadOptions says what to write where.
+// LoadOptions describe a load.
 type LoadOptions struct {
 	Endpoints []string
-	TLS       *CertFiles    // plain when nil
-	Rate      int           // writes begun per second; 100 when 0
-	Timeout   time.Duration // of one write; 5 s when 0
-	ValueSize int           // bytes; 64 when 0
-	Prefix    string        // of the keys; "load/" when empty
-	// Retry sends a write that failed again until its time is up, as a client does that can afford to write twice. A
-	// try has a fifth of that time: a write that is forwarded to a leader which just hands over is lost without a word,
-	// and etcd answers nothing for 7 s. Such a write is told apart from one that was acknowledged at once in
-	// Write.Tries.
+	TLS       *CertFiles    // plain if nil
+	Rate      int           // writes begun per second; 100 if 0
+	Timeout   time.Duration // of one write; 5 s if 0
+	ValueSize int           // bytes; 64 if 0
+	Prefix    string        // of the keys; "load/" if empty
+	// Retry sends a failed write again until its time is up, as a client does that can afford to write twice. An
+	// attempt has a fifth of that time: a write that is forwarded to a leader during a leadership transfer is lost
+	// silently, and etcd answers nothing for 7 s. Write.Tries distinguishes such a write from one that was acknowledged
+	// at once.
 	Retry bool
 }
 
@@ -33,28 +33,28 @@ type LoadOptions struct {
 type Write struct {
 	Key      string // never written twice
 	Sent     time.Time
-	Acked    time.Time // zero when it failed or is still on its way
-	Revision int64     // of the store, when acknowledged
+	Acked    time.Time // zero if it failed or is still in flight
+	Revision int64     // of the store, if acknowledged
 	Tries    int       // how often it was sent
-	Err      error     // nil when acknowledged or still on its way; a write that failed may still have taken effect
+	Err      error     // nil if acknowledged or still in flight; a write that failed may still have taken effect
 }
 
-// LoadReport is what a WriteLoad saw.
+// LoadReport is the result of a WriteLoad.
 type LoadReport struct {
 	Writes []Write // in the order they were sent
 	Acked  int
 	Failed int
-	// Retried is how many of the acknowledged ones were sent more than once, and Slowest how long the slowest took.
+	// Retried is how many of the acknowledged writes were sent more than once, and Slowest how long the slowest took.
 	Retried int
 	Slowest time.Duration
-	// LongestGap is the longest time without an acknowledged write, the beginning and the end of the load counting as
-	// one; GapBegan is when it began.
+	// LongestGap is the longest time without an acknowledged write, where the beginning and the end of the load count
+	// as one; GapBegan is when it began.
 	LongestGap time.Duration
 	GapBegan   time.Time
 }
 
 // WriteLoad is an open-loop writer: it begins writes at a steady rate whether or not earlier ones have been answered,
-// so that a pause of the cluster is seen as long as it was.
+// so that a pause of the cluster is seen in full.
 type WriteLoad struct {
 	options LoadOptions
 	client  *clientv3.Client
@@ -67,7 +67,7 @@ type WriteLoad struct {
 	ended  time.Time // zero while it runs
 }
 
-// StartWriteLoad begins to write. It goes on until ctx ends or Stop is called; call Stop in any case.
+// StartWriteLoad begins to write, until ctx ends or Stop is called; call Stop in any case.
 func StartWriteLoad(ctx context.Context, o LoadOptions) (*WriteLoad, error) {
 	if o.Rate <= 0 {
 		o.Rate = 100
@@ -113,7 +113,7 @@ func (l *WriteLoad) pace(ctx context.Context) {
 	}
 }
 
-// write is not tied to the context of the load: what was sent is waited for.
+// write is not tied to the context of the load: it waits for what was sent.
 func (l *WriteLoad) write(key, value string) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Timeout)
 	defer cancel()
@@ -146,13 +146,13 @@ func (l *WriteLoad) put(ctx context.Context, key, value string) (*clientv3.PutRe
 	return l.client.Put(ctx, key, value)
 }
 
-// triesPerWrite is how often a write can be sent, at least, that never gets an answer.
+// triesPerWrite is how often a write is sent, at least, that never gets an answer.
 const triesPerWrite = 5
 
-// retryAfter is the pause between two tries of a write.
+// retryAfter is the pause between two attempts of a write.
 const retryAfter = 10 * time.Millisecond
 
-// pause waits, and tells whether there is time left.
+// pause waits, and reports whether there is time left.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,7 +164,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Stop begins no further write, waits for those on their way, and gives the report. It may be called again.
+// Stop begins no further write, waits for those in flight, and returns the report. It may be called again.
 func (l *WriteLoad) Stop() LoadReport {
 	l.stop()
 	l.stopped.Wait()
@@ -172,7 +172,7 @@ func (l *WriteLoad) Stop() LoadReport {
 	return l.Report()
 }
 
-// Report says how it has gone so far.
+// Report returns the report so far.
 func (l *WriteLoad) Report() LoadReport {
 	l.mu.Lock()
 	r := LoadReport{Writes: slices.Clone(l.writes)}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestTheLongestGapMayLieAtTheBeginningBetweenOrAtTheEnd(t *testing.T) {
+func TestTheLongestGapMayBeAtTheBeginningBetweenOrAtTheEnd(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestMakeSaysInOneSentenceWhichGoItNeeds has Gos that answer "version" and nothing else.
-func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
+// TestMakeNamesTheGoVersionItNeeds has Gos that answer "version" and nothing else.
+func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()
 	if err != nil {
@@ -82,7 +82,7 @@ func runMake(t *testing.T, root string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// fakeGo writes a Go that builds nothing, and whose tests of packages like red fail.
+// fakeGo writes a Go that builds nothing, and whose tests fail for packages that match red.
 func fakeGo(t *testing.T, red string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "go")
@@ -99,8 +99,8 @@ esac
 	return program
 }
 
-// TestMakeTestRunsAllAndIsRedAtTheEnd has a Go whose tests fail. No line is a long command.
-func TestMakeTestRunsAllAndIsRedAtTheEnd(t *testing.T) {
+// TestMakeTestRunsEverythingAndFailsAtTheEnd has a Go whose tests fail. No line may be a long command.
+func TestMakeTestRunsEverythingAndFailsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()
 	if err != nil {
@@ -139,8 +139,8 @@ func pathWithout(t *testing.T, program string) string {
 	return dir
 }
 
-// TestMakeNeedsGitForAPackageAlone has a PATH without git.
-func TestMakeNeedsGitForAPackageAlone(t *testing.T) { //nolint:paralleltest // it sets PATH
+// TestMakeNeedsGitOnlyForPackages has a PATH without git.
+func TestMakeNeedsGitOnlyForPackages(t *testing.T) { //nolint:paralleltest // it sets PATH
 	root, err := testbed.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +160,8 @@ func TestMakeNeedsGitForAPackageAlone(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// TestWhatMakeLeavesForLaterIsThere holds the names of the tests that make test leaves out against the tests.
-func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
+// TestTheTestsThatMakeTestSkipsExist compares the names of the tests that make test leaves out with the tests.
+func TestTheTestsThatMakeTestSkipsExist(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()
 	if err != nil {
@@ -194,7 +194,7 @@ func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
 		}
 		for name := range strings.SplitSeq(strings.NewReplacer("$\\\n", "", "\t", "").Replace(names[1]), "|") {
 			if !strings.Contains(text.String(), "\nfunc "+name+"(") {
-				t.Errorf("%s of the Makefile names %s, which is no test in %s", list, name, dir)
+				t.Errorf("%s of the Makefile names %s, which is not a test in %s", list, name, dir)
 			}
 		}
 	}

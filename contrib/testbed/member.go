@@ -27,26 +27,26 @@ import (
 // stopBound is how long a process may take to die. SIGKILL takes milliseconds unless the disk hangs.
 const stopBound = 10 * time.Second
 
-// MemberOptions says how to run one etcd.
+// MemberOptions describe one etcd.
 type MemberOptions struct {
 	Binary  string // path of etcd; see Binary
 	Name    string
-	Dir     string // holds etcd.log and, unless DataDir says otherwise, data; it must exist
+	Dir     string // holds etcd.log and, unless DataDir is set, data; it must exist
 	DataDir string
 
-	ClientURL       string // what the member tells others, and where it listens unless the two below say otherwise
+	ClientURL       string // what the member advertises, and where it listens unless the two below are set
 	PeerURL         string
-	ListenClientURL string // differs from ClientURL when a Proxy stands in front
+	ListenClientURL string // differs from ClientURL behind a Proxy
 	ListenPeerURL   string
 
-	InitialCluster string // "n1=http://127.0.0.1:2380,…"; this member alone when empty
-	State          string // "new" or "existing"; new when empty
-	Token          string // etcd's own when empty
+	InitialCluster string // "n1=http://127.0.0.1:2380,…"; this member alone if empty
+	State          string // "new" or "existing"; new if empty
+	Token          string // etcd's own if empty
 
-	Heartbeat time.Duration // etcd's own, 100 ms, when 0
-	Election  time.Duration // etcd's own, 1 s, when 0; at least 5 heartbeats
+	Heartbeat time.Duration // etcd's own, 100 ms, if 0
+	Election  time.Duration // etcd's own, 1 s, if 0; at least 5 heartbeats
 
-	TLS   *CertFiles // for clients and peers, whose certificates are then required; plain when nil
+	TLS   *CertFiles // for clients and peers, whose certificates are then required; plain if nil
 	Extra []string   // further flags
 }
 
@@ -59,7 +59,7 @@ type Member struct {
 }
 
 // StartMember starts an etcd process and returns at once; see WaitReady. The process is killed when ctx ends, or when
-// we die.
+// this process dies.
 func StartMember(ctx context.Context, o MemberOptions) (*Member, error) {
 	m := &Member{Options: o}
 	if err := m.start(ctx); err != nil {
@@ -87,7 +87,7 @@ func (m *Member) start(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, m.Options.Binary, m.Options.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	for _, entry := range os.Environ() {
-		// flags to etcd; not its to notify
+		// flags of etcd, and a socket that it must not notify
 		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") {
 			cmd.Env = append(cmd.Env, entry)
 		}
@@ -150,16 +150,16 @@ func (m *Member) PID() int { return m.process().cmd.Process.Pid }
 func (m *Member) Done() <-chan struct{} { return m.process().done }
 
 // Wait waits until the process has exited: nil for exit code 0, *exec.ExitError for others and for signals, or an error
-// with the cause of ctx when that ends first.
+// with the cause of ctx if that ends first.
 func (m *Member) Wait(ctx context.Context) error { return m.process().wait(ctx) }
 
-// Kill9 sends SIGKILL. A process stuck in its disk goes only when the disk answers; see Wait.
+// Kill9 sends SIGKILL. A process stuck in its disk ends only when the disk answers; see Wait.
 func (m *Member) Kill9() error { return m.signal(syscall.SIGKILL, "kill") }
 
-// Terminate sends SIGTERM: etcd hands leadership over, closes its files and then dies of the signal. See Wait.
+// Terminate sends SIGTERM: etcd transfers its leadership, closes its files and then dies of the signal. See Wait.
 func (m *Member) Terminate() error { return m.signal(syscall.SIGTERM, "terminate") }
 
-// Pause stops the process where it is (SIGSTOP) and returns once it stands still. Its sockets stay open.
+// Pause stops the process (SIGSTOP) and returns once it has stopped. Its sockets stay open.
 func (m *Member) Pause() error {
 	if err := m.signal(syscall.SIGSTOP, "pause"); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (m *Member) Pause() error {
 	}
 }
 
-// Resume lets a paused process go on (SIGCONT).
+// Resume continues a paused process (SIGCONT).
 func (m *Member) Resume() error { return m.signal(syscall.SIGCONT, "resume") }
 
 func (m *Member) signal(s syscall.Signal, verb string) error {
@@ -207,7 +207,7 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 		}
 		config = certs.LiveConfig()
 	}
-	// A connection is tried again soon: what is measured here is etcd, not the patience of gRPC (a second, then more).
+	// A failed connection is tried again soon: the tests measure etcd, not the backoff of gRPC (a second, then more).
 	again := grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff: backoff.Config{
 			BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
@@ -224,8 +224,8 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// WaitReady waits until the member knows a leader and, unless it is a learner, answers a linearizable read. It gives up
-// when ctx ends or the process exits; the error then has the last reason and the end of the log.
+// WaitReady waits until the member knows a leader and, unless it is a learner, answers a linearizable read. It fails if
+// ctx ends or the process exits; the error then has the last reason and the end of the log.
 func (m *Member) WaitReady(ctx context.Context) error {
 	client, err := m.Client()
 	if err != nil {
@@ -237,7 +237,7 @@ func (m *Member) WaitReady(ctx context.Context) error {
 	done := m.Done()
 	alive, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // so that a question to a process that has died is not waited for
+	go func() { // so that no call waits for a process that has died
 		select {
 		case <-done:
 			cancel()
@@ -277,7 +277,7 @@ func ready(ctx context.Context, client *clientv3.Client) error {
 	return err
 }
 
-// LogPath names the file that holds what the process printed, over all its starts.
+// LogPath is the file with what the process printed, over all its starts.
 func (m *Member) LogPath() string { return filepath.Join(m.Options.Dir, "etcd.log") }
 
 // LogTail returns the last lines of the log, or why it cannot be read.
@@ -290,7 +290,7 @@ func (m *Member) LogTail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// StopAfter kills the member when the test has ended, and shows the end of its log if the test failed.
+// StopAfter kills the member when the test ends, and shows the end of its log if the test failed.
 func (m *Member) StopAfter(t testing.TB) {
 	t.Cleanup(func() {
 		_ = m.Kill9() // it may have exited

@@ -109,7 +109,7 @@ func TestAPausedMemberKeepsItsConnectionsAndAnswersWhenResumed(t *testing.T) {
 
 func TestAMemberThatCannotStartIsReportedWithTheEndOfItsLog(t *testing.T) {
 	t.Parallel()
-	// RFC 5737: nobody has this address
+	// RFC 5737: no machine has this address
 	m := startAlone(t, t.Context(), t.TempDir(), "--listen-peer-urls=http://192.0.2.1:1")
 	m.StopAfter(t)
 	err := m.WaitReady(within(t))
@@ -158,7 +158,7 @@ func startAlone(t *testing.T, ctx context.Context, dir string, extra ...string) 
 	return m
 }
 
-// abandonMember runs in a process of its own: it starts a member, says its process ID, and dies without any chance to
+// abandonMember runs in a process of its own: it starts a member, prints its process ID, and dies without any chance to
 // clean up.
 func abandonMember(dir string) {
 	err := func() error {
@@ -307,7 +307,7 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 	}
 }
 
-func TestALoadOnNothingFailsAndItsWholeTimeIsAGap(t *testing.T) {
+func TestALoadWithoutAServerFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	t.Parallel()
 	nobody := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	load, err := testbed.StartWriteLoad(t.Context(),
@@ -324,7 +324,7 @@ func TestALoadOnNothingFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	}
 }
 
-func TestATLSClusterAnswersOnlyThoseItKnows(t *testing.T) {
+func TestATLSClusterAnswersOnlyTrustedClients(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	good := issue(t, ca, "good")
@@ -350,7 +350,7 @@ func TestATLSClusterAnswersOnlyThoseItKnows(t *testing.T) {
 	}
 }
 
-func TestALogTailIsItsLastLinesOrTheReasonThereIsNone(t *testing.T) {
+func TestALogTailHasTheLastLinesOrTheReasonForNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := &testbed.Member{Options: testbed.MemberOptions{Dir: dir}}

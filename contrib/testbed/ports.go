@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreePorts gives n TCP ports that stay free on every loopback address until the test ends, except for those the test
-// listens on itself: a member that was killed finds its port again.
+// FreePorts returns n TCP ports that stay free on every loopback address until the test ends, except for those that the
+// test listens on itself: a member that was killed finds its port again.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
 	ports, release, err := ReservePorts(n)
@@ -28,7 +28,8 @@ func FreePorts(t testing.TB, n int) []int {
 // ReservePorts is FreePorts outside a test. The ports are kept until release is called.
 //
 // A port is kept by a socket that is bound to it but never listens. With SO_REUSEADDR on both, as Go sets it, Linux
-// lets someone listen on that port who names it, and gives it to nobody who asks for any port or opens a connection.
+// lets a program listen on that port if it names the port, but assigns it to no program that asks for any port or opens
+// a connection.
 func ReservePorts(n int) (ports []int, release func(), err error) {
 	var sockets []*os.File
 	release = func() {
@@ -48,7 +49,7 @@ func ReservePorts(n int) (ports []int, release func(), err error) {
 	return ports, release, nil
 }
 
-// reserve binds a socket to an IPv4 address; port 0 stands for any. Closing the socket gives the port back.
+// reserve binds a socket to an IPv4 address; port 0 means any. Closing the socket releases the port.
 func reserve(addr netip.AddrPort) (*os.File, netip.AddrPort, error) {
 	if !addr.Addr().Is4() {
 		return nil, addr, fmt.Errorf("cannot reserve a port on %s: not an IPv4 address", addr.Addr())

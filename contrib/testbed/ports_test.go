@@ -37,7 +37,7 @@ func TestAReservedPortRefusesUntilTheTestListensAndAgainAfterwards(t *testing.T)
 	}
 }
 
-func TestNobodyElseIsGivenAReservedPort(t *testing.T) {
+func TestAReservedPortIsAssignedToNoOtherSocket(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 2000)
 	slices.Sort(ports)

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestWhatWasMovedAsideOnADiskStaysThereWhenThePowerIsCut(t *testing.T) {
+func TestDataMovedAsideOnADiskStaysThereWhenThePowerIsCut(t *testing.T) {
 	t.Parallel()
 	back := t.TempDir()
 	data, wal := filepath.Join("etcd", "member"), filepath.Join("logs", "wal")

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// process is a child that cannot outlive us.
+// process is a child that cannot outlive this process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has exited
 	err  error         // of exec.Cmd.Wait; to be read after done
 }
 
-// startProcess starts cmd in a process group of its own, so that Ctrl-C on the terminal is ours to handle, and has the
-// kernel send it deathSignal should we die. The kernel ties that signal to the thread that started the child, so one
-// thread is kept for it as long as it runs.
+// startProcess starts cmd in a process group of its own, so that Ctrl-C on the terminal does not reach it, and has the
+// kernel send it deathSignal if this process dies. The kernel ties that signal to the thread that started the child, so
+// one thread is kept for it as long as it runs.
 func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: deathSignal}
 	p := &process{cmd: cmd, done: make(chan struct{})}
@@ -45,7 +45,7 @@ func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	return p, nil
 }
 
-// wait returns how the process exited, nil for exit code 0, or the cause of ctx when that ends first.
+// wait returns how the process exited, nil for exit code 0, or the cause of ctx if that ends first.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -55,7 +55,7 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// stop waits for a process that has been told to go; after bound it is killed and waited for once more.
+// stop waits for a process that has been asked to end; after bound it kills it and waits once more.
 func (p *process) stop(bound time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()

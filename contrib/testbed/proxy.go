@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Faults is what a Proxy does to the traffic. The zero value passes everything.
+// Faults are what a Proxy does to the traffic. The zero value passes everything.
 type Faults struct {
 	// Refuse refuses new connections, as a host does where nothing listens. Open ones stay; see Reset.
 	Refuse bool
 	// HoldRequests and HoldResponses stop the bytes of one direction: towards the target, and back. Connections stay
-	// open and new ones are accepted, into silence. What was held arrives when the fault is taken back, late and in
-	// order, as TCP would deliver it after a cut; the end of a connection is held like its bytes.
+	// open and new ones are accepted, into silence. What was held arrives when the fault ends, late and in order, as
+	// TCP would deliver it after a cut; the end of a connection is held like its bytes.
 	HoldRequests  bool
 	HoldResponses bool
 	// Delay is how much later bytes arrive, each way.
@@ -34,7 +34,7 @@ func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
 
 // Proxy passes TCP connections on to a target, with faults that can be changed at any time.
 //
-// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) was no choice: it listens on every address, its Close waits for
+// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) does not fit: it listens on every address, its Close waits for
 // the peers to hang up, and bytes it drops are missing from the middle of the stream afterwards.
 type Proxy struct {
 	addr     netip.AddrPort
@@ -70,7 +70,7 @@ func StartProxy(listen, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// NewProxy is StartProxy for tests: on a free port of 127.0.0.1, closed when the test has ended.
+// NewProxy is StartProxy for tests: on a free port of 127.0.0.1, closed when the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	p, err := StartProxy("127.0.0.1:0", target)
@@ -85,7 +85,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr returns where it listens, "host:port".
+// Addr returns its address, "host:port".
 func (p *Proxy) Addr() string { return p.addr.String() }
 
 // Set replaces the faults. They apply to bytes that arrive from now on and to bytes held so far.
@@ -120,8 +120,8 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Close stops listening, resets what is open, and returns when nothing runs any more. Its error is that of listening
-// again after Refuse, which nothing but a shortage can cause. It may be called again.
+// Close stops listening, resets open connections, and returns when nothing runs any more. Its error is that of
+// listening again after Refuse, which only a shortage of resources can cause. It may be called again.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.Set(Faults{})

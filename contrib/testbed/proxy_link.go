@@ -31,14 +31,14 @@ func reset(conn *net.TCPConn) {
 	conn.Close()
 }
 
-// chunk is bytes on their way, or why there are no more.
+// chunk is bytes in flight, or the error that ends them.
 type chunk struct {
 	data []byte
 	due  time.Time
 	err  error
 }
 
-// pump carries one direction until it ends. Reading goes on while bytes are delayed, so that a delay does not become a
+// pump carries one direction until it ends. It keeps reading while bytes are delayed, so that a delay does not become a
 // rate.
 func (l *link) pump(dst, src *net.TCPConn, held func(Faults) bool) {
 	chunks := make(chan chunk, 64)
@@ -60,7 +60,7 @@ func (l *link) pump(dst, src *net.TCPConn, held func(Faults) bool) {
 	}
 }
 
-// read gives chunks until the connection ends or fails, which is the last of them.
+// read sends chunks until the connection ends or fails, which is the last chunk.
 func (l *link) read(src *net.TCPConn, chunks chan<- chunk) {
 	defer close(chunks)
 	for {

@@ -188,7 +188,7 @@ func TestADelayIsLatencyAndNotARate(t *testing.T) {
 	}
 }
 
-func TestARateSpreadsTheBytesAndEndsWhenItIsTakenBack(t *testing.T) {
+func TestARateSpreadsTheBytesUntilItIsRemoved(t *testing.T) {
 	t.Parallel()
 	p, client, server := behindProxy(t)
 	p.Set(testbed.Faults{Rate: 100_000})

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// AllThere sees that a cluster has every write of the load with that prefix that was acknowledged, and gives the
-// revision of the last of them. The error names those that are lost; writes that failed count for nothing.
+// AllThere checks that a cluster has every acknowledged write of the load with that prefix, and returns the revision of
+// the last of them. The error names lost writes; it ignores writes that failed.
 func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefix string) (last int64, err error) {
 	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
@@ -37,8 +37,8 @@ func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefi
 	return last, errors.Join(lost...)
 }
 
-// ToldToReadAnew sees that whoever watches from that revision on is told that it is compacted.
-func ToldToReadAnew(ctx context.Context, client *clientv3.Client, revision int64) error {
+// CheckCompacted checks that a watch from that revision fails because the revision is compacted.
+func CheckCompacted(ctx context.Context, client *clientv3.Client, revision int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	told := <-client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))

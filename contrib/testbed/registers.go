@@ -20,12 +20,12 @@ const (
 	registerEvery   = 50 * time.Millisecond
 	registerTimeout = time.Second
 	// registerLife is for how long a register is accessed before the next one is: with few accesses to each, all orders
-	// in which those of unknown outcome may have taken effect can be tried.
+	// can be tried in which those of unknown outcome may have taken effect.
 	registerLife = 3 * time.Second
-	// lastTimeout is how long a member may take to tell what all registers hold in the end.
+	// lastTimeout is how long a member may take to return what all registers hold in the end.
 	lastTimeout     = 5 * time.Second
 	registersPrefix = "registers/"
-	// registersBound is how long it may take to check them.
+	// registersBound is how long the check may take.
 	registersBound = 2 * time.Minute
 )
 
@@ -34,10 +34,10 @@ type Access struct {
 	Client   int
 	Register string
 	Write    bool
-	Value    string // that was written or read; empty when there was none yet
+	Value    string // the value that was written or read; empty if there was none yet
 	Call     time.Duration
 	Return   time.Duration // when the answer came
-	Unknown  bool          // there was none: a write may take effect whenever it likes, or never
+	Unknown  bool          // there was no answer: a write may take effect at any time, or never
 }
 
 // Registers are clients that write and read the same keys, each through one member alone, and what they saw.
@@ -51,7 +51,7 @@ type Registers struct {
 	all []Access
 }
 
-// StartRegisters begins to write and read. It goes on until Stop is called.
+// StartRegisters begins to write and read, until Stop is called.
 func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error) {
 	r := &Registers{began: time.Now()}
 	for _, endpoint := range endpoints {
@@ -68,8 +68,8 @@ func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error)
 	return r, nil
 }
 
-// Stop ends all clients, reads every register once more, and gives what was seen: what is lost of a register that
-// nobody accesses any more would go unnoticed.
+// Stop ends all clients, reads every register once more, and returns all accesses. Without the last reads, a loss in a
+// register that is no longer accessed would go unnoticed.
 func (r *Registers) Stop() ([]Access, error) {
 	r.stop()
 	r.running.Wait()
@@ -82,10 +82,10 @@ func (r *Registers) Stop() ([]Access, error) {
 func (r *Registers) Close() {
 	r.stop()
 	r.running.Wait()
-	_ = r.close() // the connections of clients that have nothing more to say
+	_ = r.close() // these clients are done
 }
 
-// last reads all registers through the first client that is answered.
+// last reads all registers through the first client that gets an answer.
 func (r *Registers) last() (all []Access, err error) {
 	for _, client := range r.clients {
 		call := time.Since(r.began)
@@ -98,7 +98,7 @@ func (r *Registers) last() (all []Access, err error) {
 		}
 		holds := map[string]string{}
 		for _, a := range r.all {
-			holds[a.Register] = "" // where a write is of unknown outcome
+			holds[a.Register] = "" // if the outcome of a write is unknown
 		}
 		for _, kv := range answer.Kvs {
 			holds[string(kv.Key)] = string(kv.Value)
@@ -121,7 +121,7 @@ func (r *Registers) close() error {
 	return errors.Join(errs...)
 }
 
-// run accesses the register of the moment, a write and a read in turn.
+// run accesses the register of the moment, a write and a read in alternation.
 func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) {
 	tick := time.NewTicker(registerEvery)
 	defer tick.Stop()
@@ -133,7 +133,7 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 		}
 		now := time.Since(r.began)
 		a := Access{Client: name, Register: fmt.Sprint(registersPrefix, int(now/registerLife)), Call: now}
-		a.Write = (n+name)%2 == 0 // while one writes another reads
+		a.Write = (n+name)%2 == 0 // while one writes, another reads
 		if a.Write {
 			a.Value = fmt.Sprintf("%d/%d", name, n)
 		}
@@ -142,13 +142,13 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 			r.all = append(r.all, a)
 			r.mu.Unlock()
 		}
-		if a.Unknown { // few of those: each may stand anywhere in the order
+		if a.Unknown { // few of those: each may be anywhere in the order
 			pause(ctx, registerTimeout)
 		}
 	}
 }
 
-// access is not tied to the context of all: what was sent is waited for.
+// access is not tied to the context of all: it waits for what was sent.
 func (r *Registers) access(client *clientv3.Client, a Access) Access {
 	ctx, cancel := context.WithTimeout(context.Background(), registerTimeout)
 	defer cancel()
@@ -165,8 +165,8 @@ func (r *Registers) access(client *clientv3.Client, a Access) Access {
 	return a
 }
 
-// Linearizable tells whether there is an order of all accesses in which each has taken effect between its call and its
-// return, and each read has given what was written last. The error says of which register that is not so.
+// Linearizable returns an error unless there is an order of all accesses in which each takes effect between its call
+// and its return, and each read returns the last written value. The error names the register.
 func Linearizable(all []Access) error {
 	byRegister := map[string][]porcupine.Operation{}
 	for _, a := range all {
@@ -194,7 +194,8 @@ func Linearizable(all []Access) error {
 	return errors.Join(wrong...)
 }
 
-// register is what etcd promises of a key: the input says whether it is written, the output is what is written or read.
+// register is what etcd promises of a key: the input says whether it is written, the output is the value written or
+// read.
 func register() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return "" },

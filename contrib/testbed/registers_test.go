@@ -35,7 +35,7 @@ func TestAccessesThatNoOrderExplainsAreFound(t *testing.T) {
 		{"a value is read, and then the one before", []Access{
 			write("a", 1, 2), write("b", 3, 9), read("b", 4, 5), read("a", 6, 7),
 		}, false},
-		{"what nobody wrote", []Access{write("a", 1, 2), read("c", 3, 4)}, false},
+		{"a value that was never written", []Access{write("a", 1, 2), read("c", 3, 4)}, false},
 		{"an unknown write has taken effect late", []Access{
 			write("a", 1, 2), lost, read("a", 5, 6), read("b", 7, 8),
 		}, true},
@@ -60,8 +60,8 @@ func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 	}
 }
 
-// busyRegisters has two clients write and read until both have done so for a while, and does something again and again
-// meanwhile. They go on.
+// busyRegisters has two clients write and read until both have done so for a while, and calls do again and again
+// meanwhile. The clients continue.
 func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	t.Helper()
 	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
@@ -84,9 +84,9 @@ func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	return r
 }
 
-// TestWhatARealEtcdLosesOrReadsTooLateIsFound has a third client undo what the two write, of which they know nothing:
-// to them etcd has lost it, or reads what it was before.
-func TestWhatARealEtcdLosesOrReadsTooLateIsFound(t *testing.T) {
+// TestWritesThatARealEtcdLosesOrReadsTooLateAreFound has a third client undo what the two write, unknown to them: to
+// them etcd has lost a write, or reads an old value.
+func TestWritesThatARealEtcdLosesOrReadsTooLateAreFound(t *testing.T) {
 	t.Parallel()
 	for what, undo := range map[string]func(context.Context, *clientv3.Client) error{
 		"writes are lost": func(ctx context.Context, c *clientv3.Client) error {
@@ -117,14 +117,14 @@ func TestWhatARealEtcdLosesOrReadsTooLateIsFound(t *testing.T) {
 	}
 }
 
-func TestAWriteThatIsLostOfARegisterThatNobodyAccessesAnyMoreIsFound(t *testing.T) {
+func TestALostWriteToAnUnusedRegisterIsFound(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, 1, ClusterOptions{})
 	r := busyRegisters(t, c, func() {})
 	r.mu.Lock()
 	first := r.all[0].Register
 	r.mu.Unlock()
-	Eventually(t, time.Minute, "both clients have gone on to another register", func() bool {
+	Eventually(t, time.Minute, "both clients use another register now", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		on := map[int]string{}
@@ -141,7 +141,7 @@ func TestAWriteThatIsLostOfARegisterThatNobodyAccessesAnyMoreIsFound(t *testing.
 		t.Fatal(err)
 	}
 	if err := Linearizable(seen); err == nil || !strings.Contains(err.Error(), first) {
-		t.Errorf("%s is gone, and it is found that %v", first, err)
+		t.Errorf("%s is gone, and the result is %v", first, err)
 	}
 }
 

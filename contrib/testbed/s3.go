@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// What is known to an S3 server of StartS3.
+// The settings of an S3 server of StartS3.
 const (
 	S3AccessKey = "THEACCESSKEY"
-	S3SecretKey = "the-secret-key-nobody-may-see"
+	S3SecretKey = "the-secret-key-that-must-not-leak"
 	S3Bucket    = "etcd-snapshots"
 )
 
 // s3Bound is how long an S3 server may take to answer.
 const s3Bound = 30 * time.Second
 
-// StartS3 runs an S3 server (versitygw, which `make test-s3` builds) with one bucket until the test ends. It gives the
-// server's address, and the directory in which the objects of the bucket are files.
+// StartS3 runs an S3 server (versitygw, which `make test-s3` builds) with one bucket until the test ends. It returns
+// the server's address, and the directory in which the objects of the bucket are files.
 func StartS3(t testing.TB) (address, objects string) {
 	t.Helper()
 	must := func(err error) {
@@ -67,7 +67,8 @@ func StartS3(t testing.TB) (address, objects string) {
 	return address, objects
 }
 
-// S3Credentials writes a file with the access key and that secret, as S3's own tools read them, and gives its path.
+// S3Credentials writes a file with the access key and that secret, in the format of S3's own tools, and returns its
+// path.
 func S3Credentials(t testing.TB, secret string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "credentials")

@@ -55,13 +55,13 @@ func TestRootIsTheMainModuleAndNotANestedOne(t *testing.T) {
 	if nested, err := testbed.Root(); err != nil || nested != root {
 		t.Errorf("from contrib/faultfs: %s, %v; want %s", nested, err, root)
 	}
-	t.Chdir("/") // the directory for temporary files may lie in the checkout
+	t.Chdir("/") // the directory for temporary files may be in the checkout
 	if _, err := testbed.Root(); err == nil || !strings.HasSuffix(err.Error(), "run this inside the checkout") {
 		t.Errorf("outside: %v", err)
 	}
 }
 
-// recorder is a testing.TB that keeps what it is told to fail with.
+// recorder is a testing.TB that keeps the message of a failure.
 type recorder struct {
 	testing.TB
 	failure string
@@ -74,7 +74,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func TestEventuallyFailsAfterItsBoundWithWhatItWaitedFor(t *testing.T) {
+func TestEventuallyFailsAfterItsBoundAndNamesTheCondition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, r := time.Now(), &recorder{}

@@ -42,9 +42,9 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, e
 	return nil, errors.Join(errors.New("cannot read all changes: the watch has ended early"), ctx.Err())
 }
 
-// CheckChanges goes through all that ever happened to the lock and to the operation record, and gives what must not
-// have been: the lock goes from holder to holder with a gap, each operation ends before the next begins, and who writes
-// it holds the lock.
+// CheckChanges goes through all changes of the lock and of the operation record, and returns the violations: the lock
+// must be free between two holders, each operation must end before the next begins, and only the holder of the lock may
+// write it.
 func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 	var wrong []error
 	var op *record.Op
@@ -99,9 +99,9 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory sees that what people are shown tells of one operation after the other. A learner that another host lets
-// go begins with what ends a join elsewhere. An agent that is killed may not come to write that it has begun; the end
-// is written with the deed.
+// CheckHistory checks that the history shows one operation after the other. The removal of a learner by another host
+// begins with the line that ends a join elsewhere. A killed agent may be unable to record the beginning of its
+// operation; the end is recorded together with the change itself.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
@@ -111,7 +111,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			began == "" && l.Code == string(policy.StepRollBack))
 		switch {
 		case begins && l.Outcome == record.StepError:
-			killed = true // perhaps it has begun all the same, and nobody was told
+			killed = true // it may have begun all the same, unrecorded
 		case begins:
 			if began != "" {
 				wrong = append(wrong, fmt.Errorf("history: %s began an operation during that of %s", l.Name,
@@ -134,10 +134,10 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	return wrong
 }
 
-// DataDirs are directories with data of etcd, by what stays the same when they are renamed.
+// DataDirs are directories with etcd data, by what stays the same when they are renamed.
 type DataDirs map[string]string
 
-// FindDataDirs returns those of a host that lie in its data directory: the one in use and those that were moved aside.
+// FindDataDirs returns the data directories of a host: the one in use and those that were moved aside.
 func FindDataDirs(host, dataDir string) DataDirs {
 	found := DataDirs{}
 	entries, err := os.ReadDir(dataDir)
@@ -151,14 +151,14 @@ func FindDataDirs(host, dataDir string) DataDirs {
 		path := filepath.Join(dataDir, e.Name())
 		var s unix.Statx_t
 		if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
-			continue // renamed at this moment; it is seen at the next look
+			continue // renamed at this moment; the next call sees it
 		}
 		found[fmt.Sprintf("%s %d %d.%d", host, s.Ino, s.Btime.Sec, s.Btime.Nsec)] = path
 	}
 	return found
 }
 
-// Note remembers those that are new.
+// Note adds new directories.
 func (d DataDirs) Note(found DataDirs) {
 	for id, path := range found {
 		if _, known := d[id]; !known {
@@ -167,7 +167,7 @@ func (d DataDirs) Note(found DataDirs) {
 	}
 }
 
-// Missing returns an error for each that is not among those that are there.
+// Missing returns an error for each directory that no longer exists.
 func (d DataDirs) Missing(there DataDirs) []error {
 	var wrong []error
 	for id, path := range d {

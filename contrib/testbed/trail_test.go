@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// expectWrong compares what was found with the beginning of what should have been, one text for each.
+// expectWrong compares the errors with the expected beginnings, one text for each.
 func expectWrong(t *testing.T, got []error, want ...string) {
 	t.Helper()
 	text := errors.Join(got...)
@@ -118,7 +118,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	expectWrong(t, CheckHistory([]record.Line{late, down, back}, false))
 }
 
-func TestADataDirectoryThatIsRenamedIsKnownAndOneThatIsGoneIsMissed(t *testing.T) {
+func TestARenamedDataDirectoryIsRecognisedAndADeletedOneIsMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"member", "member.quorumd-1", "other"} {

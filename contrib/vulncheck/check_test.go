@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestFindingsAndErrorsFailAndAnUnreachableDatabaseIsSaidLoudly(t *testing.T) {
+func TestFindingsAndErrorsFailAndAnUnreachableDatabaseIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tool  string // what govulncheck does

@@ -22,24 +22,24 @@ import (
 	"strings"
 )
 
-// isNotice tells the files that whoever passes a module on has to pass on, too.
+// isNotice matches the files that must be distributed together with a module.
 var isNotice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
 
-// source is a module of which something is linked, or Go itself.
+// source is Go itself, or a module with a linked package.
 type source struct {
 	name string // path and version
 	root string
-	dirs map[string]bool // of the packages that are linked
+	dirs map[string]bool // of the linked packages
 }
 
-// notice is a text, and of which sources it is.
+// notice is a text, with its sources.
 type notice struct {
 	text string
 	of   []string
 }
 
-// licences stages the notices of all that is linked into the programs. It runs after programs: what these say of
-// themselves has to be among it.
+// licences stages the notices of everything that is linked into the programs. It runs after programs, because it checks
+// them against the modules that they report.
 func (j job) licences(ctx context.Context) error {
 	var all []source
 	for _, arch := range j.arches {
@@ -64,7 +64,8 @@ func (j job) licences(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(j.stage, "third-party"), text.Bytes(), 0o644)
 }
 
-// linkedBy returns what the packages are linked from on an architecture, but for the main module: sorted, Go first.
+// linkedBy returns the sources that the packages are linked from on an architecture, except the main module: sorted, Go
+// first.
 func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]source, error) {
 	args := append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, packages...)
 	c := exec.CommandContext(ctx, "go", args...)
@@ -137,7 +138,7 @@ func merge(a, b []source) []source {
 	})
 }
 
-// named says whether all modules that a program was built of are among the sources.
+// named returns an error unless all modules that a program was built from are among the sources.
 func named(all []source, program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -152,8 +153,8 @@ func named(all []source, program string) error {
 	return nil
 }
 
-// notices returns the texts of a source: those of its root, and those beside or above a package that is linked, which
-// may come from elsewhere.
+// notices returns the notices of a source: those in its root, and those next to or above a linked package, which may
+// come from elsewhere.
 func (s source) notices() (map[string]string, error) {
 	found := map[string]string{}
 	for dir := range s.dirs {
@@ -197,7 +198,7 @@ func noticesIn(dir, root string, found map[string]string) error {
 	return nil
 }
 
-// writeNotices writes a list of the sources, then each text once, with the sources it is of.
+// writeNotices writes a list of the sources, then each text once, with its sources.
 func writeNotices(w *bytes.Buffer, all []source) error {
 	var texts []notice
 	for _, s := range all {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestTheNoticesNameAllThatIsLinkedAndHoldItsLicences(t *testing.T) {
+func TestTheNoticesNameAllLinkedModulesWithTheirLicences(t *testing.T) {
 	t.Parallel()
 	all, err := linkedBy(t.Context(), "../..", "amd64", "./cmd/quorumd", "./cmd/quorumctl")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestTheNoticesNameAllThatIsLinkedAndHoldItsLicences(t *testing.T) {
 		"Permission is hereby granted, free of charge",
 	} {
 		if !strings.Contains(text.String(), wanted) {
-			t.Errorf("the notices do not say %q", wanted)
+			t.Errorf("the notices lack %q", wanted)
 		}
 	}
 	// Only tests link these.
@@ -37,13 +37,13 @@ func TestTheNoticesNameAllThatIsLinkedAndHoldItsLicences(t *testing.T) {
 			t.Errorf("the notices name %s, which is not linked", unwanted)
 		}
 	}
-	// Each is set in spaces of its own.
+	// Its copies differ in their spacing.
 	if same := strings.Count(text.String(), "TERMS AND CONDITIONS FOR USE, REPRODUCTION"); same > 8 {
-		t.Errorf("the Apache License stands there %d times", same)
+		t.Errorf("the Apache License appears %d times", same)
 	}
 }
 
-// moduleWith writes a main module that links a package of another one, which holds the files.
+// moduleWith writes a main module that links a package of another one, which has the files.
 func moduleWith(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func moduleWith(t *testing.T, files ...string) string {
 	return filepath.Join(dir, "main")
 }
 
-func TestAModuleWithoutALicenceIsNotPassedOn(t *testing.T) {
+func TestAModuleWithoutALicenceIsNotPackaged(t *testing.T) {
 	t.Parallel()
 	all, err := linkedBy(t.Context(), moduleWith(t, "README", "inner/linked/LICENSE"), "amd64", ".")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestAModuleWithoutALicenceIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestALicenceBesideALinkedPackageIsPassedOnAndOneBesideAnotherIsNot(t *testing.T) {
+func TestOnlyLicencesNextToLinkedPackagesAreIncluded(t *testing.T) {
 	t.Parallel()
 	all, err := linkedBy(t.Context(), moduleWith(t, "LICENSE.md", "inner/COPYING", "inner/linked/NOTICE",
 		"unused/LICENSE"), "amd64", ".")
@@ -106,7 +106,7 @@ func TestALicenceBesideALinkedPackageIsPassedOnAndOneBesideAnotherIsNot(t *testi
 	}
 }
 
-func TestAProgramWithAModuleThatIsNotNamedIsRefused(t *testing.T) {
+func TestAProgramWithAnUnlistedModuleIsRefused(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

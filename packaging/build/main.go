@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build makes the packages of quorumd: it builds the programs, renders the manual pages and the
-// completions into a stage, and has nfpm pack them. The same sources, version and SOURCE_DATE_EPOCH
-// give the same bytes. It runs in the root of the repository; `make packages` calls it.
+// Command build makes the packages of quorumd: it builds the programs, renders the manual pages and the completions
+// into a staging area, and has nfpm pack them. The same sources, version and SOURCE_DATE_EPOCH give the same bytes. It
+// runs in the root of the repository; `make packages` calls it.
 package main
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
-// job says what to build.
+// job describes a build.
 type job struct {
 	version string // of the packages
-	release string // what the programs call themselves
+	release string // the version that the programs report
 	stage   string
 	out     string
 	nfpm    string
@@ -38,7 +38,7 @@ type job struct {
 	arches  []string
 	formats []string
 	product product
-	date    time.Time // of everything that carries one
+	date    time.Time // for all files with a date
 }
 
 func main() {
@@ -167,7 +167,7 @@ func (j job) pages(ctx context.Context) error {
 	return nil
 }
 
-// completions asks quorumctl, built for this machine, for them.
+// completions generates them with quorumctl, built for this machine.
 func (j job) completions(ctx context.Context) error {
 	program := filepath.Join(j.stage, runtime.GOARCH, "quorumctl")
 	if _, err := os.Stat(program); err != nil {
@@ -187,7 +187,7 @@ func (j job) completions(ctx context.Context) error {
 	return nil
 }
 
-// catalog writes what the journal says of each message.
+// catalog writes the journal catalog.
 func (j job) catalog() error {
 	var text bytes.Buffer
 	if err := journalcatalog.Write(&text); err != nil {
@@ -228,7 +228,7 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 	return nil
 }
 
-// output runs a command and gives its stdout; its stderr is part of the error.
+// output runs a command and returns its stdout; its stderr is part of the error.
 func output(c *exec.Cmd) ([]byte, error) {
 	out, err := c.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// product is something that is packed.
+// product is a set of packages.
 type product struct {
 	name     string // of the packages
 	own      bool   // with completions and messages of its own
@@ -17,11 +17,11 @@ type product struct {
 	programs map[string]string
 	pages    string // pattern of its manual pages
 	recipe   string
-	notice   string // what stands before the licences of others
-	news     string // where the changes stand
+	notice   string // precedes the licences of others
+	news     string // where the changes are listed
 }
 
-// products lists them. etcd's module is the one that the tests are built of.
+// products lists them. etcd's module is the one that the tests build as well.
 func products() map[string]product {
 	return map[string]product{
 		"quorumd": {

@@ -15,7 +15,7 @@ import (
 
 const checkout = "../.."
 
-// packed returns what the recipe of a product puts on a host, and the files of the checkout that it takes for that.
+// packed returns the files that the recipe of a product installs on a host, and the recipe.
 func packed(t *testing.T, p product) (on []string, recipe string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, p.recipe))
@@ -28,7 +28,7 @@ func packed(t *testing.T, p product) (on []string, recipe string) {
 	return on, string(text)
 }
 
-func TestEveryProgramThatIsBuiltIsPackedAndHasAPage(t *testing.T) {
+func TestEveryBuiltProgramIsPackagedAndHasAPage(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
 		"quorumd": {"quorumctl", "quorumd"}, "etcd": {"etcd", "etcdctl", "etcdutl"},
@@ -40,7 +40,7 @@ func TestEveryProgramThatIsBuiltIsPackedAndHasAPage(t *testing.T) {
 		on, recipe := packed(t, p)
 		for _, program := range want {
 			if !slices.Contains(on, "/usr/bin/"+program) {
-				t.Errorf("package %s holds no %s", p.name, program)
+				t.Errorf("package %s has no %s", p.name, program)
 			}
 			pages, err := filepath.Glob(filepath.Join(checkout, filepath.Dir(p.pages), program+".[1-8].md"))
 			if err != nil || len(pages) != 1 {
@@ -50,15 +50,15 @@ func TestEveryProgramThatIsBuiltIsPackedAndHasAPage(t *testing.T) {
 			page := strings.TrimSuffix(filepath.Base(pages[0]), ".md") + ".gz"
 			for _, packager := range []string{"deb", "rpm"} {
 				if !regexp.MustCompile(`/` + regexp.QuoteMeta(page) + `, packager: ` + packager).MatchString(recipe) {
-					t.Errorf("the %s of %s holds no page of %s", packager, p.name, program)
+					t.Errorf("the %s of %s has no page of %s", packager, p.name, program)
 				}
 			}
 		}
 	}
 }
 
-// TestTheProgramsOfEtcdAreOfOneVersion reads what their module pins.
-func TestTheProgramsOfEtcdAreOfOneVersion(t *testing.T) {
+// TestTheProgramsOfEtcdHaveOneVersion reads the versions that their module pins.
+func TestTheProgramsOfEtcdHaveOneVersion(t *testing.T) {
 	t.Parallel()
 	p := products()["etcd"]
 	mod, err := os.ReadFile(filepath.Join(checkout, p.dir, "go.mod"))
@@ -79,8 +79,8 @@ func TestTheProgramsOfEtcdAreOfOneVersion(t *testing.T) {
 	}
 }
 
-// TestWhatPagesNameBelowUsrIsPacked looks at every path of quorumd's own that a page for people names.
-func TestWhatPagesNameBelowUsrIsPacked(t *testing.T) {
+// TestPathsNamedByPagesArePackaged checks every path of quorumd's own that a page names.
+func TestPathsNamedByPagesArePackaged(t *testing.T) {
 	t.Parallel()
 	var on []string
 	for _, p := range products() {
@@ -106,12 +106,12 @@ func TestWhatPagesNameBelowUsrIsPacked(t *testing.T) {
 					dst = strings.TrimRight(dst, "/")
 					return dst == path || strings.HasPrefix(dst, path+"/") || strings.HasPrefix(path, dst+"/")
 				}) {
-					t.Errorf("%s names %s, which no package holds", filepath.Base(file), path)
+					t.Errorf("%s names %s, which no package has", filepath.Base(file), path)
 				}
 			}
 		}
 	}
-	for _, dst := range on { // what an operator is to copy serves only those who know of it
+	for _, dst := range on { // files to be copied are useful only if a page names them
 		if strings.HasPrefix(dst, "/usr/share/quorumd/") && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)),
 			func(path string) bool { return path == dst || strings.HasPrefix(dst, path+"/") }) {
 			t.Errorf("no page names %s", dst)

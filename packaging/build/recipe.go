@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// many is a line of the recipe whose source stands for many files, and its destination for their directory.
+// many matches a line of the recipe with a pattern as source and a directory as destination.
 var many = regexp.MustCompile(`(?m)^( *- \{src: )([^\s,]*\*[^\s,]*)(, dst: \S*/)(,.*\n)`)
 
-// expand writes such a line once for each file, in the order of their names: nfpm does so itself, but not for what rpm
-// is to know as documentation. Paths are seen from the root of the checkout.
+// expand replaces such a line by one for each file, sorted by name: nfpm does so itself, but not for the type of rpm's
+// documentation. Paths are relative to the root of the checkout.
 func expand(recipe string) (string, error) {
 	var failed error
 	expanded := many.ReplaceAllStringFunc(recipe, func(line string) string {
 		part := many.FindStringSubmatch(line)
 		files, err := filepath.Glob(part[2])
-		if err != nil || len(files) == 0 { // the pattern stands in the recipe, so that a wrong one is the same mistake
+		if err != nil || len(files) == 0 { // a wrong pattern in the recipe is the same mistake
 			failed = fmt.Errorf("cannot package %s: %d files match", part[2], len(files))
 			return line
 		}

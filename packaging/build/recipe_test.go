@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestALineForManyFilesBecomesOneForEach(t *testing.T) {
+func TestALineWithAPatternBecomesOneForEachFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"b.md", "a.md", "a.png"} {

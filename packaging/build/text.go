@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// writeGzip writes a file that holds neither a name nor a date.
+// writeGzip writes a file without a name and a date in it.
 func writeGzip(path string, data []byte) error {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -48,7 +48,7 @@ func page(source string) (io.Reader, error) {
 	return b, nil
 }
 
-// changelog stages the project's own changelog, and one in nfpm's form that says where it stands.
+// changelog stages the project's own changelog, and one in nfpm's format that refers to it.
 func (j job) changelog(path string) error {
 	if j.product.own {
 		text, err := os.ReadFile(path)

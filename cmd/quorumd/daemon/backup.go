@@ -27,42 +27,42 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
+// backupMemory is how much memory a snapshot job should need, in bytes: the host has etcd to serve.
 const backupMemory = 48 << 20
 
-// parseMemory is what a child that reads a database or a log may allocate, in bytes: less than the agent's unit has
-// (MemoryMax=512M), so that what is planted there ends the child alone. 8 million keys fit.
+// parseMemory is what a child that reads a database or a log may allocate, in bytes. It is less than the agent's unit
+// has (MemoryMax=512M), so that a malicious file ends the child alone. 8 million keys fit.
 const parseMemory = 384 << 20
 
-// parseTime is what such a child may compute: a database of 8 GiB takes minutes.
+// parseTime bounds the CPU time of such a child: a database of 8 GiB takes minutes.
 const parseTime = 2 * time.Hour
 
-// deleted is as how many bytes a delete counts: one at a time is progress enough for a job.
+// deleted is how many bytes a delete counts as: one at a time is progress enough for a job.
 const deleted = 1 << 20
 
-// runBackup does one job with snapshots. Its arguments are the path of the configuration, the kind of the job, and what
-// that is told further. Keys it reads itself: they stand in no argument and in no message.
+// runBackup runs one snapshot job. Its arguments are the path of the configuration, the job, and the job's own
+// arguments. It reads keys itself, so that they appear in no argument and in no message.
 func runBackup(args []string, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("a configuration and a job are expected")
 	}
 	debug.SetMemoryLimit(backupMemory)
-	syscall.Umask(0o007)           // for what a group shares: every file has its own mode
-	signal.Ignore(syscall.SIGPIPE) // whoever has started it may be gone: it takes back what it was at, and ends
+	syscall.Umask(0o007)           // so that the group can share files: every file sets its own mode
+	signal.Ignore(syscall.SIGPIPE) // its parent may be gone: the job rolls back and ends
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if args[1] == fetchJob {
-		return runFetch(ctx, args[0], args[2:], stdout) // people wait for it, and etcd is down
+		return runFetch(ctx, args[0], args[2:], stdout) // an operator waits for it, and etcd is down
 	}
 	limits := etcddb.Limits{Memory: parseMemory, CPU: parseTime}
 	confine := limits.Confine
-	if args[1] == "drill" { // it runs an etcd, which is not bounded so
+	if args[1] == "drill" { // it runs an etcd, which has no such bound
 		confine = limits.ConfineSelf
 	}
 	if err := confine(); err != nil {
 		return err
 	}
-	giveWay()
+	lowerPriority()
 	return backup.ChildMain(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
 		conf, err := config.Load(args[0])
 		if err != nil {
@@ -73,7 +73,7 @@ func runBackup(args []string, stdout io.Writer) error {
 			return backup.Outcome{}, err
 		}
 		if args[1] == "save" || args[1] == "verify" || args[1] == "drill" && slowsEtcd(conf) {
-			j.options.Progress = atMost(ctx, conf.Backup.Rate, m.Did)
+			j.options.Progress = throttle(ctx, conf.Backup.Rate, m.Did)
 		}
 		return j.do(ctx, args[1], args[2:])
 	})
@@ -82,7 +82,7 @@ func runBackup(args []string, stdout io.Writer) error {
 // fetchJob is the job that writes the database of a snapshot to its standard output, for a recovery.
 const fetchJob = "fetch"
 
-// fetchCommand returns the command that fetches a snapshot; none where the configuration names no place for any.
+// fetchCommand returns the command that fetches a snapshot; nil if the configuration names no store.
 func fetchCommand(conf config.Config, path string) []string {
 	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
 		return nil
@@ -90,8 +90,8 @@ func fetchCommand(conf config.Config, path string) []string {
 	return []string{self, backup.Command, path, fetchJob}
 }
 
-// runFetch writes the database of the snapshot of that name, if what is stored has that checksum. Its end, without
-// which nobody takes it for one, comes only when all that is stored was read and has that checksum.
+// runFetch writes the database of the named snapshot if the stored file has that checksum. The end, without which the
+// output is no valid database, follows only once the whole file was read and matched the checksum.
 func runFetch(ctx context.Context, path string, args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("the name and the checksum of a snapshot are expected")
@@ -118,12 +118,12 @@ func runFetch(ctx context.Context, path string, args []string, stdout io.Writer)
 	}
 	err = endLast(stdout, snapshot)
 	if errors.Is(err, syscall.EPIPE) {
-		err = nil // nobody wants it any more, and says why
+		err = nil // the reader has gone, and reports why
 	}
 	return errors.Join(err, snapshot.Close())
 }
 
-// endLast copies a database, and its last bytes only when the rest was read without an error.
+// endLast copies a database, but its last bytes only if the rest was read without an error.
 func endLast(to io.Writer, from io.Reader) error {
 	held := &allButEnd{to: to}
 	if _, err := io.Copy(held, from); err != nil {
@@ -133,7 +133,7 @@ func endLast(to io.Writer, from io.Reader) error {
 	return err
 }
 
-// allButEnd passes on what is written, but for the checksum of etcd at the end, which it keeps.
+// allButEnd passes on what is written, except for etcd's checksum at the end, which it keeps.
 type allButEnd struct {
 	to  io.Writer
 	end []byte
@@ -150,24 +150,24 @@ func (a *allButEnd) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// openSnapshots gives the jobs with snapshots; nil where the configuration names no place for any.
+// openSnapshots returns the snapshot jobs; nil if the configuration names no store.
 func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Snapshots {
 	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
 		return nil
 	}
 	return &backup.Runner{
 		Command: []string{self, backup.Command, path}, Patience: backup.DefaultPatience, Wall: time.Now,
-		Tidy: func() { tidyDrill(conf, log) },
+		Tidy: func() { tidyRestoreTest(conf, log) },
 	}
 }
 
-// job is what a job with snapshots needs.
+// job is what a snapshot job needs.
 type job struct {
 	conf     config.Config
 	store    backup.Store
 	options  backup.Options
-	evidence backup.Evidence // of this host
-	unread   error           // why it cannot be read; a snapshot can be saved all the same
+	evidence backup.Evidence // recorded on this host
+	unread   error           // why evidence cannot be read; a snapshot can still be saved
 }
 
 func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
@@ -217,7 +217,7 @@ func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome
 	case kind == "verify" && len(args) <= 1:
 		return j.verify(ctx, append(args, "")[0])
 	case kind == "drill" && len(args) <= 1:
-		return j.drill(ctx, append(args, "")[0])
+		return j.testRestore(ctx, append(args, "")[0])
 	case kind == "prune" && len(args) == 1:
 		return j.prune(ctx, args[0] == "yes")
 	}
@@ -286,7 +286,7 @@ func outcomeOf(l backup.Listing) backup.Outcome {
 	return out
 }
 
-// verify opens the snapshot of that name, or the newest, and notes that it is whole.
+// verify reads the snapshot of that name, or the newest, and records that it is complete.
 func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 	m, err := j.manifest(ctx, name)
 	if err != nil {
@@ -302,7 +302,7 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 	return backup.Outcome{Snapshots: []backup.Snapshot{verified}}, nil
 }
 
-// manifest returns that of the snapshot of that name, or of the newest, unless the snapshot was exchanged.
+// manifest returns the manifest of the named snapshot, or of the newest, unless the snapshot was exchanged.
 func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
 	if j.unread != nil {
 		return backup.Manifest{}, j.unread
@@ -328,7 +328,7 @@ func (j job) readManifest(ctx context.Context, name string) (backup.Manifest, er
 	return l.Snapshots[0].Manifest, nil
 }
 
-// prune removes what need not be kept, or only tells what that is.
+// prune removes expired snapshots, or only lists them.
 func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 	l, err := backup.List(ctx, j.store, j.options.Progress)
 	if err != nil {
@@ -373,7 +373,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 	return out, nil
 }
 
-// clusterOptions say how this host speaks to etcd.
+// clusterOptions are the options of this host's etcd client.
 func clusterOptions(conf config.Config, log *slog.Logger) cluster.Options {
 	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
 	if tls.Use {

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAPruneTellsOfEachSnapshotThatItHasRemoved(t *testing.T) {
+func TestPruneReportsProgressForEachRemovedSnapshot(t *testing.T) {
 	t.Parallel()
 	noError := func(err error) {
 		t.Helper()
@@ -53,11 +53,11 @@ func TestAPruneTellsOfEachSnapshotThatItHasRemoved(t *testing.T) {
 		}
 	}
 	if removed := told[true] - told[false]; removed != 2*deleted {
-		t.Errorf("the removal of two counts for %d bytes, and that of one shall for %d", removed, deleted)
+		t.Errorf("the removal of two snapshots counts as %d bytes, and that of one must count as %d", removed, deleted)
 	}
 }
 
-func TestAHostThatCanProveNothingSaysNothingAgainstASnapshot(t *testing.T) {
+func TestAHostThatCannotTestRestoresBlamesNoSnapshot(t *testing.T) {
 	t.Parallel()
 	for cause, unprovable := range map[error]bool{
 		restoretest.ErrNoMemory: true, restoretest.ErrKilled: true, backup.ErrNoIdentity: true,
@@ -66,7 +66,7 @@ func TestAHostThatCanProveNothingSaysNothingAgainstASnapshot(t *testing.T) {
 		err := fmt.Errorf("cannot prove the snapshot one: %w", cause)
 		out, failed := unproven(err)
 		if (out.Unprovable == err.Error()) != unprovable || errors.Is(failed, cause) == unprovable {
-			t.Errorf("%v: it is unprovable for %q, and it fails with %v", err, out.Unprovable, failed)
+			t.Errorf("%v: untestable because of %q, failed with %v", err, out.Unprovable, failed)
 		}
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// bootsWithin is how long the end waits for the note that the agent was told to end.
+// bootsWithin is how long the shutdown waits for the note that it was requested.
 const bootsWithin = time.Second
 
-// boots are those of this machine, as the health checks want them.
+// boots records the boots of this machine for the health checks.
 type boots struct {
 	noted *hoststate.Boots
 	wall  func() time.Time
 }
 
-// notedBoots opens what is noted and notes, beside the caller, that the agent runs.
-func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
+// openBoots opens the recorded boots. In the background it records that the agent runs.
+func openBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
 	b := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {
 		if err := b.noted.Begin(); err != nil {
@@ -32,20 +32,20 @@ func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) b
 	return b
 }
 
-// end notes that the agent was told to end, by the end of told, unless the disk does not answer.
-func (b boots) end(told context.Context, log *slog.Logger) {
-	if told.Err() == nil {
-		return // it ends for a reason of its own
+// end records that the agent was asked to stop, by the end of stop, unless the disk does not answer.
+func (b boots) end(stop context.Context, log *slog.Logger) {
+	if stop.Err() == nil {
+		return // it ends for another reason
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(told), bootsWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), bootsWithin)
 	defer cancel()
 	if err := hoststate.Within(ctx, b.noted.End); err != nil {
 		log.Warn("the next boot will be reported as unexpected", "error", err)
 	}
 }
 
-// beside adds what is known of the boots to what the kernel tells.
-func (b boots) beside(read func() health.MachineReading) func() health.MachineReading {
+// with adds the recorded boots to the kernel's reading.
+func (b boots) with(read func() health.MachineReading) func() health.MachineReading {
 	return func() health.MachineReading {
 		out, now := read(), b.wall()
 		all, _ := b.noted.Since(now.Add(-health.BootLoopSpan))

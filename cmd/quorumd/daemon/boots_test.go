@@ -13,17 +13,17 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAMachineThatStoppedWithoutAWordIsFoundAfterTheNextBoot(t *testing.T) {
+func TestAnUnexpectedRebootIsFoundAtTheNextBoot(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	look := func(state, id string) health.MachineReading {
 		kernel := func() health.MachineReading { return health.Silent("not here") }
-		return boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, id, time.Now()), time.Now}.beside(kernel)()
+		return boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, id, time.Now()), time.Now}.with(kernel)()
 	}
 	for name, tc := range map[string]struct {
-		told bool
-		want float64
-	}{"told to end": {true, 0}, "not told": {false, 1}} {
+		asked bool
+		want  float64
+	}{"asked to stop": {true, 0}, "not asked": {false, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := t.TempDir()
@@ -31,10 +31,10 @@ func TestAMachineThatStoppedWithoutAWordIsFoundAfterTheNextBoot(t *testing.T) {
 			if err := first.noted.Begin(); err != nil {
 				t.Fatal(err)
 			}
-			ctx, tell := context.WithCancel(t.Context())
-			defer tell()
-			if tc.told {
-				tell()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if tc.asked {
+				stop()
 			}
 			first.end(ctx, log)
 			got := look(state, "b")

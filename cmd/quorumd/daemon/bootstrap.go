@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/connlimit"
 )
 
-// openFounding makes what the listed hosts talk by, or nil when none are listed.
-func openFounding(conf config.Config, trust func() *tls.Config) *bootstrap.Exchange {
+// openBootstrap returns the exchange between the listed hosts, or nil if none are listed.
+func openBootstrap(conf config.Config, trust func() *tls.Config) *bootstrap.Exchange {
 	if len(conf.Bootstrap.Hosts) == 0 {
 		return nil
 	}
@@ -31,15 +31,15 @@ func openFounding(conf config.Config, trust func() *tls.Config) *bootstrap.Excha
 	})
 }
 
-// questionsInAll and questionsPerAddress bound the connections of the listed hosts: each has one for a question.
+// questionsInAll and questionsPerAddress bound the connections of the listed hosts: each needs one.
 const (
 	questionsInAll      = 64
 	questionsPerAddress = 8
 )
 
-// listenFounding listens where the listed hosts ask this one. Metrics and their networks do not matter there; the
-// certificate is that of metrics.webConfig.
-func listenFounding(conf config.Config, post *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
+// listenBootstrap listens for requests of the listed hosts. The settings and networks for metrics do not apply here,
+// except that the certificate is that of metrics.webConfig.
+func listenBootstrap(conf config.Config, post *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
 	if post == nil { // no hosts are listed
 		return nil, nil
 	}

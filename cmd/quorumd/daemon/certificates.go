@@ -8,10 +8,10 @@ import (
 	"github.com/quorumd/quorumd/health/certificates"
 )
 
-// certificateFiles names the files of certificates that connections to etcd hang on. Those of etcd itself may be in its
-// unit, or not for this user to read.
+// certificateFiles names the certificate files that connections to etcd depend on. etcd's own may be in its unit, or
+// unreadable for this user.
 func certificateFiles(conf config.Config) certificates.Files {
-	env := conf.Environment("", "") // with what follows from etcd.tls
+	env := conf.Environment("", "") // including what follows from etcd.tls
 	files := certificates.Files{
 		Chains: []string{
 			env["ETCD_CERT_FILE"], env["ETCD_CLIENT_CERT_FILE"], env["ETCD_PEER_CERT_FILE"],

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestTheFilesOfEtcdsOwnSectionAreLookedAtToo(t *testing.T) {
+func TestTheFilesOfEtcdTLSAreChecked(t *testing.T) {
 	t.Parallel()
 	var c config.Config
 	c.Etcd.TLS = &config.EtcdTLS{CA: "ca", Cert: "cert", PeerCA: "peer-ca", PeerCert: "peer-cert"}
@@ -28,8 +28,8 @@ func TestTheFilesOfEtcdsOwnSectionAreLookedAtToo(t *testing.T) {
 	}
 }
 
-// A certificate that has expired is told and keeps nobody down; a key that is another's is a wrong configuration.
-func TestACertificateThatHasExpiredKeepsNoAgentFromItsWork(t *testing.T) {
+// An expired certificate is reported, and the agent still starts; a key that does not match is a wrong configuration.
+func TestAnExpiredCertificateKeepsNoAgentFromStarting(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())
 	if err != nil {
@@ -50,11 +50,11 @@ func TestACertificateThatHasExpiredKeepsNoAgentFromItsWork(t *testing.T) {
 	if err != nil || len(dated) != 1 || dated[0].Key != "cluster.tls.cert" ||
 		!strings.HasPrefix(dated[0].Message, agent.Cert+" (subject CN=quorumd) expired on 20") ||
 		!strings.Contains(dated[0].Message, "quorumctl pki renew n1") {
-		t.Errorf("told is %v, %v", dated, err)
+		t.Errorf("reported: %v, %v", dated, err)
 	}
 	c.Cluster.TLS.Key = other.Key
 	if _, err := checkFiles(c); ExitCode(err) != exitConfig || !strings.Contains(err.Error(), "does not go with") ||
 		!strings.Contains(err.Error(), "expired on") {
-		t.Errorf("of a key of another: %v", err)
+		t.Errorf("with the key of another certificate: %v", err)
 	}
 }

@@ -28,19 +28,18 @@ import (
 const (
 	self         = "/proc/self/exe"
 	probeCommand = "probe-disk"
-	sendCommand  = "send-errand"     // stands in the place of a child that runs as etcd's user
+	sendCommand  = "send-errand"     // passes the call on to a child that runs as etcd's user
 	serveCommand = "serve-errand"    // runs that child; quorumd-errand@.service starts it
 	smartCommand = "ask-drives"      // quorumd-smart.service starts it
 	logCommand   = "read-kernel-log" // quorumd-kernel-log.service starts it
-	// configs is where the configurations lie that are acted upon with more rights than the agent's: only root writes
-	// there.
+	// configs is the directory of the configurations that privileged services act on: only root writes there.
 	configs = "/etc/quorumd"
-	// mainAgent is what the agent is called whose configuration is quorumd.yaml.
+	// mainAgent is the name of the agent whose configuration is quorumd.yaml.
 	mainAgent = "quorumd"
 )
 
-// children gives the command that starts a child, without the name of its hidden command: the
-// agent's own program, or the way to it through the socket of the service that runs it as etcd's user.
+// children returns the command that starts a child, without the name of its hidden command. It is the agent's own
+// program, or the way to it through the socket of the service that runs it as etcd's user.
 func children(config, errands string) []string {
 	if errands == "" {
 		return []string{self}
@@ -48,10 +47,10 @@ func children(config, errands string) []string {
 	return []string{self, sendCommand, errands, agentOf(config)}
 }
 
-// agentOf gives the name of the agent with that configuration.
+// agentOf returns the name of the agent with that configuration.
 func agentOf(config string) string { return strings.TrimSuffix(filepath.Base(config), ".yaml") }
 
-// configOf gives the path of an agent's configuration. The agent can name nothing outside of the directory.
+// configOf returns the path of an agent's configuration. No agent's name leads out of the directory.
 func configOf(dir, agent string) (string, error) {
 	if err := roothelper.CheckAgent(agent); err != nil {
 		return "", err
@@ -59,7 +58,7 @@ func configOf(dir, agent string) (string, error) {
 	return filepath.Join(dir, agent+".yaml"), nil
 }
 
-// trustedConfig reads an agent's configuration, which must be root's alone with all directories on its way.
+// trustedConfig reads an agent's configuration. Only root may be able to write it and the directories above it.
 func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error) {
 	path, err := configOf(dir, agent)
 	if err != nil {
@@ -72,8 +71,8 @@ func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error
 	return config.Parse(path, text)
 }
 
-// Child runs the children that touch the disk, and those that become the operator's hooks and checks. They are no
-// commands for people. It tells whether args call for one, and gives its exit code.
+// Child runs the children that touch the disk, and those that become the operator's hooks and checks. They are not
+// commands for operators. It reports whether args name one, and returns its exit code.
 func Child(args []string) (code int, is bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -131,8 +130,8 @@ func sendErrand(args []string) (int, error) {
 	return runas.Send(args[0], runas.Request{Agent: args[1], Args: args[2:]}, files...)
 }
 
-// allowErrand keeps the agent, should it have been taken over, to the directories that root's
-// configuration names, and to looking at them unless its mode is manage.
+// allowErrand limits a compromised agent to the directories that root's configuration names, and to reading them unless
+// the mode there is manage.
 func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {
@@ -141,7 +140,7 @@ func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	switch {
 	case len(r.Args) == 0:
 		return errors.New("no command")
-	case looks(conf, r.Args):
+	case readsOnly(conf, r.Args):
 		return nil
 	case changesData(conf, r.Args):
 		if err := checkManages(conf, r.Agent); err != nil {
@@ -152,8 +151,8 @@ func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	return fmt.Errorf("%q is not what %s.yaml names; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
-// looks reports whether a command only reads what the configuration names, or measures that disk.
-func looks(conf config.Config, args []string) bool {
+// readsOnly reports whether a command only reads what the configuration names, or measures that disk.
+func readsOnly(conf config.Config, args []string) bool {
 	switch args[0] {
 	case datadir.InspectCommand:
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
@@ -174,7 +173,7 @@ func changesData(conf config.Config, args []string) bool {
 	return args[0] != rebuild.ReadCommand && rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 }
 
-// probeTarget is what the disk probe stands for: the directory of etcd's write-ahead log.
+// probeTarget is the directory that the disk probe measures: that of etcd's write-ahead log.
 func probeTarget(c config.Config) string {
 	if c.Etcd.WALDir != "" {
 		return c.Etcd.WALDir

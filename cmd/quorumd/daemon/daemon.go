@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon wires the agent, its socket and its metrics together: the program quorumd as a
-// value, so that tests can run it in a process of their own.
+// Package daemon wires the agent, its socket and its metrics together: the program quorumd as a value, so that tests
+// can run it in a process of their own.
 package daemon
 
 import (
@@ -50,11 +50,11 @@ import (
 
 const tlsEvery = 15 // how often the TLS files are read again, in intervals of the loop
 
-// Options are what a daemon is started with.
+// Options are the start options of a daemon.
 type Options struct {
 	Config  string // path of the configuration
-	Errands string // socket of the service that runs the children as etcd's user; empty: they are the agent's own
-	Helper  string // socket of the service that does as root what the agent may not; empty: the agent tries it itself
+	Errands string // socket of the service that runs the children as etcd's user; empty: the agent runs them
+	Helper  string // socket of the service that acts as root; empty: the agent tries it itself
 	Version string
 	Logger  *slog.Logger
 	// Stepping and Wall are for tests: see agent.Options. Both may be nil.
@@ -62,7 +62,7 @@ type Options struct {
 	Wall     func() time.Time
 }
 
-// Version is what the linker was told of the release, or else what the Go toolchain knows.
+// Version is the release that the linker was given, or else what the Go toolchain knows.
 func Version() string {
 	if version.Version != "" {
 		return version.Version
@@ -73,8 +73,8 @@ func Version() string {
 	return "devel"
 }
 
-// Run wires the parts together and runs until the context ends. The program that calls it must
-// also call Child: it is started again for the children. ExitCode tells what to exit with.
+// Run wires the parts together and runs until the context ends. The calling program must also call Child, because it is
+// started again for the children. ExitCode returns the exit code for Run's error.
 func Run(ctx context.Context, opt Options) error {
 	log := opt.Logger
 	conf, err := loadConfig(opt.Config, log)
@@ -97,28 +97,28 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	sweepDrill(conf, log)
+	sweepRestoreTest(conf, log)
 	notifier := systemd.NewNotifier()
 	kernel := sensors.New()
 	wall := wallOf(opt)
-	boots := notedBoots(conf.Paths.State, parts.bootID, wall, log)
+	boots := openBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
-	post := openFounding(conf, parts.etcd.TLS)
+	post := openBootstrap(conf, parts.etcd.TLS)
 	options := agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
-		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		Snapshots: openSnapshots(conf, opt.Config, log), Spool: lookAtSpool(conf),
+		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
+		Snapshots: openSnapshots(conf, opt.Config, log), Spool: spoolReader(conf),
 		Hardware: hardware, Chips: chips,
 		Certificates:  certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings:  etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
 		EtcdVersion:   binaryVersion(conf.Etcd),
-		BlockProgress: parts.blocks.Progress, Sensors: boots.beside(kernel.Read), Devices: kernel.Devices,
+		BlockProgress: parts.blocks.Progress, Sensors: boots.with(kernel.Read), Devices: kernel.Devices,
 		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
 		MemberMetrics: memberMetrics(parts.etcd), SinceRenewal: parts.etcd.SinceRenewal,
 		Links:   carriers(kernel, conf.Etcd),
-		Network: prober, Plugins: openPlugins(conf.Checks, log),
+		Network: prober, Plugins: openChecks(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
@@ -151,7 +151,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	questions, err := listenFounding(conf, post, log)
+	questions, err := listenBootstrap(conf, post, log)
 	if err != nil {
 		return err
 	}
@@ -175,12 +175,12 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
-	_ = ending(ctx, notifier) // systemd need not know
+	_ = ending(ctx, notifier) // the agent ends anyway
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
 }
 
-// aboutPage returns what the status page shows besides the status.
+// aboutPage returns what the status page shows in addition to the status.
 func aboutPage(conf config.Config) page.About {
 	return page.About{
 		FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks(), ByCode: prometheus.RunbooksByCode(),
@@ -195,14 +195,14 @@ func wallOf(opt Options) func() time.Time {
 	return opt.Wall
 }
 
-// binaryVersion returns the look at the version of etcd's program.
+// binaryVersion returns a function that reads the version of etcd's program.
 func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return cluster.BinaryVersion(ctx, []string{self, execshim.Command}, e.Binary)
 	}
 }
 
-// memberMetrics returns the look at the metrics of another member.
+// memberMetrics returns a function that reads the metrics of another member.
 func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.EtcdReading {
 	return func(ctx context.Context, url string) health.EtcdReading {
 		return etcdmetrics.ReadAt(ctx, url, etcd.TLS)
@@ -212,7 +212,7 @@ func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.Et
 // metricsURL is where the local etcd serves its metrics: etcd.metricsURL, or the client URL.
 func metricsURL(e config.Etcd) string { return cmp.Or(e.MetricsURL, e.ClientURL) }
 
-// loadConfig reads the configuration and the files that it names, and fills in who this host is.
+// loadConfig reads the configuration and the files that it names, and fills in this host's identity.
 func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	conf, err := config.Load(path)
 	switch {
@@ -229,7 +229,7 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 		return conf, err
 	}
 	owner := fileaccess.Me()
-	if os.Geteuid() == 0 { // by hand perhaps: what is advised must not lock the service out
+	if os.Geteuid() == 0 { // it may run by hand as root: the advice must not lock the service out
 		owner = fileaccess.KeyOwner(conf, fileaccess.ServiceUser(context.Background(), path), owner)
 	}
 	for _, problem := range append(fileaccess.OpenKey(conf, owner), dated...) {
@@ -243,14 +243,14 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	return conf, nil
 }
 
-// checkFiles looks at the files that the configuration names. A certificate that is not valid now is told and keeps no
-// agent from its work: it goes on measuring and answering, and takes up the next one by itself, where one that ended
-// would stay down (78) until somebody comes.
+// checkFiles checks the files that the configuration names. A certificate that is not valid now is reported, and the
+// agent still starts: it measures and answers, and loads the next certificate by itself. If it exited (78) instead, it
+// would stay down until an operator restarts it.
 func checkFiles(conf config.Config) (dated []config.Problem, err error) {
 	problems, _ := errors.AsType[config.Errors](conf.CheckFiles())
 	dated, others := problems.Dated()
 	for _, of := range conf.EtcdDates() {
-		if !slices.Contains(dated, of) { // where etcd is of the same user
+		if !slices.Contains(dated, of) { // if etcd's files belong to the same user
 			dated = append(dated, of)
 		}
 	}
@@ -260,7 +260,7 @@ func checkFiles(conf config.Config) (dated []config.Problem, err error) {
 	return dated, nil
 }
 
-// parts are what an agent is made of.
+// parts are the parts of an agent.
 type parts struct {
 	etcd     *cluster.Client
 	unit     unit
@@ -272,7 +272,7 @@ type parts struct {
 	bootID   string
 }
 
-// unit is a service that is driven, until it is closed.
+// unit is a service that the agent drives, until it is closed.
 type unit interface {
 	agent.Unit
 	Close() error
@@ -321,9 +321,9 @@ func probeOptions(conf config.Config, child []string) disk.Options {
 	}
 }
 
-// lockMemory keeps the agent's pages in memory: it must not wait for the very disk that it judges,
-// to read its own program back. It is done only where locked memory has no limit, because under
-// one a later mapping could fail and end the agent.
+// lockMemory keeps the agent's pages in memory: it must not have to read its own program back from the very disk that
+// it judges. It does so only if locked memory has no limit, because under one a later mapping could fail and end the
+// agent.
 func lockMemory(log *slog.Logger) {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
@@ -384,7 +384,7 @@ func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decisio
 	}
 }
 
-// reloadTLS reads the TLS files and the password again from time to time, beside the loop.
+// reloadTLS reads the TLS files and the password again from time to time, in parallel to the loop.
 func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -19,7 +19,7 @@ const (
 	exitConfig      = 78
 )
 
-// exitError is an error with the exit code it calls for.
+// exitError is an error with its exit code.
 type exitError struct {
 	code int
 	error
@@ -27,7 +27,7 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// ExitCode gives the exit code for an error of Run.
+// ExitCode returns the exit code for an error of Run.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0

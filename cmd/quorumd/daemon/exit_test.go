@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestTheExitCodeSaysWhatKindOfThingWentWrong(t *testing.T) {
+func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		err  error
@@ -33,7 +33,7 @@ func TestTheExitCodeSaysWhatKindOfThingWentWrong(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatIsNoneIsAFaultOfTheConfiguration(t *testing.T) {
+func TestAnInvalidConfigurationIsAConfigurationError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	damaged := filepath.Join(dir, "damaged")

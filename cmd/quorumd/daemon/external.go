@@ -15,11 +15,11 @@ import (
 	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
-// settle is how long after its program etcd may take to open or close its ports: a kubelet looks at its manifests every
-// 20 s, and gives a pod 30 s to end.
+// settle is how long etcd may take to open or close its ports after its program ran: a kubelet checks its manifests
+// every 20 s, and allows a pod 30 s to end.
 const settle = 90 * time.Second
 
-// openExternal sees an etcd that others run.
+// openExternal returns the view of an etcd that others run.
 func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.Runner) (unit, error) {
 	o := systemd.ExternalOptions{
 		Name: "etcd", Addresses: portsOf(conf.Etcd), Programs: etcdPrograms{hooks.EtcdPrograms{Runner: runner}},
@@ -31,7 +31,7 @@ func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.R
 	return systemd.NewExternal(o)
 }
 
-// portsOf gives where etcd listens while it runs. Its peers' port is none that a forwarder could hold.
+// portsOf returns the addresses on which etcd listens while it runs. The proxy never listens on the peer port.
 func portsOf(e config.Etcd) (all []string) {
 	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
 		u, err := url.Parse(text)
@@ -47,10 +47,10 @@ func portsOf(e config.Etcd) (all []string) {
 	return slices.Compact(all)
 }
 
-// etcdPrograms are the operator's, as package systemd knows them.
+// etcdPrograms are the operator's programs, in the form that package systemd uses.
 type etcdPrograms struct{ hooks.EtcdPrograms }
 
-// Last gives what was run last, and how it goes.
+// Last returns the program that ran last, and its state.
 func (p etcdPrograms) Last() (systemd.ProgramRun, error) {
 	last, err := p.EtcdPrograms.Last()
 	return systemd.ProgramRun(last), err

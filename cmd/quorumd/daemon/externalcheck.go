@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/externalcheck"
 )
 
-// openPlugins gives what runs the operator's own checks.
-func openPlugins(c config.Checks, log *slog.Logger) *externalcheck.Runner {
+// openChecks returns the runner of the operator's own checks.
+func openChecks(c config.Checks, log *slog.Logger) *externalcheck.Runner {
 	return externalcheck.Open(externalcheck.Options{
 		Child: []string{self, externalcheck.Command},
 		Dir:   c.Dir, Named: slices.Concat(c.Joins, c.Leadership, c.Maintenance), Interval: c.Interval,

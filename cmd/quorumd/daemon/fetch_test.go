@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-func TestTheEndOfASnapshotComesOnlyWhenAllOfItWasReadWithoutAnError(t *testing.T) {
+func TestTheEndOfASnapshotIsSentOnlyAfterAnErrorFreeRead(t *testing.T) {
 	t.Parallel()
 	whole := strings.Repeat("database", 100)
 	var out bytes.Buffer

@@ -23,26 +23,26 @@ import (
 )
 
 const (
-	// guardCommand is what the drop-in of etcd's unit asks before each start of etcd.
+	// guardCommand is the command that the drop-in of etcd's unit runs before each start of etcd.
 	guardCommand = "guard-etcd"
-	// exitHeld is its only exit status that keeps etcd from starting. It differs from that of a crash, of a wrong
+	// exitHeld is its only exit status that keeps etcd from starting. It differs from those of a crash, of a wrong
 	// command line, of timeout(1) and of a shell that does not find the program.
 	exitHeld     = 75
 	guardTimeout = 5 * time.Second
-	maxAgents    = 64 // configurations that are looked at
+	maxAgents    = 64 // configurations that are read
 )
 
-// startGuard decides whether etcd's unit may start before quorumd has ever decided for this host: both units of a new
+// startGuard decides whether etcd's unit may start before quorumd has ever decided for this host. Both units of a new
 // host start at its first boot, and etcd without an environment makes a cluster of one on localhost.
 //
-// It runs as root in ExecCondition= of the unit and needs no agent that runs. It was chosen over a file that is laid
-// down at the installation because it keeps nothing: what decides is the disk at that moment, so that no installation,
-// upgrade, removal or rollback can leave a guard behind next to data. It was chosen over Condition…= lines because
-// those cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets
-// etcd start whenever something is not known.
+// It runs as root in ExecCondition= of the unit and needs no running agent. The alternative, a file written at
+// installation, was rejected because it is state: the guard decides by the disk at that moment, so no installation,
+// upgrade, removal or rollback can leave a guard behind next to data. Condition…= lines were rejected because they
+// cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets etcd
+// start whenever a fact is unknown.
 type startGuard struct {
 	files   rootfile.Tree
-	configs string // where the configurations lie
+	configs string // the directory of the configurations
 	getenv  func(string) string
 	units   unitLooker
 	says    io.Writer
@@ -68,7 +68,7 @@ func guardStart(args []string) (int, error) {
 	return 0, nil
 }
 
-// holds reports whether the unit must not start, and says why.
+// holds reports whether the unit must not start, and prints why.
 func (g startGuard) holds(ctx context.Context, unit string) bool {
 	files, err := filepath.Glob(filepath.Join(g.configs, "*.yaml"))
 	if err != nil || len(files) > maxAgents {
@@ -113,8 +113,7 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	return f
 }
 
-// noMember reports whether a directory certainly holds no member: it could be looked at, and its file system is
-// mounted.
+// noMember reports whether a directory certainly holds no member: it is readable, and its file system is mounted.
 func (g startGuard) noMember(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "member")); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -131,8 +130,8 @@ func (g startGuard) noMember(ctx context.Context, dir string) bool {
 	return true
 }
 
-// resolved returns where a directory is, or will be once it is made, with all links followed. A link that leads nowhere
-// is an error: its target may lie on a file system that is not mounted.
+// resolved returns where a directory is, or will be once it is made, with all links followed. A dangling link is an
+// error: its target may be on a file system that is not mounted.
 func resolved(dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -145,8 +144,9 @@ func resolved(dir string) (string, error) {
 	return filepath.Join(above, filepath.Base(dir)), err
 }
 
-// unitsDir returns the data directory that etcd would use as its unit is now: by the flags of its command line, which
-// outweigh the unit's environment, which this process has. It is not known when a shell or another program starts etcd.
+// unitsDir returns the data directory that etcd would use with its unit as it is now. Flags of its command line
+// override the unit's environment, which this process has. The directory is unknown if a shell or another program
+// starts etcd.
 func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, error) {
 	args, err := g.units.Command(ctx, unit)
 	if err != nil {
@@ -157,7 +157,7 @@ func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, 
 	}
 	var words []string
 	for _, arg := range args {
-		if expanded := os.Expand(arg, g.getenv); expanded != arg { // systemd makes words of $NAME
+		if expanded := os.Expand(arg, g.getenv); expanded != arg { // systemd expands $NAME into words
 			words = append(words, strings.Fields(expanded)...)
 		} else {
 			words = append(words, arg)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// systemdSays is a systemd that knows one unit of etcd.
+// systemdSays is a systemd with one unit of etcd.
 type systemdSays struct {
 	command   []string
 	unmounted string // a path whose file system is not mounted
@@ -38,7 +38,7 @@ func (s systemdSays) Mounted(_ context.Context, path string) (bool, error) {
 	return s.unmounted == "" || !strings.HasPrefix(path+"/", s.unmounted+"/"), s.err()
 }
 
-func TestEtcdIsHeldBackBeforeItsFirstDecisionOnly(t *testing.T) {
+func TestEtcdIsHeldBackOnlyBeforeTheFirstDecision(t *testing.T) {
 	t.Parallel()
 	type scene struct {
 		dir   string
@@ -130,7 +130,7 @@ etcd:
 				t.Errorf("held back: %t, want %t: %s", held, test.held, &said)
 			}
 			if test.held && !strings.Contains(said.String(), "systemctl disable --now quorumd@events.service") {
-				t.Errorf("it says no way out: %s", &said)
+				t.Errorf("it names no remedy: %s", &said)
 			}
 		})
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-// hardware tells what drives say, what the kernel says of devices, and whom chrony takes the time from. It asks no
-// device.
+// hardware returns what is recorded of drives, of kernel messages about devices, and of chrony's time sources. It
+// queries no device.
 func hardware() health.HardwareReading {
 	logged, hung := kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic())
 	return health.HardwareReading{
@@ -30,10 +30,11 @@ func hardware() health.HardwareReading {
 	}
 }
 
-// chips tells what sensors say, which are asked for it.
+// chips returns the readings of the sensors.
 func chips() health.Several[health.Sensor] { return sensors.New().Sensors() }
 
-// databaseApart gives what looks at the file system of etcd's database, where its log has another directory; else nil.
+// databaseApart returns a function that reads the file system of etcd's database if its log has another directory; else
+// nil.
 func databaseApart(kernel *sensors.Reader, e config.Etcd) func(log uint64) health.DatabaseReading {
 	if e.WALDir == "" {
 		return nil
@@ -56,12 +57,12 @@ func peerHost(e config.Etcd) string {
 	return u.Hostname()
 }
 
-// peersEvery is how often the kernel is asked of connections, for which it walks through all that it has. They are
+// peersEvery is how often the kernel is queried for connections, for which it walks through all of them. They are
 // judged over minutes.
 const peersEvery = 30 * time.Second
 
-// carriers gives the reader of what carries the traffic of etcd's peers: interfaces, and the connections over them. It
-// is for one caller at a time.
+// carriers returns the reader of what carries etcd's peer traffic: interfaces, and the connections over them. It is for
+// one caller at a time.
 func carriers(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
 	host, port := peerHost(e), peerPort(e)
 	peers := health.PeersReading{Absent: "etcd's peer URL names no port"}

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health/sensors"
 )
 
-func TestTheInterfaceOfEtcdIsTheOneThatItListensOn(t *testing.T) {
+func TestTheInterfaceOfEtcdIsTheOneItListensOn(t *testing.T) {
 	t.Parallel()
 	const peer = "https://n1.example.com:2380"
 	for listen, want := range map[string]string{
@@ -27,11 +27,11 @@ func TestTheInterfaceOfEtcdIsTheOneThatItListensOn(t *testing.T) {
 	}
 }
 
-func TestTheDatabaseIsLookedAtByItselfWhereItsLogHasADirectoryOfItsOwn(t *testing.T) {
+func TestTheDatabaseIsCheckedSeparatelyIfItsLogHasItsOwnDirectory(t *testing.T) {
 	t.Parallel()
 	kernel, dir := sensors.New(), t.TempDir()
 	if databaseApart(kernel, config.Etcd{DataDir: dir}) != nil {
-		t.Error("the log lies within the data directory, and the database is looked at by itself")
+		t.Error("the log is within the data directory, and the database is checked separately")
 	}
 	look := databaseApart(kernel, config.Etcd{DataDir: dir, WALDir: "/wal"})
 	if seen := look(math.MaxUint64); !seen.Apart || seen.Total == 0 {

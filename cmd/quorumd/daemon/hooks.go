@@ -25,12 +25,12 @@ import (
 
 const (
 	hooksCommand = "hooks" // runs the operator's programs; quorumd-hooks@.service starts it
-	// unitOutcomes is where that service is told what to run and tells how it goes. Only root writes there.
+	// unitOutcomes is the directory of that service's requests and outcomes. Only root writes there.
 	unitOutcomes = "/run/quorumd-hooks"
 )
 
-// openHooks gives the agent's side of the hooks. With orders, a service of its own runs them, as root; otherwise
-// a child of the agent does.
+// openHooks returns the agent's side of the hooks. With orders, a service of its own runs them, as root; otherwise a
+// child of the agent does.
 func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hooks.Runner, error) {
 	if orders != nil {
 		launch := func(ctx context.Context, run hooks.Run) error {
@@ -59,17 +59,16 @@ func hooksUnit(agent, when string) string {
 	return "quorumd-hooks@" + when + ":" + agent + ".service"
 }
 
-// outcomesOf gives the directory in which the service is told what to run for an agent, and tells how it goes.
+// outcomesOf returns the directory of the service's requests and outcomes for an agent.
 func outcomesOf(agent string) string { return filepath.Join(unitOutcomes, agent) }
 
-// makeOutcomes makes the directory in which the service tells how it goes, and the one above it, readable for the agent
-// whatever the umask is.
+// makeOutcomes makes the directory of the outcomes and the one above it, readable for the agent whatever the umask is.
 func makeOutcomes(dir string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))
 }
 
-// runHooks is the side that runs the programs. The last argument is before, after or command; in the service, which
-// gives no flags, the name of an agent other than the main one may follow after a colon.
+// runHooks is the side that runs the programs. The last argument is before, after or command. In the service, which has
+// no flags, the name of an agent other than the main one may follow after a colon.
 func runHooks(args []string) error {
 	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
 	path := flags.String("config", "", "configuration file")
@@ -106,8 +105,8 @@ func runHooksUnit(instance string) error {
 	return runLine(l, when)
 }
 
-// trustedProgram tells why others than root could have laid a program there, or have changed it. It may be a link from
-// a directory of root's.
+// trustedProgram returns an error if others than root could have put a program there, or have changed it. It may be a
+// link from a directory of root's.
 func trustedProgram(files rootfile.Tree, path string) error {
 	if err := files.Check(filepath.Dir(path)); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTheAgentMayLookAtOutcomesWhateverTheUmask(t *testing.T) {
+func TestTheAgentCanReadOutcomesWhateverTheUmask(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "quorumd-hooks", "quorumd")
 	if err := os.MkdirAll(dir, 0o700); err != nil { // as a umask of 077 leaves it

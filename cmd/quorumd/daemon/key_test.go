@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestAKeyThatIsOpenToOthersIsAnErrorInTheJournalAndNoReasonNotToStart(t *testing.T) {
+func TestAKeyReadableByOthersIsLoggedAsAnErrorAndTheAgentStarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca, err := testbed.NewCA(dir)
@@ -43,7 +43,7 @@ func TestAKeyThatIsOpenToOthersIsAnErrorInTheJournalAndNoReasonNotToStart(t *tes
 		}
 		if said := log.String(); strings.Contains(said,
 			"level=ERROR msg=\"configuration error\" problem=\"cluster.tls.key: "+files.Key) != open {
-			t.Errorf("mode %o: the log says %s", mode, said)
+			t.Errorf("mode %o: the log has %s", mode, said)
 		} else if open && os.Geteuid() == 0 && !strings.Contains(said, "chown quorumd: ") {
 			t.Errorf("what root is advised locks the service out: %s", said)
 		}

@@ -12,8 +12,9 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// TestTheProbeTakesWhateverTheConfigurationAllows: what config check lets pass, the agent starts with.
-func TestTheProbeTakesWhateverTheConfigurationAllows(t *testing.T) {
+// TestTheProbeAcceptsWhateverTheConfigurationAllows checks that the agent starts with every configuration that config
+// check accepts.
+func TestTheProbeAcceptsWhateverTheConfigurationAllows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -36,7 +37,7 @@ func TestTheProbeTakesWhateverTheConfigurationAllows(t *testing.T) {
 			t.Errorf("%+v: the configuration: %v", c, err)
 		}
 		o := probeOptions(conf, []string{"/bin/true"})
-		if err != nil { // there is no configuration then
+		if err != nil { // then there is no configuration
 			o.DirectInterval, o.WALInterval, o.BurstRate = c.direct, c.wal, c.rate
 		}
 		o.Dir, o.Target = dir, dir

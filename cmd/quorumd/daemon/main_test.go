@@ -19,8 +19,7 @@ const (
 	errandIn = "test-errand" // its errand service
 )
 
-// TestMain also is the two services with more rights than the agent's, as their units start them, and the errands'
-// children.
+// TestMain is also the two privileged services, as their units start them, and the children of the errand service.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == errandIn) {
 		d := deskIn(os.Args[2])

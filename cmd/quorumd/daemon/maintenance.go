@@ -25,13 +25,13 @@ const (
 	rebootProgram = "/usr/bin/needs-restarting"
 )
 
-// ownsMachine tells whether the agent may reboot this machine, and be asked before it goes down: it looks after the
-// machine's own etcd. One that runs etcd as its child is one of many, in a container or on a desk.
+// ownsMachine reports whether the agent may reboot this machine, and delay its shutdown: it manages the machine's own
+// etcd. An agent that runs etcd as its child is one of many, in a container or on a developer's machine.
 func ownsMachine(conf config.Config) bool {
 	return conf.Mode == config.ModeManage && conf.Etcd.Runner != config.RunnerProcess
 }
 
-// machine gives the way to reboot this host, or nil.
+// machine returns the way to reboot this host, or nil.
 func machine(conf config.Config, log *slog.Logger) agent.Machine {
 	if !ownsMachine(conf) {
 		return nil
@@ -39,12 +39,12 @@ func machine(conf config.Config, log *slog.Logger) agent.Machine {
 	return systemd.NewLogind(systemd.LogindOptions{Logger: log})
 }
 
-// edges are the ways other than quorumctl by which maintenance is asked for.
+// edges are the sources of maintenance requests other than quorumctl.
 type edges struct {
-	reboots   *fleetlock.Server // nil: nobody is listened to
-	inhibitor *systemd.Logind   // nil: the machine's shutdown is not waited for
+	reboots   *fleetlock.Server // nil: no listener
+	inhibitor *systemd.Logind   // nil: shutdowns are not delayed
 	shutdown  shutdown.Reaction
-	trigger   *autoreboot.Trigger // nil: nothing is asked for automatically
+	trigger   *autoreboot.Trigger // nil: nothing is requested automatically
 }
 
 func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *slog.Logger) (edges, error) {
@@ -93,7 +93,7 @@ func triggerSettings(m config.Maintenance) (s autoreboot.Settings, err error) {
 	return s, nil
 }
 
-// metrics gives what is counted here.
+// metrics returns the metrics of the edges.
 func (e edges) metrics() []prometheus.Collector {
 	if e.reboots == nil {
 		return nil
@@ -114,7 +114,7 @@ func (e edges) run(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// close gives back what run has not, because it was not reached.
+// close closes what run has not, if run was never called.
 func (e edges) close() {
 	if e.reboots != nil {
 		e.reboots.Close()

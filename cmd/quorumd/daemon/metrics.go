@@ -21,8 +21,8 @@ import (
 	"github.com/quorumd/quorumd/agent/connlimit"
 )
 
-// endpoint is a listener that serves HTTP. exporter-toolkit gives it TLS and authentication from
-// the web configuration file that operators have for their other exporters.
+// endpoint is an HTTP listener. exporter-toolkit adds TLS and authentication from the web configuration file, the same
+// as for other exporters.
 type endpoint struct {
 	listener net.Listener
 	server   *http.Server
@@ -30,8 +30,8 @@ type endpoint struct {
 }
 
 const (
-	// scrapesInAll and scrapesPerAddress bound the connections, and each network of metrics.allow has
-	// scrapesPerNetwork of them reserved; a Prometheus has one.
+	// scrapesInAll and scrapesPerAddress bound the connections. Each network of metrics.allow has scrapesPerNetwork of
+	// them reserved; a Prometheus needs one.
 	scrapesInAll      = 128
 	scrapesPerAddress = 16
 	scrapesPerNetwork = 4
@@ -65,7 +65,7 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 	mux := http.NewServeMux()
 	mux.Handle("/", shown)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { // else it were one more unknown path
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { // otherwise an unknown path
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
 	})

@@ -76,7 +76,7 @@ func TestAScrapeIsAnsweredWhileManyIdleConnectionsAreOpen(t *testing.T) {
 	}
 }
 
-func TestOtherHostsReadNothingUnlessTheirNetworkIsNamed(t *testing.T) {
+func TestOtherHostsReadNothingUnlessTheirNetworkIsAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		allow        []string
@@ -98,13 +98,13 @@ func TestOtherHostsReadNothingUnlessTheirNetworkIsNamed(t *testing.T) {
 				t.Fatalf("the listener is a %T", e.listener)
 			}
 			if got := gated.Allows(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from))); got != want {
-				t.Errorf("metrics.allow %v: a connection from %s is taken: %t", c.allow, from, got)
+				t.Errorf("metrics.allow %v: a connection from %s is accepted: %t", c.allow, from, got)
 			}
 		}
 	}
 }
 
-func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testing.T) {
+func TestListedHostsUseAListenerSeparateFromTheMetrics(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	conf := config.Config{
@@ -112,8 +112,8 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 		Bootstrap: config.Bootstrap{Expect: 3, Hosts: []string{"n1=http://192.0.2.1:9381"}, Listen: "127.0.0.1:0"},
 		Timing:    config.Timing{Interval: time.Second, CallTimeout: 10 * time.Second},
 	}
-	post := openFounding(conf, nil)
-	e, err := listenFounding(conf, post, log)
+	post := openBootstrap(conf, nil)
+	e, err := listenBootstrap(conf, post, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,16 +142,16 @@ func TestTheListedHostsAskEachOtherOnAListenerThatIsNotThatOfTheMetrics(t *testi
 	}
 }
 
-// nobody has nothing to show.
-type nobody struct{}
+// empty is a page without content.
+type empty struct{}
 
-func (nobody) ClusterState() control.Status  { return control.Status{} }
-func (nobody) Fsyncs() []control.FsyncMinute { return nil }
+func (empty) ClusterState() control.Status  { return control.Status{} }
+func (empty) Fsyncs() []control.FsyncMinute { return nil }
 
-func TestWhatIsNoScrapeAndNoPageIsRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
+func TestOtherRequestsAreRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
-	shown, err := page.New(nobody{}, page.About{Runbooks: "# Runbooks"})
+	shown, err := page.New(empty{}, page.About{Runbooks: "# Runbooks"})
 	if err != nil {
 		t.Fatal(err)
 	}

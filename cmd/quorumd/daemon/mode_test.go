@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/systemd/runas"
 )
 
-// orders returns every order that changes something, as an agent sends it that was taken over.
+// orders returns every order that changes something, as a compromised agent would send it.
 func (d *desk) orders() map[string]func(roothelper.Client) error {
 	d.t.Helper()
 	vars := d.config().Environment(d.config().Alone(), token)
@@ -35,7 +35,7 @@ func (d *desk) orders() map[string]func(roothelper.Client) error {
 	return orders
 }
 
-func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testing.T) {
+func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	c := roothelper.Client{Socket: testbed.AcceptYes(t, helperIn, d.dir), Agent: mainAgent}
@@ -58,10 +58,10 @@ func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testin
 		t.Errorf("the agent cannot recognise the refusal: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(d.dir, "lib")); err != nil || len(left) != 0 || d.jobs() != "" {
-		t.Errorf("changed all the same: %v, %v, jobs %q", left, err, d.jobs())
+		t.Errorf("changed anyway: %v, %v, jobs %q", left, err, d.jobs())
 	}
 	if _, err := os.Stat(filepath.Join(d.dir, "outcomes")); err == nil {
-		t.Error("hooks were noted all the same")
+		t.Error("hooks were recorded anyway")
 	}
 
 	d.write(d.hold, hoststate.HoldText)
@@ -80,7 +80,7 @@ func TestTheRootHelperChangesNothingUnlessRootsConfigurationSaysManage(t *testin
 	}
 }
 
-func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
+func TestAnErrandOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	socket := testbed.AcceptYes(t, errandIn, d.dir)
@@ -116,11 +116,11 @@ func TestAnErrandOnlyLooksUnlessRootsConfigurationSaysManage(t *testing.T) {
 	d.configure("observe", "etcd@x.service")
 	for _, args := range changes {
 		if code, says := send(args...); code != 1 || !strings.Contains(says, "mode is observe") {
-			t.Errorf("%s ends with %d and says %s", args[0], code, says)
+			t.Errorf("%s ends with %d and prints %s", args[0], code, says)
 		}
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("the data was moved all the same: %v", err)
+		t.Errorf("the data was moved anyway: %v", err)
 	}
 	if code, says := send(datadir.InspectCommand, etcd.DataDir, ""); code != 0 {
 		t.Errorf("the data cannot be looked at in mode observe: %s", says)

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched has a whole snapshot whose manifest is not the one that
-// this host remembers.
-func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
+// TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched has an intact snapshot whose manifest differs from the
+// one that this host has recorded.
+func TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	t.Parallel()
 	noError := func(err error) {
 		t.Helper()
@@ -60,16 +60,16 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorProvenNorFetched(t *testing.T) {
 	j.evidence = backup.Evidence{record.Manifest{Name: m.Name, SHA256: m.SHA256, Saved: o.Now, Host: "n1"}}
 	out, err = j.do(t.Context(), "verify", nil)
 	if err != nil || out.Snapshots[0].Origin != backup.OriginRecorded || out.Snapshots[0].RecordedBy != "n1" {
-		t.Errorf("the one that was saved: %+v, %v", out.Snapshots, err)
+		t.Errorf("the saved one: %+v, %v", out.Snapshots, err)
 	}
 	j.evidence = nil
 	out, err = j.do(t.Context(), "verify", nil)
 	if err != nil || out.Snapshots[0].Origin != backup.OriginUnproven {
-		t.Errorf("one that nothing is known of: %+v, %v", out.Snapshots, err)
+		t.Errorf("an unknown one: %+v, %v", out.Snapshots, err)
 	}
 }
 
-func TestADamagedFileOfHashesKeepsNoSnapshotFromBeingSaved(t *testing.T) {
+func TestADamagedHashFileDoesNotPreventSnapshots(t *testing.T) {
 	t.Parallel()
 	var conf config.Config
 	conf.Cluster.Name, conf.Paths.State, conf.Backup.Store.Directory = "prod", t.TempDir(), t.TempDir()
@@ -86,7 +86,7 @@ func TestADamagedFileOfHashesKeepsNoSnapshotFromBeingSaved(t *testing.T) {
 	}
 	for _, kind := range []string{"list", "verify", "drill"} {
 		if _, err := j.do(t.Context(), kind, nil); err == nil || !strings.Contains(err.Error(), "manifests.json") {
-			t.Errorf("%s compares with nothing: %v", kind, err)
+			t.Errorf("%s has nothing to compare with: %v", kind, err)
 		}
 	}
 }

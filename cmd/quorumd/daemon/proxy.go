@@ -32,20 +32,20 @@ import (
 )
 
 const (
-	// proxySpread is the time over which connections to a voter that is not to be used any more are closed.
+	// proxySpread is the time over which connections are closed to a voter that must no longer be used.
 	proxySpread = 10 * time.Second
-	// spareFiles are those that a forwarder needs beside two for each connection.
+	// spareFiles is how many files the proxy needs in addition to two for each connection.
 	spareFiles = 96
-	// listEvery is how often the agent writes the list of voters though nothing has changed: who reads it takes a list
-	// that is not written for old.
+	// listEvery is how often the agent writes an unchanged list of voters: its reader treats a list that is not
+	// rewritten as outdated.
 	listEvery = 30 * time.Second
-	// The forwarder's own files, in the directories that systemd names.
+	// The proxy's own files, in the directories that systemd names.
 	keptList      = "voters.json"
 	metricsSocket = "metrics.sock"
 )
 
-// Proxy forwards the connections of this host's etcd clients until the context ends. It needs no agent, and none of
-// its rights: the configuration, and the directories of its own unit.
+// Proxy forwards the connections of this host's etcd clients until the context ends. It needs no agent, and none of its
+// rights: only the configuration, and the directories of its own unit.
 func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	conf, err := config.Load(path)
 	if err != nil {
@@ -63,8 +63,8 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	options := proxy.Options{
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
 		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), Most: most, Spread: proxySpread,
-		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for all else
-		Elapsed: sinceBoot, Logger: log, Changed: tellStatus(notifier, log),
+		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for everything else
+		Elapsed: sinceBoot, Logger: log, Changed: statusSetter(notifier, log),
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
 		options.Kept = filepath.Join(dir, keptList)
@@ -89,7 +89,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	return err
 }
 
-// connections gives how many connections may stand with the files that this process may have.
+// connections returns how many connections this process may have with its limit of open files.
 func connections() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -103,7 +103,7 @@ func connections() (int, error) {
 	return most, nil
 }
 
-// addresses gives the hosts and ports of the endpoints, which were checked with the configuration.
+// addresses returns the hosts and ports of the endpoints, which were checked with the configuration.
 func addresses(endpoints []string) []string {
 	var all []string
 	for _, e := range endpoints {
@@ -114,8 +114,8 @@ func addresses(endpoints []string) []string {
 	return all
 }
 
-// tellStatus has systemd show the line, when it is another than before.
-func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
+// statusSetter sets the status line in systemd whenever it changes.
+func statusSetter(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 	var last string
 	return func(text string) {
 		if text == last {
@@ -128,8 +128,8 @@ func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 	}
 }
 
-// serveProxyMetrics serves them on a socket that everybody on this host may read from. More connections than there may
-// be wait until another ends: nobody takes files from the clients' connections.
+// serveProxyMetrics serves the proxy's metrics on a socket that every user of this host may read from. Surplus
+// connections wait until another one ends, so that they take no files from the clients' connections.
 func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *proxy.Proxy,
 	log *slog.Logger,
 ) error {
@@ -138,7 +138,7 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))); err != nil {
 		return fmt.Errorf("cannot register metrics: %w", err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // from a killed process
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
 	var config net.ListenConfig
@@ -165,13 +165,13 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 	return nil
 }
 
-// voters tells who serves clients.
+// voters lists the voters that serve clients.
 type voters interface {
 	Voters() (proxy.List, bool)
 }
 
-// writeVoters writes the list of voters for the forwarder, whenever it is another and twice a minute, beside the loop.
-// While nothing is known of the cluster nothing is written: the last list stays, and ages.
+// writeVoters writes the list of voters for the proxy, whenever it changes and twice a minute, in parallel to the loop.
+// While the cluster state is unknown it writes nothing: the last list stays, and ages.
 func writeVoters(ctx context.Context, from voters, path string, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -23,8 +23,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// TestAForwarderThatCannotStartSaysWhyAndWhetherToTryAgain: systemd tries again but for what a person must mend.
-func TestAForwarderThatCannotStartSaysWhyAndWhetherToTryAgain(t *testing.T) {
+// TestAProxyThatCannotStartReportsWhyAndWhetherToRetry checks the exit codes: systemd retries unless an operator must
+// fix the cause.
+func TestAProxyThatCannotStartReportsWhyAndWhetherToRetry(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
 	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -53,8 +54,8 @@ func TestAForwarderThatCannotStartSaysWhyAndWhetherToTryAgain(t *testing.T) {
 	}
 }
 
-// TestAScrapeOfTheForwarderMoreThanThereMayBeWaits: it takes no file from the connections of clients.
-func TestAScrapeOfTheForwarderMoreThanThereMayBeWaits(t *testing.T) {
+// TestSurplusScrapesOfTheProxyWait checks that a scrape takes no file from the connections of clients.
+func TestSurplusScrapesOfTheProxyWait(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(tempdir.New(t), metricsSocket)
 	log := slog.New(slog.DiscardHandler)

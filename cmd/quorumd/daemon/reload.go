@@ -13,15 +13,15 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// errReload is why an agent ends that starts anew with another configuration.
+// errReload is why an agent ends that restarts with another configuration.
 var errReload = errors.New("the configuration has changed")
 
-// Serve is Run for a program that can start itself anew: it does so when again is true. At every signal the
-// configuration is read and checked. One that is wrong is refused, and the agent goes on with the one that it has; one
-// that differs ends the agent in order.
+// Serve is Run for a program that can restart itself: it does so if again is true. At every signal it reads and checks
+// the configuration. A wrong one is rejected, and the agent continues with its own; a changed one ends the agent
+// cleanly.
 //
-// All keys take effect in that way, and what hangs in the old process ends with it: the same as after a restart, whose
-// rules are well tried, but for the look at the file before.
+// All keys take effect in this way, and all state of the old process ends with it. It is the same as a restart, except
+// that the file is checked first.
 func Serve(ctx context.Context, opt Options, signals <-chan os.Signal) (again bool, err error) {
 	before, err := loadConfig(opt.Config, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -45,7 +45,7 @@ func Serve(ctx context.Context, opt Options, signals <-chan os.Signal) (again bo
 	return err == nil && errors.Is(context.Cause(ctx), errReload), err
 }
 
-// differs tells whether there is a configuration that is right and another than before.
+// differs reports whether there is a valid configuration that differs from the current one.
 func differs(before config.Config, opt Options) bool {
 	next, err := loadConfig(opt.Config, opt.Logger)
 	if wrong, is := errors.AsType[config.Errors](err); is {

@@ -19,11 +19,11 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// spoolOf is where snapshots lie on this host while something is done with them.
+// spoolOf is the directory for snapshots that are being processed on this host.
 func spoolOf(conf config.Config) string { return filepath.Join(conf.Paths.State, "snapshots") }
 
-// lookAtSpool returns the look at where a restore is tested on this host.
-func lookAtSpool(conf config.Config) func() (policy.Spool, error) {
+// spoolReader returns a function that reads the state of that directory for restore tests.
+func spoolReader(conf config.Config) func() (policy.Spool, error) {
 	return func() (policy.Spool, error) {
 		space, err := backup.SpaceOf(conf.Paths.State)
 		if err != nil {
@@ -33,8 +33,7 @@ func lookAtSpool(conf config.Config) func() (policy.Spool, error) {
 	}
 }
 
-// sharesDisk reports whether what a restore test writes lies on a file system of etcd's data or log. What cannot be
-// told counts as shared.
+// sharesDisk reports whether a restore test writes to a file system of etcd's data or log. Unknown counts as shared.
 func sharesDisk(conf config.Config) bool {
 	own, ok := deviceOf(conf.Paths.State)
 	for _, dir := range []string{conf.Etcd.DataDir, conf.Etcd.WALDir} {
@@ -59,14 +58,14 @@ func deviceOf(dir string) (device uint64, ok bool) {
 	return s.Dev, err == nil
 }
 
-// slowsEtcd reports whether a restore test writes beside the data of a member, so that it is held to backup.rate.
+// slowsEtcd reports whether a restore test writes to the disk of a running member, so that backup.rate limits it.
 func slowsEtcd(conf config.Config) bool {
 	_, err := os.Lstat(filepath.Join(conf.Etcd.DataDir, "member"))
 	return !errors.Is(err, os.ErrNotExist) && sharesDisk(conf)
 }
 
-// drill proves the snapshot of that name, or the newest, and notes it in the store.
-func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
+// testRestore runs a restore test of the named snapshot, or of the newest, and records the result in the store.
+func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, error) {
 	m, err := j.manifest(ctx, name)
 	if err != nil {
 		return backup.Outcome{}, err
@@ -83,7 +82,7 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 	return backup.Outcome{Snapshots: []backup.Snapshot{proven}, Served: served}, nil
 }
 
-// unproven tells what keeps this host from proving anything from what speaks against a snapshot.
+// unproven separates what keeps this host from testing anything from what is wrong with a snapshot.
 func unproven(err error) (backup.Outcome, error) {
 	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) ||
 		errors.Is(err, restoretest.ErrNoMemory) {
@@ -92,8 +91,8 @@ func unproven(err error) (backup.Outcome, error) {
 	return backup.Outcome{}, err
 }
 
-// sweepDrill takes away what a drill has left that was killed with this host's agent.
-func sweepDrill(conf config.Config, log *slog.Logger) {
+// sweepRestoreTest removes what a restore test has left that was killed with this host's agent.
+func sweepRestoreTest(conf config.Config, log *slog.Logger) {
 	if err := restoretest.Sweep(spoolOf(conf)); err != nil {
 		log.Warn("cannot remove the remains of a restore test", "error", err, "remedy",
 			"rm -r "+filepath.Join(spoolOf(conf), "drill"))
@@ -102,25 +101,26 @@ func sweepDrill(conf config.Config, log *slog.Logger) {
 
 const (
 	tidyEvery = 100 * time.Millisecond
-	// tidyFor is how long the etcd of a drill may take to end that was killed.
+	// tidyFor is how long the etcd of a killed restore test may take to end.
 	tidyFor = 10 * time.Second
 )
 
-// tidyDrill takes away what a drill has left that has just ended. Its etcd may take a moment longer than its child.
-func tidyDrill(conf config.Config, log *slog.Logger) {
+// tidyRestoreTest removes what a restore test has left that has just ended. Its etcd may end a moment later than its
+// child.
+func tidyRestoreTest(conf config.Config, log *slog.Logger) {
 	limit := time.NewTimer(tidyFor)
 	defer limit.Stop()
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	for {
-		sweepDrill(conf, log)
+		sweepRestoreTest(conf, log)
 		if _, err := os.Lstat(filepath.Join(spoolOf(conf), "drill")); err != nil {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			return // the next drill takes it away
+			return // the next restore test removes it
 		}
 	}
 }

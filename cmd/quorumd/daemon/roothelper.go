@@ -23,7 +23,7 @@ import (
 // helperCommand carries out one order as root; quorumd-helper@.service starts it.
 const helperCommand = "serve-helper"
 
-// ordersTo gives the way to that service; nil when there is none.
+// ordersTo returns the client of that service; nil if there is none.
 func ordersTo(opt Options) *roothelper.Client {
 	if opt.Helper == "" {
 		return nil
@@ -31,8 +31,8 @@ func ordersTo(opt Options) *roothelper.Client {
 	return &roothelper.Client{Socket: opt.Helper, Agent: agentOf(opt.Config)}
 }
 
-// holdOf gives what keeps etcd's unit from starting; nil where the agent's own child runs etcd.
-func holdOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard {
+// startGuardOf returns the start guard of etcd's unit; nil if the agent's own child runs etcd.
+func startGuardOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard {
 	if conf.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
@@ -40,18 +40,18 @@ func holdOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard 
 	if orders == nil {
 		return own
 	}
-	return orderedHold{own, orders}
+	return orderedStartGuard{own, orders}
 }
 
-// orderedHold is a file that anybody may see and only root makes.
-type orderedHold struct {
+// orderedStartGuard is a file that every user may see and only root makes.
+type orderedStartGuard struct {
 	hoststate.StartGuardFile
 	orders *roothelper.Client
 }
 
-// SetStartGuard has root make the file, or remove it, unless that is so: an order takes its time, and a step has
-// little.
-func (h orderedHold) SetStartGuard(ctx context.Context, held bool) error {
+// SetStartGuard orders root to make the file, or to remove it, unless it is already so: an order takes time, and a step
+// has little.
+func (h orderedStartGuard) SetStartGuard(ctx context.Context, held bool) error {
 	if is, known := h.StartGuarded(); known && is == held {
 		return nil
 	}
@@ -61,9 +61,9 @@ func (h orderedHold) SetStartGuard(ctx context.Context, held bool) error {
 // steering carries out orders, as root.
 type steering struct {
 	files    rootfile.Tree
-	configs  string // where the configurations lie
+	configs  string // the directory of the configurations
 	outcomes func(agent string) string
-	// drive has a job queued for the unit that root names.
+	// drive queues a job for the unit that root names.
 	drive func(ctx context.Context, unit, verb string) error
 }
 
@@ -80,7 +80,7 @@ func serveOrders() error {
 	return roothelper.Serve(ctx, s.do)
 }
 
-// do carries out an order that was checked. What it acts on stands in root's configuration.
+// do carries out a checked order. The configuration of root names what it acts on.
 func (s steering) do(ctx context.Context, o roothelper.Request) error {
 	conf, err := trustedConfig(s.files, s.configs, o.Agent)
 	if err != nil {
@@ -111,8 +111,8 @@ func (s steering) do(ctx context.Context, o roothelper.Request) error {
 	return fmt.Errorf("cannot carry out %q: it is no order", o.Word)
 }
 
-// checkManages returns an error unless root's configuration lets quorumd change this host. What the agent believes its
-// mode to be does not count: an agent that was taken over believes anything.
+// checkManages returns an error unless root's configuration lets quorumd change this host. The agent's own idea of its
+// mode does not count: a compromised agent may claim anything.
 func checkManages(conf config.Config, agent string) error {
 	if conf.Mode == config.ModeManage {
 		return nil
@@ -121,7 +121,7 @@ func checkManages(conf config.Config, agent string) error {
 		"manage there, then restart quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
 }
 
-// setEnvironment writes what the configuration says, and of the agent's words only those on the initial cluster.
+// setEnvironment writes what the configuration says; from the agent it takes only the initial cluster.
 func (s steering) setEnvironment(conf config.Config, i roothelper.Initial) error {
 	vars := conf.Environment(i.Cluster, i.Token)
 	switch {
@@ -151,7 +151,7 @@ func (s steering) writeEnvironment(conf config.Config, vars map[string]string) e
 	return nil
 }
 
-// runHooks notes what is to be run where only root writes, and starts the unit that runs it.
+// runHooks records what to run where only root writes, and starts the unit that runs it.
 func (s steering) runHooks(ctx context.Context, name string, h roothelper.Hooks) error {
 	dir := s.outcomes(name)
 	if err := makeOutcomes(dir); err != nil {
@@ -167,15 +167,15 @@ func (s steering) runHooks(ctx context.Context, name string, h roothelper.Hooks)
 	return s.drive(ctx, hooksUnit(name, h.When), roothelper.Start)
 }
 
-// driveUnit has systemd take a job that any other may take the place of, a shutdown's above all, for a unit that was
-// loaded from a file of root's.
+// driveUnit has systemd queue a job that any other job may replace, above all a shutdown's, for a unit that was loaded
+// from a file of root's.
 func driveUnit(ctx context.Context, files rootfile.Tree, name, verb string) error {
 	unit, err := systemd.NewService(systemd.Options{Unit: name})
 	if err != nil {
 		return err
 	}
 	defer unit.Close()           //nolint:errcheck // the job runs on
-	if verb == roothelper.Stop { // also of one whose file is gone
+	if verb == roothelper.Stop { // also for a unit whose file is gone
 		return unit.Stop(ctx)
 	}
 	path, err := unit.File(ctx)

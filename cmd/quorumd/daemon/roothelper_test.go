@@ -111,7 +111,7 @@ func (d *desk) environment() map[string]string {
 	return vars
 }
 
-// order has these variables written, as the agent would.
+// order sends an order to write these variables, as the agent would.
 func (d *desk) order(vars map[string]string) error {
 	i := roothelper.InitialOf(vars)
 	o := roothelper.Request{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i}
@@ -121,7 +121,7 @@ func (d *desk) order(vars map[string]string) error {
 	return d.do(d.t.Context(), o)
 }
 
-func TestTheEnvironmentIsMadeFromRootsConfigurationAndTheAgentsInitialCluster(t *testing.T) {
+func TestTheEnvironmentComesFromRootsConfigurationAndTheAgentsInitialCluster(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	joins := d.config().Environment("8e9e05c52164694d=http://n2:2380,n1=http://n1:2380", "")
@@ -153,7 +153,7 @@ func TestTheEnvironmentIsMadeFromRootsConfigurationAndTheAgentsInitialCluster(t 
 	}
 }
 
-func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
+func TestStartGuardAndJobsAreForTheUnitThatRootNames(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, word := range []string{
@@ -184,7 +184,7 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
+func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	for what, spoil := range map[string]func(d *desk, path string) error{
 		"chmod go-w": func(_ *desk, path string) error { return os.Chmod(path, 0o664) },
@@ -214,7 +214,7 @@ func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
 	}
 }
 
-func TestAnErrandNamesAConfigurationOfRootsAndItsDirectoriesOnly(t *testing.T) {
+func TestAnErrandUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	allowed := func(agent string, args ...string) error {
@@ -249,11 +249,11 @@ func TestAnErrandNamesAConfigurationOfRootsAndItsDirectoriesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := allowed("quorumd", good...); err == nil {
-		t.Error("a configuration is taken that anybody can exchange")
+		t.Error("a configuration is accepted that any user can exchange")
 	}
 }
 
-func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
+func TestAProgramRunsAsRootOnlyIfNoOtherUserCanWriteIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	lib, etc := filepath.Join(d.dir, "lib"), filepath.Join(d.dir, "etc")
@@ -284,11 +284,11 @@ func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
 	}
 }
 
-func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
+func TestAStartGuardThatIsAlreadySetNeedsNoOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := hoststate.StartGuardFile{Files: hoststate.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
-	hold := orderedHold{file, &roothelper.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
+	hold := orderedStartGuard{file, &roothelper.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
 	for _, held := range []bool{false, true} {
 		if err := file.SetStartGuard(t.Context(), held); err != nil {
 			t.Fatal(err)
@@ -297,15 +297,15 @@ func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
 			t.Errorf("held %t already: %v", held, err)
 		}
 		if err := hold.SetStartGuard(t.Context(), !held); err == nil {
-			t.Errorf("held %t: nobody was asked to change it", held)
+			t.Errorf("held %t: no order was sent to change it", held)
 		}
 	}
-	if err := errors.Join(os.Remove(file.Path), os.Symlink(file.Path, file.Path)); err != nil { // it has no end
+	if err := errors.Join(os.Remove(file.Path), os.Symlink(file.Path, file.Path)); err != nil { // the link is a loop
 		t.Fatal(err)
 	}
 	for _, held := range []bool{false, true} {
 		if err := hold.SetStartGuard(t.Context(), held); err == nil {
-			t.Errorf("held %t: nobody was asked to see to it, though it cannot be told how it is", held)
+			t.Errorf("held %t: no order was sent, although the state is unknown", held)
 		}
 	}
 }

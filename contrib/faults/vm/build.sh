@@ -2,8 +2,8 @@
 # Copyright The quorumd Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# build.sh DIR: makes DIR/vmlinuz and DIR/initrd, the virtual machine in which faults are provoked that need a kernel of
-# their own: Debian with the tools to do harm, and nothing of quorumd. Nothing is installed on this machine.
+# build.sh DIR: makes DIR/vmlinuz and DIR/initrd, the virtual machine for faults that need a kernel of their own: Debian with
+# the tools that cause them, and nothing of quorumd. Nothing is installed on this machine.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -18,7 +18,7 @@ dpkg -x "$kernel"_*.deb kernel
 version=${kernel#linux-image-}
 cp "kernel/boot/vmlinuz-$version" vmlinuz
 
-# Of the modules those that are asked for, and what they need.
+# Keep only the listed modules and their dependencies.
 mkdir -p root/lib/modules
 cp -a "kernel/lib/modules/$version" root/lib/modules/
 chroot root depmod "$version"

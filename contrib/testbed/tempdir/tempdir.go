@@ -5,7 +5,7 @@
 // that start a program as another user. Every user can enter them, whatever the umask. t.TempDir serves neither: make
 // test puts it below the checkout, whose path may be long and whose parents may be closed to other users.
 //
-// They hold little: /tmp may be memory.
+// They have little space: /tmp may be memory.
 package tempdir
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command small is etcd with segments of its write-ahead log of 4 MiB. etcd sets two segments of 64 MB aside for every
-// member; tests run two dozen members at once, and are to pass in a gigabyte.
+// Command small is etcd with segments of its write-ahead log of 4 MiB. etcd allocates two segments of 64 MB for every
+// member; tests run two dozen members at once, and have to fit into a gigabyte.
 package main
 
 import (

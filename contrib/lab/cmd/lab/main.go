@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lab keeps a lab for a person: hosts with quorumd installed and running, to look at and to do harm to.
+// Command lab keeps a lab for manual use: hosts with quorumd installed and running, to inspect and to break.
 //
 //	lab up              boot the hosts, install quorumd, and return
 //	lab shell HOST      a shell on a host, or: lab shell HOST COMMAND…
-//	lab do WHAT HOST…   harm and help, see "lab do"
+//	lab do WHAT HOST…   break and repair, see "lab do"
 //	lab down            end it all and leave nothing
 package main
 
@@ -32,7 +32,7 @@ import (
 const bound = 2 * time.Minute
 
 const (
-	socketName = "control" // in the lab's directory: it is one that this command keeps
+	socketName = "control" // in the lab's directory: it marks a lab of this command
 	logName    = "lab.log"
 	serve      = "serve" // what up starts in the background
 )
@@ -57,7 +57,7 @@ func main() {
 		err = s.run(flag.Args())
 	}
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		os.Exit(exit.ExitCode()) // of the command on the host, which has said why
+		os.Exit(exit.ExitCode()) // of the command on the host, which has printed the error
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
@@ -130,7 +130,7 @@ func (s settings) up(ctx context.Context) error {
 				return nil
 			}
 		case err := <-ended:
-			text, _ := os.ReadFile(log.Name()) // said with the error
+			text, _ := os.ReadFile(log.Name()) // it is part of the error
 			return fmt.Errorf("cannot start a lab: %w: %s", err, text)
 		case <-deadline:
 			return fmt.Errorf("cannot wait longer for the lab; see %s: %w", log.Name(), cmd.Process.Kill())
@@ -184,7 +184,7 @@ func (s settings) do(words []string) error {
 	return err
 }
 
-// ask sends one line to the lab and gives its reply.
+// ask sends one line to the lab and returns its reply.
 func ask(run, line string) (string, error) {
 	var conn net.Conn
 	err := socketpath.With(filepath.Join(run, socketName), func(address string) (err error) {
@@ -212,7 +212,7 @@ func ask(run, line string) (string, error) {
 	return reply, nil
 }
 
-// down ends the lab, and waits until its directory is gone, the last thing to go.
+// down ends the lab, and waits until its directory is gone, which is removed last.
 func (s settings) down(ctx context.Context) error {
 	run, err := s.find()
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// failure begins the reply to what could not be done.
+// failure begins the reply to a command that failed.
 const failure = "cannot "
 
-// serve runs inside of the lab's namespaces: it boots the hosts, and does what it is asked until it is ended.
+// serve runs inside the lab's namespaces: it boots the hosts, and carries out commands until it is ended.
 func (s settings) serve(run string) int {
 	err := s.hostsAndCommands(context.Background(), run)
 	fmt.Fprintf(os.Stderr, "lab: %v\n", err)
@@ -66,7 +66,7 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 		if err != nil {
 			return err
 		}
-		line, _ := bufio.NewReader(conn).ReadString('\n') // an empty one is not understood
+		line, _ := bufio.NewReader(conn).ReadString('\n') // an empty line is an unknown command
 		reply, err := answer(ctx, l, strings.Fields(line))
 		if err != nil {
 			reply = failure + "do it: " + err.Error()
@@ -76,7 +76,7 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 	}
 }
 
-// command is one of the things that can be asked for.
+// command is one of the commands.
 type command struct {
 	name, args, meaning string
 	do                  func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, rest []string) (string, error)
@@ -108,26 +108,26 @@ func commands() []command {
 		{"on", "HOST", "start it again", host(func(ctx context.Context, h *lab.Host) error {
 			return errors.Join(h.PowerOn(ctx), h.Booted(ctx))
 		})},
-		{"reboot", "HOST", "reboot it in order", host(func(ctx context.Context, h *lab.Host) error {
+		{"reboot", "HOST", "reboot it cleanly", host(func(ctx context.Context, h *lab.Host) error {
 			return h.Reboot(ctx)
 		})},
 		{
-			"cut", "HOST HOST", "the second no longer hears the first",
+			"cut", "HOST HOST", "drop packets from the first to the second",
 			func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
 				return "", l.Cut(ctx, hosts[0], hosts[1])
 			},
 		},
 		{"isolate", "HOST", "cut it off from all others", part((*lab.Lab).Isolate)},
-		{"mute", "HOST", "it receives everything, but its packets are lost", part((*lab.Lab).Mute)},
-		{"deafen", "HOST", "its packets arrive, but it receives nothing", part((*lab.Lab).Deafen)},
+		{"mute", "HOST", "drop all packets that it sends", part((*lab.Lab).Mute)},
+		{"deafen", "HOST", "drop all packets to it", part((*lab.Lab).Deafen)},
 		{"heal", "", "end all cuts", func(ctx context.Context, l *lab.Lab, _ []*lab.Host, _ []string) (string, error) {
 			return "", l.Heal(ctx)
 		}},
 		{"fill", "HOST", "fill etcd's disk", disk((*lab.Disk).Fill)},
-		{"empty", "HOST", "make it free again", disk((*lab.Disk).Empty)},
-		{"hang", "HOST", "let every flush of etcd's disk hang", disk((*lab.Disk).Hang)},
+		{"empty", "HOST", "free the space again", disk((*lab.Disk).Empty)},
+		{"hang", "HOST", "make every flush of etcd's disk hang", disk((*lab.Disk).Hang)},
 		{
-			"slow", "HOST TIME", "let every flush take that much longer, such as 50ms",
+			"slow", "HOST TIME", "delay every flush, such as by 50ms",
 			func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, rest []string) (string, error) {
 				by, err := time.ParseDuration(rest[0])
 				if err != nil {
@@ -136,8 +136,8 @@ func commands() []command {
 				return "", hosts[0].Disk.Slow(by)
 			},
 		},
-		{"mend", "HOST", "end hang and slow", disk((*lab.Disk).Mend)},
-		{"break", "HOST", "let etcd's disk fail, until off and on", disk((*lab.Disk).Break)},
+		{"repair", "HOST", "end hang and slow", disk((*lab.Disk).Repair)},
+		{"break", "HOST", "make etcd's disk fail, until off and on", disk((*lab.Disk).Break)},
 		{
 			"pid", "HOST", "its first process, as the lab sees it",
 			func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
@@ -148,7 +148,7 @@ func commands() []command {
 	}
 }
 
-// answer does what a line asks for.
+// answer carries out a line.
 func answer(ctx context.Context, l *lab.Lab, words []string) (string, error) {
 	all := commands()
 	i := slices.IndexFunc(all, func(c command) bool { return len(words) > 0 && c.name == words[0] })

@@ -19,15 +19,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// documented gives the commands that a page of contrib/docs has somebody type, by the prompt before them, with the
-// addresses of the lab. What follows "Day-2 tasks" is for a running cluster.
+// documented returns the commands that a page of contrib/docs shows after this prompt, with the addresses of the lab.
+// Commands after "Day-2 tasks" are for a running cluster and left out.
 func documented(t *testing.T, page, prompt string) []string {
 	t.Helper()
 	first, _, _ := strings.Cut(pageOf(t, page), "\n## Day-2 tasks\n")
 	return typed(first, prompt)
 }
 
-// documentedUnder returns those under one heading.
+// documentedUnder returns the commands under one heading.
 func documentedUnder(t *testing.T, page, heading, prompt string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(pageOf(t, page), "\n"+heading+"\n")
@@ -64,9 +64,9 @@ func typed(text, prompt string) (commands []string) {
 	return commands
 }
 
-// TestANewcomerMakesAClusterWithTLSOfThreeBareHosts types what contrib/docs/first-cluster.md says, and nothing else but
-// that the disk of the lab, which all hosts share, is judged loosely and the waits are short.
-func TestANewcomerMakesAClusterWithTLSOfThreeBareHosts(t *testing.T) {
+// TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts types what contrib/docs/first-cluster.md says. The only differences are
+// short waits and loose limits for the disk of the lab, which all hosts share.
+func TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts(t *testing.T) {
 	f := bare(t, 3)
 	f.makesCluster()
 	t.Logf("quorumctl status on n1:\n%s", f.shell(f.Hosts[0], "quorumctl status"))
@@ -76,29 +76,29 @@ func TestANewcomerMakesAClusterWithTLSOfThreeBareHosts(t *testing.T) {
 // ofOtherReleases are the tests with hosts of another release than all others.
 func ofOtherReleases() map[lab.Release]string {
 	return map[lab.Release]string{
-		lab.Debian13: "TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates",
-		lab.Debian11: "TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword",
+		lab.Debian13: "TestDebian13AuthenticatesUsersByCertificate",
+		lab.Debian11: "TestDebian11AuthenticatesQuorumdByPassword",
 	}
 }
 
-func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T) {
+func TestDebian13AuthenticatesUsersByCertificate(t *testing.T) {
 	f := bareOf(t, lab.Debian13, 3)
-	f.once = documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#")
+	f.once = documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#")
 	f.makesCluster()
 	f.isAuthenticated()
 	f.losesAllPower()
 	f.isAuthenticated()
 }
 
-// TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword: polkit there is too old for the package's rules, and nothing of
-// this needs them. The certificates of quorumd are named as no user of etcd is, so that it is the password which
-// counts, and that is seen at the end. It also tells how long all takes a newcomer, with the times as shipped.
-func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
+// TestDebian11AuthenticatesQuorumdByPassword: polkit there is too old for the package's rules, and nothing
+// here needs them. quorumd's certificates name no user of etcd, so that only the password counts, which is checked at
+// the end. The test also measures how long a new user needs, with the times as shipped.
+func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 	const heading = "### Password authentication"
 	f := bareOf(t, lab.Debian11, 3)
 	f.shipped = true
 	f.named = func(h *lab.Host) error { return f.issues(h, h.Name+".agents.example") }
-	own := documentedUnder(t, newcomersPage, heading, "you$")
+	own := documentedUnder(t, firstClusterPage, heading, "you$")
 	passwords := func() {
 		for _, command := range own {
 			f.types(command)
@@ -106,13 +106,13 @@ func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 		f.check(f.Each(func(h *lab.Host) error { return f.carry(h, "etcd.password") }))
 	}
 	passwords()
-	all := documentedUnder(t, newcomersPage, heading, "n1#")
+	all := documentedUnder(t, firstClusterPage, heading, "n1#")
 	if len(all) != 5 || !strings.HasPrefix(all[0], "install ") || !strings.HasPrefix(all[2], "etcdctl user add ") ||
 		!strings.HasPrefix(all[3], "export ETCDCTL_USER=") {
 		t.Fatalf("the page has %q, where a file, a setting, a user, a login and a change are expected", all)
 	}
 	f.each, f.login = all[:2], all[3]+"; "
-	for _, command := range documentedUnder(t, newcomersPage, "### Certificate authentication", "n1#") {
+	for _, command := range documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#") {
 		if strings.HasPrefix(command, "etcdctl user add quorumd ") {
 			command = all[2]
 		}
@@ -133,31 +133,31 @@ func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 		}
 		return n
 	}
-	f.within(f.limit(), "every quorumd says that its password is not taken", func() bool { return denied() == 3 })
+	f.within(f.limit(), "every quorumd reports that its password is refused", func() bool { return denied() == 3 })
 	f.check(f.Each(func(h *lab.Host) error {
 		_, err := h.Shell(t.Context(), script(all[:1]))
 		return err
 	}))
-	f.within(f.limit(), "every quorumd is let in with the new one", func() bool { return denied() == 0 })
+	f.within(f.limit(), "every quorumd is accepted with the new one", func() bool { return denied() == 0 })
 	f.isAuthenticated()
 }
 
-// makesCluster makes a cluster of three voters with TLS, and looks at it as its clients do.
+// makesCluster makes a cluster of three voters with TLS, and checks it as its clients do.
 func (f *bareFleet) makesCluster() {
 	t := f.t
 	t.Helper()
-	commands, began := documented(t, newcomersPage, "n1#"), time.Now()
+	commands, began := documented(t, firstClusterPage, "n1#"), time.Now()
 	f.makeCluster()
 	t.Logf("three voters with TLS after %s, %d commands on the first host, %d on each other, %d for the certificates",
 		time.Since(began).Round(time.Second), len(commands)-1+len(f.each)+len(f.once), len(commands)-2+len(f.each),
-		len(documented(t, newcomersPage, "you$")))
+		len(documented(t, firstClusterPage, "you$")))
 	members := f.shell(f.Hosts[0], f.login+commands[5])
 	if strings.Count(members, ", started, ") != 3 || strings.Count(members, "https://") != 6 {
 		t.Errorf("the members:\n%s", members)
 	}
 	plain := "etcdctl --command-timeout=3s --endpoints=http://10.77.0.1:2379 get a"
 	if said, err := f.Hosts[0].Shell(t.Context(), plain); err == nil {
-		t.Errorf("a client without TLS was let in: %s", said)
+		t.Errorf("a client without TLS was accepted: %s", said)
 	}
 	for _, h := range f.Hosts {
 		said := f.shell(h, "quorumctl config check")
@@ -167,7 +167,7 @@ func (f *bareFleet) makesCluster() {
 	}
 }
 
-// losesAllPower takes the power of all hosts at once. They come back without anybody.
+// losesAllPower cuts the power of all hosts at once. They come back unattended.
 func (f *bareFleet) losesAllPower() {
 	f.t.Helper()
 	f.check(f.Each(func(h *lab.Host) error {
@@ -179,7 +179,7 @@ func (f *bareFleet) losesAllPower() {
 		}
 		return h.Booted(f.t.Context())
 	}))
-	health := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list",
+	health := strings.Replace(documented(f.t, firstClusterPage, "n1#")[5], "member list",
 		"endpoint health --cluster 2>&1", 1)
 	f.within(f.limit(), "all are back with TLS", func() bool {
 		said, err := f.Hosts[0].Shell(f.t.Context(), f.login+health)
@@ -187,25 +187,25 @@ func (f *bareFleet) losesAllPower() {
 	})
 }
 
-// isAuthenticated sees that etcd lets a certificate in and lets its user do nothing, and that quorumd may do what it
-// has to: the host of the leader has its turn.
+// isAuthenticated checks that etcd accepts a certificate whose user may do nothing, and that quorumd may do what it
+// must: the leader's host completes an operation.
 func (f *bareFleet) isAuthenticated() {
 	f.t.Helper()
-	read := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list", "get a", 1)
+	read := strings.Replace(documented(f.t, firstClusterPage, "n1#")[5], "member list", "get a", 1)
 	f.shell(f.Hosts[0], f.login+read)
 	stranger := strings.NewReplacer("client.crt", "peer.crt", "client.key", "peer.key").Replace(read) + " 2>&1 || true"
 	if said := f.shell(f.Hosts[0], stranger); !strings.Contains(said, "permission denied") &&
 		!strings.Contains(said, "user name not found") {
-		f.t.Errorf("whose certificate names no user of etcd is told: %s", said)
+		f.t.Errorf("a client whose certificate names no user of etcd gets: %s", said)
 	}
 	leader := f.leader()
-	f.within(f.limit(), leader.Name+" has had its turn", func() bool {
+	f.within(f.limit(), leader.Name+" has completed an operation", func() bool {
 		_, err := leader.Shell(f.t.Context(), "quorumctl cycle --reason authentication --wait=5m")
 		return err == nil
 	})
 }
 
-// loosely adds how the lab judges its disk and how long it waits.
+// loosely adds the lab's limits for the disk and its waits.
 func (f *bareFleet) loosely(h *lab.Host) error {
 	settings := h.Settings()
 	if f.shipped {

@@ -16,16 +16,17 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// nobody may read what everybody may and change nothing. Only root can become nobody.
-func nobody(t *testing.T) person {
+// unprivileged runs programs as an unprivileged user, who may read what everyone may and change nothing. Only root can
+// do that.
+func unprivileged(t *testing.T) person {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Fatal("cannot become nobody: run the test as root")
+		t.Fatal("cannot run programs as another user: run the test as root")
 	}
 	return person{&syscall.Credential{Uid: 65534, Gid: 65534}}
 }
 
-func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
+func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
@@ -38,7 +39,7 @@ func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All but the file in question is open to everybody.
+	// Every file except the one in question is open to all users.
 	for path, mode := range map[string]os.FileMode{
 		w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600,
 		ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600,
@@ -47,13 +48,13 @@ func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stranger := nobody(t)
+	stranger := unprivileged(t)
 	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration",
 		"permission denied")
 	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm,
 		"permission denied")
 
-	stranger.ctl(h, "status").is(t, "a stranger may look", 0)
+	stranger.ctl(h, "status").is(t, "a stranger may read", 0)
 	for _, change := range []string{"pause --reason x", "resume", "bootstrap --yes", "operation release --force --reason x"} {
 		stranger.ctl(h, strings.Fields(change)...).is(t, change, exitNoPerm, "not permitted", "run it as root")
 	}
@@ -82,7 +83,7 @@ func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
 	untouched("all of it")
 }
 
-// strangers may not change anything, through a socket that is open to them and through one that is not.
+// strangers checks that unprivileged users change nothing, through an open socket and through a closed one.
 func strangers(t *testing.T, h *host) {
 	t.Helper()
 	changes := []string{
@@ -91,17 +92,17 @@ func strangers(t *testing.T, h *host) {
 	}
 	h.open(t, 0o755)
 	for _, line := range changes {
-		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" as nobody", exitNoPerm, "not permitted",
+		unprivileged(t).ctl(h, strings.Fields(line)...).is(t, line+" as a stranger", exitNoPerm, "not permitted",
 			"→ run it as root")
 	}
 	h.open(t, 0o700)
 	for _, line := range append(changes, "maintenance status") {
-		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm, "permission denied",
-			"→ ")
+		unprivileged(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm,
+			"permission denied", "→ ")
 	}
 }
 
-// open lets everybody at the host's socket, as in /run/quorumd.
+// open opens the host's socket to all users, as in /run/quorumd.
 func (h *host) open(t *testing.T, mode os.FileMode) {
 	t.Helper()
 	for _, dir := range []string{h.w.dir, h.Options.Dir} {
@@ -111,19 +112,19 @@ func (h *host) open(t *testing.T, mode os.FileMode) {
 	}
 }
 
-func TestAStrangerChangesNothingAtAHost(t *testing.T) {
+func TestAStrangerCannotChangeAHost(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
 	w.eventually("the host is at rest", func() bool { return h.waitsFor(policy.AtRest) })
 	strangers(t, h)
-	w.eventually("nothing was asked, and nothing done", func() bool {
+	w.eventually("nothing is requested, and nothing was done", func() bool {
 		return h.waitsFor(policy.AtRest) && h.maintenance() == "" && w.absent(w.keys().Op()) &&
 			w.absent(w.keys().Rollout())
 	})
 }
 
-func TestAStrangerMayLookAtACommandAndNotEndIt(t *testing.T) {
+func TestAStrangerMaySeeACommandButNotEndIt(t *testing.T) {
 	t.Parallel()
 	w := three(t)
 	n1, dir := w.hosts[0], t.TempDir()
@@ -135,8 +136,8 @@ func TestAStrangerMayLookAtACommandAndNotEndIt(t *testing.T) {
 	}()
 	w.eventually("the command runs", func() bool { _, err := os.Stat(began); return err == nil })
 	n1.open(t, 0o755)
-	nobody(t).ctl(n1, "maintenance", "status").is(t, "to look", 0, "n1: safe to touch", "a test")
-	nobody(t).ctl(n1, "maintenance", "off").is(t, "to end it as nobody", exitNoPerm, "not permitted")
+	unprivileged(t).ctl(n1, "maintenance", "status").is(t, "to look", 0, "n1: safe to touch", "a test")
+	unprivileged(t).ctl(n1, "maintenance", "off").is(t, "to end it as a stranger", exitNoPerm, "not permitted")
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

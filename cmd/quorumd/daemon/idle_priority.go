@@ -23,15 +23,15 @@ const (
 	ioprioWhoProcess = 1
 	ioprioIdle       = 3 << 13
 	mostThreads      = 1000
-	burst            = 4 << 20 // bytes that are done at once before a rate holds them back
+	burst            = 4 << 20 // bytes that are allowed at once before the rate applies
 )
 
-// giveWay has this process, and what it starts from now on, run when nobody else wants the processor or the disk. What
-// the kernel or a service's sandbox forbids is left: it runs like the agent then.
-func giveWay() {
+// lowerPriority lowers the priority of this process and of what it starts from now on: it runs only while the CPU or
+// the disk is idle. If the kernel or a service's sandbox forbids that, it runs with the agent's priority.
+func lowerPriority() {
 	runtime.GOMAXPROCS(1)
 	done := map[int]bool{}
-	for len(done) < mostThreads { // a new thread is like the one that has made it, which may not have been looked at
+	for len(done) < mostThreads { // a new thread has the priority of its creator, which may not have been lowered yet
 		tasks, err := os.ReadDir("/proc/self/task")
 		before := len(done)
 		for _, task := range tasks {
@@ -48,7 +48,7 @@ func giveWay() {
 	}
 }
 
-// thread has one thread give way.
+// thread lowers the priority of one thread.
 func thread(id int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, id, leastNice)
 	var none int32 // this policy has no priorities
@@ -57,12 +57,12 @@ func thread(id int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, uintptr(id), ioprioIdle)
 }
 
-// atMost tells of what is done, and holds up who does it so that it is no more than that rate.
-func atMost(ctx context.Context, most config.Size, did func(int64)) func(int64) {
+// throttle reports progress, and blocks its caller so that the progress stays within that rate.
+func throttle(ctx context.Context, most config.Size, did func(int64)) func(int64) {
 	limit := rate.NewLimiter(rate.Limit(most), burst)
 	return func(n int64) {
 		did(n)
-		for ; n > 0 && ctx.Err() == nil; n -= burst { // who does it sees for himself that the context has ended
+		for ; n > 0 && ctx.Err() == nil; n -= burst { // the caller notices by itself that the context has ended
 			_ = limit.WaitN(ctx, int(min(n, burst)))
 		}
 	}

@@ -12,24 +12,24 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// losesHeir makes n3 sick, and n4's agent die as soon as n4 votes in its place.
-func (s *sickWorld) losesHeir() {
+// losesReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in its place.
+func (s *sickWorld) losesReplacement() {
 	s.t.Helper()
 	n4 := s.hosts[3]
 	s.lead(s.hosts[0])
 	n4.stopAt("after promote")
 	s.sicken()
-	s.within(sickGrace+stillSlow+bound, "n4 stands still after promote", n4.stopped)
+	s.within(sickGrace+stillSlow+bound, "n4 has stopped after promote", n4.stopped)
 	n4.kill()
 	n4.resume()
 }
 
-// TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone has another voter end the record of the replacement,
-// and have the one removed that is too many. The heir's etcd answers all the while; its agent comes back after that.
-func TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone(t *testing.T) {
+// TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone has another voter end the operation and remove
+// the surplus voter. n4's etcd answers all the time; its agent returns after that.
+func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSickWorld(t, 1)
-	s.losesHeir()
+	s.losesReplacement()
 	n3, n4 := s.hosts[2], s.hosts[3]
 	s.within(bound, "another voter has ended the operation", func() bool { return !s.busy() })
 	s.within(2*bound, "n3 is removed", func() bool {
@@ -46,19 +46,19 @@ func TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone(t *testing.
 	s.keepsWrites()
 }
 
-// TestAVoterTooManyIsToldWhoseDiskIsWellAgain has it recover before the record of the replacement is ended.
-func TestAVoterTooManyIsToldWhoseDiskIsWellAgain(t *testing.T) {
+// TestASurplusVoterWhoseDiskHasRecoveredIsReported has the disk recover before the operation is ended.
+func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	t.Parallel()
 	s := newSickWorldWith(t, worldOptions{set: map[string]string{"timing.orphanGrace": "150s"}})
-	s.losesHeir()
+	s.losesReplacement()
 	clearRules(t, s.disk)
 	n1, n4 := s.hosts[0], s.hosts[3]
-	s.within(cleanly, "n1 tells that four vote", func() bool { return n1.waitsFor(policy.VotersSurplus) })
+	s.within(cleanly, "n1 reports that four vote", func() bool { return n1.waitsFor(policy.VotersSurplus) })
 	s.show("status")
 	s.start(n4)
-	s.eventually("n4 tells it, too", func() bool { return n4.waitsFor(policy.VotersSurplus) })
+	s.eventually("n4 reports it, too", func() bool { return n4.waitsFor(policy.VotersSurplus) })
 	s.never(quiet, "anybody is removed", func() bool { return !s.has(4, 0) })
-	s.eventually("n3 is removed, once all know that n4 is well", func() bool {
+	s.eventually("n3 is removed, once all see that n4 is healthy", func() bool {
 		return me().ctl(n1, "member", "remove", "n3", "--live", "--reason", "a test").code == 0
 	})
 	s.eventually("three vote", func() bool { return s.has(3, 0) && n1.waitsFor(policy.AtRest) })
