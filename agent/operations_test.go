@@ -136,7 +136,7 @@ func TestNoVoterIsStoppedOnAStaleRecordOfAnother(t *testing.T) {
 		if got := f.state("v1"); got != control.MaintenanceStopping || !v1.runs() {
 			t.Fatalf("v1 is %s, and its etcd runs: %v; the record of v2 is older than its turn", got, v1.runs())
 		}
-		if r := s.Reasons[0]; r.Code != string(policy.VerdictAwaited) || !strings.Contains(r.Text, "v2") {
+		if r := s.Reasons[0]; r.Code != string(policy.HealthAwaited) || !strings.Contains(r.Text, "v2") {
 			t.Errorf("the reason is %s: %s", r.Code, r.Text)
 		}
 		v2.boot("boot-v2")

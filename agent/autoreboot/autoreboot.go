@@ -118,7 +118,7 @@ func (t *Trigger) look(ctx context.Context) {
 		t.tell(slog.LevelInfo, "reboot required; waiting", why)
 	case policy.RebootNone:
 		t.logged = ""
-	case policy.RebootBeside:
+	case policy.RebootPending:
 	}
 }
 

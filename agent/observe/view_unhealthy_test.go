@@ -38,7 +38,7 @@ func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 		r.Hosts[2] = record.Host{
 			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health, Recovers: c.recovers,
 		}
-		got := b.View(r, nil).Hosts[2].Ails
+		got := b.View(r, nil).Hosts[2].UnhealthySince
 		since := func(s int) time.Duration {
 			if s < 0 {
 				return 0

@@ -207,7 +207,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		}, StepNone, LeaderStays},
 		{"another voter's quorumd has not reported since this one was ready", func(v *View) {
 			v.Hosts[1].Answered = false
-		}, StepNone, VerdictAwaited},
+		}, StepNone, HealthAwaited},
 		{"the same, and the machine goes down within seconds", func(v *View) {
 			v.Hosts[1].Answered, v.Asked.Hurried = false, true
 		}, StepTakeDown, ""},

@@ -89,7 +89,7 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 		}, StepMoveLeader, ""},
 		{
 			"not before the others have reported", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
-			VerdictAwaited,
+			HealthAwaited,
 		},
 		{"an operator has stopped it before", func(v *View) { v.Unit.State = UnitInactive }, StepSetPhase, ""},
 	})

@@ -154,10 +154,10 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		}), StepNone, LeaderStays},
 		{"the first voter's quorumd has not reported", func(v *View) {
 			v.Hosts[0].Answered = false
-		}, StepNone, VerdictAwaited},
+		}, StepNone, HealthAwaited},
 		{"nor has the second", func(v *View) {
 			v.Hosts[0].Answered, v.Hosts[1].Answered = false, false
-		}, StepNone, VerdictAwaited},
+		}, StepNone, HealthAwaited},
 		{"this host itself has not reported", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
 		{"it leads, and the first stops next", leads(func(v *View) {
 			v.Hosts[0].Wants = WorkReboot

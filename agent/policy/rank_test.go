@@ -73,11 +73,11 @@ func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 		first  string
 	}{
 		"it is unhealthy":                   {func(*View) {}, "n5"},
-		"its grace period is not over":      {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, "n4"},
+		"its grace period is not over":      {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, "n4"},
 		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
 		"it has no witness":                 {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
 		"it has been replaced already": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{}
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{}
 			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}
 		}, "n5"},
 		"its data is gone, and it is dead": {func(v *View) {

@@ -76,7 +76,7 @@ const (
 	InMaintenance       ReasonCode = "IN_MAINTENANCE"
 	MaintenanceOverdue  ReasonCode = "MAINTENANCE_OVERDUE"
 	RebootAwaited       ReasonCode = "REBOOT_AWAITED"
-	VerdictAwaited      ReasonCode = "VERDICT_AWAITED"
+	HealthAwaited      ReasonCode = "VERDICT_AWAITED"
 	LeaderStays         ReasonCode = "LEADER_STAYS"
 	LeaderSlow          ReasonCode = "LEADER_SLOW"
 	HookRunning         ReasonCode = "HOOK_RUNNING"
@@ -377,7 +377,7 @@ func memberReasons() []ReasonInfo {
 			"reboot it, or cancel: quorumctl maintenance off",
 		},
 		{
-			VerdictAwaited, "another voter's host has not published its health state since this operation began",
+			HealthAwaited, "another voter's host has not published its health state since this operation began",
 			"if it persists, check that quorumd runs on that host and is as new as here: quorumctl version",
 		},
 		{

@@ -27,7 +27,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		VoterNotLive, Settling, LearnerPresent, EvenVoters, OperationInFlight, LockHeld, NotMyTurn, LearnerBehind,
 		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTooLong, HealthLost, HostRebooted, Orphaned,
 		Disowned, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
-		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
+		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, HealthAwaited,
 		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
 		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
 		VoterSuspect,

@@ -29,7 +29,7 @@ type RebootMove uint8
 // The moves.
 const (
 	RebootNone     RebootMove = iota // none is required
-	RebootBeside                     // it, or something else, is on its way
+	RebootPending                     // it, or something else, is on its way
 	RebootWait                       // until it is allowed
 	RebootAsk                        // request its turn, as any other reboot
 	RebootWithdraw                   // cancel the request: its time is over, or there is a veto
@@ -46,7 +46,7 @@ func (s RebootableHost) Move() (move RebootMove, why string) {
 	case s.Asked && s.Own && s.Waiting && !allowed:
 		return RebootWithdraw, why
 	case s.Asked:
-		return RebootBeside, why
+		return RebootPending, why
 	case allowed:
 		return RebootAsk, ""
 	case why != "":

@@ -30,13 +30,13 @@ func TestARebootIsRequestedOnlyIfEverythingAllowsIt(t *testing.T) {
 			func(s *RebootableHost) { s.Open, s.Opens = false, tuesday }, RebootWait, "Tue 2026-11-24 02:00 UTC",
 		},
 		"no window":               {func(s *RebootableHost) { s.Open = false }, RebootWait, "no window is open"},
-		"it is requested already": {own, RebootBeside, ""},
+		"it is requested already": {own, RebootPending, ""},
 		"its operation has begun": {
-			func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootBeside,
+			func(s *RebootableHost) { own(s); s.Open, s.Waiting = false, false }, RebootPending,
 			"no window",
 		},
 		"another host has a request": {
-			func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootBeside, "no window",
+			func(s *RebootableHost) { own(s); s.Open, s.Own = false, false }, RebootPending, "no window",
 		},
 		"too late": {
 			func(s *RebootableHost) { own(s); s.Open = false }, RebootWithdraw, "no window is open",

@@ -446,12 +446,12 @@ func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := unheard(v, who.PeerURL); {
 	case asked && len(ids) > 0:
-		d := wait(VerdictAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name, listed(names),
+		d := wait(HealthAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name, listed(names),
 			who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
 	case asked && !v.probedAgain():
-		d := wait(VerdictAwaited, "this host checks %s again", who.label())
+		d := wait(HealthAwaited, "this host checks %s again", who.label())
 		d.Again = lookSoon
 		return d
 	}

@@ -281,7 +281,7 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(deadView, PhaseBegun), []scene{
 		{"all have reported it", nil, StepSetPhase, ""},
-		{"a voter has not reported it", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
+		{"a voter has not reported it", func(v *View) { v.Hosts[1].Answered = false }, StepNone, HealthAwaited},
 		{"it answers again", aliveAgain, StepEndOp, ""},
 		{"a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepEndOp, ""},
 		{"another voter is unhealthy by now", func(v *View) { v.Hosts[1].Health = health.Slow }, StepEndOp, ""},
@@ -299,7 +299,7 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 		{"etcd is asked", nil, StepRemoveMember, ""},
 		{"but not before all have reported it again", func(v *View) {
 			v.Hosts[0].Answered = false
-		}, StepNone, VerdictAwaited},
+		}, StepNone, HealthAwaited},
 		{"nor if it answers again after etcd may have been asked", aliveAgain, StepRollBack, ""},
 		{"nor if a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepRollBack, ""},
 		{"nor while another voter's health is unknown", func(v *View) {

@@ -36,7 +36,7 @@ func promotedExtra() View {
 // silentUnhealthy makes n3 a voter with a hung disk that answers no linearizable read.
 func silentUnhealthy(v *View) {
 	unreached(v)
-	v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute
+	v.Hosts[2].Health, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, time.Minute
 }
 
 // unreached makes n3 one that does not answer this host, while n1 has a connection to it.
@@ -64,7 +64,7 @@ func strain(hosts ...int) func(v *View) {
 	}
 }
 
-func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{} }
+func well(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{} }
 
 func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, TargetMet},
 		scene{"only its etcd reports it", func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.OK, 0
 		}, StepNone, TargetMet},
 		scene{"a standby goes first", func(v *View) {
 			m := voter(9, "n9")
@@ -138,7 +138,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 		{"a spare is added", nil, StepAddLearner, ""},
 		{"it does not wait for a free place", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
 		{"not if it is healthy again", well, StepEndOp, ""},
-		{"nor if its grace period has restarted", func(v *View) { v.Hosts[2].Ails.For = time.Minute }, StepEndOp, ""},
+		{"nor if its grace period has restarted", func(v *View) { v.Hosts[2].UnhealthySince.For = time.Minute }, StepEndOp, ""},
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
@@ -165,7 +165,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, MemberLive},
 		{"nor while its health is unknown", func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Unknown, 0
 		}, StepNone, MemberLive},
 		{"nor while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
@@ -192,7 +192,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 		{"not before all have reported", func(v *View) {
 			silentUnhealthy(v)
 			v.Hosts[0].Answered = false
-		}, StepNone, VerdictAwaited},
+		}, StepNone, HealthAwaited},
 		{"not if it answers again", nil, StepSetPhase, ""},
 	})
 }
@@ -222,7 +222,7 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 		{"etcd is asked", nil, StepRemoveMember, ""},
 		{"but not before all have reported", func(v *View) {
 			v.Hosts[0].Answered = false
-		}, StepNone, VerdictAwaited},
+		}, StepNone, HealthAwaited},
 		{"nor while it leads", leads, StepMoveLeader, ""},
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false

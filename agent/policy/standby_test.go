@@ -59,7 +59,7 @@ func reportsUnhealthy(since time.Duration) func(v *View) {
 		lags(0)(v)
 		v.Cluster.Members[3].Lag = 0
 		h := &v.Hosts[len(v.Hosts)-1]
-		h.Health, h.Ails.For, h.Waiting = health.Slow, since, HealthBad
+		h.Health, h.UnhealthySince.For, h.Waiting = health.Slow, since, HealthBad
 	}
 }
 
@@ -110,7 +110,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 		}, StepNone, AtRest},
 		{"it is unhealthy, and so is a voter", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
-			v.Hosts[1].Health, v.Hosts[1].Ails.For = health.Slow, time.Hour
+			v.Hosts[1].Health, v.Hosts[1].UnhealthySince.For = health.Slow, time.Hour
 		}, StepNone, AtRest},
 		{"it is unhealthy, and a voter is down", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)

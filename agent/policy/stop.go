@@ -89,7 +89,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 		return Decision{}, false
 	}
 	if ids, names := unheard(v, v.Self.PeerURL); len(ids) > 0 {
-		d := wait(VerdictAwaited, "%s waits for fresh health states from %s", v.Self.Name, listed(names))
+		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, listed(names))
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}

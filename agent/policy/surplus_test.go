@@ -128,12 +128,12 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 	scenes := func(first string, step, gone StepKind) []scene {
 		return []scene{
 			{first, nil, step, ""},
-			{"one has not reported", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
+			{"one has not reported", func(v *View) { v.Hosts[1].Answered = false }, StepNone, HealthAwaited},
 			{
 				"this host has not checked again",
 				func(v *View) { v.Hosts[0].Answered = false },
 				StepNone,
-				VerdictAwaited,
+				HealthAwaited,
 			},
 			{"another one's health is unknown", func(v *View) {
 				v.Hosts[1].Health = health.Unknown
@@ -240,7 +240,7 @@ func wellOfSix() View {
 	v.Target.Voters = 5
 	v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 	v.Hosts = append(v.Hosts, ready("n5", RoleVoter), ready("n6", RoleVoter))
-	v.Hosts[4].Health, v.Hosts[4].Ails = v.Hosts[2].Health, v.Hosts[2].Ails
+	v.Hosts[4].Health, v.Hosts[4].UnhealthySince = v.Hosts[2].Health, v.Hosts[2].UnhealthySince
 	v.Cluster.Members[4].Fsyncs = v.Cluster.Members[2].Fsyncs
 	well(&v)
 	return v
@@ -262,17 +262,17 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 			{first, nil, gone, ""},
 			{"or dead", dead, gone, ""},
 			{"it has only just become unhealthy", func(v *View) {
-				v.Hosts[4].Ails.For = time.Minute
+				v.Hosts[4].UnhealthySince.For = time.Minute
 			}, StepNone, QuorumAtRisk},
 			{"it has only just fallen silent", func(v *View) {
 				dead(v)
 				v.Cluster.Members[4].AgentGoneFor = time.Second
 			}, StepNone, QuorumAtRisk},
 			{"all others are healthy: there is a surplus voter", func(v *View) {
-				v.Hosts[4].Health, v.Hosts[4].Ails = health.OK, UnhealthySince{}
+				v.Hosts[4].Health, v.Hosts[4].UnhealthySince = health.OK, UnhealthySince{}
 			}, step, ""},
 			{"both are unhealthy", func(v *View) {
-				v.Hosts[2].Health, v.Hosts[2].Ails = v.Hosts[4].Health, v.Hosts[4].Ails
+				v.Hosts[2].Health, v.Hosts[2].UnhealthySince = v.Hosts[4].Health, v.Hosts[4].UnhealthySince
 			}, StepNone, CommonCause},
 		}
 	}

@@ -73,7 +73,7 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 		return s, "no quorumd on its host reports its health state"
 	case Unhealthy(h.Health) && h.Recovers:
 		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
-	case !Unhealthy(h.Health) || h.Ails.For == 0:
+	case !Unhealthy(h.Health) || h.UnhealthySince.For == 0:
 		return s, "it is " + h.Health.String() + " by its own report"
 	case !gates(h.Health, h.Spares, health.Joins):
 		return s, "the findings behind its health state would let it join"
@@ -86,7 +86,7 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	if witness == "" {
 		return s, unwitnessed
 	}
-	s = UnhealthyVoter{Member: m, State: h.Health, For: h.Ails.For, Witness: witness}
+	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Witness: witness}
 	if v.Limits.SickGrace > 0 {
 		s.In = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
 	}
@@ -95,9 +95,9 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 
 // graceLeft returns for how much longer a health state must last.
 func (v View) graceLeft(h Host) time.Duration {
-	left := v.Limits.SickGrace + healedBy - h.Ails.For
-	if h.Ails.HangsFor > 0 {
-		left = min(left, hangGrace-h.Ails.HangsFor)
+	left := v.Limits.SickGrace + healedBy - h.UnhealthySince.For
+	if h.UnhealthySince.HangsFor > 0 {
+		left = min(left, hangGrace-h.UnhealthySince.HangsFor)
 	}
 	return left
 }
@@ -106,7 +106,7 @@ func (v View) graceLeft(h Host) time.Duration {
 // proves nothing: this host may be cut off, and a slow voter serves the others then.
 func (v View) silent(m Member) bool {
 	h, present := v.hostOf(m)
-	return !m.Live && present && h.Ails.HangsFor > 0
+	return !m.Live && present && h.UnhealthySince.HangsFor > 0
 }
 
 // witness returns the evidence against a voter that has lasted longest, and since when.
@@ -223,11 +223,11 @@ func voterSuspect(v View) (string, bool) {
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+
 			"leader", v.Limits.PromoteLag)
-		if h.Ails.HangsFor > 0 {
+		if h.UnhealthySince.HangsFor > 0 {
 			before += ", or it answers no linearizable read"
 		}
 		all = append(all, fmt.Sprintf("%s has been %s for %s by its own host record alone: %s; no host replaces it "+
-			"unless %s", m.label(), h.Health, durationfmt.Seconds(h.Ails.For), m.Fsyncs.evidence(), before))
+			"unless %s", m.label(), h.Health, durationfmt.Seconds(h.UnhealthySince.For), m.Fsyncs.evidence(), before))
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }

@@ -20,7 +20,7 @@ func unhealthyView() View {
 	v.Cluster.Members[2] = voter(3, "n3")
 	h := ready("n3", RoleVoter)
 	h.Health = health.Slow
-	h.Ails = UnhealthySince{For: 12 * time.Minute}
+	h.UnhealthySince = UnhealthySince{For: 12 * time.Minute}
 	v.Cluster.Members[2].Fsyncs = Fsyncs{
 		Known: true, Age: 5 * time.Second, P99: 256 * time.Millisecond, SlowFor: 10 * time.Minute,
 	}
@@ -43,7 +43,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 	t.Parallel()
 	hangs := func(d time.Duration) func(v *View) {
 		return func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails.For, v.Hosts[2].Ails.HangsFor = health.Stalled, d, d
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, d, d
 		}
 	}
 	for name, c := range map[string]struct {
@@ -52,11 +52,11 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 		why       string // for one that is not
 	}{
 		"it is slow for the grace period": {func(*View) {}, true, ""},
-		"not for so long":                 {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, false, ""},
+		"not for so long":                 {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, false, ""},
 		"its disk hangs for a minute":     {hangs(time.Minute), true, ""},
 		"not for so long, it hangs":       {hangs(59 * time.Second), false, ""},
 		"it was slow before it hung": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, 1 }, true, "",
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, 1 }, true, "",
 		},
 		"it has just failed": {func(v *View) {
 			hangs(1)(v)
@@ -67,7 +67,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			v.Hosts[2].Health = health.Failed
 		}, true, ""},
 		"its writes are fast again": {
-			func(v *View) { v.Hosts[2].Ails.For, v.Hosts[2].Recovers = 0, true }, false, "are fast again",
+			func(v *View) { v.Hosts[2].UnhealthySince.For, v.Hosts[2].Recovers = 0, true }, false, "are fast again",
 		},
 		"its etcd's metrics were not read": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "only its own host record",
@@ -81,14 +81,14 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			false, "only its own host record",
 		},
 		"only its etcd reports it": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 },
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.OK, 0 },
 			false, "it is OK by its own report",
 		},
 		"it is only WARM": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Warm, 0 }, false, "it is WARM",
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Warm, 0 }, false, "it is WARM",
 		},
 		"its health is unknown": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0 }, false, "it is UNKNOWN",
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Unknown, 0 }, false, "it is UNKNOWN",
 		},
 		"it is behind the leader": {func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0,
@@ -217,10 +217,10 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 	}{
 		"only its own health state reports it": {func(*View) {}, says},
 		"it has just failed": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, UnhealthySince{For: time.Second, HangsFor: time.Second}
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed, UnhealthySince{For: time.Second, HangsFor: time.Second}
 		}, ""},
 		"it has been FAILED for a minute": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.Failed, UnhealthySince{For: time.Minute, HangsFor: time.Minute}
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed, UnhealthySince{For: time.Minute, HangsFor: time.Minute}
 		}, strings.Replace(says, "SLOW for 12m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
 		"its etcd does not answer": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
@@ -231,7 +231,7 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 			strings.Replace(says, shown, "its etcd's metrics have not been read yet", 1),
 		},
 		"its disk hangs, and it answers": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute },
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, time.Minute },
 			strings.Replace(says, "SLOW", "STALLED", 1) + ", or it answers no linearizable read",
 		},
 		"another host is replacing it": {
@@ -240,11 +240,11 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 			},
 			"",
 		},
-		"not for so long":                   {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
+		"not for so long":                   {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, ""},
 		"its etcd reports it, too":          {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
 		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, ""},
 		"it is healthy": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, UnhealthySince{}
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{}
 		}, ""},
 		"it is another cluster":         {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
 		"no quorum is observed":         {func(v *View) { v.Cluster.Reachable = false }, ""},

@@ -309,7 +309,7 @@ type Host struct {
 	Sees     []Sight // its reports on the other members, if it is a member or decides
 	// MemberLostFor is since when it has reported that its own member can never come back; 0 if it does not.
 	MemberLostFor time.Duration
-	Ails          UnhealthySince // since when it reports that it harms the cluster
+	UnhealthySince          UnhealthySince // since when it reports that it harms the cluster
 	// Recovers reports that it is SLOW or worse only by past values: its writes are fast again.
 	Recovers bool
 	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.

@@ -69,7 +69,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	status := ""
 	// the others know it once the lock is gone, too
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
-		status = f.shell(other, "quorumctl status; quorumctl op show")
+		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
 			func(text string) bool {
 				return !strings.Contains(status, text)

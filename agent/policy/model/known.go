@@ -78,7 +78,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.MemberLost:   Explored,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored,
 		policy.InMaintenance:      Explored,
-		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: Explored,
+		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.HealthAwaited: Explored,
 		policy.LeaderStays: Explored, policy.LeaderSlow: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored,

@@ -39,7 +39,7 @@ func standbyMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					if h := &v.Hosts[i]; h.Role == policy.RoleStandby && h.Health == health.Unknown {
-						h.Health, h.Ails.For = health.Slow, ages
+						h.Health, h.UnhealthySince.For = health.Slow, ages
 					}
 				}
 			}),

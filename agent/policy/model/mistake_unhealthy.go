@@ -114,13 +114,13 @@ func unhealthyMistakes() []Mistake {
 			Name: "an unhealthy voter that responds is removed as if it did not", breach: removedBeforeJoin,
 			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
-				m.Live, m.DownFor, h.Ails.HangsFor = false, ages, ages
+				m.Live, m.DownFor, h.UnhealthySince.HangsFor = false, ages, ages
 			}),
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
 			scope: tardily(unhealthyScope(1, EtcdCrash)),
-			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.Ails.HangsFor = ages }),
+			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.UnhealthySince.HangsFor = ages }),
 		},
 		{
 			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,
@@ -162,7 +162,7 @@ func unhealthyMistakes() []Mistake {
 				v.Health.State = health.OK
 				for i := range v.Hosts {
 					if h := &v.Hosts[i]; h.ID == v.Self.ID {
-						h.Health, h.Ails = health.OK, policy.UnhealthySince{}
+						h.Health, h.UnhealthySince = health.OK, policy.UnhealthySince{}
 					}
 				}
 			}),
@@ -182,7 +182,7 @@ func unhealthyMistakes() []Mistake {
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
 					if h.Health == health.OK && m.Live {
-						v.Hosts[i].Health, v.Hosts[i].Ails = health.OK, policy.UnhealthySince{}
+						v.Hosts[i].Health, v.Hosts[i].UnhealthySince = health.OK, policy.UnhealthySince{}
 					}
 				}
 			}),
@@ -210,7 +210,7 @@ func witnessMistakes() []Mistake {
 			scope: unhealthyScope(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor > 0 {
-					h.Health, h.Ails.For, h.Recovers = health.Slow, ages, false
+					h.Health, h.UnhealthySince.For, h.Recovers = health.Slow, ages, false
 				}
 			}),
 		},
@@ -233,7 +233,7 @@ func witnessMistakes() []Mistake {
 			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) {
 				if h.Recovers {
-					h.Recovers, h.Ails.For = false, ages
+					h.Recovers, h.UnhealthySince.For = false, ages
 				}
 			}),
 		},
@@ -241,7 +241,7 @@ func witnessMistakes() []Mistake {
 			Name: "a recovered voter is replaced", breach: wellReplaced,
 			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
-				h.Health, h.Recovers, h.Ails = health.Slow, false, policy.UnhealthySince{For: ages}
+				h.Health, h.Recovers, h.UnhealthySince = health.Slow, false, policy.UnhealthySince{For: ages}
 				m.Fsyncs.SlowFor = ages
 			}),
 		},

@@ -325,14 +325,14 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
-			Ails: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
+			UnhealthySince: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
 			Writes: s.writesOf(i),
 		}
 		if g.fit == off && s.speaksAgainst(i) != 0 {
 			h.Health, h.Recovers = health.Slow, true
 		}
 		if g.live == 0 && s.witness != tardy {
-			h.Ails.HangsFor = h.Ails.For
+			h.UnhealthySince.HangsFor = h.UnhealthySince.For
 		}
 		if s.opReplace != 0 {
 			h.Answered = s.opReported != 0 && (i != int(s.self) || s.opHost == s.self)
