@@ -327,8 +327,8 @@ func backupReasons() []ReasonInfo {
 		},
 		{
 			RestoreUnproven, "no recent restore test passed",
-			"quorumctl status shows which host runs the next restore test and what it waits for; quorumctl snapshot " +
-				"drill runs one now",
+			"quorumctl status shows which host runs the next restore test and what it waits for; to run one now: " +
+				"quorumctl snapshot test-restore",
 		},
 		{
 			RestoreFailed, "the last restore test failed",

@@ -41,7 +41,7 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 		"maintenance on --reason x --for -4h",
 		"maintenance on --reason x --for 30s", "maintenance on --reason x --for 169h",
 		"maintenance on --reason x --wait=-1s",
-		"maintenance on --reason x --wait 10m", "maintenance on --reason x --wait --no-wait", "maintenance off now",
+		"maintenance on --reason x --wait --no-wait", "maintenance off now",
 		"maintenance off --wait=-1s",
 		"cycle reboot", "cycle --for 1s", "cycle --reboot -- true", "cycle --no-wait -- true", "cycle -o json -- true",
 		"cycle --keep-down-on-failure",

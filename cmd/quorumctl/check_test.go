@@ -129,10 +129,10 @@ func TestAnOperationExplainsTheOneVoterThatItHasTakenDownAndNothingElse(t *testi
 	down("n2")
 	says(gradeWarning, "n2")
 	s.Cluster.FailureTolerance = 0
-	says(gradeCritical, "none more may fail")
+	says(gradeCritical, "fault tolerance 0")
 	down("n1")
 	s.Op = nil
-	says(gradeCritical, "none more may fail")
+	says(gradeCritical, "fault tolerance 0")
 }
 
 func TestAMemberThatDoesNotComeBackByItselfIsAWarningInItsTurn(t *testing.T) {

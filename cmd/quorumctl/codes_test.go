@@ -105,7 +105,7 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 		want := file + ": OK\n"
 		if warned {
 			want += "  warning: etcd.service is " + state +
-				": after a boot nothing starts etcd; systemctl enable etcd.service\n"
+				", so etcd does not start at boot: systemctl enable etcd.service\n"
 		}
 		if err != nil || strings.Join(strings.Fields(out), " ") != strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%q: %v: %s", state, err, out)
@@ -134,7 +134,7 @@ func TestDurationsOnTheCommandLineMayHaveDays(t *testing.T) {
 		t.Errorf("exit %d: %s%s; asked: %s", r.code, r.stdout, r.stderr, d.was())
 	}
 	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "8d"); r.code != exitUsage ||
-		!strings.Contains(r.stderr, "out of bounds") {
+		!strings.Contains(r.stderr, "out of range") {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 	if r := quorumctl(t, socket, "pause", "--reason", "move", "--for", "2 days"); r.code != exitUsage ||

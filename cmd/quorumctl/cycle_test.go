@@ -90,7 +90,7 @@ func TestACommandDoesNotEndAMaintenanceThatSomebodyAskedForInTheSameMoment(t *te
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
-	if r.code != exitFault || !strings.Contains(r.stderr, "in maintenance already") || r.stdout != "" ||
+	if r.code != exitFault || !strings.Contains(r.stderr, "already in maintenance") || r.stdout != "" ||
 		strings.Contains(d.was(), "end") {
 		t.Errorf("exit %d, asked %q: %s%s", r.code, d.was(), r.stdout, r.stderr)
 	}
@@ -244,8 +244,8 @@ func TestAHostThatCannotBeBroughtBackIsSaidSo(t *testing.T) {
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "true")
-	want := "quorumctl: cannot bring this host back: cannot end: the disk is full\n→ it stays in maintenance until " +
-		"quorumctl maintenance off\n"
+	want := "quorumctl: cannot bring this host back: cannot end: the disk is full\n" +
+		"→ this host stays in maintenance: quorumctl maintenance off\n"
 	if r.code != exitFault || !strings.HasSuffix(r.stderr, want) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}

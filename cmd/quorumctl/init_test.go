@@ -40,7 +40,7 @@ func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) 
 	r = quorumctl(t, "SOCKET", threeHosts(file, "--mode", "manage")...)
 	if r.code != exitOK || !strings.Contains(r.stdout, "wrote "+file+": OK") ||
 		!strings.Contains(r.stdout, "127.0.0.1 on lo") ||
-		!strings.Contains(r.stdout, "→ quorumctl bootstrap --yes, on one host alone") {
+		!strings.Contains(r.stdout, "→ on one host only, when quorumd runs on all: quorumctl bootstrap --yes") {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c, err := config.Load(file)
@@ -108,7 +108,7 @@ func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
 		"n1=http://10.0.0.1":      "has a scheme or a port",
 		"n1=10.0.0.1:2379":        "has a scheme or a port",
 		"n1=0.0.0.0":              "is no address at which others reach n1",
-		"n1=a b,n2=10.0.0.2":      "it would be wrong",
+		"n1=a b,n2=10.0.0.2":      "it would have mistakes",
 	} {
 		r := quorumctl(t, "SOCKET", "init", "--name", "n1", "--id", "id-1", "--hosts", hosts, "--file", file)
 		if r.code != exitUsage || !strings.Contains(r.stderr, says) || !strings.Contains(r.stderr, "→ ") {
@@ -117,9 +117,9 @@ func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
 	}
 	none := filepath.Join(filepath.Dir(file), "none")
 	for says, args := range map[string][]string{
-		"cannot read nope.tar: it does not exist\n→ --tls names": threeHosts(file, "--tls", "nope.tar"),
-		"it is neither a file nor a directory\n→ --tls names":    threeHosts(file, "--tls", "/dev/null"),
-		"it would be wrong": threeHosts(file, "--mode", "foo"),
+		"cannot read nope.tar: it does not exist\n→ pass the bundle": threeHosts(file, "--tls", "nope.tar"),
+		"it is neither a file nor a directory\n→ pass the bundle":    threeHosts(file, "--tls", "/dev/null"),
+		"it would have mistakes": threeHosts(file, "--mode", "foo"),
 		"there is no directory " + none + " for q.yaml\n→ mkdir -p " + none: threeHosts(none + "/q.yaml"),
 	} {
 		if r := quorumctl(t, "SOCKET", args...); r.code != exitUsage || !strings.Contains(r.stderr, says) {

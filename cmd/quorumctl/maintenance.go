@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/durationfmt"
@@ -75,17 +74,6 @@ func checkFor(what, command string, d time.Duration) error {
 		durationfmt.Typed(control.MinMaintenance), durationfmt.Typed(control.MaxMaintenance))
 }
 
-// noTime refuses arguments, with a hint if one is a duration meant for --wait.
-func noTime(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		if _, err := config.ParseDuration(args[0]); err == nil {
-			return usage(cmd.CommandPath()+" --wait="+args[0], "cannot read the command line: unexpected argument %q",
-				args[0])
-		}
-	}
-	return cobra.NoArgs(cmd, args)
-}
-
 func (a *app) maintenanceOnCommand() *cobra.Command {
 	req := control.MaintenanceRequest{Work: control.WorkMaintenance}
 	var w waiting
@@ -100,7 +88,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
 			"quorumctl maintenance on --reason 'firmware' --wait 10m",
 			"quorumctl maintenance on --reason 'cabling' --keep-running"),
-		Args: noTime,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			const what = "begin the maintenance"
 			if err := w.check(what); err != nil {
@@ -169,7 +157,7 @@ func (a *app) maintenanceOffCommand() *cobra.Command {
 			"cancelled. Exits 0 if this host is not in maintenance.",
 		Example: examples("quorumctl maintenance off", "quorumctl maintenance off --wait 10m",
 			"quorumctl maintenance off --no-wait"),
-		Args: noTime,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := w.check("end the maintenance"); err != nil {
 				return err

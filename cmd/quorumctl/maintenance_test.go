@@ -121,7 +121,7 @@ func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
 			"withdrawn", "maintenance on --reason x",
 			moment{"", control.CodeWithdrawn, "by uid 7"},
 			exitFault,
-			"it has ended: WITHDRAWN: by uid 7",
+			"it ended: WITHDRAWN: by uid 7",
 		},
 		{
 			"released", "cycle",
@@ -134,7 +134,7 @@ func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
 			"before a command", "cycle -- echo hello",
 			moment{"", control.CodeWithdrawn, "by uid 7"},
 			exitFault,
-			"has ended before the command was run: WITHDRAWN",
+			"ended before the command was run: WITHDRAWN",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -127,8 +127,8 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 				t.Errorf("exit %d: %s", got, out)
 			}
 			for _, want := range []string{
-				"    0s  alone      200 MiB of 1 GiB: RECOVERING: a new cluster is built from a",
-				"    4s  alone      about 12s left, 400 MiB of 1 GiB: RECOVERING: a new cluster",
+				"    0s  survivor   200 MiB of 1 GiB: RECOVERING: a new cluster is built from a",
+				"    4s  survivor   about 12s left, 400 MiB of 1 GiB: RECOVERING: a new cluster",
 			} {
 				if !strings.Contains(seen, want) {
 					t.Errorf("%q is missing in %q", want, seen)
@@ -140,7 +140,7 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 
 func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 	t.Parallel()
-	for _, do := range []string{"save", "drill"} {
+	for _, do := range []string{"save", "test-restore"} {
 		t.Run(do, func(t *testing.T) {
 			t.Parallel()
 			master, terminal := openTerminal(t)
@@ -153,7 +153,7 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 					j.Ended, j.Bytes = nil, int64(look)*100<<20
 					j.Progress = &control.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: control.UnitBytes}
 				case look < 20: // nobody knows how long an etcd takes
-					j.Ended, j.Bytes, j.Serving = nil, 2<<30, do == "drill"
+					j.Ended, j.Bytes, j.Serving = nil, 2<<30, do == "test-restore"
 				}
 			}
 			socket, _ := serving(t, d)
@@ -165,7 +165,7 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 				"  200 MiB of 4 GiB: reading and writing\x1b", "s left, 1.66 GiB of 4 GiB: reading and writing\x1b",
 				map[string]string{
 					"save":  "  2 GiB read and written\x1b",
-					"drill": "  a temporary etcd reads it: up to 10m\x1b",
+					"test-restore": "  a temporary etcd reads it: up to 10m\x1b",
 				}[do],
 			} {
 				if !strings.Contains(seen, want) {

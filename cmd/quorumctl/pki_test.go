@@ -35,7 +35,7 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 	do(exitUsage, "etcd would map its certificate to the user of that name", "host", "root", "10.0.0.1", "--dir", dir)
 	do(exitUsage, "cannot be valid for 366 days", "host", "n2", "10.0.0.2", "--days", "366", "--dir", dir)
 	do(exitUsage, "without a port", "host", "n2", "10.0.0.1:2380", "--dir", dir)
-	do(exitUsage, "give the name of a host, or --all", "renew", "--dir", dir)
+	do(exitUsage, "want either a host name or --all", "renew", "--dir", dir)
 
 	do(exitOK, "etcd server of n1", "status", dir)
 	do(1, "179 d", "status", dir, "--warning", "181")
@@ -103,7 +103,7 @@ func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 	r = install("n1.tar", "--any-address", "-o", "wide")
-	if r.code != exitOK || !strings.Contains(r.stdout, "the certificates of n1, valid until") {
+	if r.code != exitOK || !strings.Contains(r.stdout, "certificates of n1, valid until") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -238,7 +238,7 @@ func (a *app) recoverApplyCommand() *cobra.Command {
 		Long: "Apply a recovery plan on this host. quorumd accepts it only if the plan contains this host's facts,\n" +
 			"its data has not changed since, and it sees no quorum. Applying it again continues it. Use - to read\n" +
 			"the plan from standard input.",
-		Example: examples("quorumctl recover apply plan.json", "quorumctl recover apply - < plan.json"),
+		Example: examples("quorumctl recover apply plan.json", "quorumctl recover apply /root/plan.json"),
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.recoverApply(cmd.Context(), args[0], cmd.InOrStdin())

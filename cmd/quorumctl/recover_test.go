@@ -42,7 +42,7 @@ func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
 	for typed, want := range map[string]int{"prod\n": 0, "prd\n": exitUsage, "\n": exitUsage, "\x04": exitUsage} {
 		out := filepath.Join(t.TempDir(), "plan.json")
 		cmd, master := session(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out", out)
-		seen := follow(master, "to write the plan: ", func() { _, _ = master.WriteString(typed) })
+		seen := follow(master, "To write the plan, type the name of the cluster: ", func() { _, _ = master.WriteString(typed) })
 		_ = cmd.Wait()
 		_, err := os.Stat(out)
 		if code := cmd.ProcessState.ExitCode(); code != want || (err == nil) != (want == 0) {
@@ -78,7 +78,7 @@ func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *t
 		}
 	}
 	r = plan(out, "--kept-off", "n2")
-	if r.code != 0 || !strings.Contains(r.stdout, "By your word these never start again as they are") {
+	if r.code != 0 || !strings.Contains(r.stdout, "must never start again with their data") {
 		t.Errorf("with a person's word: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	if text, err := os.ReadFile(out); err != nil || !strings.Contains(string(text), `"keptOff": [
@@ -111,7 +111,7 @@ func TestAFileOfFactsThatIsNotThereIsToldBeforeQuorumdIsAsked(t *testing.T) {
 	t.Parallel()
 	r := quorumctl(t, "/nowhere", "recover", "plan", "nope.json", "--from-snapshot", "newest")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "nope.json: open nope.json: no such file") ||
-		!strings.Contains(r.stderr, "→ quorumctl recover collect > nope.json") {
+		!strings.Contains(r.stderr, "quorumctl recover collect > nope.json") {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 }
@@ -120,7 +120,7 @@ func TestGivingUpSaysWhatIsNotUndone(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, &desk{})
 	r := quorumctl(t, socket, "recover", "give-up")
-	if r.code != 0 || !strings.Contains(r.stdout, "not undone: the plan on other hosts") ||
+	if r.code != 0 || !strings.Contains(r.stdout, "the plan still applies on other hosts") ||
 		!strings.Contains(r.stdout, "quorumd-recover-abcdefghijkl") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
