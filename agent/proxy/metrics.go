@@ -13,14 +13,14 @@ func (f *Proxy) Metrics() prometheus.Collector {
 	}
 	return &collector{
 		f:      f,
-		open:   name("connections", "Connections that a voter has from here.", of),
-		used:   name("voter_used", "Whether new connections go to a voter: 1 or 0.", of),
-		taken:  name("taken_total", "Connections that a voter has taken.", of),
-		failed: name("failed_total", "Connections that a voter has not taken.", of),
-		moved:  name("moved_total", "Connections that were closed because their voter is not to be used.", of),
-		ended: name("refused_total", "Connections of clients that were reset: for their number (limit), or because no "+
-			"voter took them (unserved).", []string{"reason"}),
-		age: name("list_age_seconds", "For how long the agent has not written the list of voters.", nil),
+		open:   name("connections", "Open connections to a voter.", of),
+		used:   name("voter_used", "1 if new connections go to a voter, else 0.", of),
+		taken:  name("taken_total", "Connections that a voter accepted.", of),
+		failed: name("failed_total", "Connections that a voter did not accept.", of),
+		moved:  name("moved_total", "Connections closed because their voter was excluded.", of),
+		ended: name("refused_total", "Client connections that were reset: over the limit (limit), or because no "+
+			"voter accepted them (unserved).", []string{"reason"}),
+		age: name("list_age_seconds", "Time since the agent last wrote the list of voters.", nil),
 	}
 }
 

@@ -16,7 +16,7 @@ func pluginGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_plugin_state",
-			"Last state of an external check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or none.",
+			"Last result of an external check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or none.",
 			[]string{"plugin"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				emit(pluginState(p), p.Name)
@@ -32,7 +32,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugin_value", "Value measured by an external check, in its own unit.",
+			"quorumd_plugin_value", "Value that an external check reported, in its own unit.",
 			[]string{"plugin", "label", "unit"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				for _, f := range p.Figures {
@@ -41,7 +41,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugins_hung", "External checks that were killed and have not ended.", nil,
+			"quorumd_plugins_hung", "External checks that were killed and have not exited.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				n := 0
 				if r != nil {

@@ -41,21 +41,21 @@ func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 	m := &Metrics{
 		probe: probe, now: now,
 		fsync: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quorumd_disk_fsync_duration_seconds", Help: "Time until a write of the probe was durable, by lane.",
+			Name: "quorumd_disk_fsync_duration_seconds", Help: "Time until a probe write was durable, by lane.",
 			Buckets: FsyncBuckets(), NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
 			NativeHistogramMinResetDuration: time.Hour,
 		}, []string{"lane"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_steps_total", Help: "Steps taken or tried, by step and result.",
+			Name: "quorumd_steps_total", Help: "Steps attempted, by step and result.",
 		}, []string{"step", "result"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_refusals_total", Help: "Changes of the main reason for doing nothing to this one.",
+			Name: "quorumd_refusals_total", Help: "How often this became the first reason for doing nothing.",
 		}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_operations_total", Help: "Operations ended by this agent, by outcome.",
 		}, []string{"outcome"}),
 		rounds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "quorumd_loop_round_duration_seconds", Help: "Time a round of the loop took.",
+			Name: "quorumd_loop_round_duration_seconds", Help: "Duration of a round of the loop.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
@@ -126,7 +126,7 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_looks_hung", "Measurements of this host that are long overdue, including child processes.", nil,
+			"quorumd_looks_hung", "Readings of this host that are long overdue.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil {
 					emit(float64(r.Hung))
@@ -134,12 +134,12 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_records_unreadable", "Unreadable records of quorumd in etcd, of at most 100 hosts.",
+			"quorumd_records_unreadable", "Unreadable quorumd records in etcd, of at most 100 hosts.",
 			nil,
 			readUnreadable,
 		},
 		{
-			"quorumd_health_state", "1 for the current health state of this host, 0 for all others.",
+			"quorumd_health_state", "1 for the health state of this host, 0 for all other states.",
 			[]string{"state"},
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				now := health.Unknown
@@ -158,17 +158,17 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_finding", "1 while this host has this finding, even if it has worse ones.",
+			"quorumd_finding", "1 while this finding is active on this host, even if there are worse ones.",
 			[]string{"code", "component"},
 			readFindings,
 		},
 		{
-			"quorumd_finding_muted", "1 while this finding is muted on this host, present or not.",
+			"quorumd_finding_muted", "1 while this finding is muted on this host, active or not.",
 			[]string{"code"},
 			readMuted,
 		},
 		{"quorumd_host_info", "1, with the name of this host as a label.", []string{"host"}, readHost},
-		{"quorumd_role", "1 for the role of this host in the cluster, 0 for all others.", []string{"role"}, readRole},
+		{"quorumd_role", "1 for the role of this host, 0 for all other roles.", []string{"role"}, readRole},
 	}
 }
 
@@ -191,7 +191,7 @@ func turnGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_operation_host", "1 for the host of the operation in flight.",
+			"quorumd_operation_host", "1 for the host that an operation in flight is for.",
 			[]string{"host"},
 			readOperated,
 		},
@@ -205,19 +205,20 @@ func turnGauges() []gauge {
 		},
 		{
 			"quorumd_operation_overdue",
-			"1 while the operation in flight is overdue; reported by every host, even while the one of the operation " +
-				"is down.", nil,
+			"1 while the operation in flight exceeds its announced duration; every host reports it, even if the " +
+				"host in question is down.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.View.Op != nil && r.View.Op.Overdue))
 			},
 		},
 		{
-			"quorumd_maintenance", "1 while this host has a request to be taken down, by work.",
+			"quorumd_maintenance", "1 while this host has a request for maintenance, by type of work.",
 			[]string{"work"},
 			readMaintenance,
 		},
 		{
-			"quorumd_maintenance_overdue", "1 while the maintenance of this host is overdue.", nil,
+			"quorumd_maintenance_overdue", "1 while the maintenance of this host exceeds its announced " +
+				"duration.", nil,
 			readOverdue,
 		},
 		{
@@ -227,7 +228,7 @@ func turnGauges() []gauge {
 		},
 		{
 			"quorumd_reason",
-			"1 for the main reason why this host does nothing, and for each reason that needs attention.",
+			"1 for the main reason why this host does nothing, and for everything else that needs an operator.",
 			[]string{"reason"},
 			readReason,
 		},
@@ -251,13 +252,13 @@ func clusterGauges() []gauge {
 		},
 		{
 			"quorumd_cluster_age_seconds",
-			"Time since this agent last queried etcd; a minute and more on a spare of a large fleet.", nil,
+			"Time since this agent last queried etcd; a minute or more on a spare in a large fleet.", nil,
 			readClusterAge,
 		},
 		{"quorumd_hosts_age_seconds", "Time since this agent last read the records of all hosts.", nil, readHostsAge},
 		{
-			"quorumd_resting",
-			"1 while this host is a spare far back in the join queue, which queries etcd at long intervals.", nil,
+			"quorumd_resting", "1 while this host is a spare with others ahead of it, and so queries etcd " +
+				"rarely.", nil,
 			readResting,
 		},
 		{
@@ -266,7 +267,8 @@ func clusterGauges() []gauge {
 			readVoters,
 		},
 		{
-			"quorumd_cluster_failure_tolerance", "How many more voters may fail; negative without a quorum.", nil,
+			"quorumd_cluster_failure_tolerance", "Fault tolerance: how many more voters may fail; negative " +
+				"without a quorum.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
 					emit(float64(policy.Tolerance(r.View.Cluster.Counts())))

@@ -16,7 +16,7 @@ func backupGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_backup_interval_seconds",
-			"Longest permitted age of the newest snapshot of the cluster (backup.every); absent if that is off.", nil,
+			"Maximum age of the newest snapshot, from backup.every; absent if that is off.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Backup.Every > 0 {
 					emit(r.View.Backup.Every.Seconds())
@@ -25,7 +25,7 @@ func backupGauges() []gauge {
 		},
 		{
 			"quorumd_backup_age_seconds",
-			"Age of the newest snapshot of the cluster; if there is none, time since this agent began to look.", nil,
+			"Age of the newest snapshot; if there is none, time since this agent started looking for one.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable && (r.View.Backup.Saved || r.View.Backup.Every > 0) {
 					emit(r.View.Backup.Age.Seconds())
@@ -41,7 +41,7 @@ func backupGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_backup_size_bytes", "Size of the database in the newest snapshot of the cluster.", nil,
+			"quorumd_backup_size_bytes", "Size of the database in the newest snapshot.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Backup != nil && r.Backup.Size > 0 {
 					emit(float64(r.Backup.Size))
@@ -56,8 +56,8 @@ func restoreGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_restore_interval_seconds",
-			"Longest permitted age of the last passed restore test (backup.drill); absent if that is off, or if no " +
-				"host has the key to decrypt the snapshots.", nil,
+			"Maximum age of the last successful restore test, from backup.drill; absent if that is off, or if " +
+				"no host has the key to decrypt snapshots.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Backup.Drill.Every > 0 && !r.Decision.Notes.Drill.Sealed {
 					emit(r.View.Backup.Drill.Every.Seconds())
@@ -66,7 +66,8 @@ func restoreGauges() []gauge {
 		},
 		{
 			"quorumd_restore_age_seconds",
-			"Age of the last passed restore test; if there is none, time since this agent began to look for one.",
+			"Age of the last successful restore test; if there is none, time since this agent started looking " +
+				"for one.",
 			nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r == nil || !r.View.Cluster.Reachable {
@@ -79,7 +80,7 @@ func restoreGauges() []gauge {
 		},
 		{
 			"quorumd_restore_proven_timestamp_seconds",
-			"Unix time of the last passed restore test; absent if there is none.", nil,
+			"Unix time of the last successful restore test; absent if there is none.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Drill != nil && !r.Drill.Proven.IsZero() {
 					emit(float64(r.Drill.Proven.Unix()))
@@ -88,7 +89,7 @@ func restoreGauges() []gauge {
 		},
 		{
 			"quorumd_restore_seconds",
-			"Duration of the last passed restore test, including reading the snapshot from the store.", nil,
+			"Duration of the last successful restore test, including reading the snapshot from the store.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Drill != nil && r.Drill.Took > 0 {
 					emit(r.Drill.Took)

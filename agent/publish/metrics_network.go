@@ -20,15 +20,14 @@ func networkGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_voter_dead_seconds",
-			"How long a voter has been reported dead by the hosts of all live voters, as observed by this host; 0 " +
-				"if it is not.",
+			"How long all live voters' hosts have reported a voter dead, as observed by this host; 0 if it is " +
+				"not dead.",
 			[]string{"member", "name"},
 			deadVoters,
 		},
 		{
 			"quorumd_voter_sick_seconds",
-			"How long a voter has been SLOW or worse by its own health state and by other evidence; 0 " +
-				"if it is not.",
+			"How long a voter has reported itself SLOW or worse with independent confirmation; 0 if it is not.",
 			[]string{"member", "name"},
 			unhealthyVoters,
 		},
@@ -46,7 +45,7 @@ func networkGauges() []gauge {
 		},
 		{
 			"quorumd_network_rtt_seconds",
-			"Time to connect to that port of a member: the median of the last 30 connections.", labels,
+			"Time to connect to that port of a member: median of the last 30 connections.", labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachWay(r, func(way network.Way, of ...string) {
 					if way.RTT > 0 {
