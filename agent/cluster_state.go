@@ -20,7 +20,7 @@ func (a *Agent) ProbeNow(ctx context.Context) error {
 		a.Wake() // again: the round that took the first request may have begun before
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no new picture yet: %w", ctx.Err())
+			return fmt.Errorf("no new view of the cluster yet: %w", ctx.Err())
 		case <-shown:
 		}
 	}

@@ -38,7 +38,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	page, err := openPage(os.NewFile(PageFD, "page"))
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd runs this command; do not run it by hand\n",
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; internal command: quorumd runs it itself\n",
 			err)
 		return exitSoftware
 	}

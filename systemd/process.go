@@ -214,7 +214,7 @@ func (p *Process) look(ctx context.Context) (Status, error) {
 		return errors.Join(err, clockErr)
 	})
 	if err != nil {
-		return st, fmt.Errorf("cannot look at %s: %w", p.o.Name, err)
+		return st, fmt.Errorf("cannot inspect %s: %w", p.o.Name, err)
 	}
 	return st, nil
 }

@@ -18,7 +18,7 @@ func (a *Actor) Did() round.ActorState {
 	now, d := a.opt.Now(), a.did
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
 	if t := a.running; t != nil {
-		d.Stuck = fmt.Sprintf("%s has not come back for %s", t.step.Kind, durationfmt.Seconds(now-t.began))
+		d.Stuck = fmt.Sprintf("%s has not returned for %s", t.step.Kind, durationfmt.Seconds(now-t.began))
 	}
 	return d
 }

@@ -17,7 +17,7 @@ import (
 
 func (a *Actor) canRecover(context.Context, *task) error {
 	if a.opt.Recovery == nil {
-		return errors.New("cannot recover: this agent cannot reach etcd's files")
+		return errors.New("cannot recover: this agent cannot access etcd's files")
 	}
 	return nil
 }

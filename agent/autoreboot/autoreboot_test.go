@@ -93,12 +93,13 @@ func TestDebiansFileMeansThatARebootIsRequired(t *testing.T) {
 		t.Errorf("nothing is there: %q, %v", why, err)
 	}
 	p.write("reboot-required", "*** System restart required ***\n", 0o644)
-	if why, err := p.signs.Required(t.Context()); !strings.HasSuffix(why, "reboot-required wants a reboot") ||
+	if why, err := p.signs.Required(t.Context()); !strings.HasSuffix(why, "reboot-required requires a reboot") ||
 		err != nil {
 		t.Errorf("%q, %v", why, err)
 	}
 	p.write("reboot-required.pkgs", "linux-image-6.1.0-40-amd64\nlibc6\n", 0o644)
-	if why, err := p.signs.Required(t.Context()); why != "packages want a reboot: linux-image-6.1.0-40-amd64, libc6" ||
+	if why, err := p.signs.Required(t.Context()); why != "packages require a reboot: "+
+		"linux-image-6.1.0-40-amd64, libc6" ||
 		err != nil {
 		t.Errorf("%q, %v", why, err)
 	}
@@ -110,7 +111,7 @@ func TestPackageManagerMustSayThatARebootIsRequired(t *testing.T) {
 		"required": {
 			"echo 'Core libraries or services have been updated since boot-up:'; echo '  * kernel'; " +
 				"echo '  * systemd'; echo; echo 'Reboot is required to fully utilize these updates.'; exit 1",
-			"packages want a reboot: kernel, systemd", "",
+			"packages require a reboot: kernel, systemd", "",
 		},
 		"not required": {"echo 'Reboot should not be necessary.'", "", ""},
 		"a fault":      {"echo 'Error: cannot open the database' >&2; exit 1", "", "cannot open the database"},
@@ -237,7 +238,7 @@ func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 			}
 			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{
-				Work: control.WorkReboot, Reason: p.signs.Sentinel + " wants a reboot",
+				Work: control.WorkReboot, Reason: p.signs.Sentinel + " requires a reboot",
 				For: within,
 			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {

@@ -27,7 +27,8 @@ const (
 func ParseBlackout(text string) (Blackout, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 2 {
-		return Blackout{}, fmt.Errorf("%q is no blackout; write a date or two, as in 2026-12-24 or 12-20..01-06", text)
+		return Blackout{}, fmt.Errorf("%q is not a blackout; write a date or two, as in 2026-12-24 or "+
+			"12-20..01-06", text)
 	}
 	b := Blackout{zone: time.Local, text: strings.Join(fields, " ")}
 	first, last, is := strings.Cut(fields[0], "..")
@@ -41,12 +42,13 @@ func ParseBlackout(text string) (Blackout, error) {
 	for _, date := range []string{first, last} {
 		if !isDate(date, b.layout) {
 			return Blackout{},
-				fmt.Errorf("%q is no date or range; write both dates alike, as in 2026-12-20..2027-01-06, or for "+
+				fmt.Errorf("%q is not a date or range; write both dates in the same form, as in "+
+					"2026-12-20..2027-01-06, or for "+
 					"every year 12-20..01-06", fields[0])
 		}
 	}
 	if b.layout == oneYear && last < first {
-		return Blackout{}, fmt.Errorf("%q ends before it begins; exchange the dates", fields[0])
+		return Blackout{}, fmt.Errorf("%q ends before it begins; swap the dates", fields[0])
 	}
 	var err error
 	if len(fields) == 2 {

@@ -41,11 +41,11 @@ func (s Signs) Required(ctx context.Context) (string, error) {
 	switch {
 	case err == nil:
 		if packages, _ := readLines(s.Sentinel+".pkgs", 4); len(packages) > 0 {
-			return "packages want a reboot: " + strings.Join(packages, ", "), nil
+			return "packages require a reboot: " + strings.Join(packages, ", "), nil
 		}
-		return s.Sentinel + " wants a reboot", nil
+		return s.Sentinel + " requires a reboot", nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("cannot find out if a reboot is required: %w", err)
+		return "", fmt.Errorf("cannot check whether a reboot is required: %w", err)
 	}
 	if _, err := os.Stat(s.Ask); s.Ask == "" || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -75,9 +75,9 @@ func (s Signs) ask(ctx context.Context) (string, error) {
 				packages = append(packages, show(name))
 			}
 		}
-		return strings.TrimSuffix("packages want a reboot: "+strings.Join(packages, ", "), ": "), nil
+		return strings.TrimSuffix("packages require a reboot: "+strings.Join(packages, ", "), ": "), nil
 	}
-	return "", fmt.Errorf("cannot find out if a reboot is required: %s -r: %w: %s", s.Ask, err, show(said.String()))
+	return "", fmt.Errorf("cannot check whether a reboot is required: %s -r: %w: %s", s.Ask, err, show(said.String()))
 }
 
 // Vetoed returns what prevents a reboot, as "name: first line", or "". A directory that cannot be read is a veto, too,

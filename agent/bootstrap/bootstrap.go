@@ -79,7 +79,7 @@ type answer struct {
 
 // New returns an Exchange that has asked no host.
 func New(opt Options) *Exchange {
-	refuse := func(*http.Request, []*http.Request) error { return errors.New("it sends elsewhere") }
+	refuse := func(*http.Request, []*http.Request) error { return errors.New("it redirects") }
 	dial := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxBytes}
 	if opt.TLS != nil {
 		dial.TLSClientConfig = opt.TLS()
@@ -115,7 +115,7 @@ func (p *Exchange) Answers() []policy.BootstrapAnswer {
 		a, asked := p.answers[h.Name]
 		switch {
 		case !asked:
-			a.BootstrapAnswer = policy.BootstrapAnswer{Name: h.Name, Silent: "it has not been asked yet"}
+			a.BootstrapAnswer = policy.BootstrapAnswer{Name: h.Name, Silent: "it has not been queried yet"}
 		case p.opt.Now()-a.at > p.fresh():
 			a.BootstrapAnswer = policy.BootstrapAnswer{Name: h.Name, Silent: cmp.Or(a.Silent, "its last answer is old")}
 		}
@@ -131,7 +131,7 @@ func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	own, ready := p.own, p.published && p.opt.Now()-p.publishedAt <= p.fresh()
 	p.mu.Unlock()
 	if !ready {
-		http.Error(w, "the loop has not turned lately", http.StatusServiceUnavailable)
+		http.Error(w, "the control loop is stuck", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -196,7 +196,7 @@ func (p *Exchange) ask(ctx context.Context, h Host) (policy.BootstrapAnswer, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return none, fmt.Errorf("%s says %d", h.URL, resp.StatusCode)
+		return none, fmt.Errorf("%s returned %d", h.URL, resp.StatusCode)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err != nil {
@@ -216,14 +216,14 @@ func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 		return none, errors.New("its answer cannot be read")
 	}
 	if d.Version != version {
-		return none, fmt.Errorf("its answer has version %d, and this quorumd knows %d", d.Version, version)
+		return none, fmt.Errorf("its answer has version %d, this quorumd supports %d", d.Version, version)
 	}
 	if d.Host != name {
 		return none, fmt.Errorf("its URL leads to %.64q", d.Host)
 	}
 	for _, text := range []string{d.Past, d.List, d.PromisedList, d.Attempt, d.Phase} {
 		if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return none, errors.New("its answer has a field that is too long, or no plain text")
+			return none, errors.New("its answer has a field that is too long or not plain text")
 		}
 	}
 	return policy.BootstrapAnswer{

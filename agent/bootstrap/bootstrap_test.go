@@ -32,7 +32,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 			t.Errorf("the answer is %+v, want %+v", got, want)
 		}
 	}
-	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been asked yet"})
+	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been queried yet"})
 	n2.askAll(t.Context())
 	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"})
 	word := policy.BootstrapAnswer{

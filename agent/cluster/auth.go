@@ -65,10 +65,10 @@ func ReadPassword(path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("cannot read the password: %w", err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("cannot read the password: %s is no regular file", path)
+		return "", fmt.Errorf("cannot read the password: %s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so others than its owner may read or write "+
-			"it; chmod 0400", path, info.Mode().Perm())
+		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so other users can read or write it; "+
+			"chmod 0400", path, info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
 	text = bytes.TrimRight(text, "\r\n")

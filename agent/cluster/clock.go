@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoClock means that no member reported the time.
-var ErrNoClock = errors.New("no member reports the time")
+var ErrNoClock = errors.New("no member reports its time")
 
 // ClockOffset compares this host's wall clock with the median of the voters that answer; it is positive if this host's
 // is ahead. It reads the Date header of etcd's HTTP server, with a resolution of one second: offsets below two seconds

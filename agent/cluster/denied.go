@@ -9,12 +9,13 @@ import "fmt"
 // is enough. Adding, promoting and removing members and transferring leadership require etcd's role root.
 func DeniedText(err error, who, prefix string) string {
 	if who == "" {
-		return fmt.Sprintf("etcd wants to know who asks (%s): set etcd.user and etcd.passwordFile, or give quorumd a "+
-			"client certificate with a common name", err)
+		return fmt.Sprintf("etcd requires authentication (%s): set etcd.user and etcd.passwordFile, or "+
+			"configure a client certificate with a common name", err)
 	}
 	return fmt.Sprintf("etcd refuses user %[1]s (%[2]s); to allow it: etcdctl role add quorumd; etcdctl role "+
 		"grant-permission quorumd readwrite --prefix=true %[3]s; "+
-		"etcdctl user grant-role %[1]s quorumd; and, as only that role may change members and move the leadership: "+
+		"etcdctl user grant-role %[1]s quorumd; and, as only the root role may change members and transfer "+
+		"leadership: "+
 		"etcdctl user grant-role %[1]s root",
 		who, err, prefix)
 }

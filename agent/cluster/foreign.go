@@ -10,7 +10,7 @@ import (
 )
 
 // ErrForeignCluster means that the endpoints belong to another cluster than this host.
-var ErrForeignCluster = errors.New("the endpoints answer for another cluster than this host's")
+var ErrForeignCluster = errors.New("the endpoints belong to another cluster")
 
 // home is what is known about this host's cluster.
 type home struct {

@@ -236,7 +236,7 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 		return conn.MoveLeader(ctx, to)
 	})
 	if err != nil {
-		return fmt.Errorf("cannot move the leadership to member %x: %w", to, err)
+		return fmt.Errorf("cannot transfer leadership to member %x: %w", to, err)
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 		return nil
 	}
 	if !m.Learner {
-		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
+		return fmt.Errorf("cannot remove learner %x: it is now a voter", id)
 	}
 	return c.remove(ctx, "learner", id)
 }

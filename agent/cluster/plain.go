@@ -67,7 +67,7 @@ func inWords(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	case errors.Is(err, context.Canceled):
-		return "cancelled"
+		return "the request was cancelled"
 	case errors.As(rpctypes.Error(err), &known):
 		return etcdWords(known)
 	case isStatus && s.Code() == codes.DeadlineExceeded:
@@ -81,8 +81,8 @@ func inWords(err error) string {
 // etcdWords words an answer of etcd itself.
 func etcdWords(err rpctypes.EtcdError) string {
 	for text, causes := range map[string][]error{
-		"it has no leader": {rpctypes.ErrNoLeader},
-		"it reached no agreement in time": {
+		"it knows no leader": {rpctypes.ErrNoLeader},
+		"it did not reach consensus in time": {
 			rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
 			rpctypes.ErrTimeoutDueToConnectionLost,
 		},

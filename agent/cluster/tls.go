@@ -165,7 +165,7 @@ func (s *tlsSource) ended(err error) error {
 }
 
 // renew is the remedy for an operator with quorumctl's CA.
-const renew = "renew it: quorumctl pki renew NAME, where your authority is"
+const renew = "renew it: quorumctl pki renew NAME, on the machine with your CA"
 
 // remoteError is how crypto/tls reports an alert of the other side.
 const remoteError = "remote error"
@@ -177,17 +177,18 @@ func whichSide(err error) error {
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case isInvalid && invalid.Reason == x509.Expired && time.Now().After(invalid.Cert.NotAfter):
-		return fmt.Errorf("TLS: the certificate that it shows (subject %.100s) expired on %s; %s", invalid.Cert.Subject,
+		return fmt.Errorf("TLS: its certificate (subject %.100s) expired on %s; %s", invalid.Cert.Subject,
 			invalid.Cert.NotAfter.UTC().Format(time.RFC3339), renew)
 	case fromThere && remote.Op == remoteError:
 		return fmt.Errorf("TLS: it refuses this host's certificate: %w; see cluster.tls.cert", err)
 	case untrusted:
 		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("TLS: it accepts connections and says nothing for %s: %w; see whether etcd hangs there",
+		return fmt.Errorf("TLS: it accepts connections and does not respond for %s: %w; check whether etcd "+
+			"hangs there",
 			durationfmt.Text(diagnoseTimeout), err)
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("TLS: it hangs up: %w; see whether it speaks TLS", err)
+		return fmt.Errorf("TLS: it closes the connection: %w; check whether it speaks TLS", err)
 	}
 	return fmt.Errorf("TLS: %w", err)
 }

@@ -235,7 +235,7 @@ func TestDiagnoseNamesWhyAMemberDoesNotAnswer(t *testing.T) {
 		},
 		"the member's is expired": {
 			badMember(t, "late", ca.Expired), good,
-			"TLS: the certificate that it shows (subject CN=late) expired on 20",
+			"TLS: its certificate (subject CN=late) expired on 20",
 		},
 		"the member's names another": {
 			badMember(t, "elsewhere", ca.WrongSAN), good,

@@ -26,11 +26,11 @@ func BinaryVersion(ctx context.Context, child []string, path string) (string, er
 	var out answer
 	command.Stdout = &out
 	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("cannot ask %s for its version: %w; check etcd.binary", path, err)
+		return "", fmt.Errorf("cannot get the version of %s: %w; check etcd.binary", path, err)
 	}
 	version := execshim.EtcdVersion(out.text)
 	if version == "" {
-		return "", fmt.Errorf("cannot ask %s for its version: it does not answer like etcd; check etcd.binary", path)
+		return "", fmt.Errorf("cannot get the version of %s: its output is not etcd's; check etcd.binary", path)
 	}
 	return version, nil
 }

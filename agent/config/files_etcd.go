@@ -163,7 +163,8 @@ func closed(path string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return fmt.Errorf("%s (mode %04o) is open to everybody on this host; chmod 0640, with etcd's group", path, mode)
+		return fmt.Errorf("%s (mode %04o) is open to every user on this host; chmod 0640, with etcd's "+
+			"group", path, mode)
 	}
 	return nil
 }

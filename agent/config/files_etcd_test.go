@@ -91,7 +91,7 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		},
 		"a key for everybody": {
 			func(_ *Config, s *EtcdTLS) { s.Key = open },
-			[]string{"etcd.tls.key: " + open + " (mode 0644) is open to everybody on this host; chmod 0640"},
+			[]string{"etcd.tls.key: " + open + " (mode 0644) is open to every user on this host; chmod 0640"},
 		},
 		"nothing there": {
 			func(_ *Config, s *EtcdTLS) { s.CA, s.Cert, s.Key = "/nowhere/a", "/nowhere/b", "/nowhere/c" },

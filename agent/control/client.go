@@ -47,7 +47,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	if err == nil && s.APIVersion != APIVersion {
 		return Status{}, &Error{
 			Code: CodeInternal,
-			Message: fmt.Sprintf("cannot understand quorumd: it speaks the API %q, this client %q",
+			Message: fmt.Sprintf("incompatible versions: quorumd serves API %q, this client uses %q",
 				shorten(s.APIVersion), APIVersion),
 			Hint: "use the quorumctl of the same package",
 		}
@@ -311,7 +311,7 @@ func (c *Client) unreachable(err error) *Error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		e.Code = CodeNotPermitted
-		e.Hint = "the socket or a directory above it is closed to you: run it as root, or as a member of its group"
+		e.Hint = "no permission for the socket or a directory above it: run it as root, or as a member of its group"
 	}
 	return e
 }
@@ -344,7 +344,7 @@ func (c *Client) silent(method string) *Error {
 func (c *Client) foreign(what string) *Error {
 	return &Error{
 		Code:    CodeInternal,
-		Message: fmt.Sprintf("cannot understand what serves %s: %s", c.socket, what),
+		Message: fmt.Sprintf("unexpected response from %s: %s", c.socket, what),
 		Hint:    "check that the path is quorumd's control socket, and that quorumctl is of the same version",
 	}
 }

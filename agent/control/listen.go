@@ -60,7 +60,7 @@ func lockFile(path string) (unlock func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another quorumd is starting here just now: %w", ErrServed)
+			return nil, fmt.Errorf("another quorumd is starting here: %w", ErrServed)
 		}
 		return nil, os.NewSyscallError("flock", err)
 	}
@@ -77,7 +77,7 @@ func makeWay(socket string) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return errors.New("something that is not a socket is in the way: move it away or choose another path")
+		return errors.New("the path exists and is not a socket: move it away or choose another path")
 	}
 	pid, err := probe(socket)
 	switch {

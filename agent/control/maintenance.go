@@ -91,11 +91,11 @@ type maintenanceBody struct {
 
 const (
 	maintenanceHint    = `send {"work": "maintenance", "reason": "<why>", "for": "4h"}`
-	maintenanceForHint = "give a duration from 1m to 168h, and ask again if it takes longer"
+	maintenanceForHint = "use a duration from 1m to 168h, and request more time if it takes longer"
 )
 
 func (b maintenanceBody) request() (MaintenanceRequest, error) {
-	const what = "cannot take the host down"
+	const what = "cannot request maintenance"
 	switch b.Work {
 	case WorkMaintenance, WorkRestart, WorkReboot, WorkCommand:
 	default:
@@ -106,7 +106,8 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 		return MaintenanceRequest{}, err
 	}
 	if b.KeepRunning && b.Work != WorkMaintenance {
-		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: a %s does not let etcd run on", what,
+		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: keepRunning is not possible with "+
+			"%s", what,
 			b.Work)
 	}
 	if b.External && b.Work != WorkReboot {
@@ -135,7 +136,7 @@ func checkCommand(work, name, what string) error {
 		return nil
 	}
 	if err := hooks.CheckName(name); err != nil {
-		return badRequest("name a program in commands.d of the hooks directory on every host that is to run it",
+		return badRequest("name a program in commands.d, next to the hooks directories, on every host that runs it",
 			"%s: command: %v", what, err)
 	}
 	return nil

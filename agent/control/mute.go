@@ -58,7 +58,7 @@ type muteBody struct {
 
 const (
 	muteHint    = `send {"code": "<code>", "reason": "<why>", "for": "4h"}`
-	muteForHint = "give a duration over 0 and at most 720h, and mute it again when it ends"
+	muteForHint = "use a duration over 0 and at most 720h, and mute it again when it ends"
 )
 
 func (b muteBody) request() (MuteRequest, error) {
@@ -81,7 +81,7 @@ func (b muteBody) request() (MuteRequest, error) {
 func checkCode(code, what string) (string, error) {
 	foreign := func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
 	if code == "" || len(code) > maxCode || strings.ContainsFunc(code, foreign) {
-		return "", badRequest("name a code: quorumctl codes lists all", "%s: code: %q is none", what, shorten(code))
+		return "", badRequest("use a code that quorumctl codes lists", "%s: unknown code %q", what, shorten(code))
 	}
 	return code, nil
 }

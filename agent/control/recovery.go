@@ -47,7 +47,7 @@ type RecoveryEnd struct {
 	Code  string    `json:"code"` // RECOVERED, or why it was abandoned
 }
 
-const planHint = "send the file that quorumctl recover plan has written"
+const planHint = "send the file written by quorumctl recover plan"
 
 // postRecoveryFacts changes nothing, but it has a child process read the whole log: not everyone on the host may
 // request that.

@@ -74,7 +74,7 @@ type removalBody struct {
 
 const (
 	removalHint    = `send {"member": "<name or ID>", "reason": "<why>"}`
-	removalForHint = "give a duration from 1s to 1h"
+	removalForHint = "use a duration from 1s to 1h"
 	maxMemberName  = 256
 )
 
@@ -83,7 +83,7 @@ func (b removalBody) request() (RemovalRequest, error) {
 	odd := strings.ContainsFunc(b.Member, func(r rune) bool { return !unicode.IsPrint(r) })
 	if b.Member == "" || odd || utf8.RuneCountInString(b.Member) > maxMemberName {
 		return RemovalRequest{}, badRequest("name it as quorumctl member list shows it",
-			"%s: member: %q is no name or ID", what, shorten(b.Member))
+			"%s: member: %q is not a name or ID", what, shorten(b.Member))
 	}
 	reason, err := oneLine(b.Reason, what)
 	if err != nil {

@@ -57,8 +57,8 @@ const (
 	bootstrapHint = `send nothing, or {"confirm": "<cluster name>"}`
 	pauseHint     = `send {"reason": "<why>", "for": "4h"}`
 	releaseHint   = `send {"force": true, "reason": "<why>"}`
-	pauseForHint  = "give a duration over 0 and at most 168h, and pause again when it ends"
-	reasonHint    = "give a reason in one line, for those who will wonder"
+	pauseForHint  = "use a duration over 0 and at most 168h, and pause again when it ends"
+	reasonHint    = "give a one-line reason; it is recorded in the history"
 )
 
 func (b pauseBody) request() (PauseRequest, error) {
@@ -97,7 +97,7 @@ func lasting(text, what string, in bounds) (time.Duration, error) {
 func (b releaseBody) request() (ReleaseRequest, error) {
 	if !b.Force {
 		return ReleaseRequest{}, badRequest(
-			"make sure that its host is off or repaired, then: quorumctl operation release --force --reason '<why>'",
+			"make sure that its host is powered off or repaired, then: quorumctl operation release --force --reason '<why>'",
 			"cannot release the operation: the request is without force")
 	}
 	reason, err := oneLine(b.Reason, "cannot release the operation")

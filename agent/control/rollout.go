@@ -117,7 +117,7 @@ func (b rolloutBody) request() (RolloutRequest, error) {
 			return !unicode.IsPrint(r)
 		}) {
 			return RolloutRequest{}, badRequest("name every host once, as quorumctl status shows it",
-				"%s: hosts: %q is empty, named twice or no name", what, shorten(name))
+				"%s: hosts: %q is empty, repeated or not a name", what, shorten(name))
 		}
 	}
 	version := strings.TrimPrefix(b.Version, "v")

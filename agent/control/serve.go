@@ -141,7 +141,7 @@ func missing(w http.ResponseWriter, r *http.Request, methods []string) response 
 		return refusal(&Error{
 			Status: http.StatusMethodNotAllowed, Code: CodeNotFound,
 			Message: fmt.Sprintf("cannot %s %s", shorten(r.Method), r.URL.Path),
-			Hint:    "it can be asked with " + strings.Join(methods, " and "),
+			Hint:    "allowed methods: " + strings.Join(methods, " and "),
 		})
 	}
 	return refusal(&Error{

@@ -139,15 +139,16 @@ const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prun
 
 func (r SnapshotRequest) check() error {
 	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
-	const what = "cannot do anything with snapshots"
+	const what = "cannot run the snapshot command"
 	switch {
 	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotDrill}, r.Do):
-		return badRequest(snapshotHint, "%s: do: %q is not known", what, shorten(r.Do))
+		return badRequest(snapshotHint, "%s: do: unknown value %q", what, shorten(r.Do))
 	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotDrill || !named.MatchString(r.Name)):
-		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is none of a snapshot to %s",
+		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is not the name of a "+
+			"snapshot to %s",
 			what, shorten(r.Name), r.Do)
 	case r.DryRun && r.Do != SnapshotPrune:
-		return badRequest(snapshotHint, "%s: dryRun goes with prune", what)
+		return badRequest(snapshotHint, "%s: dryRun is only possible with prune", what)
 	}
 	return nil
 }

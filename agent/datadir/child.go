@@ -35,11 +35,11 @@ type Dir struct {
 func (d Dir) Inspect(ctx context.Context) (Contents, error) {
 	out, err := d.run(ctx, InspectCommand)
 	if err != nil {
-		return Contents{}, fmt.Errorf("cannot look at %s: %w", d.DataDir, err)
+		return Contents{}, fmt.Errorf("cannot inspect %s: %w", d.DataDir, err)
 	}
 	var c Contents
 	if err := json.Unmarshal(out, &c); err != nil {
-		return Contents{}, fmt.Errorf("cannot look at %s: %w", d.DataDir, err)
+		return Contents{}, fmt.Errorf("cannot inspect %s: %w", d.DataDir, err)
 	}
 	return c, nil
 }
@@ -65,7 +65,7 @@ func (d Dir) run(ctx context.Context, verb string) ([]byte, error) {
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the disk does not answer: %w", ctx.Err())
+		return nil, fmt.Errorf("the disk does not respond: %w", ctx.Err())
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && stderr.Len() > 0 {

@@ -168,7 +168,7 @@ func lockDatabase(dataDir string) (*os.File, error) {
 	}
 	err = unix.Flock(int(db.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errors.New("an etcd has it open; stop it first")
+		err = errors.New("a running etcd uses it; stop it first")
 	}
 	if err != nil {
 		db.Close()
@@ -212,7 +212,7 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	}
 	for _, dir := range above {
 		if err := SyncDir(dir); err != nil {
-			return moved, fmt.Errorf("cannot move %s aside for good: %w", dataDir, err)
+			return moved, fmt.Errorf("cannot make the move of %s durable: %w", dataDir, err)
 		}
 	}
 	return moved, nil

@@ -52,7 +52,7 @@ func metadata(records wal.Decoder) (member, cluster uint64, err error) {
 			return named(record.GetData())
 		}
 	}
-	return 0, 0, errors.New("it does not begin like one")
+	return 0, 0, errors.New("not a write-ahead log")
 }
 
 func named(data []byte) (member, cluster uint64, err error) {

@@ -117,17 +117,17 @@ func look(ctx context.Context, opt Options, pending chan answer) (answer, chan a
 	case got := <-pending:
 		return got, nil
 	default:
-		return answer{err: fmt.Errorf("the lookup has not ended within %s", durationfmt.Text(opt.Timeout))}, pending
+		return answer{err: fmt.Errorf("the lookup did not finish within %s", durationfmt.Text(opt.Timeout))}, pending
 	}
 }
 
 // Accept returns an answer sorted and without duplicates, or why it is refused as a whole.
 func Accept(found []string, scheme string) ([]string, error) {
 	if len(found) == 0 {
-		return nil, errors.New("the answer is empty; that does not mean that there is no cluster")
+		return nil, errors.New("the answer is empty, which does not prove that there is no cluster")
 	}
 	if len(found) > MostEndpoints {
-		return nil, fmt.Errorf("the answer has %d endpoints, and %d are the most", len(found), MostEndpoints)
+		return nil, fmt.Errorf("the answer has %d endpoints, the maximum is %d", len(found), MostEndpoints)
 	}
 	for _, text := range found {
 		if err := check(text, scheme); err != nil {
@@ -140,14 +140,14 @@ func Accept(found []string, scheme string) ([]string, error) {
 func check(text, scheme string) error {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > longestURL {
-		return errors.New("is no URL as in " + scheme + "://192.0.2.1:2379")
+		return errors.New("is not a URL as in " + scheme + "://192.0.2.1:2379")
 	}
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
 	case u.Scheme != scheme:
 		return errors.New("is not " + scheme + ", as cluster.endpoints are")
 	case err != nil || port == 0 || u.Hostname() == "" || text != scheme+"://"+u.Host:
-		return errors.New("is no URL as in " + scheme + "://192.0.2.1:2379")
+		return errors.New("is not a URL as in " + scheme + "://192.0.2.1:2379")
 	}
 	return nil
 }

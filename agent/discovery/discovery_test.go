@@ -95,7 +95,7 @@ func TestEachLookupIsReportedAndChangesAreLoggedOnce(t *testing.T) {
 		time.Sleep(4*30*time.Second + time.Second) //nolint:forbidigo // virtual time
 		cancel()
 		synctest.Wait()
-		empty := "the answer is empty; that does not mean that there is no cluster"
+		empty := "the answer is empty, which does not prove that there is no cluster"
 		if want := []string{"http://n1:1", "http://n1:1", empty, empty, "http://n2:2"}; !slices.Equal(seen.all, want) {
 			t.Errorf("%q", seen.all)
 		}

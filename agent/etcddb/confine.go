@@ -41,7 +41,7 @@ func (l Limits) set(forGood bool) error {
 			err = unix.Setrlimit(resource, &limit)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot bound what this process may take: %w", err)
+			return fmt.Errorf("cannot set resource limits for this process: %w", err)
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func Unconfine(pid int) error {
 			err = unix.Prlimit(pid, resource, &limit, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot take the bounds of its parent from process %d: %w", pid, err)
+			return fmt.Errorf("cannot lift its parent's resource limits from process %d: %w", pid, err)
 		}
 	}
 	return nil

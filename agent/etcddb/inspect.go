@@ -80,7 +80,7 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Conten
 func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents, error) {
 	keys, meta := tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
 	if keys == nil || meta == nil {
-		return Contents{}, fmt.Errorf("%w: it is no database of etcd: it has no bucket \"key\" or \"meta\"", ErrDamaged)
+		return Contents{}, fmt.Errorf("%w: not an etcd database: it has no bucket \"key\" or \"meta\"", ErrDamaged)
 	}
 	c := Contents{CompactRevision: -1}
 	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
@@ -148,7 +148,7 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
-		return change{}, errors.New("it contains an invalid revision")
+		return change{}, errors.New("it has an invalid revision")
 	}
 	var name []byte
 	var err error

@@ -80,7 +80,7 @@ func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 // meta returns the root and the list of free pages of the newest state of the database, as bbolt chooses it.
 func (p *pages) meta(size int64) (root, free uint64, err error) {
 	var newest uint64
-	err = errors.New("no description of it is whole")
+	err = errors.New("no valid meta page")
 	for i := range int64(2) {
 		m := make([]byte, metaBytes+8)
 		if _, failed := p.file.ReadAt(m, i*p.pageSize+headerBytes); failed != nil {
@@ -104,7 +104,7 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 // page returns the header of a page and its size. No page may be reached twice.
 func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	if id < 2 || id >= p.high {
-		return nil, 0, fmt.Errorf("page %d is not one of its %d", id, p.high)
+		return nil, 0, fmt.Errorf("page %d is out of range, of %d pages", id, p.high)
 	}
 	head = make([]byte, headerBytes)
 	if err := p.read(head, id, 0); err != nil {
@@ -112,7 +112,7 @@ func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	}
 	over := uint64(le32(head[12:]))
 	if le64(head) != id || over >= p.high-id {
-		return nil, 0, fmt.Errorf("page %d says it is page %d with %d more", id, le64(head), over)
+		return nil, 0, fmt.Errorf("page %d claims to be page %d with %d more", id, le64(head), over)
 	}
 	for i := id; i <= id+over; i++ {
 		if p.seen[i/64]&(1<<(i%64)) != 0 {
@@ -151,7 +151,7 @@ func (p *pages) visit(at uint64) error {
 	}
 	kind, count := le16(head[8:]), int(le16(head[10:]))
 	if kind != branchPage && kind != leafPage || kind == branchPage && count == 0 {
-		return fmt.Errorf("page %d is no branch or leaf", at)
+		return fmt.Errorf("page %d is neither a branch nor a leaf", at)
 	}
 	if headerBytes+elementBytes*int64(count) > size {
 		return fmt.Errorf("page %d has %d elements in %d bytes", at, count, size)
@@ -180,7 +180,7 @@ func (p *pages) branch(at uint64, elements []byte, size int64) error {
 	for i := 0; i < len(elements); i += elementBytes {
 		e := elements[i:]
 		if headerBytes+int64(i)+int64(le32(e))+int64(le32(e[4:])) > size {
-			return fmt.Errorf("page %d: a key ends behind it", at)
+			return fmt.Errorf("page %d: a key ends beyond the page", at)
 		}
 		if err := p.child(at, le64(e[8:])); err != nil {
 			return err
@@ -209,7 +209,7 @@ func leaf(elements []byte, size int64) (buckets []value, err error) {
 		key, length := int64(le32(e[8:])), int64(le32(e[12:]))
 		from := headerBytes + int64(i) + int64(le32(e[4:])) + key
 		if sum += key + length; from+length > size || sum > size {
-			return nil, errors.New("a key or value ends behind it")
+			return nil, errors.New("a key or value ends beyond the page")
 		}
 		if le32(e)&bucketElement != 0 {
 			buckets = append(buckets, value{from, length})
@@ -232,19 +232,19 @@ func (p *pages) bucket(at uint64, v value) error {
 		return p.child(at, root)
 	}
 	if len(head) < bucketBytes+headerBytes || le16(head[bucketBytes+8:]) != leafPage {
-		return errors.New("a small bucket has no page")
+		return errors.New("an inline bucket has no page")
 	}
 	size := v.size - bucketBytes
 	elements := make([]byte, elementBytes*int(le16(head[bucketBytes+10:])))
 	if headerBytes+int64(len(elements)) > size {
-		return errors.New("a small bucket has more elements than bytes")
+		return errors.New("an inline bucket has more elements than bytes")
 	}
 	if err := p.read(elements, at, v.from+bucketBytes+headerBytes); err != nil {
 		return err
 	}
 	inner, err := leaf(elements, size)
 	if err == nil && len(inner) > 0 {
-		err = errors.New("a small bucket has buckets")
+		err = errors.New("an inline bucket has sub-buckets")
 	}
 	return err
 }

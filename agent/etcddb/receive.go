@@ -28,7 +28,7 @@ func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(
 		n, err := from.Read(buffer)
 		if n > 0 {
 			if _, err := into.Write(buffer[:n]); err != nil {
-				return size, fmt.Errorf("cannot keep it on this host: %w", err)
+				return size, fmt.Errorf("cannot store it on this host: %w", err)
 			}
 			size += int64(n)
 			behind = append(behind, buffer[:n]...)

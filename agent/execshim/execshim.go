@@ -37,7 +37,7 @@ const (
 	answerWait = time.Second
 )
 
-var errByHand = errors.New("quorumd starts this command itself, do not run it by hand")
+var errByHand = errors.New("internal command: quorumd runs it itself")
 
 // RefusedError is why the child has not become the program.
 type RefusedError string
@@ -89,7 +89,7 @@ func (p *Program) Wait() error {
 		return RefusedError(text)
 	}
 	why := cmp.Or(err, readErr, errors.New("exit status 0"))
-	return RefusedError(fmt.Sprintf("its child ended before it was run: %v", why))
+	return RefusedError(fmt.Sprintf("its child exited before it could run: %v", why))
 }
 
 // Run starts the program and waits for its end.

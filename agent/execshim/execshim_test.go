@@ -104,7 +104,7 @@ func TestProgramIsKilledWithItsContext(t *testing.T) {
 func TestChildRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(child(t)[0], Command, "/bin/true").CombinedOutput()
-	if err == nil || string(out) != "quorumd starts this command itself, do not run it by hand" {
+	if err == nil || string(out) != "internal command: quorumd runs it itself" {
 		t.Errorf("%s, %v", out, err)
 	}
 }

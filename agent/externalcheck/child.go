@@ -79,17 +79,17 @@ func names(path string) []string {
 func owned(path string, info fs.FileInfo) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s does not belong to root: chown root:root", path)
+		return fmt.Errorf("%s is not owned by root: chown root:root", path)
 	}
 	if info.Mode()&0o022 != 0 {
-		return fmt.Errorf("others than its owner may write %s: chmod go-w", path)
+		return fmt.Errorf("%s is writable by others than its owner: chmod go-w", path)
 	}
 	return nil
 }
 
 func executable(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return errors.New("it is not an executable file: make it executable (chmod +x), or move it away")
+		return errors.New("not a program: make it executable (chmod +x), or move it away")
 	}
 	return nil
 }

@@ -74,8 +74,8 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	must(t, os.Symlink("nowhere", filepath.Join(bin, "dangling")))
 	for name, want := range map[string]string{
 		"a":        filepath.Join(bin, "a") + " leads through too many links",
-		"root":     "it is not an executable file: make it executable (chmod +x), or move it away",
-		"near":     "it is not an executable file: make it executable (chmod +x), or move it away",
+		"root":     "not a program: make it executable (chmod +x), or move it away",
+		"near":     "not a program: make it executable (chmod +x), or move it away",
 		"dangling": "there is no " + filepath.Join(bin, "nowhere"),
 	} {
 		if got, err := fit(filepath.Join(bin, name), top); err == nil || err.Error() != want {

@@ -45,7 +45,7 @@ func TestDebianPluginsAreUnderstood(t *testing.T) {
 			t.Errorf("%s has the figures %+v, want %s among them", name, got.Figures, want.figure)
 		}
 	}
-	if got := b.until(ctx, "wrong", reported); got.Absent != "it says UNKNOWN" {
-		t.Errorf("a wrong invocation: %+v", got)
+	if got := b.until(ctx, "wrong", reported); got.Absent != "it reports UNKNOWN" {
+		t.Errorf("one that is called wrongly says %+v", got)
 	}
 }

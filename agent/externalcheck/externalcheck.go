@@ -94,8 +94,8 @@ func Open(opt Options) *Runner {
 		}
 		if p.left = len(r.programs) >= MaxPrograms; p.left {
 			left = append(left, name)
-			p.seen.Absent = fmt.Sprintf("this agent does not run it: there are more than %d checks in %s, and "+
-				"those that gate come first", MaxPrograms, opt.Dir)
+			p.seen.Absent = fmt.Sprintf("not run: there are more than %d checks in %s, and those that gate run "+
+				"first", MaxPrograms, opt.Dir)
 		}
 		if len(r.programs) < MaxPrograms+maxLeft {
 			r.programs = append(r.programs, p)
@@ -209,7 +209,7 @@ func (p *program) reading(now, timeout time.Duration) health.ExternalCheckReadin
 	defer p.mu.Unlock()
 	seen := p.seen
 	if p.running && now-p.began > timeout+grace {
-		seen.Hung, seen.Absent = true, "it was killed and does not end; it is not run again before it has"
+		seen.Hung, seen.Absent = true, "it was killed and has not exited; it runs again once it has"
 	}
 	return seen
 }

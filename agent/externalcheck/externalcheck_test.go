@@ -130,9 +130,9 @@ func TestPluginResultsAreParsed(t *testing.T) {
 			State: health.Slow, Text: "RAID CRITICAL?[2J",
 			Figures: []health.ExternalCheckFigure{{Label: "rebuild", Unit: "%", Value: 3}},
 		},
-		"unknown": {Text: "what", Absent: "it says UNKNOWN"},
-		"odd":     {Absent: "its exit code is 7, which no Nagios plugin has"},
-		"dies":    {Absent: "a signal has ended it"},
+		"unknown": {Text: "what", Absent: "it reports UNKNOWN"},
+		"odd":     {Absent: "its exit code is 7, which is not a Nagios status"},
+		"dies":    {Absent: "killed by a signal"},
 		"silent":  {State: health.OK},
 		"flood":   {State: health.OK, Text: "OK - a long line"},
 		"missing": {Absent: "there is no " + filepath.Join(b.opt.Dir, "missing")},
@@ -281,7 +281,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	defer end()
 	for name, why := range map[string]string{
 		"shared": "others than its owner may write " + filepath.Join(dir, "shared") + ": chmod go-w",
-		"plain":  "it is not an executable file: make it executable (chmod +x), or move it away",
+		"plain":  "not a program: make it executable (chmod +x), or move it away",
 	} {
 		if r := b.until(ctx, name, reported); r.Absent != plain(why) {
 			t.Errorf("%s: %+v", name, r)

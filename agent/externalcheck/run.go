@@ -51,9 +51,9 @@ func Output(ctx context.Context, child []string, path string, timeout time.Durat
 	case absent != "":
 		return nil, fmt.Errorf("%s: %s", path, absent)
 	case code < 0:
-		return nil, fmt.Errorf("%s: a signal has ended it", path)
+		return nil, fmt.Errorf("%s: killed by a signal", path)
 	case code > 0:
-		return nil, fmt.Errorf("%s: its exit code is %d", path, code)
+		return nil, fmt.Errorf("%s: exit code %d", path, code)
 	}
 	return text, nil
 }
@@ -84,11 +84,11 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	refused, is := errors.AsType[execshim.RefusedError](err)
 	switch state := cmd.ProcessState; {
 	case !inTime:
-		return 0, nil, fmt.Sprintf("it did not end within %s, and was killed", durationfmt.Text(timeout))
+		return 0, nil, fmt.Sprintf("it did not finish within %s and was killed", durationfmt.Text(timeout))
 	case is:
 		return 0, nil, plain(string(refused))
 	case state == nil:
-		return 0, nil, "it is not known how it ended: " + plain(err.Error())
+		return 0, nil, "its result is unknown: " + plain(err.Error())
 	default:
 		return state.ExitCode(), out.text, ""
 	}
@@ -106,11 +106,11 @@ func said(code int, text []byte) health.ExternalCheckReading {
 	case 2:
 		r.State = health.Slow
 	case 3:
-		r.Absent = "it says UNKNOWN"
+		r.Absent = "it reports UNKNOWN"
 	case -1:
-		r.Absent = "a signal has ended it"
+		r.Absent = "killed by a signal"
 	default:
-		r.Absent = "its exit code is " + strconv.Itoa(code) + ", which no Nagios plugin has"
+		r.Absent = "its exit code is " + strconv.Itoa(code) + ", which is not a Nagios status"
 	}
 	return r
 }

@@ -69,7 +69,7 @@ func (k key) open(user, control string, a accounts) string {
 	if others == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s (mode %04o) is open to %s, and grants full access to etcd; type: chown %s: %s "+
+	return fmt.Sprintf("%s (mode %04o) is readable by %s, and gives full access to etcd; run: chown %s: %s "+
 		"&& chmod 0400 %s",
 		k.path, k.mode, others, user, k.path, k.path)
 }
@@ -79,11 +79,11 @@ func (k key) openTo(user, control string, a accounts) string {
 	others := slices.DeleteFunc(a.members(k.gid), func(name string) bool { return name == user || name == "root" })
 	switch {
 	case k.mode&modeOthers != 0:
-		return "everybody on this host"
+		return "every user on this host"
 	case k.mode&modeGroup == 0 || k.gid == 0:
 		return ""
 	case group == control && group != "":
-		return fmt.Sprintf("the group %s, which may only change things through quorumd (control.group)", group)
+		return fmt.Sprintf("the group %s, which should reach etcd only through quorumd (control.group)", group)
 	case len(others) > 3:
 		return fmt.Sprintf("%s and %d more, of the group %s", strings.Join(others[:3], ", "), len(others)-3, group)
 	case len(others) > 0:

@@ -121,7 +121,7 @@ func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]co
 	}
 	who, groups, ok := accounts.user(user)
 	if !ok {
-		return nil, fmt.Errorf("cannot look as %s: %w", user, ErrNoUser)
+		return nil, fmt.Errorf("cannot check access as %s: %w", user, ErrNoUser)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -134,11 +134,11 @@ func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]co
 	}
 	answer, err := run(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("cannot look as %s: %w", user, err)
+		return nil, fmt.Errorf("cannot check access as %s: %w", user, err)
 	}
 	var problems []config.Problem
 	if err := json.Unmarshal(answer, &problems); err != nil {
-		return nil, fmt.Errorf("cannot look as %s: the answer is damaged: %w", user, err)
+		return nil, fmt.Errorf("cannot check access as %s: the answer is damaged: %w", user, err)
 	}
 	return problems, nil
 }
@@ -254,7 +254,7 @@ func cannotWrite(dir string) string {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		return ""
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("%s cannot be written: permission denied; let the user that runs quorumd own it", dir)
+		return fmt.Sprintf("%s is not writable: permission denied; chown it to the user that runs quorumd", dir)
 	}
 	return fmt.Sprintf("%s cannot be written: %v; correct the path", dir, err)
 }

@@ -64,9 +64,9 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 		"readable by a group of it alone":     {0o640, 990, ""},
 		"readable by root's group":            {0o640, 0, ""},
 		"closed to the group that may change": {0o600, 991, ""},
-		"readable by all":                     {0o644, 990, "(mode 0644) is open to everybody on this host"},
-		"writable by all":                     {0o602, 990, "open to everybody on this host"},
-		"readable by the control group": {
+		"readable by all":                     {0o644, 990, "(mode 0644) is readable by every user on this host"},
+		"writable by all":                     {0o602, 990, "readable by every user on this host"},
+		"readable by those who may change": {
 			0o640, 991,
 			"open to the group quorumd-admin, which may only change things through quorumd (control.group)",
 		},

@@ -79,15 +79,15 @@ func checkRequest(r *http.Request) *refusal {
 	local := err == nil && addr.IsLoopback() || host == "localhost"
 	switch {
 	case r.URL.Path != preRoute && r.URL.Path != endRoute:
-		return refuse(http.StatusNotFound, kindNotFound, "cannot find it: there are %s and %s", preRoute, endRoute)
+		return refuse(http.StatusNotFound, kindNotFound, "not found: the paths are %s and %s", preRoute, endRoute)
 	case r.Method != http.MethodPost:
-		return refuse(http.StatusMethodNotAllowed, kindNotPost, "cannot do that: send a POST")
+		return refuse(http.StatusMethodNotAllowed, kindNotPost, "method not allowed: send a POST")
 	case len(r.Header.Values(header)) != 1 || r.Header.Get(header) != "true":
-		return refuse(http.StatusBadRequest, kindBadRequest, "cannot take the request: send the header %q",
+		return refuse(http.StatusBadRequest, kindBadRequest, "cannot accept the request: send the header %q",
 			header+": true")
 	case !local || r.Header.Get("Origin") != "":
 		return refuse(http.StatusBadRequest, kindBadRequest,
-			"cannot serve web pages: use the address that fleetlock.listen names, and no Origin")
+			"cannot serve browsers: use the address in fleetlock.listen, and send no Origin")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func readClient(body io.Reader) (client, *refusal) {
 	data, err := io.ReadAll(body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return client{}, refuse(http.StatusRequestEntityTooLarge, kindTooLarge,
-			"cannot take the request: its body is too large")
+			"cannot accept the request: its body is too large")
 	}
 	if err != nil {
 		return client{}, refuse(http.StatusBadRequest, kindBadRequest, "cannot read the request")
@@ -112,7 +112,7 @@ func readClient(body io.Reader) (client, *refusal) {
 	for what, text := range map[string]string{"id": document.Params.ID, "group": document.Params.Group} {
 		if len(text) > maxID || !idText.MatchString(text) {
 			return client{}, refuse(http.StatusBadRequest, kindBadRequest,
-				"cannot take the request: client_params.%s must be 1 to %d letters, digits and . _ : @ + -", what,
+				"cannot accept the request: client_params.%s must be 1 to %d letters, digits and . _ : @ + -", what,
 				maxID)
 		}
 	}

@@ -77,7 +77,7 @@ func New(opt Options) *Server {
 		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_fleetlock_answers_total",
-			Help: "Requests of reboot agents, by the kind of refusal; none: it was granted.",
+			Help: "Requests of reboot agents, by kind of refusal; none if granted.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range kinds() {
@@ -167,7 +167,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (client, *refusa
 		defer func() { <-s.slots }()
 	default:
 		return c, refuse(http.StatusServiceUnavailable, kindBusy,
-			"cannot take the request: too many are waiting; ask again")
+			"cannot accept the request: too many are waiting; retry later")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.wait)
 	defer cancel()

@@ -26,7 +26,7 @@ const (
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " asks for it", For: rebootWithin,
+		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it", For: rebootWithin,
 		External: true,
 	}, by)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 		switch {
 		case m.By != by && strings.HasPrefix(m.By, byPrefix):
 			return refuse(http.StatusConflict, kindOtherClient,
-				"cannot let %q reboot this machine: %q has asked before; "+
-					"quorumd answers for its own host only", c.ID, strings.TrimPrefix(m.By, byPrefix))
+				"cannot let %q reboot this machine: %q requested it first; "+
+					"quorumd answers only for its own host", c.ID, strings.TrimPrefix(m.By, byPrefix))
 		case m.Work != control.WorkReboot || !m.External:
 			return refuse(http.StatusConflict, kindOther,
 				"cannot let it be rebooted: it is down for %s, requested by %s: %s", m.Work, m.By, m.Reason)
@@ -46,13 +46,13 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 			return nil
 		}
 		if !pause(ctx) {
-			return s.notYet(kindWaiting, "it is not this host's turn yet")
+			return s.notYet(kindWaiting, "this host must still wait")
 		}
 		if now := s.opt.Host.Status().Maintenance; now != nil {
 			m, missing = *now, time.Now()
 		} else if time.Since(missing) > appears {
 			return refuse(http.StatusConflict, kindWithdrawn,
-				"cannot let it be rebooted: the request was cancelled; ask again")
+				"cannot allow the reboot: the request was cancelled; retry")
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 		case m == nil || !strings.HasPrefix(m.By, byPrefix):
 			return nil
 		case m.By != by:
-			return refuse(http.StatusConflict, kindOtherClient, "cannot end the turn for %q: %q has asked for it", c.ID,
+			return refuse(http.StatusConflict, kindOtherClient, "cannot end the reboot for %q: %q requested it", c.ID,
 				strings.TrimPrefix(m.By, byPrefix))
 		case !ended && m.State != control.MaintenanceReturning:
 			if err := s.opt.Host.EndMaintenance(ctx, by); err != nil {
@@ -86,9 +86,9 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 // notYet refuses with the agent's reason for the wait.
 func (s *Server) notYet(kind, what string) *refusal {
 	if reasons := s.opt.Host.Status().Reasons; len(reasons) > 0 {
-		return refuse(http.StatusConflict, kind, "%s: %s: %s; ask again", what, reasons[0].Code, reasons[0].Text)
+		return refuse(http.StatusConflict, kind, "%s: %s: %s; retry", what, reasons[0].Code, reasons[0].Text)
 	}
-	return refuse(http.StatusConflict, kind, "%s; ask again", what)
+	return refuse(http.StatusConflict, kind, "%s; retry", what)
 }
 
 // unable passes on why the agent does not accept a request.

@@ -84,7 +84,7 @@ func trusted(path string, info fs.FileInfo, self int) error {
 		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || owner.Uid != 0 && int(owner.Uid) != self {
-		return fmt.Errorf("%s does not belong to root: chown root:root", path)
+		return fmt.Errorf("%s is not owned by root: chown root:root", path)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func unfit(program string) string {
 	case err != nil:
 		return plain(err.Error())
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return "it is not an executable file: make it executable (chmod +x), or move it away"
+		return "not a program: make it executable (chmod +x), or move it away"
 	case info.Mode()&0o022 != 0:
 		return "others than its owner may write it: chmod go-w"
 	}

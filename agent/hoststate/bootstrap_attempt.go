@@ -45,9 +45,9 @@ func (f *State) commit(next BootstrapAttempt) error {
 	case was == next:
 		return nil
 	case f.Bootstrap() != nil:
-		return errors.New("cannot stand by an attempt to make a cluster: this host makes one")
+		return errors.New("cannot join a bootstrap attempt: this host creates a cluster itself")
 	case was != BootstrapAttempt{}:
-		return fmt.Errorf("cannot stand by an attempt to make a cluster: %s names another", f.BootstrapAttemptPath())
+		return fmt.Errorf("cannot join a bootstrap attempt: %s names another", f.BootstrapAttemptPath())
 	}
 	if err := writeJSON(f.disk, f.BootstrapAttemptPath(), next, true); err != nil {
 		return err

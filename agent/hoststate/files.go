@@ -122,6 +122,6 @@ func Within(ctx context.Context, do func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errors.New("the disk does not answer; what was asked may still be noted")
+		return errors.New("the disk does not respond; the request may still be saved")
 	}
 }

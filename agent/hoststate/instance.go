@@ -21,7 +21,7 @@ const (
 func Instance(runtime string) (string, error) {
 	var disk HostFiles
 	if err := disk.MakeDir(runtime); err != nil {
-		return "", fmt.Errorf("cannot make quorumd's own directory: %w; check paths.runtime", err)
+		return "", fmt.Errorf("cannot create quorumd's directory: %w; check paths.runtime", err)
 	}
 	path := filepath.Join(runtime, instanceName)
 	var name string

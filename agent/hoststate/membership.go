@@ -44,7 +44,7 @@ func (f *State) Standby() uint64 {
 // SetStandby records it; 0 when the host begins to join.
 func (f *State) SetStandby(id uint64) error {
 	if err := f.setCluster(func(c *clusterFile) { c.Standby = ID(id) }); err != nil {
-		return fmt.Errorf("cannot record what this host's member is: %w", err)
+		return fmt.Errorf("cannot save this host's membership: %w", err)
 	}
 	return nil
 }

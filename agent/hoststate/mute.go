@@ -72,7 +72,7 @@ func (f *State) changeMutes(change func([]health.Mute) []health.Mute) error {
 		return nil
 	}
 	if err := writeJSON(f.disk, filepath.Join(f.state, mutesName), next, true); err != nil {
-		return fmt.Errorf("cannot note what is muted: %w", err)
+		return fmt.Errorf("cannot save the mutes: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

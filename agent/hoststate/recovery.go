@@ -84,7 +84,7 @@ func (f *State) BeginMoveAside(plan string) error {
 	err := f.changeRecovery(func(file *Recoveries) {
 		switch k := file.Recovery; {
 		case k == nil || k.Plan != plan || k.GivenUp != "":
-			refused = fmt.Errorf("cannot part with the data: plan %s is not in force any more", plan)
+			refused = fmt.Errorf("cannot give up the data: plan %s is no longer in force", plan)
 		case !k.Parted:
 			parted := *k
 			parted.Parted = true
@@ -130,7 +130,7 @@ func (f *State) changeRecovery(change func(file *Recoveries)) error {
 		return nil
 	}
 	if err := writeJSON(f.disk, filepath.Join(f.state, recoveryName), next, true); err != nil {
-		return fmt.Errorf("cannot note the recovery: %w", err)
+		return fmt.Errorf("cannot save the recovery: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

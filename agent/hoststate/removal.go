@@ -60,7 +60,7 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 		return nil
 	}
 	if err := writeJSON(f.disk, filepath.Join(f.state, removalName), next, true); err != nil {
-		return fmt.Errorf("cannot note what is to be removed: %w", err)
+		return fmt.Errorf("cannot save the removal: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *State) MarkRemoval(k *Removal, begun bool) error {
 		}
 	})
 	if err == nil && !found {
-		err = errors.New("cannot begin the removal: what was asked was withdrawn in this moment")
+		err = errors.New("cannot start the removal: the request was cancelled")
 	}
 	return err
 }

@@ -135,7 +135,7 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	}
 	file.Ask = next
 	if err := writeJSON(f.disk, filepath.Join(f.state, requestName), file, true); err != nil {
-		return fmt.Errorf("cannot note what was asked of this host: %w", err)
+		return fmt.Errorf("cannot save the request: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -66,7 +66,7 @@ func (h StartGuardFile) SetStartGuard(_ context.Context, held bool) error {
 		return h.Files.Write(h.Path, []byte(HoldText), true)
 	}
 	if err := h.Files.Remove(h.Path); err != nil {
-		return fmt.Errorf("cannot let etcd start: %w", err)
+		return fmt.Errorf("cannot remove the start guard: %w", err)
 	}
 	return nil
 }

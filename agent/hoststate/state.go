@@ -60,7 +60,7 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	f := &State{state: state, runtime: runtime, disk: disk, guard: hold, writing: make(chan struct{}, 1)}
 	for _, dir := range []string{state, runtime} {
 		if err := disk.MakeDir(dir); err != nil {
-			return nil, fmt.Errorf("cannot make quorumd's own directory: %w; check paths.state and paths.runtime", err)
+			return nil, fmt.Errorf("cannot create quorumd's directory: %w; check paths.state and paths.runtime", err)
 		}
 	}
 	var request BootstrapRequest

@@ -47,11 +47,11 @@ type Store interface {
 var (
 	// ErrTaken means that another host holds the lock, or that the operation record is not the one that the caller has
 	// read.
-	ErrTaken = errors.New("the lock or the operation belongs to another host")
+	ErrTaken = errors.New("another host holds the lock or the operation")
 	// ErrLost means that the lock is no longer ours.
 	ErrLost = errors.New("the lock is lost")
 	// ErrTooLate means that the remaining validity is too short for the step.
-	ErrTooLate = errors.New("too little validity of the lock is left")
+	ErrTooLate = errors.New("the lock expires too soon")
 )
 
 // revokeTimeout bounds revoking a lease. The lease expires anyway.
@@ -220,7 +220,7 @@ func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
 	if err := l.store.Revoke(ctx, lease); err != nil && !isLeaseGone(err) {
-		return fmt.Errorf("cannot give the lock's lease back, it ends by itself in %s: %w",
+		return fmt.Errorf("cannot revoke the lock's lease, it expires in %s: %w",
 			durationfmt.Text(l.opt.TTL), err)
 	}
 	return nil

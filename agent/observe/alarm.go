@@ -33,7 +33,7 @@ func alarmsOf(r *round.Round) (intact, roomy bool, text string) {
 			default:
 				continue
 			}
-			raised[fmt.Sprintf("%s has raised the alarm %s", raiser(r, head), alarm)] = true
+			raised[fmt.Sprintf("%s raised the alarm %s", raiser(r, head), alarm)] = true
 		}
 	}
 	all := slices.Sorted(maps.Keys(raised))

@@ -28,7 +28,7 @@ func (j *judge) askDrives(ctx context.Context) health.HardwareReading {
 	}
 	look := func(context.Context) health.HardwareReading { return j.opt.Hardware() }
 	return lastReading(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
-		"what drives say could not be read for a while")
+		"drive health data is out of date")
 }
 
 func (j *judge) askChips(ctx context.Context) health.Several[health.Sensor] {
@@ -38,5 +38,5 @@ func (j *judge) askChips(ctx context.Context) health.Several[health.Sensor] {
 	look := func(context.Context) health.Several[health.Sensor] { return j.opt.Chips() }
 	return lastReading(ctx, j, &j.chips, hardwareEvery, look,
 		func(why string) health.Several[health.Sensor] { return health.Several[health.Sensor]{Absent: why} },
-		"the sensors have not answered for a while")
+		"sensor readings are out of date")
 }

@@ -176,7 +176,7 @@ func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every ti
 }
 
 // kernelSilent is the reason if nothing can be read from the kernel.
-const kernelSilent = "the kernel has not answered for a while"
+const kernelSilent = "kernel readings are out of date"
 
 // machine reads the rest of the machine.
 func (j *judge) machine(ctx context.Context) health.MachineReading {
@@ -207,7 +207,7 @@ func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading
 	}
 	look := func(context.Context) health.DatabaseReading { return j.opt.Database(log) }
 	seen := lastReading(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
-		"the file system of etcd's database has not answered for a while")
+		"the file system of etcd's database does not respond")
 	if j.databases.Age(j.opt.Now()) == math.MaxInt64 {
 		return unknown
 	}

@@ -123,7 +123,7 @@ func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked boo
 
 // smallest returns the size of the smallest database of another voter.
 func smallest(r *round.Round, own uint64) health.Figure {
-	least := health.Figure{Absent: "no other voter tells the size of its database"}
+	least := health.Figure{Absent: "no other voter reports the size of its database"}
 	for _, m := range r.Membership.Members {
 		s, answered := answer(r.Statuses, m.ID)
 		if size := known(float64(s.DBSize)); answered && m.ID != own && !m.Learner &&
@@ -186,7 +186,7 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 	now := j.opt.Now()
 	seen, _, fresh := j.shown.Get(now, maxAge*certificatesEvery)
 	if !fresh && j.shown.Age(now) < math.MaxInt64 {
-		return health.CertificateReading{Absent: "they could not be looked at for a while"}
+		return health.CertificateReading{Absent: "the last reading is out of date"}
 	}
 	return seen
 }

@@ -81,7 +81,7 @@ func listPatience(r *round.Round) int {
 
 // slowRead returns the error of a read through this host's own member, which leads.
 func (o *Observer) slowRead(err error) error {
-	return fmt.Errorf("this host's member leads, and a linearizable read through it takes longer than %s: %w",
+	return fmt.Errorf("this host's member leads, and a linearizable read takes longer than %s: %w",
 		durationfmt.Text(o.opt.Config.Timing.CallTimeout), err)
 }
 

@@ -92,7 +92,7 @@ func (j *judge) network(r *round.Round) health.NetworkReading {
 func networkReading(r *round.Round, self string) health.NetworkReading {
 	switch {
 	case !r.Reachable:
-		return health.NetworkReading{Absent: "the cluster does not answer, so no member is known to be up"}
+		return health.NetworkReading{Absent: "the cluster does not answer, so the state of its members is unknown"}
 	case r.HostsAt == 0:
 		return health.NetworkReading{}
 	}

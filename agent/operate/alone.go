@@ -62,12 +62,12 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 }
 
 // errFull means that no agent can take a claim, as etcd accepts no writes.
-var errFull = errors.New("etcd's database is full and accepts no writes: free space in it, or request the job with " +
-	"quorumctl snapshot")
+var errFull = errors.New("etcd's database is full and rejects writes: free space, or request it with quorumctl " +
+	"snapshot")
 
 // claim takes the claim to a job.
 func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
-	const hint = "without a quorum, this host cannot check whether another host is doing it"
+	const hint = "without a quorum it is unknown whether another host is already doing it"
 	value, err := record.Encode(record.Saving{Host: o.opt.Config.Host.Name, Since: o.opt.Wall()})
 	if err != nil {
 		return 0, err
@@ -98,7 +98,7 @@ func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error)
 		}
 	}
 	return 0, refuse(control.Conflicts, control.CodeSnapshotRunning, p.cannot+who+" "+p.does,
-		"wait until it has ended: it is done once at a time in a cluster")
+		"wait until it has finished: only one runs at a time in a cluster")
 }
 
 // hold renews a claim until the job is over.

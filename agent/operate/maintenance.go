@@ -45,7 +45,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	o.opt.Wake()
 	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"it was withdrawn at once", "quorumctl maintenance status")
+			cannot+"the request was cancelled meanwhile", "quorumctl maintenance status")
 	}
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
@@ -93,7 +93,7 @@ func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refu
 
 // unfitFor returns why the command cannot run on this host, or nil.
 func (o *Operator) unfitFor(ctx context.Context, command, where string) *policy.Refusal {
-	cause := "this agent has no way to run a command"
+	cause := "this agent cannot run commands"
 	if o.opt.Commands != nil {
 		cause = ""
 		if err := hoststate.Within(ctx, func() error { return o.opt.Commands.Find(command) }); err != nil {

@@ -47,7 +47,7 @@ func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 	switch {
 	case err != nil:
 		return refuse(control.NotNow, control.CodeNotNoted, "cannot unmute "+code+": "+err.Error(),
-			"see whether paths.state can be written")
+			"check whether paths.state is writable")
 	case !was:
 		return refuse(control.Conflicts, control.CodeNotMuted, "cannot unmute "+code+": it is not muted",
 			"quorumctl health shows what is")

@@ -174,7 +174,7 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 	})
 	if err != nil {
 		return refuse(control.NotNow, control.CodeNotNoted, cannot+err.Error(),
-			"see whether paths.state can be written")
+			"check whether paths.state is writable")
 	}
 	return refused(cannot, against)
 }

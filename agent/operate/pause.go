@@ -39,7 +39,7 @@ func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by strin
 func (o *Operator) Resume(ctx context.Context, by string) error {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Pause()})
 	if err == nil && len(found.Pairs) == 0 {
-		return refuse(control.Conflicts, control.CodeNotPaused, "cannot resume: nothing is paused",
+		return refuse(control.Conflicts, control.CodeNotPaused, "cannot resume: the cluster is not paused",
 			"quorumctl status")
 	}
 	if _, err := o.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(o.keys.Pause())); err != nil {

@@ -25,13 +25,13 @@ type Data interface {
 
 // RecoveryFacts returns the facts of this host.
 func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
-	const cannot = "cannot tell the facts: "
+	const cannot = "cannot collect the facts: "
 	r, err := o.current(cannot)
 	if err != nil {
 		return recovery.Facts{}, err
 	}
 	if o.opt.Data == nil {
-		return recovery.Facts{}, errors.New(cannot + "this agent cannot reach etcd's files")
+		return recovery.Facts{}, errors.New(cannot + "this agent cannot access etcd's files")
 	}
 	c := o.opt.Config
 	f := recovery.Facts{
@@ -55,10 +55,10 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	switch f.Log, err = o.opt.Data.Read(ctx); {
 	case errors.Is(err, recovery.ErrReading):
 		return f, refuse(control.NotNow, control.CodeReading, cannot+err.Error(),
-			"ask again: reading continues meanwhile")
+			"retry: the collection continues meanwhile")
 	case err != nil:
 		return f, refuse(control.NotNow, string(policy.DataUnusable), cannot+err.Error(),
-			"if the data of this host cannot be read they are no use for a recovery: say that it is gone (--gone)")
+			"if this host's data is unreadable, it cannot be used for recovery: mark the host as gone (--gone)")
 	}
 	return f.Sealed(), nil
 }
@@ -112,7 +112,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	}
 	if text := plan.Refused(now, o.opt.Wall()); text != "" {
 		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict, cannot+text,
-			"quorumctl status; if most voters are still lost, collect the facts on every host again and plan again")
+			"quorumctl status; if the quorum is still lost, collect the facts on every host again and make a new plan")
 	}
 	next := noteOf(plan, now, by, o)
 	against = policy.AgainstSnapshot(next.Snapshot != nil && next.Snapshot.Name != "", o.opt.Snapshots != nil)
@@ -123,14 +123,14 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	if err != nil {
 		return control.Recovery{}, err
 	}
-	o.opt.Logger.Warn("operator action", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" is applied by "+by)
+	o.opt.Logger.Warn("operator action", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" applied by "+by)
 	o.opt.Wake()
 	return publish.RecoveryOf(&next), nil
 }
 
 // AbandonRecovery abandons the plan in force here, as long as this host has its data.
 func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
-	const cannot = "cannot give the plan up: "
+	const cannot = "cannot abandon the plan: "
 	var inForce *hoststate.Recovery
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
 		inForce, against, err = o.opt.Files.GiveUp(by)
@@ -143,7 +143,7 @@ func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Reco
 		o.opt.Data.Abandon()
 	}
 	o.opt.Logger.Warn("operator action", "code", policy.RecoveryGivenUp, "text",
-		"plan "+inForce.Plan+" is given up by "+by)
+		"plan "+inForce.Plan+" abandoned by "+by)
 	o.opt.Wake()
 	return publish.RecoveryOf(inForce), nil
 }

@@ -33,7 +33,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	}
 	// not the one that was displayed
 	if r := o.opt.Rounds.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")
 	}
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", found.Pairs[0].ModRevision)}
@@ -52,9 +52,9 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	answer, err := o.opt.Etcd.Txn(ctx, append(conditions, unmoved...), append(then, stop...)...)
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, "quorumctl operation show reports whether it is gone")
+		return o.refuseCall(cannot, err, "quorumctl operation show reports whether it is still there")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")
 	}
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
@@ -87,7 +87,7 @@ func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseReque
 	case err != nil:
 		return o.refuseCall(cannot, err, "quorumctl operation show")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")
 	}
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
@@ -142,7 +142,7 @@ func (o *Operator) releaseUnreadable(ctx context.Context, u *unreadable, reason,
 	}
 	if err == nil && found != nil && policy.RolloutState(found.State).ReleaseStops(nil, nil) {
 		found.State, found.Text = record.RolloutStopped,
-			"an operation whose record could not be read was released by "+by
+			"an operation with an unreadable record was released by "+by
 		value, err := record.Encode(*found)
 		if err != nil {
 			return fmt.Errorf("cannot release the operation: %w", err)
@@ -152,7 +152,7 @@ func (o *Operator) releaseUnreadable(ctx context.Context, u *unreadable, reason,
 	if err := o.discard(ctx, u, also...); err != nil {
 		return err
 	}
-	o.note(ctx, "RELEASED", "an operation whose record could not be read was released by "+by+": "+reason+" ("+u.Why+
+	o.note(ctx, "RELEASED", "an operation with an unreadable record was released by "+by+": "+reason+" ("+u.Why+
 		")")
 	o.opt.Wake()
 	return nil

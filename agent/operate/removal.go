@@ -75,7 +75,7 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	if err != nil {
 		return control.Removal{}, err
 	}
-	o.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
+	o.note(ctx, "REMOVAL_ASKED", "removal of member "+next.Name+" ("+next.MemberID.String()+") requested by "+by+
 		": "+req.Reason)
 	o.opt.Wake()
 	return publish.RemovalOf(&recorded, control.RemovalWaiting), nil

@@ -17,7 +17,7 @@ import (
 
 // restoreTestPlace is the claim of the agent that runs a restore test.
 func (o *Operator) restoreTestPlace() place {
-	return place{o.keys.RestoreTesting(), "cannot prove a snapshot: ", "is proving one"}
+	return place{o.keys.RestoreTesting(), "cannot run a restore test: ", "is running one"}
 }
 
 // IsRestoreTest reports whether a job is a running restore test.
@@ -80,13 +80,14 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 		return
 	}
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
-		j.Err = fmt.Errorf("the job reported %d snapshots, expected 1", n)
+		j.Err = fmt.Errorf("the job reported %d snapshots, want 1", n)
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("restore test failed", "error", j.Err)
 		o.note(ctx, "RESTORE_FAILED", j.Err.Error())
 	} else {
-		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("snapshot %s proven by %s: etcd %s has served its %d keys",
+		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("restore test of snapshot %s passed, run by %s: etcd %s "+
+			"served its %d keys",
 			j.Outcome.Snapshots[0].Name, j.By, j.Outcome.Served, j.Outcome.Snapshots[0].Keys))
 	}
 	err := rewrite(ctx, o, o.keys.RestoreTest(), func(d *record.RestoreTest) {

@@ -51,7 +51,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if hosts.Rest != "" {
 		against := policy.AgainstUnread(policy.Unreadable{
 			Kind: policy.RecordHost, Key: hosts.Rest,
-			Why: "it and what follows were not read: too much data before it",
+			Why: "not read, nor any record after it: the records before it are too large",
 		}, len(req.Hosts) > 0)
 		if err := refused(cannot, against); err != nil {
 			return control.Rollout{}, err
@@ -70,8 +70,8 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	rollout.State, rollout.Text = string(state), text
 	if most, err := rollout.Room(); err != nil {
 		return control.Rollout{}, refuse(control.Wrong, control.CodeConflict,
-			fmt.Sprintf("%sits record of %d hosts would outgrow %d bytes before the last one is done: about %d of "+
-				"them have room", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
+			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last one is done: about %d "+
+				"hosts fit", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
 	if err := o.writeRollout(ctx, rollout, at, cannot); err != nil {
@@ -189,7 +189,7 @@ func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at 
 	case err != nil:
 		return o.refuseCall(cannot, err, "quorumctl rollout status shows its state")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl rollout status, and try again")
 	}
 	return nil
@@ -200,7 +200,7 @@ func (o *Operator) abortUnreadable(ctx context.Context, u *unreadable, by string
 	if err := o.discard(ctx, u); err != nil {
 		return control.Rollout{}, err
 	}
-	text := fmt.Sprintf("its record could not be read, and was deleted by %s: %s", by, u.Why)
+	text := fmt.Sprintf("its record was unreadable and was deleted by %s: %s", by, u.Why)
 	o.note(ctx, "ROLLOUT_ABORTED", text)
 	o.opt.Wake()
 	return control.Rollout{State: control.RolloutAborted, Text: text, By: by}, nil

@@ -39,7 +39,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 	switch {
 	case o.opt.Snapshots == nil:
 		return control.SnapshotJob{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"there is no place for them in the configuration",
+			cannot+"no store is configured",
 			"set backup.store.directory or backup.store.s3, and restart quorumd")
 	case req.Do == control.SnapshotSave:
 		return o.saveNow(ctx, by)
@@ -73,8 +73,8 @@ func (o *Operator) start(ctx context.Context, cannot, kind, by string, args []st
 	job, err := o.opt.Snapshots.Start(context.WithoutCancel(ctx), kind, by, args, done)
 	if errors.Is(err, backup.ErrRunning) {
 		return control.SnapshotJob{}, refuse(control.Conflicts, control.CodeSnapshotRunning,
-			fmt.Sprintf("%s%s is running for %s already, since %s", cannot, job.Kind, job.By,
-				job.Started.UTC().Format(time.RFC3339)), "wait until it has ended")
+			fmt.Sprintf("%s%s is already running for %s, since %s", cannot, job.Kind, job.By,
+				job.Started.UTC().Format(time.RFC3339)), "wait until it has finished")
 	}
 	if err != nil {
 		return control.SnapshotJob{}, err
@@ -143,7 +143,7 @@ func (o *Operator) save(ctx context.Context, by string, member uint64, then func
 // saved publishes the result of a snapshot job.
 func (o *Operator) saved(ctx context.Context, j backup.Job) {
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
-		j.Err = fmt.Errorf("the job reported %d snapshots, expected 1", n)
+		j.Err = fmt.Errorf("the job reported %d snapshots, want 1", n)
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("snapshot failed", "error", j.Err)

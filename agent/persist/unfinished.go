@@ -18,12 +18,12 @@ import (
 func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
-	next.Text = r.View.Self.Name + " has had its turn, which ended otherwise (" + string(r.LastRequest.Code) + ": " +
+	next.Text = r.View.Self.Name + " was already attempted, with another outcome (" + string(r.LastRequest.Code) + ": " +
 		r.LastRequest.Text + "): quorumctl rollout resume tries it again"
 	if r.LastRequest.Code == policy.Cycled {
 		next.Text = r.View.Self.Name +
-			" was taken down and is back, but its record did not say so: see who else writes there, then quorumctl " +
-			"rollout resume takes this host down once more"
+			" is back from its maintenance, but its record does not show that: find out who else writes there; " +
+			"quorumctl rollout resume repeats the maintenance"
 	}
 	value, err := record.Encode(next)
 	if err != nil {

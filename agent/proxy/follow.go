@@ -138,12 +138,12 @@ func openList(path string) (*os.File, stamp, error) {
 	}
 	var s unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &s); err != nil {
-		return nil, stamp{size: -1}, errors.Join(fmt.Errorf("cannot look at %s: %w", path, err), file.Close())
+		return nil, stamp{size: -1}, errors.Join(fmt.Errorf("cannot inspect %s: %w", path, err), file.Close())
 	}
 	found := stamp{time.Unix(s.Mtim.Unix()), s.Size, s.Ino}
 	if s.Mode&unix.S_IFMT != unix.S_IFREG || s.Size > MaxListSize {
 		return nil, found, errors.Join(
-			fmt.Errorf("cannot use %s: it is no regular file of at most %d bytes", path, MaxListSize), file.Close())
+			fmt.Errorf("cannot use %s: not a regular file of at most %d bytes", path, MaxListSize), file.Close())
 	}
 	return file, found, nil
 }

@@ -81,7 +81,7 @@ func newLink(l *loop, client, voter *net.TCPConn, ended func()) (*link, error) {
 	err := errors.Join(k.client.take(client), k.voter.take(voter))
 	if err != nil {
 		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // a side that was not taken has no descriptor
-		return nil, fmt.Errorf("cannot take over a connection: %w", err)
+		return nil, fmt.Errorf("cannot adopt a connection: %w", err)
 	}
 	return k, nil
 }

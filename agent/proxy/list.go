@@ -57,15 +57,15 @@ func Parse(text []byte) (List, error) {
 		return l, fmt.Errorf("it has more than %d bytes", MaxListSize)
 	}
 	if err := json.Unmarshal(text, &l); err != nil {
-		return List{}, fmt.Errorf("it is no list: %w", err)
+		return List{}, fmt.Errorf("it is not a list: %w", err)
 	}
 	switch {
 	case l.Version != version:
-		return List{}, fmt.Errorf("it is of version %d, and version %d is understood", l.Version, version)
+		return List{}, fmt.Errorf("it has version %d, want version %d", l.Version, version)
 	case len(l.Voters) == 0:
 		return List{}, errors.New("it names no voter")
 	case len(l.Voters) > maxVoters:
-		return List{}, fmt.Errorf("it names %d voters, and %d are the most", len(l.Voters), maxVoters)
+		return List{}, fmt.Errorf("it names %d voters, the maximum is %d", len(l.Voters), maxVoters)
 	}
 	used := false
 	seen := map[string]bool{}
@@ -92,10 +92,10 @@ func (v Voter) check() error {
 	}
 	host, port, err := net.SplitHostPort(v.Address)
 	if err != nil {
-		return fmt.Errorf("%q is no address: %w", v.Address, err)
+		return fmt.Errorf("%q is not an address: %w", v.Address, err)
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 || host == "" {
-		return fmt.Errorf("%q is no address: it needs a host and a port", v.Address)
+		return fmt.Errorf("%q is not an address: it needs a host and a port", v.Address)
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ type loop struct {
 func newLoop() (*loop, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("cannot wait for many connections: %w", err)
+		return nil, fmt.Errorf("cannot set up epoll: %w", err)
 	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot wait for many connections: %w", err), unix.Close(poll))
+		return nil, errors.Join(fmt.Errorf("cannot set up epoll: %w", err), unix.Close(poll))
 	}
 	l := &loop{
 		poll: poll, wake: wake, ends: map[int32]*end{}, halves: map[*link]time.Time{}, buffer: new([chunk]byte),

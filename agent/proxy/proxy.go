@@ -94,7 +94,7 @@ func (f *Proxy) Listen(ctx context.Context) (err error) {
 	// A local client cannot vanish without its connection, so keepalive probes are not needed.
 	config := net.ListenConfig{KeepAlive: -1}
 	if f.listener, err = config.Listen(ctx, "tcp", f.opt.Listen); err != nil {
-		return fmt.Errorf("cannot listen for clients: %w; see what else listens there (ss -ltnp), or set another "+
+		return fmt.Errorf("cannot listen for clients: %w; check what else listens there (ss -ltnp), or set another "+
 			"proxy.listen", err)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (f *Proxy) Serve(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("cannot listen for clients any more: %w", err)
+			return fmt.Errorf("cannot accept clients any longer: %w", err)
 		case err != nil: // out of resources; the client waits in the listen queue
 			f.log.Warn("cannot accept a connection; retrying", "error", err)
 			wait(ctx, 100*time.Millisecond)
@@ -156,7 +156,7 @@ func (f *Proxy) startLoops(cancel context.CancelCauseFunc) error {
 		f.loops = append(f.loops, l)
 		f.links.Go(func() {
 			if err := l.run(); err != nil {
-				cancel(fmt.Errorf("cannot carry any more: %w", err))
+				cancel(fmt.Errorf("cannot forward any longer: %w", err))
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchBound)
 	defer cancel()
 	dialer := net.Dialer{Timeout: attemptBound, KeepAliveConfig: keepAlive(), Control: boundSilence}
-	failed := errors.New("there is no voter to try")
+	failed := errors.New("no voter is usable")
 	for i, p := range f.table.order() {
 		conn, err := dialer.DialContext(ctx, "tcp", p.address)
 		if err == nil {

@@ -83,7 +83,7 @@ func (t *table) update(l List) (different bool) {
 		p := before[address]
 		different = different || p.use
 		p.want(false, t.elapsed())
-		p.why = "is no longer a voter"
+		p.why = "is not a voter"
 		if len(p.links) > 0 {
 			now = append(now, p)
 		}

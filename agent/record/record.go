@@ -275,7 +275,7 @@ func Decode[T kind](b []byte) (T, error) {
 // decodeOther reads a record whose JSON differs from what this agent would write.
 func decodeOther[T kind](b []byte) (r T, err error) {
 	if tooDeep(b) {
-		return r, fmt.Errorf("lists and objects lie over %d deep in each other", maxDepth)
+		return r, fmt.Errorf("lists and objects are nested more than %d deep", maxDepth)
 	}
 	rest := Extra{}
 	if err := json.Unmarshal(b, &rest); err != nil {
@@ -374,5 +374,5 @@ func header(r any) (version *int, extra *Extra) {
 	case *Line:
 		return &r.Version, &r.Extra
 	}
-	panic(fmt.Sprintf("%T is no record", r)) // kind and this switch list the same types
+	panic(fmt.Sprintf("%T is not a record", r)) // kind and this switch list the same types
 }

@@ -54,7 +54,7 @@ func DecodeHost(pair cluster.Pair, id string) (record.Host, error) {
 	}
 	h, err := record.Decode[record.Host](pair.Value)
 	if err == nil && h.ID != id {
-		err = fmt.Errorf("it is the record of host %q", record.Shorten(h.ID, 60))
+		err = fmt.Errorf("it holds the record of host %q", record.Shorten(h.ID, 60))
 	}
 	return h, err
 }

@@ -123,7 +123,7 @@ func (e *Etcd) Stop(bound time.Duration) error {
 		return err
 	case <-timer.C:
 		err := e.process.Kill()
-		return errors.Join(fmt.Errorf("etcd has not stopped within %s", durationfmt.Text(bound)), err, <-e.ended)
+		return errors.Join(fmt.Errorf("etcd did not stop within %s", durationfmt.Text(bound)), err, <-e.ended)
 	}
 }
 

@@ -195,7 +195,7 @@ func (r Reaction) wait(ctx context.Context) (runs bool, err error) {
 		worked = working(s)
 		select {
 		case <-ctx.Done():
-			return false, errors.New("there was not enough time")
+			return false, errors.New("time ran out")
 		case <-tick.C:
 		}
 	}

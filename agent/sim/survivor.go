@@ -90,7 +90,7 @@ func (s *survivorData) Copy(work recovery.Work) {
 	s.state = recovery.Copy{Plan: work.Plan, Runs: true}
 	w.promises.beforeCopy(s.p)
 	if h.unit.process {
-		s.state = recovery.Copy{Plan: work.Plan, Error: "an etcd has it open; stop it first"}
+		s.state = recovery.Copy{Plan: work.Plan, Error: "a running etcd uses it; stop it first"}
 		return
 	}
 	takes := between(w.draw(90, uint64(h.index)), time.Second, 3*time.Minute)
@@ -116,7 +116,7 @@ func (s *survivorData) copyEnds(work recovery.Work) {
 	case chance(w.draw(91, uint64(h.index)), 10):
 		s.state.Error = "there is no room"
 	case h.unit.process:
-		s.state.Error = "an etcd has it open; stop it first"
+		s.state.Error = "a running etcd uses it; stop it first"
 	case again && (!own || m.applied == work.Index): // moved aside already, or unchanged
 		s.state.Whole = true
 	case !own || m.applied != work.Index || m.term != work.Term:

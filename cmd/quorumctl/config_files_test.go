@@ -25,7 +25,7 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const open = "is open to everybody on this host, and grants full access to etcd; type: chown quorumd: "
+	const open = "is readable by every user on this host, and gives full access to etcd; run: chown quorumd: "
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
 		strings.Contains(r.stderr, "is open to") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)

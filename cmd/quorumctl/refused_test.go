@@ -50,7 +50,8 @@ func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
 func TestNothingIsResumedWhereNothingIsPaused(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	d.fail = &control.Error{Status: 409, Code: control.CodeNotPaused, Message: "cannot resume: nothing is paused"}
+	d.fail = &control.Error{Status: 409, Code: control.CodeNotPaused, Message: "cannot resume: the cluster is " +
+		"not paused"}
 	socket, _ := serving(t, d)
 	if r := quorumctl(t, socket, "resume"); r.code != exitOK || r.stdout != "nothing is paused\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
@@ -64,8 +65,8 @@ func TestAHistoryThatMayLackTheNewestLinesSaysSo(t *testing.T) {
 	socket, _ := serving(t, d)
 	if r := quorumctl(t, socket, "history"); r.code != exitOK || !strings.Contains(r.stdout, "PROMOTE") ||
 		!strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
-			"no voter answers: these are the lines that quorumd on this host has written since its start; newer "+
-				"lines and those of other hosts are missing") {
+			"no voter answers: these are the entries that quorumd on this host has written since its start; newer "+
+				"ones, and what other hosts did, are missing") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := quorumctl(t, socket, "history", "-o", "json"); r.code != exitOK ||

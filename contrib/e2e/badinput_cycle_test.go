@@ -120,11 +120,11 @@ func (h *host) garbage(t *testing.T) {
 	}{
 		"no header": {
 			http.MethodPost, "", good, http.StatusBadRequest,
-			`"kind":"bad_request","value":"cannot take the request: send the header \"fleet-lock-protocol: true\"`,
+			`"kind":"bad_request","value":"cannot accept the request: send the header \"fleet-lock-protocol: true\"`,
 		},
 		"a question": {
 			http.MethodGet, "true", "", http.StatusMethodNotAllowed,
-			`"kind":"method_not_allowed","value":"cannot do that: send a POST`,
+			`"kind":"method_not_allowed","value":"method not allowed: send a POST`,
 		},
 		"garbage": {
 			http.MethodPost, "true", "\x00\xff{", http.StatusBadRequest,

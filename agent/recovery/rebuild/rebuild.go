@@ -59,7 +59,7 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io
 		return recovery.Made{}, fmt.Errorf("cannot make a copy in %s: %w", c.DataDir, err)
 	}
 	defer only.Close() // releases the lock
-	own, err := lock(p.database(), 0, "an etcd has it open; stop it first")
+	own, err := lock(p.database(), 0, "a running etcd uses it; stop it first")
 	if err != nil && (w.Snapshot == nil || !errors.Is(err, fs.ErrNotExist)) {
 		return recovery.Made{}, fmt.Errorf("cannot copy %s: %w", p.database(), err)
 	}
