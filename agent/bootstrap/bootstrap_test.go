@@ -34,7 +34,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	}
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been queried yet"})
 	n2.askAll(t.Context())
-	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"})
+	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"})
 	word := policy.BootstrapAnswer{
 		Name: "n1", List: "L", PromisedList: "L", Attempt: "1",
 		Past: "it has seen cluster 7",
@@ -45,7 +45,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	now += n2.fresh() + 1
 	says(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " says 503"}) // its loop has had no round since
+	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"}) // its loop has had no round since
 }
 
 func TestInvalidAnswerIsRefused(t *testing.T) {
@@ -57,7 +57,7 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 		`<html>`:                    "cannot be read",
 		strings.Repeat("x", 1<<20):  "longer than",
 		`{"version":1,"host":"n1","attempt":"` + strings.Repeat("x", maxText+1) + `"}`: "too long",
-		`{"version":1,"host":"n1","past":"\u001b[2J"}`:                                 "no plain text",
+		`{"version":1,"host":"n1","past":"\u001b[2J"}`:                                 "not plain text",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(body)) // the client may be gone
@@ -73,7 +73,7 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	p := post(&now, Host{"n1", elsewhere.URL})
 	p.askAll(t.Context())
-	if got := p.Answers()[0]; !strings.Contains(got.Silent, "sends elsewhere") {
+	if got := p.Answers()[0]; !strings.Contains(got.Silent, "it redirects") {
 		t.Errorf("a redirect is accepted as %+v", got)
 	}
 }

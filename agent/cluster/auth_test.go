@@ -240,7 +240,7 @@ func TestAPasswordReadableByOthersIsNotUsed(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.ReadPassword(fifo); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := cluster.ReadPassword(fifo); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a FIFO: %v", err)
 	}
 }

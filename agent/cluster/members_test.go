@@ -163,7 +163,7 @@ func TestALearnerIsPromotedOnlyOnceItHasCaughtUp(t *testing.T) {
 	if err := c.Promote(within(t), added.ID, leader); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
-	if err := c.RemoveLearner(within(t), added.ID); !contains(err, "it is a voter by now") {
+	if err := c.RemoveLearner(within(t), added.ID); !contains(err, "it is now a voter") {
 		t.Errorf("removing it as a learner: %v", err)
 	}
 	if _, still := members(t, c).ByID(added.ID); !still {

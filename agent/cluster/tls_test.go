@@ -212,7 +212,7 @@ func TestDiagnoseNamesWhyAMemberDoesNotAnswer(t *testing.T) {
 		"nothing listens": {strings.Replace(noListener(t), "http:", "https:", 1), good, "connection refused"},
 		"cut off": {
 			"https://" + proxy.Addr(), good,
-			"TLS: it accepts connections and says nothing for 1s",
+			"TLS: it accepts connections and does not respond for 1s",
 		},
 		"no TLS files": {url, cluster.TLSFiles{}, "no TLS files are configured: set cluster.tls"},
 		"our authority is another": {
@@ -241,7 +241,7 @@ func TestDiagnoseNamesWhyAMemberDoesNotAnswer(t *testing.T) {
 			badMember(t, "elsewhere", ca.WrongSAN), good,
 			"x509: certificate is valid for 192.0.2.1, not 127.0.0.1; see cluster.tls.ca",
 		},
-		"the member speaks plain": {"https://" + plain(t), good, "TLS: it hangs up: EOF; see whether it speaks TLS"},
+		"the member speaks plain": {"https://" + plain(t), good, "TLS: it closes the connection: EOF; check whether it speaks TLS"},
 	} {
 		client := connectTLS(t, c.url, c.files)
 		err := client.Diagnose(within(t), c.url)

@@ -62,7 +62,7 @@ func TestAnotherProgramHasNoVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/bin/true":                            "it does not answer like etcd; check etcd.binary",
+		"/bin/true":                            "its output is not etcd's; check etcd.binary",
 		"/bin/false":                           "exit status 1; check etcd.binary",
 		filepath.Join(t.TempDir(), "not-here"): "no such file or directory",
 		notExecutable:                          "permission denied",

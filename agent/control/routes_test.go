@@ -143,7 +143,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 	}{
 		"no such path":           {"GET", "/v2/status", "", 404, CodeNotFound, "/v2/status"},
 		"a path that is unclean": {"GET", "/v1//status", "", 404, CodeNotFound, "GET /v1/status"},
-		"another method":         {"DELETE", "/v1/status", "", 405, CodeNotFound, "asked with GET"},
+		"another method":         {"DELETE", "/v1/status", "", 405, CodeNotFound, "allowed methods: GET"},
 		"an unknown parameter":   {"GET", "/v1/history?limt=3", "", 400, CodeBadRequest, "limt"},
 		"a broken query":         {"GET", "/v1/history?%zz", "", 400, CodeBadRequest, "?name=value"},
 		"a limit of nothing":     {"GET", "/v1/history?limit=0", "", 400, CodeBadRequest, "1 to 1000"},
@@ -187,15 +187,15 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 			"at most 168h",
 		},
 		"a mute of nothing":       {"PUT", "/v1/mute", `{"reason":"x"}`, 400, CodeBadRequest, "quorumctl codes"},
-		"a mute of a screen":      {"PUT", "/v1/mute", `{"code":"A B","reason":"x"}`, 400, CodeBadRequest, "is none"},
+		"a mute of a screen":      {"PUT", "/v1/mute", `{"code":"A B","reason":"x"}`, 400, CodeBadRequest, "unknown code"},
 		"a mute for no reason":    {"PUT", "/v1/mute", `{"code":"A"}`, 400, CodeBadRequest, "reason is missing"},
 		"a mute of months":        {"PUT", "/v1/mute", `{"code":"A","reason":"x","for":"721h"}`, 400, CodeBadRequest, "720h"},
 		"an end of no mute":       {"DELETE", "/v1/mute", "", 400, CodeBadRequest, "quorumctl codes"},
 		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
-		"a removal of no member":  {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
+		"a removal of no member":  {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "is not a name or ID"},
 		"a removal of a screen": {
 			"PUT", "/v1/removal", `{"member":"n3\u001b[2J","reason":"x"}`, 400, CodeBadRequest,
-			"no name or ID",
+			"is not a name or ID",
 		},
 		"a removal for no reason": {"PUT", "/v1/removal", `{"member":"n3"}`, 400, CodeBadRequest, "reason is missing"},
 		"a removal in a year": {
@@ -232,7 +232,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		},
 		"a restart that is none": {
 			"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","keepRunning":true}`, 400,
-			CodeBadRequest, "run on",
+			CodeBadRequest, "keepRunning is not possible",
 		},
 		"a restart by others": {
 			"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","external":true}`, 400,

@@ -84,7 +84,7 @@ func TestDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 	if got.Free <= 0 {
 		t.Errorf("%d bytes are free", got.Free)
 	}
-	if moved, err := dir.MoveAside(bounded(t)); err == nil || !strings.Contains(err.Error(), "an etcd has it open") {
+	if moved, err := dir.MoveAside(bounded(t)); err == nil || !strings.Contains(err.Error(), "a running etcd uses it") {
 		t.Errorf("moved the data of an etcd that runs to %v: %v", moved, err)
 	}
 }

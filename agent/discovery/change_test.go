@@ -61,7 +61,7 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 		},
 		{"none", []target{}, "no such host"},
 		{"fewer", []target{{"n4.example.com.", 2380}}, "[https://n4.example.com:2380]"},
-		{"no port", []target{{"n4.example.com.", 0}}, "is no URL"},
+		{"no port", []target{{"n4.example.com.", 0}}, "is not a URL"},
 		{"the first again", []target{{"n1.example.com.", 2379}}, "[https://n1.example.com:2379]"},
 	} {
 		if c.says != nil {

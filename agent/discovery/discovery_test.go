@@ -34,19 +34,19 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 		says  string // empty: it is accepted
 	}{
 		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
-		{nil, "does not mean that there is no cluster"},
-		{many, "65 endpoints, and 64 are the most"},
+		{nil, "does not prove that there is no cluster"},
+		{many, "65 endpoints, the maximum is 64"},
 		{[]string{"https://n1:2379", "http://n2:2379"}, "is not https"},
-		{[]string{"https://n1"}, "no URL"},
-		{[]string{"https://n1:0"}, "no URL"},
-		{[]string{"https://n1:99999"}, "no URL"},
-		{[]string{"https://:2379"}, "no URL"},
-		{[]string{"https://n1:2379/v3"}, "no URL"},
-		{[]string{"https://n1:2379/"}, "no URL"},
-		{[]string{"https://root:secret@n1:2379"}, "no URL"},
-		{[]string{"https://n1:2379?x=y"}, "no URL"},
-		{[]string{"https://" + strings.Repeat("n", 300) + ":2379"}, "no URL"},
-		{[]string{"\x00\xff"}, "no URL"},
+		{[]string{"https://n1"}, "is not a URL"},
+		{[]string{"https://n1:0"}, "is not a URL"},
+		{[]string{"https://n1:99999"}, "is not a URL"},
+		{[]string{"https://:2379"}, "is not a URL"},
+		{[]string{"https://n1:2379/v3"}, "is not a URL"},
+		{[]string{"https://n1:2379/"}, "is not a URL"},
+		{[]string{"https://root:secret@n1:2379"}, "is not a URL"},
+		{[]string{"https://n1:2379?x=y"}, "is not a URL"},
+		{[]string{"https://" + strings.Repeat("n", 300) + ":2379"}, "is not a URL"},
+		{[]string{"\x00\xff"}, "is not a URL"},
 		{[]string{"<html>"}, "is not https"},
 	} {
 		got, err := Accept(c.found, "https")
@@ -125,7 +125,7 @@ func TestHungLookupIsReportedAndNoOtherIsStartedMeanwhile(t *testing.T) {
 		time.Sleep(125 * time.Second) //nolint:forbidigo // virtual time
 		cancel()
 		synctest.Wait()
-		hung := "the lookup has not ended within 10s"
+		hung := "the lookup did not finish within 10s"
 		if want := []string{hung, hung, hung, "http://n1:1", "http://n2:1"}; !slices.Equal(seen.all, want) {
 			t.Errorf("%q", seen.all)
 		}

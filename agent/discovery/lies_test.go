@@ -132,10 +132,10 @@ func TestHostileDNSAnswersAreRefusedWithinBounds(t *testing.T) {
 				all = append(all, service(q, fmt.Sprintf("%d.n.", i)))
 			}
 			return all
-		}, "the answer has 2000 endpoints, and 64 are the most"},
+		}, "the answer has 2000 endpoints, the maximum is 64"},
 		"an empty target and a good one": {func(q dnsmessage.Question) []dnsmessage.Resource {
 			return []dnsmessage.Resource{service(q, "n1.example.com."), service(q, ".")}
-		}, "is no URL"},
+		}, "is not a URL"},
 		"a name that is its own alias": {func(q dnsmessage.Question) []dnsmessage.Resource {
 			return []dnsmessage.Resource{alias(q, q.Name.String(), q.Name.String())}
 		}, "_etcd-client-ssl._tcp.example.com"},

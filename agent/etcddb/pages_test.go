@@ -132,13 +132,13 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		}, "is reached twice"},
 		"a child that is no page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1<<40)
-		}, "is not one of its"},
+		}, "is out of range"},
 		"a child that is a description": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1)
-		}, "is not one of its"},
+		}, "is out of range"},
 		"a page of another number": {func(t *testing.T, text []byte) {
 			put64(find(t, text, leafPage), 3)
-		}, "says it is page 3"},
+		}, "claims to be page 3"},
 		"a page with too many more": {func(t *testing.T, text []byte) {
 			put32(find(t, text, leafPage)[12:], 1<<31)
 		}, "more"},
@@ -147,13 +147,13 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		}, "65535 elements"},
 		"a branch without elements": {func(t *testing.T, text []byte) {
 			binary.LittleEndian.PutUint16(find(t, text, branchPage)[10:], 0)
-		}, "no branch or leaf"},
+		}, "neither a branch nor a leaf"},
 		"a value behind its page": {func(t *testing.T, text []byte) {
 			put32(find(t, text, leafPage)[headerBytes+12:], 1<<30)
-		}, "ends behind it"},
+		}, "ends beyond the page"},
 		"a key behind its page": {func(t *testing.T, text []byte) {
 			put32(find(t, text, branchPage)[headerBytes+4:], 1<<30)
-		}, "ends behind it"},
+		}, "ends beyond the page"},
 		"a list of free pages that is too long": {func(t *testing.T, text []byte) {
 			page := find(t, text, freelistPage)
 			binary.LittleEndian.PutUint16(page[10:], manyFree)

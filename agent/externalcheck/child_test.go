@@ -38,7 +38,7 @@ func TestWritableDirectoryOnTheWayIsRefused(t *testing.T) {
 		}
 		for at := filepath.Dir(path); at != filepath.Dir(top); at = filepath.Dir(at) {
 			must(t, os.Chmod(at, mode))
-			want := "others than its owner may write " + at + ": chmod go-w"
+			want := at + " is writable by others than its owner: chmod go-w"
 			if got, err := fit(path, top); err == nil || err.Error() != want {
 				t.Errorf("with %s of mode %v: %s, %v", at, mode, got, err)
 			}
@@ -62,7 +62,7 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 		for _, at := range []string{filepath.Join(top, "srv"), filepath.Join(top, "srv", "sites"), bin} {
 			must(t, os.Chmod(at, 0o777))
 			got, err := fit(filepath.Join(bin, name), top)
-			if err == nil || !strings.Contains(err.Error(), at+": chmod go-w") {
+			if err == nil || !strings.Contains(err.Error(), at+" is writable by others than its owner: chmod go-w") {
 				t.Errorf("%s, with %s of all: %s, %v", name, at, got, err)
 			}
 			must(t, os.Chmod(at, 0o755))
@@ -112,7 +112,7 @@ func TestChildsOwnFailureIsNotThePluginsResult(t *testing.T) {
 		p.child = []string{"/bin/sh", "-c", "exit 2"}
 	}
 	r := b.until(ctx, "says", reported)
-	if r.Runs != 0 || r.Absent != "its child ended before it was run: exit status 2" {
+	if r.Runs != 0 || r.Absent != "its child exited before it could run: exit status 2" {
 		t.Errorf("%+v", r)
 	}
 	b.settle(end)

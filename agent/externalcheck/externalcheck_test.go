@@ -199,7 +199,7 @@ func TestSlowPluginIsKilledWithItsChildren(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	r := b.until(ctx, "slow", reported)
-	if r.Absent != "it did not end within 5s, and was killed" || r.Hung {
+	if r.Absent != "it did not finish within 5s and was killed" || r.Hung {
 		t.Errorf("%+v", r)
 	}
 	gone(t, pids+"/slow")
@@ -248,7 +248,7 @@ func TestUnkillablePluginIsCountedNotRepeatedAndBlocksNoOther(t *testing.T) {
 	b.from = b.from.Add(-time.Minute)
 	for _, name := range []string{"hangs-a", "hangs-b", "hangs-c"} {
 		r := b.until(ctx, name, func(r health.ExternalCheckReading) bool { return r.Hung })
-		if !strings.Contains(r.Absent, "does not end") {
+		if !strings.Contains(r.Absent, "has not exited") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -280,7 +280,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	for name, why := range map[string]string{
-		"shared": "others than its owner may write " + filepath.Join(dir, "shared") + ": chmod go-w",
+		"shared": filepath.Join(dir, "shared") + " is writable by others than its owner: chmod go-w",
 		"plain":  "not a program: make it executable (chmod +x), or move it away",
 	} {
 		if r := b.until(ctx, name, reported); r.Absent != plain(why) {
@@ -292,7 +292,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	}
 	must(t, os.Chmod(elsewhere, 0o777))
 	r := b.until(ctx, "linked", func(r health.ExternalCheckReading) bool { return r.Absent != "" })
-	if r.Absent != plain("others than its owner may write "+elsewhere+": chmod go-w") {
+	if r.Absent != plain(elsewhere+" is writable by others than its owner: chmod go-w") {
 		t.Errorf("%+v", r)
 	}
 	if len(b.programs) != 3 || !strings.Contains(b.log.String(), "not-a-check.sh") {

@@ -68,17 +68,17 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 		"writable by all":                     {0o602, 990, "readable by every user on this host"},
 		"readable by those who may change": {
 			0o640, 991,
-			"open to the group quorumd-admin, which may only change things through quorumd (control.group)",
+			"readable by the group quorumd-admin, which should reach etcd only through quorumd (control.group)",
 		},
-		"writable by the control group": {0o620, 991, "open to the group quorumd-admin"},
-		"readable by other users":       {0o640, 500, "open to alice, bob, of the group users"},
-		"readable by many":              {0o640, 501, "open to a, b, c and 2 more, of the group many"},
+		"writable by the control group": {0o620, 991, "readable by the group quorumd-admin"},
+		"readable by other users":       {0o640, 500, "readable by alice, bob, of the group users"},
+		"readable by many":              {0o640, 501, "readable by a, b, c and 2 more, of the group many"},
 	} {
 		said := key{path: "/k", mode: c.mode, uid: 990, gid: c.gid}.open("quorumd", "quorumd-admin", a)
 		if c.says == "" && said != "" || !strings.Contains(said, c.says) {
 			t.Errorf("%s: %q, want %q", what, said, c.says)
 		}
-		if said != "" && !strings.HasSuffix(said, "; type: chown quorumd: /k && chmod 0400 /k") {
+		if said != "" && !strings.HasSuffix(said, "; run: chown quorumd: /k && chmod 0400 /k") {
 			t.Errorf("%s: no command to fix it: %s", what, said)
 		}
 	}
@@ -94,7 +94,7 @@ func TestUsersOfTheOldGroupWithAccessToTheKeyAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := key{path: "/k", mode: 0o640, gid: 990}.open("quorumd", "quorumd-admin", a)
-	if !strings.Contains(said, "open to carol, of the group quorumd") {
+	if !strings.Contains(said, "readable by carol, of the group quorumd") {
 		t.Errorf("got %q", said)
 	}
 }

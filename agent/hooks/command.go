@@ -98,7 +98,7 @@ func unfit(program string) string {
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
 		return "not a program: make it executable (chmod +x), or move it away"
 	case info.Mode()&0o022 != 0:
-		return "others than its owner may write it: chmod go-w"
+		return "it is writable by others than its owner: chmod go-w"
 	}
 	return ""
 }

@@ -210,7 +210,7 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := b.runner.Find("upgrade"); err == nil ||
-			!strings.Contains(err.Error(), path+" does not belong to root") {
+			!strings.Contains(err.Error(), path+" is not owned by root") {
 			t.Errorf("when %s is another's: %v", path, err)
 		}
 		if err := os.Chown(path, 0, 0); err != nil {

@@ -21,16 +21,16 @@ func TestAlarmsOfAnyMemberAreReported(t *testing.T) {
 		"none":          {nil, true, true, ""},
 		"no leader":     {[]string{"etcdserver: no leader"}, true, true, ""},
 		"unknown alarm": {[]string{"memberID:1 alarm:DANCE "}, true, true, ""},
-		"no space":      {[]string{"memberID:1 alarm:NOSPACE "}, true, false, "n1 has raised the alarm NOSPACE"},
+		"no space":      {[]string{"memberID:1 alarm:NOSPACE "}, true, false, "n1 raised the alarm NOSPACE"},
 		"corrupt": {
 			[]string{"memberID:1 alarm:NOSPACE ", "memberID:17 alarm:CORRUPT "},
 			false, false,
-			"member 11 has raised the alarm CORRUPT, n1 has raised the alarm NOSPACE",
+			"member 11 raised the alarm CORRUPT, n1 raised the alarm NOSPACE",
 		},
 		"unknown member": {
 			[]string{strings.Repeat("9", 99) + "alarm:CORRUPT"},
 			false, true,
-			"a member has raised the alarm CORRUPT",
+			"a member raised the alarm CORRUPT",
 		},
 	} {
 		r := &round.Round{}

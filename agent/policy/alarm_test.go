@@ -11,9 +11,9 @@ import (
 )
 
 // differ makes etcd raise CORRUPT, full makes it raise NOSPACE.
-func differ(v *View) { v.Cluster.Intact, v.Cluster.Alarms = false, "n2 has raised the alarm CORRUPT" }
+func differ(v *View) { v.Cluster.Intact, v.Cluster.Alarms = false, "n2 raised the alarm CORRUPT" }
 
-func full(v *View) { v.Cluster.Roomy, v.Cluster.Alarms = false, "n1 has raised the alarm NOSPACE" }
+func full(v *View) { v.Cluster.Roomy, v.Cluster.Alarms = false, "n1 raised the alarm NOSPACE" }
 
 func TestNothingBeginsThatAnEtcdAlarmForbids(t *testing.T) {
 	t.Parallel()

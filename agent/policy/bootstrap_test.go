@@ -83,7 +83,7 @@ func TestNoClusterIsBootstrappedWithASignOfAnExistingOne(t *testing.T) {
 		"it has seen a cluster": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
 		"it has promised another host": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n1" }, Conflicts,
-			ClusterExists, "promised n1",
+			ClusterExists, "committed to the attempt of n1",
 		},
 		"it has promised its own attempt": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n3" },

@@ -53,7 +53,7 @@ func TestOnlyAnEndByTheSentSignalIsOrderly(t *testing.T) {
 	}
 	e = started(t, "trap '' TERM; echo up; while :; do sleep 0.1; done")
 	says(t, e, "up")
-	if err := e.Stop(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "not stopped within 50ms") {
+	if err := e.Stop(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not stop within 50ms") {
 		t.Errorf("killed: %v", err)
 	}
 	e = started(t, "kill -KILL $$")

@@ -56,7 +56,7 @@ func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 	return !slices.ContainsFunc(hosts, func(h *host) bool {
 		s, ok := h.status()
 		return !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
-			return r.Code == string(code) && strings.Contains(r.Text, "n1 has raised the alarm "+alarm.String())
+			return r.Code == string(code) && strings.Contains(r.Text, "n1 raised the alarm "+alarm.String())
 		})
 	})
 }

@@ -272,7 +272,7 @@ func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 // has forked, until the child executes its program; the real swap has a process of its own.
 func swap(p Place, w recovery.Work) (moved []string, err error) {
 	for range 20 {
-		if moved, err = Swap(p, w, time.Now()); err == nil || !strings.Contains(err.Error(), "an etcd has it open") {
+		if moved, err = Swap(p, w, time.Now()); err == nil || !strings.Contains(err.Error(), "a running etcd uses it") {
 			return moved, err
 		}
 		<-time.After(50 * time.Millisecond)

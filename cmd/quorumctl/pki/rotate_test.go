@@ -120,7 +120,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 			[]string{"n4"},
 			nil,
 		},
-		{"one that is named twice", []Port{done}, []string{"n4", "n3", "n4"}, []string{"n3", "n4"}, nil},
+		{"one that is repeated", []Port{done}, []string{"n4", "n3", "n4"}, []string{"n3", "n4"}, nil},
 		{
 			"one of which a port was seen",
 			[]Port{done, port("n4", ByNew, Refuses, Accepts), port("n4", "", Unknown, Unknown)},

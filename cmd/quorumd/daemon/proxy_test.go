@@ -39,7 +39,7 @@ func TestAProxyThatCannotStartReportsWhyAndWhetherToRetry(t *testing.T) {
 	}{
 		{"", "proxy.listen in ", exitConfig},
 		{"proxy: {listen: '0.0.0.0:2379'}\n", "must be an address of the loopback", exitConfig},
-		{"proxy: {listen: '" + taken.Addr().String() + "'}\n", "see what else listens there", exitUnavailable},
+		{"proxy: {listen: '" + taken.Addr().String() + "'}\n", "check what else listens there", exitUnavailable},
 	} {
 		path := filepath.Join(t.TempDir(), "quorumd.yaml")
 		text := "cluster: {name: prod, endpoints: ['http://192.0.2.1:2379']}\n" +

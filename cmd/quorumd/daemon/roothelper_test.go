@@ -191,8 +191,8 @@ func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 		"is a symbolic link": func(_ *desk, path string) error {
 			return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path))
 		},
-		"may write":    func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
-		"no such file": func(_ *desk, path string) error { return os.Remove(path) },
+		"writable by others": func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
+		"no such file":       func(_ *desk, path string) error { return os.Remove(path) },
 		"runner of quorumd is": func(d *desk, _ string) error {
 			d.configure("manage", "etcd@x.service, runner: process")
 			return nil
