@@ -57,7 +57,7 @@ func writeHistory(p *page, h control.History) {
 			{Text: display.Timestamp(l.Time)},
 			{Text: l.HostName},
 			{Text: l.Kind},
-			{l.Code, kindStyle(l.Kind)},
+			{l.Code, display.EventTone(l.Kind)},
 			{Text: l.Text},
 		}
 		if p.wide {
@@ -66,14 +66,4 @@ func writeHistory(p *page, h control.History) {
 		t.add(row...)
 	}
 	p.table(t)
-}
-
-func kindStyle(kind string) display.Tone {
-	switch kind {
-	case "refusal":
-		return warn
-	case "op":
-		return bold
-	}
-	return plain
 }

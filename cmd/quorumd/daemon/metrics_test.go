@@ -147,6 +147,9 @@ type nobody struct{}
 
 func (nobody) ClusterState() control.Status  { return control.Status{} }
 func (nobody) Fsyncs() []control.FsyncMinute { return nil }
+func (nobody) History(context.Context, int) ([]control.HistoryLine, error) {
+	return nil, nil
+}
 
 func TestWhatIsNoScrapeAndNoPageIsRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
 	t.Parallel()
