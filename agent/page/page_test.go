@@ -176,7 +176,7 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 	case "hostile", "crowded":
 		name, long := s.Cluster.Name, strings.Repeat("x", 1000)
 		return []control.HistoryLine{
-			line(-time.Hour, name+long, name, name+long, name+strings.Repeat(" and a text that goes on", 100)),
+			line(-time.Hour, name+long, name, name+long, name+strings.Repeat(" and more text", 100)),
 			line(time.Hour, long, long, long, long),
 		}, nil
 	}
