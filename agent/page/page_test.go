@@ -52,11 +52,15 @@ func (s seen) History(_ context.Context, limit int) ([]control.HistoryLine, erro
 	return s.lines[max(0, len(s.lines)-limit):], s.err
 }
 
-// story reads one of the statuses that quorumctl is tested with, or makes one that fills the tables.
+// story reads one of the statuses that quorumctl is tested with, or makes one of them: a cluster with backup, or one
+// that fills the tables.
 func story(t *testing.T, name string) control.Status {
 	t.Helper()
-	if name == "crowded" {
+	switch name {
+	case "crowded":
 		return crowded(story(t, "hostile"))
+	case "backup":
+		return backedUp(story(t, "steady"))
 	}
 	text, err := os.ReadFile(filepath.Join("../../cmd/quorumctl/testdata", name+".json"))
 	if err != nil {
@@ -65,6 +69,30 @@ func story(t *testing.T, name string) control.Status {
 	var s control.Status
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
+	}
+	return s
+}
+
+const snapshot = "0000000000000004711-20261120T095959Z-n3-0123456789abcdef"
+
+// backedUp adds a snapshot, a restore test and what the hosts know of their connections.
+func backedUp(s control.Status) control.Status {
+	saved, proven := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
+	s.Backup = &control.Backup{
+		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
+		Drill: &control.RestoreTest{
+			Name: snapshot, Proven: &proven, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
+			Next: "the next restore is due in 23h59m, by n4",
+		},
+	}
+	for i := range s.Hosts {
+		for _, m := range s.Cluster.Members {
+			if m.ID != s.Hosts[i].MemberID {
+				s.Hosts[i].Sees = append(s.Hosts[i].Sees, control.Sight{
+					MemberID: m.ID, Peer: "answers", Client: "answers", RTTSeconds: 0.00025,
+				})
+			}
+		}
 	}
 	return s
 }
@@ -133,13 +161,16 @@ func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"steady", "slow", "voter-down", "etcd-down", "fresh", "starting", "joining", "rollout", "paused", "overdue",
-		"failed", "hostile", "crowded",
+		"failed", "hostile", "crowded", "backup",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := story(t, name)
 			of := seen{status: s, minutes: hour(s.Time)}
 			of.lines, of.err = historyOf(name, s)
+			if name == "backup" || name == "voter-down" { // the disk is fast: these are shown in the documentation
+				of.minutes = hour(s.Time.Add(10 * time.Minute))[20:40]
+			}
 			_, got := get(t, of, http.MethodGet, "/")
 			harmless(t, got)
 			got = withoutStyle(t, got)
@@ -180,16 +211,20 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 			line(time.Hour, long, long, long, long),
 		}, nil
 	}
-	const snapshot = "0000000000000004711-20261120T095959Z-n3-0123456789abcdef"
-	return []control.HistoryLine{
+	lines := []control.HistoryLine{
 		line(9*time.Hour, "n2", "op", "JOINED", "join of n2 ended: 3 of 3 voters"),
 		line(26*time.Minute, "n3", "refusal", "VOTER_NOT_LIVE", "voter n2 does not answer: 2 of 3 voters are up"),
 		line(25*time.Minute, "n1", "operator", "PAUSED", "paused by root: the switch in rack 2 is replaced"),
-		line(5*time.Minute, "n1", "operator", "RESUMED", "resumed by root"),
+		line(20*time.Minute, "n1", "operator", "RESUMED", "resumed by root"),
 		line(2*time.Minute, "n3", "operator", "SNAPSHOT_SAVED", "snapshot "+snapshot+" saved by the schedule of n3"),
 		line(time.Minute, "n4", "operator", "RESTORE_PROVEN",
 			"snapshot "+snapshot+" proven by the schedule of n4: etcd 3.6.16 has served its 538 keys"),
-	}, nil
+	}
+	if story == "voter-down" {
+		lines = append(lines[:4], line(312*time.Second, "n1", "refusal", "VOTER_NOT_LIVE",
+			"voter n3 does not answer: 2 of 3 voters are up"))
+	}
+	return lines, nil
 }
 
 // withoutStyle replaces the style by a link to its file, so that a browser can show the golden files.
