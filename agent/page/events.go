@@ -86,7 +86,8 @@ func eventsOf(h history, about About, now time.Time) (rows []eventRow, note stri
 	case errors.Is(h.err, control.ErrNotNewest):
 		note = "No voter answers: only events of this host since the start of quorumd are listed."
 	case h.err != nil:
-		note = cut("Cannot read the history: " + h.err.Error())
+		why := strings.TrimPrefix(h.err.Error(), "cannot read the history") // most errors begin with it
+		note = cut("Cannot read the history: " + strings.TrimLeft(why, ":\n "))
 	case h.at.IsZero():
 		return nil, ""
 	case len(rows) == 0:
