@@ -32,6 +32,17 @@ const (
 	Bad    Tone = "bad"
 )
 
+// EventTone returns the tone of a history line of that kind.
+func EventTone(kind string) Tone {
+	switch kind {
+	case "refusal":
+		return Warn
+	case "op":
+		return Strong
+	}
+	return Plain
+}
+
 // Clean sanitizes a text for a terminal or a page: one line of printable characters.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {

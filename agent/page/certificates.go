@@ -19,28 +19,33 @@ type certRow struct {
 	Left            display.Styled
 }
 
-// certsOf returns the certificates that this host sees, the first to expire at the top. Only a certificate that an
-// operator has to renew is coloured.
-func certsOf(s control.Status) (rows []certRow) {
-	all := slices.Clone(s.Health.Certificates)
-	slices.SortStableFunc(all, func(a, b control.Certificate) int {
+// certsOf returns the certificates that an operator has to renew, the first to expire at the top, and counts those that
+// are not due. It returns neither if none is due.
+func certsOf(s control.Status) (rows []certRow, others string) {
+	due := slices.Clone(s.Health.Certificates)
+	due = slices.DeleteFunc(due, func(c control.Certificate) bool { return c.State == "OK" })
+	slices.SortStableFunc(due, func(a, b control.Certificate) int {
 		return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.Name, b.Name))
 	})
-	for _, c := range all[:min(len(all), mostCerts)] {
+	for _, c := range due[:min(len(due), mostCerts)] {
 		left := display.Styled{Text: "expired", Tone: display.HealthState(c.State).Tone}
 		if more := c.Until.Sub(s.Time); more >= 2*day {
 			left.Text = display.Count(int(more/day), "day", "days")
 		} else if more > 0 {
 			left.Text = display.Span(more)
 		}
-		if c.State == "OK" {
-			left.Tone = display.Plain
-		}
 		rows = append(rows, certRow{
 			Of: holder(c.Of), Name: short(c.Name, mostPath), Until: c.Until.UTC().Format(time.DateOnly), Left: left,
 		})
 	}
-	return rows
+	var texts []string
+	if n := len(due) - len(rows); n > 0 {
+		texts = append(texts, display.Count(n, "more certificate is", "more certificates are")+" due.")
+	}
+	if n := len(s.Health.Certificates) - len(due); n > 0 && len(due) > 0 {
+		texts = append(texts, display.Count(n, "other certificate is", "other certificates are")+" not due.")
+	}
+	return rows, strings.Join(texts, " ")
 }
 
 const day = 24 * time.Hour

@@ -4,14 +4,16 @@
 // Package page serves the status page: one HTML page without scripts, which loads no other resource and reloads
 // itself. It promises:
 //
-//   - It answers from memory: a request costs etcd and the disk nothing. The page is rendered at most once per second,
-//     regardless of the number of viewers.
-//   - Records from etcd and names are shown as text, and truncated if they are long.
+//   - It answers from memory: a request costs the disk nothing, and etcd at most one read of the history every ten
+//     seconds. If etcd hangs, a viewer waits for that read no longer than 200 ms. The page is rendered at most once per
+//     second, regardless of the number of viewers.
+//   - Records from etcd, the history and names are shown as text, and truncated if they are long.
 //   - It stays small: in a large fleet it lists the members and the unhealthy hosts, and counts the others.
 package page
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed" // for the template
 	"encoding/base64"
@@ -25,9 +27,11 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Source is the agent whose status is shown. Its methods answer from memory and do not block.
+// Source is the agent whose status is shown. Its methods answer from memory and do not block, except History.
 type Source interface {
 	ClusterState() control.Status
+	// History returns the newest limit lines, oldest first. With control.ErrNotNewest they are lines of this host only.
+	History(ctx context.Context, limit int) ([]control.HistoryLine, error)
 	// Fsyncs returns the recent measurements of the probe, minute by minute, oldest first.
 	Fsyncs() []control.FsyncMinute
 }
@@ -49,17 +53,17 @@ var style string
 // New returns a handler that serves the page at / and the runbooks at /runbooks, one of them at /runbooks/NAME. It
 // fails only if the template is invalid, which a test would show.
 func New(source Source, about About) (http.Handler, error) {
-	parsed, err := template.New("page").Parse(markup)
+	parsed, err := template.New("page").Funcs(template.FuncMap{"parts": partsOf}).Parse(markup)
 	if err != nil {
 		return nil, fmt.Errorf("cannot parse the template of the page: %w", err)
 	}
 	sum := sha256.Sum256([]byte(style))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-	made := &page{source: source, about: about, template: parsed}
+	made := &page{source: source, history: historyReader{source: source}, about: about, template: parsed}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		text, err := made.now()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		text, err := made.now(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -86,18 +90,21 @@ type page struct {
 	about    About
 	template *template.Template
 
-	mu   sync.Mutex
-	text []byte
-	at   time.Time
+	mu      sync.Mutex
+	history historyReader
+	text    []byte
+	at      time.Time
 }
 
 // now returns the page, at most a second old.
-func (p *page) now() ([]byte, error) {
+func (p *page) now(ctx context.Context) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); p.text == nil || now.Sub(p.at) >= time.Second {
+		v := viewOf(p.source.ClusterState(), p.source.Fsyncs(), p.about)
+		v.Events, v.EventNote = eventsOf(p.history.current(ctx), p.about, time.Now())
 		var text bytes.Buffer
-		if err := p.template.Execute(&text, viewOf(p.source.ClusterState(), p.source.Fsyncs(), p.about)); err != nil {
+		if err := p.template.Execute(&text, v); err != nil {
 			return nil, fmt.Errorf("cannot render the page: %w", err)
 		}
 		p.text, p.at = text.Bytes(), now

@@ -24,6 +24,9 @@ const (
 	mostCerts    = 40  // certificates
 	mostRunes    = 400 // of any text
 	mostCell     = 60  // of a text in a table
+	mostEvents   = 10  // lines of the history
+
+	mostEventRunes = 200 // of the text of such a line
 )
 
 // view is the content of the page, in its order.
@@ -49,7 +52,12 @@ type view struct {
 	Hosts   []hostRow
 	Others  string // counts the hosts that are not shown
 	Network *network
-	Certs   []certRow
+
+	Events    []eventRow
+	EventNote string // that there are none, or that newer ones are missing
+
+	Certs      []certRow // those due for renewal
+	OtherCerts string    // counts those that are not due
 
 	FleetLock, Version string
 }
@@ -89,15 +97,16 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 		Refresh: refresh, Style: template.CSS(style), //nolint:gosec // our own file
 		Title:   cut(s.Cluster.Name) + ": " + first.Text,
 		Cluster: cut(s.Cluster.Name), First: first,
-		Lines: append(linesOf(s.Cluster), cutAll(shortSnapshots(display.Backup(s)))...),
+		Lines: append(linesOf(s.Cluster), cutAll(display.Backup(s))...),
 		Doing: cutAll(append(display.CurrentWork(s), display.Loop(s.Loop)...)), Time: display.Timestamp(s.Time),
 		Host: cut(s.Host.Name), Role: cut(display.LastRole(s)), HealthText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
 		Next: cut(display.Next(s)), Health: cellWord(display.HealthState(s.Health.State)),
 		Messages: messagesOf(s, about),
 		Fsync:    fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
-		Network: networkOf(s), Certs: certsOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
+		Network: networkOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
 	}
 	v.Hosts, v.Others = hostsOf(s)
+	v.Certs, v.OtherCerts = certsOf(s)
 	for _, m := range s.Health.Mutes {
 		v.Mutes = append(v.Mutes, cut(display.Mute(m, s.Time)))
 	}
@@ -172,15 +181,20 @@ func (a About) section(name string) string {
 	return "## " + name + "\n" + strings.TrimRight(text, "\n") + "\n"
 }
 
-// shortSnapshots cuts the host and the random end off the names of snapshots. quorumctl snapshot list shows them whole.
-func shortSnapshots(lines []display.Line) []display.Line {
-	whole := regexp.MustCompile(`\b0*([0-9]+-[0-9]{8}T[0-9]{6}Z)-[^\s,]+`)
-	for _, line := range lines {
-		for i := range line {
-			line[i].Text = whole.ReplaceAllString(line[i].Text, "$1…")
-		}
+// part is a piece of a text. Its title is shown when the mouse rests on it.
+type part struct{ Text, Title string }
+
+// snapshotName is the name of a snapshot: revision, time, host and a random end.
+var snapshotName = regexp.MustCompile(`\b0*([0-9]+-[0-9]{8}T[0-9]{6}Z)-[A-Za-z0-9._-]+-[0-9a-f]{16}\b`)
+
+// partsOf shortens the names of snapshots in a text to revision and time. Their titles are the full names.
+func partsOf(text string) (list []part) {
+	at := 0
+	for _, m := range snapshotName.FindAllStringSubmatchIndex(text, -1) {
+		list = append(list, part{Text: text[at:m[0]]}, part{Text: text[m[2]:m[3]] + "…", Title: text[m[0]:m[1]]})
+		at = m[1]
 	}
-	return lines
+	return append(list, part{Text: text[at:]})
 }
 
 // fsyncOf summarizes the last measurements of the probe.
@@ -222,7 +236,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 			Name: cell(h.Name), Role: cellWord(display.RoleOf(h, m, isMember)),
 			Health: cellWord(display.HealthState(h.Health)),
 			P99:    display.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
-			Seen: display.LastSeen(h),
+			Seen: lastSeen(h),
 		})
 	}
 	silent := display.WithoutAgent(s)
@@ -234,6 +248,15 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 		})
 	}
 	return rows, othersOf(len(hosts)-mostRows, left, s.Omitted)
+}
+
+// lastSeen returns when a host was last known to run.
+func lastSeen(h control.HostRecord) string {
+	seen := display.LastSeen(h)
+	if strings.ContainsAny(seen, "0123456789") { // else never, or no longer of interest
+		seen += " ago"
+	}
+	return seen
 }
 
 // rank sorts members first, then this host, then unhealthy hosts.

@@ -156,7 +156,7 @@ func writeHistoryLines(p *page, lines []control.HistoryLine) {
 			{Text: display.Timestamp(l.Time)},
 			{Text: l.HostName},
 			{Text: l.Kind},
-			{l.Code, kindStyle(l.Kind)},
+			{l.Code, display.EventTone(l.Kind)},
 			{Text: l.Text},
 		}
 		if p.wide {
@@ -165,14 +165,4 @@ func writeHistoryLines(p *page, lines []control.HistoryLine) {
 		t.add(row...)
 	}
 	p.table(t)
-}
-
-func kindStyle(kind string) display.Tone {
-	switch kind {
-	case "refusal":
-		return warn
-	case "op":
-		return bold
-	}
-	return plain
 }

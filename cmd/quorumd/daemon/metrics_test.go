@@ -147,6 +147,9 @@ type empty struct{}
 
 func (empty) ClusterState() control.Status  { return control.Status{} }
 func (empty) Fsyncs() []control.FsyncMinute { return nil }
+func (empty) History(context.Context, int) ([]control.HistoryLine, error) {
+	return nil, nil
+}
 
 func TestOtherRequestsAreRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
 	t.Parallel()

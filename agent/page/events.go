@@ -1,0 +1,100 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
+)
+
+const (
+	historyEvery   = 10 * time.Second       // how often a watched page reads the history
+	historyWait    = 200 * time.Millisecond // how long a viewer waits for it
+	historyTimeout = 5 * time.Second        // of a read
+	historyOld     = 30 * time.Second       // the page then says how old the lines are
+)
+
+// history is the end of the cluster's history, as it was read last.
+type history struct {
+	lines []control.HistoryLine
+	err   error     // of the last read
+	at    time.Time // when the lines were read; zero if they never were
+}
+
+// historyReader reads the history for the page. One read runs at a time: if etcd hangs, the page shows the lines that
+// it has. It is not safe for concurrent use.
+type historyReader struct {
+	source  Source
+	last    history
+	next    time.Time    // no read starts before
+	running chan history // receives the result of the running read; nil if none runs
+}
+
+// current returns the history, read anew if it is time. It waits for a read only briefly.
+func (h *historyReader) current(ctx context.Context) history {
+	if now := time.Now(); h.running == nil && !now.Before(h.next) {
+		result := make(chan history, 1)
+		h.running, h.next = result, now.Add(historyEvery)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout) // it outlives the viewer
+			defer cancel()
+			lines, err := h.source.History(ctx, mostEvents)
+			result <- history{lines, err, time.Now()}
+		}()
+	}
+	if h.running == nil {
+		return h.last
+	}
+	patience := time.NewTimer(historyWait)
+	defer patience.Stop()
+	select {
+	case got := <-h.running:
+		if got.err != nil && !errors.Is(got.err, control.ErrNotNewest) {
+			got.lines, got.at = h.last.lines, h.last.at
+		}
+		h.last, h.running = got, nil
+	case <-patience.C:
+	}
+	return h.last
+}
+
+// eventRow is a line of the history.
+type eventRow struct {
+	Time, Host, Text string
+	Code             display.Styled
+	Runbook          string // its path, if the code has one
+}
+
+// eventsOf returns the newest lines of the history, the newest at the top, and how current they are if that matters. It
+// returns neither before the first read.
+func eventsOf(h history, about About, now time.Time) (rows []eventRow, note string) {
+	for _, l := range slices.Backward(h.lines[max(0, len(h.lines)-mostEvents):]) {
+		rows = append(rows, eventRow{
+			Time: display.Timestamp(l.Time), Host: cell(l.HostName), Text: short(l.Text, mostEventRunes),
+			Code: display.Styled{Text: cell(l.Code), Tone: display.EventTone(l.Kind)}, Runbook: about.runbook(l.Code),
+		})
+	}
+	age := now.Sub(h.at)
+	switch {
+	case errors.Is(h.err, control.ErrNotNewest):
+		note = "No voter answers: only events of this host since the start of quorumd are listed."
+	case h.err != nil:
+		why := strings.TrimPrefix(h.err.Error(), "cannot read the history") // most errors begin with it
+		note = cut("Cannot read the history: " + strings.TrimLeft(why, ":\n "))
+	case h.at.IsZero():
+		return nil, ""
+	case len(rows) == 0:
+		note = "No events yet."
+	}
+	if !h.at.IsZero() && age >= historyOld {
+		note = strings.TrimSpace(note + " Read " + display.Span(age) + " ago.")
+	}
+	return rows, note
+}
