@@ -36,7 +36,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint vulncheck etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo demo-svg bench bench-compare lint vulncheck etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -339,6 +339,12 @@ demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts
 	$(BUILD) -o bin/demo ./contrib/demo
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
+
+# The demo needs a disk that meets the default limits: DEMO_DIR=/dev/shm/quorumd-demo where the machine has none.
+demo-svg: $(CACHE)/etcd/v3.6/etcd build ## record a run of the demo at default limits as contrib/docs/demo.svg; DEMO_DIR=
+	$(BUILD) -o bin/demo ./contrib/demo
+	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -dir $(or $(DEMO_DIR),$(CACHE)/demo) -default-limits \
+	  -svg contrib/docs/demo.svg
 
 # Without the module proxy there is no node_exporter, and its column of one row says so.
 NODE_EXPORTER := $(CACHE)/bench/node_exporter
