@@ -36,7 +36,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo demo-svg bench bench-compare lint vulncheck etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo demo-svg bench bench-compare reference lint vulncheck etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -361,6 +361,12 @@ bench-compare: ## two files of make bench JSON=FILE beside each other: OLD=old.j
 
 $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 	$(GO) build -C contrib/bench/exporter $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/prometheus/node_exporter
+
+reference: ## regenerate the reference pages and the figures in contrib/docs from the declarations
+	$(GOTEST) ./agent/control -run OpenAPI -update
+	$(GOTEST) ./cmd/quorumctl -run Reference -update
+	$(GOTEST) ./cmd/quorumd/daemon -run Reference -update
+	$(GOTEST) ./contrib/docs -run Figure -update
 
 lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
