@@ -164,3 +164,15 @@ func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 		}
 	}
 }
+
+func TestTheErrorThatTheAPIPageShowsIsReal(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../contrib/docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, answer := ask(t, open(t, &desk{}), "GET", "/v1/history?limit=0", "")
+	if !strings.Contains(string(page), "/v1/history?limit=0\n    "+answer) {
+		t.Errorf("api.md does not show %s", answer)
+	}
+}
