@@ -60,7 +60,8 @@ func (op apiOperation) body(t *testing.T) string {
 	facts := recovery.Facts{
 		Version: recovery.Version, HostID: "host-n1", Host: "n1", Cluster: "prod", PeerURL: "http://n1", Taken: at,
 		Log: recovery.Log{Cluster: 1, Member: 1, Term: 1, Index: 9, Commit: 9, Members: []recovery.Member{
-			{ID: 1, Name: "n1", PeerURL: "http://n1"}, {ID: 2, Name: "n2", PeerURL: "http://n2"},
+			{ID: 1, Name: "n1", PeerURL: "http://n1"},
+			{ID: 2, Name: "n2", PeerURL: "http://n2"},
 			{ID: 3, Name: "n3", PeerURL: "http://n3"},
 		}},
 	}.Sealed()

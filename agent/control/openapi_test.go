@@ -295,7 +295,7 @@ func makeOpenAPI(t *testing.T) apiDocument {
 		for _, name := range rt.params {
 			p, ok := apiParameters()[name]
 			if !ok {
-				t.Fatalf("%s %s: the parameter %s has no description: add it to apiParameters", rt.method, rt.path, name)
+				t.Fatalf("%s %s: parameter %s has no description: add it to apiParameters", rt.method, rt.path, name)
 			}
 			op.Parameters = append(op.Parameters, p)
 		}

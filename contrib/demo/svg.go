@@ -67,8 +67,8 @@ const svgStyle = `
 text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328;white-space:pre}
 .shot{visibility:hidden}.last{visibility:visible}
 .back{fill:#f6f8fa;stroke:#d1d9e0}.dim{fill:#59636e}.ok{fill:#1a7f37}.code{fill:#0969da}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117;stroke:#3d444d}.dim{fill:#9198a1}.ok{fill:#3fb950}
-.code{fill:#58a6ff}}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117;stroke:#3d444d}.dim{fill:#9198a1}
+.ok{fill:#3fb950}.code{fill:#58a6ff}}
 @media(prefers-reduced-motion:reduce){.shot{animation:none!important}}
 `
 

@@ -80,7 +80,9 @@ func (o HostOptions) settings() map[string]string {
 		})
 	}
 	if o.DefaultLimits {
-		for _, key := range []string{"disk.fsyncLeave", "disk.fsyncWarm", "disk.fsyncSlow", "disk.stall", "disk.minFree"} {
+		for _, key := range []string{
+			"disk.fsyncLeave", "disk.fsyncWarm", "disk.fsyncSlow", "disk.stall", "disk.minFree",
+		} {
 			delete(s, key)
 		}
 	}

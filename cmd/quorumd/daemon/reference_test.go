@@ -123,7 +123,7 @@ func TestReferenceOfMetrics(t *testing.T) {
 		}
 	}
 	if was, err := os.ReadFile(metricsPage); err != nil || string(was) != b.String() {
-		t.Errorf("%s differs from the collectors (%v); go test ./cmd/quorumd/daemon -run Reference -update", metricsPage,
-			err)
+		t.Errorf("%s differs from the collectors (%v); go test ./cmd/quorumd/daemon -run Reference -update",
+			metricsPage, err)
 	}
 }
