@@ -349,6 +349,9 @@ func limitFields(t *testing.T, reader *schemadoc.Reader, s *jsonschema.Schema, d
 		lasts[name] = [3]string{durationfmt.Typed(b.least), durationfmt.Typed(b.most), durationfmt.Typed(b.otherwise)}
 	}
 	request := apiName(cmp.Or(d.request, d.body))
+	if _, known := d.body.(recovery.Plan); !known {
+		s.Description = "" // the comment is about all bodies
+	}
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(d.body)) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		p := s.Properties[name]
@@ -359,12 +362,19 @@ func limitFields(t *testing.T, reader *schemadoc.Reader, s *jsonschema.Schema, d
 			}
 			p.Description = text
 		}
-		p.Enum = enums[request+"."+name]
+		p.Description = strings.NewReplacer("WorkMaintenance", WorkMaintenance, "WorkRestart", WorkRestart, "WorkReboot",
+			WorkReboot, "WorkCommand", WorkCommand).Replace(p.Description)
+		if p.Enum = enums[request+"."+name]; p.Enum != nil {
+			p.Description = ""
+		}
 		least, most := 1, MaxReason
 		switch name {
 		case "reason":
 			p.MinLength, p.MaxLength = &least, &most
 			p.Description = "One line"
+		case "hosts":
+			most = MaxRolloutHosts
+			p.MaxItems = &most
 		case "for":
 			b := lasts[request]
 			p.Description, p.Default = "A Go duration, at most "+b[1], raw(b[2])
