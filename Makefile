@@ -36,7 +36,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint vulncheck etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo demo-svg bench bench-compare reference lint vulncheck etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -340,7 +340,13 @@ demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
 
-# Without the module proxy there is no node_exporter, and one row has no figures for it.
+# The demo needs a disk that meets the default limits: DEMO_DIR=/dev/shm/quorumd-demo where the machine has none.
+demo-svg: $(CACHE)/etcd/v3.6/etcd build ## record a run of the demo at default limits as contrib/docs/demo.svg; DEMO_DIR=
+	$(BUILD) -o bin/demo ./contrib/demo
+	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -dir $(or $(DEMO_DIR),$(CACHE)/demo) -default-limits \
+	  -svg contrib/docs/demo.svg
+
+# Without the module proxy there is no node_exporter, and its column of one row says so.
 NODE_EXPORTER := $(CACHE)/bench/node_exporter
 
 bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## measure what contrib/docs claims, compared with the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
@@ -355,6 +361,12 @@ bench-compare: ## compare two files of make bench JSON=FILE: OLD=old.json NEW=ne
 
 $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 	$(GO) build -C contrib/bench/exporter $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/prometheus/node_exporter
+
+reference: ## regenerate the reference pages and the figures in contrib/docs from the declarations
+	$(GOTEST) ./agent/control -run OpenAPI -update
+	$(GOTEST) ./cmd/quorumctl -run Reference -update
+	$(GOTEST) ./cmd/quorumd/daemon -run Reference -update
+	$(GOTEST) ./contrib/docs -run Figure -update
 
 lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...

@@ -5,12 +5,8 @@ package main
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"flag"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,21 +14,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
 // TestTheSchemasAreThoseOfTheGoTypes holds the files that quorumctl brings against the types. With -update it writes
 // them anew, unless a program that reads the documents would break.
 func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 	t.Parallel()
-	doc := comments{}
+	doc := schemadoc.NewReader("../..")
 	files := map[string]bool{}
 	for _, d := range documents() {
 		path := filepath.Join("schema", d.name+".json")
@@ -71,119 +66,16 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 }
 
 // schemaOf makes a schema of a Go type. It allows fields that are not in it: newer programs add some.
-func schemaOf(t *testing.T, doc comments, d document) *jsonschema.Schema {
+func schemaOf(t *testing.T, doc *schemadoc.Reader, d document) *jsonschema.Schema {
 	t.Helper()
-	made, err := jsonschema.ForType(reflect.TypeOf(d.of), &jsonschema.ForOptions{TypeSchemas: marshalled()})
+	made, err := doc.Schema(reflect.TypeOf(d.of))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc.describe(t, made, reflect.TypeOf(d.of))
 	made.Schema = "https://json-schema.org/draft/2020-12/schema"
 	made.Title = "quorumctl " + d.name
 	made.Comment = "written with -o json by: " + strings.Join(d.commands, ", ")
 	return made
-}
-
-// marshalled gives the types that say themselves how they are written.
-func marshalled() map[reflect.Type]*jsonschema.Schema {
-	return map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
-		reflect.TypeFor[record.MemberID](): {Type: "string", Pattern: "^[0-9a-f]+$"},
-	}
-}
-
-// comments are what the sources say: of a type by its name, and of a field by "type.field". Read once for a package.
-type comments map[string]map[string]string
-
-func (c comments) of(t *testing.T, pkg string) map[string]string {
-	t.Helper()
-	if said, is := c[pkg]; is {
-		return said
-	}
-	dir, is := strings.CutPrefix(pkg, "github.com/quorumd/quorumd/")
-	if !is {
-		t.Fatalf("the types of %s are not ours", pkg)
-	}
-	sources, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("%s has no sources: %v", pkg, err)
-	}
-	said := map[string]string{}
-	for _, source := range sources {
-		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range file.Decls {
-			if types, is := decl.(*ast.GenDecl); is && types.Tok == token.TYPE {
-				readTypes(said, types)
-			}
-		}
-	}
-	c[pkg] = said
-	return said
-}
-
-func readTypes(said map[string]string, decl *ast.GenDecl) {
-	for _, spec := range decl.Specs {
-		made := spec.(*ast.TypeSpec)
-		said[made.Name.Name] = oneLine(decl.Doc, made.Doc)
-		body, is := made.Type.(*ast.StructType)
-		if !is {
-			continue
-		}
-		for _, field := range body.Fields.List {
-			for _, name := range field.Names {
-				said[made.Name.Name+"."+name.Name] = oneLine(field.Doc, field.Comment)
-			}
-		}
-	}
-}
-
-func oneLine(groups ...*ast.CommentGroup) string {
-	var words []string
-	for _, g := range groups {
-		words = append(words, strings.Fields(g.Text())...)
-	}
-	return strings.Join(words, " ")
-}
-
-// describe writes the comments of a type into its schema, and lets it have fields that are not in it.
-func (c comments) describe(t *testing.T, s *jsonschema.Schema, of reflect.Type) {
-	t.Helper()
-	if of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if marshalled()[of] != nil {
-		return
-	}
-	if of.Implements(reflect.TypeFor[json.Marshaler]()) || of.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-		t.Fatalf("%s says itself how it is written: name it in marshalled", of)
-	}
-	switch of.Kind() {
-	case reflect.Slice, reflect.Array:
-		c.describe(t, s.Items, of.Elem())
-	case reflect.Map:
-		c.describe(t, s.AdditionalProperties, of.Elem())
-	case reflect.Struct:
-		s.AdditionalProperties = nil
-		if s.Description == "" {
-			s.Description = c.of(t, of.PkgPath())[of.Name()]
-		}
-		for _, field := range reflect.VisibleFields(of) {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			property := s.Properties[name]
-			if field.Anonymous || property == nil {
-				continue
-			}
-			owner := of
-			if n := len(field.Index); n > 1 {
-				owner = of.FieldByIndex(field.Index[:n-1]).Type
-			}
-			property.Description = c.of(t, owner.PkgPath())[owner.Name()+"."+field.Name]
-			c.describe(t, property, field.Type)
-		}
-	}
 }
 
 func read(t *testing.T, text []byte) *jsonschema.Schema {

@@ -32,8 +32,11 @@ func main() {
 	flag.StringVar(&d.dir, "dir", "", "working directory; emptied at the start and removed at the end")
 	flag.StringVar(&d.slow, "slow", "", "give this host a slow disk: n1 to n4")
 	flag.BoolVar(&d.once, "once", false, "exit once the target is reached")
+	flag.BoolVar(&d.defaultLimits, "default-limits", false, "judge the disks by quorumd's default limits")
+	flag.StringVar(&d.svg, "svg", "", "record the run as an animated SVG in this file; implies -once")
 	flag.DurationVar(&d.limit, "limit", 2*time.Minute, "time limit of -once")
 	flag.Parse()
+	d.once = d.once || d.svg != ""
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := d.run(ctx); err != nil {
@@ -47,6 +50,8 @@ type demo struct {
 	quorumd, etcd, faultfs string
 	dir, slow              string
 	once                   bool
+	defaultLimits          bool
+	svg                    string // file for the recording
 	limit                  time.Duration
 	hosts                  []*testbed.Host
 	mark                   *os.File // locked while the directory is this demo's
@@ -159,7 +164,7 @@ func (d *demo) prepare(names []string) error {
 			Agent: []string{d.quorumd, "run"}, Etcd: d.etcd,
 			ClientURL: url(i+1, clientPort), PeerURL: url(i+1, peerPort),
 			Metrics:   fmt.Sprintf("127.0.0.%d:%d", i+1, metricsPort),
-			Endpoints: endpoints, Set: map[string]string{
+			Endpoints: endpoints, DefaultLimits: d.defaultLimits, Set: map[string]string{
 				"repair.dead": repairDead, "repair.cleanFor": repairCleanFor,
 			},
 		}

@@ -80,6 +80,17 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
 	}
 	s.columns = columns
+	lines := tableOf(since, hosts, states)
+	lines = lines[:min(len(lines), max(1, rows-1))]
+	for _, line := range lines {
+		b.WriteString("\x1b[2K" + cut(line, columns-1) + "\n")
+	}
+	s.drawn = len(lines)
+	fmt.Fprint(s.out, b.String())
+}
+
+// tableOf returns the lines of the table.
+func tableOf(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) []string {
 	lines := []string{
 		fmt.Sprintf("quorumd demo   %3.0f s", since.Seconds()),
 		fmt.Sprintf("%-5s %-8s %-11s %10s  %s", "HOST", "ROLE", "HEALTH", "FSYNC P99", "DOING OR WAITING FOR"),
@@ -87,15 +98,15 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 	for _, h := range hosts {
 		lines = append(lines, row(h, states[h.Options.Name]))
 	}
-	lines = lines[:min(len(lines), max(1, rows-1))]
-	for _, line := range lines {
-		if runes := []rune(line); len(runes) > columns-1 {
-			line = string(runes[:max(0, columns-2)]) + "…"
-		}
-		b.WriteString("\x1b[2K" + line + "\n")
+	return lines
+}
+
+// cut shortens a line to a number of columns.
+func cut(line string, columns int) string {
+	if runes := []rune(line); len(runes) > columns {
+		return string(runes[:max(0, columns-1)]) + "…"
 	}
-	s.drawn = len(lines)
-	fmt.Fprint(s.out, b.String())
+	return line
 }
 
 // row is one host's line.

@@ -25,6 +25,7 @@ const (
 func (d *demo) watch(ctx context.Context) error {
 	began := time.Now()
 	screen := newScreen(os.Stdout, d.introduction())
+	var tape recording
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
 	var bootstrapped, stood bool
@@ -34,9 +35,10 @@ func (d *demo) watch(ctx context.Context) error {
 			bootstrapped = d.bootstrap(ctx)
 		}
 		screen.show(time.Since(began), d.hosts, states)
+		tape.add(time.Since(began), tableOf(time.Since(began), d.hosts, states))
 		if !stood && d.reached(states) {
 			stood = true
-			if err := d.conclude(ctx, states, time.Since(began)); err != nil || d.once {
+			if err := d.conclude(ctx, states, time.Since(began), &tape); err != nil || d.once {
 				return err
 			}
 			fmt.Println("Ctrl-C ends the demo.")
@@ -111,8 +113,10 @@ func reasonOf(s *control.Status) control.Reason {
 	return s.Reasons[0]
 }
 
-// conclude returns the result, and checks in the history that no two operations overlapped.
-func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration) error {
+// conclude returns what was reached, and checks in the history that no two operations overlapped.
+func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration,
+	tape *recording,
+) error {
 	var lines []control.HistoryLine
 	var err error
 	for _, h := range d.hosts {
@@ -127,11 +131,16 @@ func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, 
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nTarget reached after %s: %d operations, one at a time.\n", took.Round(time.Second), operations)
+	reached := fmt.Sprintf("Target reached after %s: %d operations, one at a time.", took.Round(time.Second),
+		operations)
+	fmt.Printf("\n%s\n", reached)
 	if s := states[d.slow]; s != nil {
 		fmt.Printf("%s is refused: %s, %s\n", d.slow, reasonOf(s).Code, reasonOf(s).Text)
 	}
-	return nil
+	if d.svg == "" {
+		return nil
+	}
+	return d.writeRecording(ctx, tape, reached)
 }
 
 // oneAtATime counts the operations in a history, and fails if one began before another had ended.

@@ -154,14 +154,31 @@ func TestTheReadmeIsShort(t *testing.T) {
 
 func TestPicturesAreSmall(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.png")
-	if err != nil || len(files) == 0 {
+	files, err := filepath.Glob("*.[ps][nv]g")
+	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Size() > 100<<10 {
 			t.Errorf("%s has more than 100 KiB: %v", file, err)
 		}
+	}
+}
+
+func TestTheRecordingIsSelfContained(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("demo.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := string(text)
+	for _, foreign := range []string{"src=", "href", "url(", "@import", "<script", "<foreignObject"} {
+		if strings.Contains(image, foreign) {
+			t.Errorf("the image contains %s", foreign)
+		}
+	}
+	if !strings.Contains(image, "quorumctl status") || !strings.Contains(image, "@keyframes") {
+		t.Error("the image is not a recording of the demo")
 	}
 }
 

@@ -39,6 +39,9 @@ type HostOptions struct {
 	Set map[string]string
 	// Shipped keeps quorumd's default times, instead of those that suit tests.
 	Shipped bool
+	// DefaultLimits leaves the limits of the disk checks at quorumd's own defaults, instead of those that a busy
+	// machine meets.
+	DefaultLimits bool
 }
 
 // Host is a host with its processes.
@@ -74,6 +77,13 @@ func (o HostOptions) settings() map[string]string {
 		maps.DeleteFunc(s, func(key, _ string) bool {
 			return strings.HasPrefix(key, "timing.") || key == "disk.directInterval"
 		})
+	}
+	if o.DefaultLimits {
+		for _, key := range []string{
+			"disk.fsyncLeave", "disk.fsyncWarm", "disk.fsyncSlow", "disk.stall", "disk.minFree",
+		} {
+			delete(s, key)
+		}
 	}
 	if o.ListenClientURL != "" {
 		s["etcd.listenClientURL"] = o.ListenClientURL

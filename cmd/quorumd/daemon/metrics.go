@@ -50,17 +50,9 @@ func scrapeTimes() connlimit.Times {
 func listenMetrics(conf config.Metrics, version string, shown http.Handler, log *slog.Logger,
 	metrics ...prometheus.Collector,
 ) (*endpoint, error) {
-	registry := prometheus.NewRegistry()
-	for _, c := range append(metrics,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quorumd_build_info", Help: "1, with the version as a label.",
-			ConstLabels: prometheus.Labels{"version": version},
-		}, func() float64 { return 1 }),
-	) {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("cannot register metrics: %w", err)
-		}
+	registry, err := newRegistry(version, metrics)
+	if err != nil {
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", shown)
@@ -77,6 +69,23 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 		return nil, fmt.Errorf("%w → change metrics.listen", err)
 	}
 	return e, nil
+}
+
+// newRegistry returns a registry of the metrics, and of those of every program.
+func newRegistry(version string, metrics []prometheus.Collector) (*prometheus.Registry, error) {
+	registry := prometheus.NewRegistry()
+	for _, c := range append(metrics,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quorumd_build_info", Help: "1, with the version as a label.",
+			ConstLabels: prometheus.Labels{"version": version},
+		}, func() float64 { return 1 }),
+	) {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("cannot register metrics: %w", err)
+		}
+	}
+	return registry, nil
 }
 
 // listenHTTP listens on an address, with the TLS and passwords of a web configuration file, if there is one.
