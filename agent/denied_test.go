@@ -59,7 +59,7 @@ func TestARolloutOfAllHostsIsRefusedIfNotAllWereRead(t *testing.T) {
 	a := operatorOf(overfull{newFleetEtcd().of("v1")})
 	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 	if e, is := errors.AsType[*control.Error](err); !is || e.Code != string(policy.RecordUnreadable) ||
-		!strings.Contains(e.Message, "hosts/x: it was not read") {
+		!strings.Contains(e.Message, "hosts/x: not read") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -33,7 +33,7 @@ func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 		req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: time.Hour}
 		began := time.Now()
 		_, err := h.agent.AskMaintenance(ctx, req, "root")
-		if err == nil || !strings.Contains(err.Error(), "does not answer") {
+		if err == nil || !strings.Contains(err.Error(), "does not respond") {
 			t.Errorf("the answer is %v", err)
 		}
 		if err := h.agent.EndMaintenance(ctx, "root"); err == nil {

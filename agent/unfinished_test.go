@@ -46,7 +46,7 @@ func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("s0000") })
 		f.put(key, began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		if r := f.rollout(); !strings.Contains(r.Text, "s0000 was taken down and is back") {
+		if r := f.rollout(); !strings.Contains(r.Text, "s0000 is back from its maintenance") {
 			t.Errorf("the text is %q", r.Text)
 		}
 		f.pass(5 * time.Minute)
@@ -84,7 +84,7 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 		must(t, err)
 		f.put(key, string(value))
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		if r := f.rollout(); !strings.Contains(r.Text, "v2 was taken down and is back") {
+		if r := f.rollout(); !strings.Contains(r.Text, "v2 is back from its maintenance") {
 			t.Errorf("the text is %q", r.Text)
 		}
 	})
@@ -196,7 +196,7 @@ func TestARolloutTooLargeForItsRecordIsRefused(t *testing.T) {
 			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 		refused, is := err.(*control.Error)
 		if !is || refused.Kind != control.Wrong ||
-			!strings.Contains(refused.Message, "704 hosts would outgrow 131072 bytes") {
+			!strings.Contains(refused.Message, "704 hosts would exceed 131072 bytes") {
 			t.Errorf("got %v", err)
 		}
 		if found, err := f.etcd.of("v1").Read(t.Context(), cluster.Span{Start: keys.Rollout()}); err != nil ||

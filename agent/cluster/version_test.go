@@ -68,7 +68,7 @@ func TestAnotherProgramHasNoVersion(t *testing.T) {
 		notExecutable:                          "permission denied",
 	} {
 		got, err := cluster.BinaryVersion(within(t), launched(t), path)
-		if !contains(err, want) || !contains(err, "cannot ask "+path+" for its version: ") {
+		if !contains(err, want) || !contains(err, "cannot get the version of "+path+": ") {
 			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
 		}
 	}

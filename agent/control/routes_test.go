@@ -248,7 +248,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		},
 		"a host twice": {
 			"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["a","a"]}`, 400,
-			CodeBadRequest, `"a" is empty, named twice`,
+			CodeBadRequest, `"a" is empty, repeated`,
 		},
 		"a host without a name": {
 			"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[""]}`, 400,

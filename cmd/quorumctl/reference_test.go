@@ -45,7 +45,7 @@ func TestReferenceOfCodes(t *testing.T) {
 		"entry of this page on a host.\n\n" +
 		"- [Findings](#findings): conditions of a machine or of its etcd. Each leads to a health state.\n" +
 		"- [Reasons](#reasons): why a host acts, or does not.\n")
-	for _, section := range []struct{ heading, kind string }{{"Findings", kindProblem}, {"Reasons", kindReason}} {
+	for _, section := range []struct{ heading, kind string }{{"Findings", kindFinding}, {"Reasons", kindReason}} {
 		fmt.Fprintf(&b, "\n## %s\n", section.heading)
 		for _, c := range codes() {
 			if c.Kind != section.kind {
