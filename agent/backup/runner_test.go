@@ -125,7 +125,7 @@ func TestJobWithoutProgressIsEnded(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"hang", "crawl"} {
 		j := runs(t, runner(time.Second), kind)
-		if j.Err == nil || !strings.Contains(j.Err.Error(), "does not respond") {
+		if j.Err == nil || !strings.Contains(j.Err.Error(), "does not answer") {
 			t.Errorf("%s: %v", kind, j.Err)
 		}
 	}
